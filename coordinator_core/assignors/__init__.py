@@ -1,0 +1,1 @@
+"""Assignors: one module each, one registry, one signature."""

@@ -1,0 +1,1 @@
+"""Recomputed targets, protocol rules, findings and what-if."""

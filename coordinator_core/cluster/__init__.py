@@ -1,0 +1,1 @@
+"""Which topics existed when, and the metadata hash that proves it."""

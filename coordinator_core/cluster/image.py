@@ -1,0 +1,36 @@
+"""The topics of a cluster at one moment, as an assignor sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic: name, id (Kafka's base64url form), partition count and, if known, racks.
+
+    ``racks[p]`` holds the racks of partition p's replicas, in replica order, brokers without a rack left out. An empty
+    tuple of racks means that nothing is known about them. ``replicas[p]`` holds the broker ids, empty when unknown.
+    """
+
+    name: str
+    id: str
+    partitions: int
+    racks: tuple[tuple[str, ...], ...] = ()
+    replicas: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    """The topics of a cluster at one moment, by name and by id. Racks of brokers, where known, by broker id."""
+
+    by_name: Mapping[str, Topic]
+    by_id: Mapping[str, Topic]
+    broker_racks: Mapping[int, str | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, topics: Iterable[Topic], broker_racks: Mapping[int, str | None] | None = None) -> TopicImage:
+        """An image of these topics; of two with one name the later wins."""
+        by_name = {topic.name: topic for topic in topics}
+        return cls(by_name, {topic.id: topic for topic in by_name.values()}, broker_racks or {})

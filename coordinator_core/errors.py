@@ -1,0 +1,80 @@
+"""The one error tree of the core: few classes, each message names the place and the cause."""
+
+from __future__ import annotations
+
+
+class CoordinatorAuditError(Exception):
+    """Base of every error that this software raises on purpose."""
+
+
+class SchemaError(CoordinatorAuditError):
+    """A schema file contradicts itself, or a record type or version has no schema."""
+
+
+class DecodeError(CoordinatorAuditError):
+    """Bytes that are not what their schema says.
+
+    ``record_type`` is the schema's name, ``path`` the field reached (``members[2].subscription``), ``position`` the
+    byte offset within the key or value.
+    """
+
+    def __init__(self, cause: str, *, record_type: str = "", path: str = "", position: int = -1) -> None:
+        self.cause = cause
+        self.record_type = record_type
+        self.path = path
+        self.position = position
+        where = ".".join(part for part in (record_type, path) if part)
+        at = f" at byte {position}" if position >= 0 else ""
+        super().__init__(f"{where}{at}: {cause}" if where or at else cause)
+
+
+class UnderflowError(DecodeError):
+    """The bytes end before the field does."""
+
+
+class HostileLengthError(DecodeError):
+    """A length, count or varint that cannot be meant; refused before anything is allocated for it."""
+
+
+class InvalidTextError(DecodeError):
+    """A string that is not UTF-8."""
+
+
+class UnexpectedNullError(DecodeError):
+    """A null where the schema allows none."""
+
+
+class UnknownTypeError(DecodeError):
+    """A record type that no schema describes."""
+
+
+class UnknownVersionError(DecodeError):
+    """A version of a known record type that is newer than the schemas."""
+
+
+class EncodeError(CoordinatorAuditError):
+    """A value that its schema cannot carry; the message names record type and field path."""
+
+
+class LogFormatError(CoordinatorAuditError):
+    """A segment file that is damaged or no log at all; names file, byte position and cause."""
+
+    def __init__(self, cause: str, *, file: str = "", position: int = -1) -> None:
+        self.cause = cause
+        self.file = file
+        self.position = position
+        at = f" at byte {position}" if position >= 0 else ""
+        super().__init__(f"{file}{at}: {cause}" if file or at else cause)
+
+
+class InputError(CoordinatorAuditError):
+    """Input from a user (a path, a table, a JSON line, an option) that cannot be used as given."""
+
+
+class AssignorError(CoordinatorAuditError):
+    """An assignor refuses its input; ``kind`` is the simple name of the exception that Kafka's class throws."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        self.kind = kind
+        self.message = message
+        super().__init__(f"{kind}: {message}")

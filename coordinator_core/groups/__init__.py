@@ -1,0 +1,1 @@
+"""Groups of every type: their state as the log defines it, and how records change it."""

@@ -1,0 +1,1 @@
+"""Classic groups: JoinGroup and SyncGroup, with the embedded client protocols."""

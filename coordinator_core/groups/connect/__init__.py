@@ -1,0 +1,1 @@
+"""Connect groups as proposed on KIP-848."""

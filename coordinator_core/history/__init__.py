@@ -1,0 +1,1 @@
+"""From a replayed log to epochs, rebalances, causes, memberships and assignment intervals."""

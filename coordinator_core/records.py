@@ -1,0 +1,86 @@
+"""Record types of the coordinator logs, and a decoded record with its log coordinates."""
+
+from __future__ import annotations
+
+from enum import Enum, IntEnum
+from typing import Any, NamedTuple
+
+Fields = dict[str, Any]
+"""A decoded key or value: Kafka's JSON field names to plain Python values."""
+
+
+class Family(Enum):
+    """Which log a record comes from: key versions mean different things in each."""
+
+    GROUP = "group_coordinator"
+    SHARE = "share_coordinator"
+    METADATA = "cluster_metadata"
+    CONNECT = "connect_group"
+
+
+class RecordType(IntEnum):
+    """Record types of ``__consumer_offsets`` by the version field of their key (Kafka 4.3 CoordinatorRecordType)."""
+
+    LEGACY_OFFSET_COMMIT = 0
+    OFFSET_COMMIT = 1
+    GROUP_METADATA = 2
+    CONSUMER_GROUP_METADATA = 3
+    CONSUMER_GROUP_PARTITION_METADATA = 4
+    CONSUMER_GROUP_MEMBER_METADATA = 5
+    CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA = 6
+    CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER = 7
+    CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT = 8
+    SHARE_GROUP_MEMBER_METADATA = 10
+    SHARE_GROUP_METADATA = 11
+    SHARE_GROUP_TARGET_ASSIGNMENT_METADATA = 12
+    SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER = 13
+    SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT = 14
+    SHARE_GROUP_STATE_PARTITION_METADATA = 15
+    CONSUMER_GROUP_REGULAR_EXPRESSION = 16
+    STREAMS_GROUP_METADATA = 17
+    STREAMS_GROUP_MEMBER_METADATA = 19
+    STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA = 20
+    STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER = 21
+    STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT = 22
+    STREAMS_GROUP_TOPOLOGY = 23
+
+
+class ConnectRecordType(IntEnum):
+    """Record types of the proposed Connect group's own topic, ``__worker_offsets`` (Connect on KIP-848)."""
+
+    GROUP_METADATA = 3
+    CONNECTORS_AND_TASKS_METADATA = 4
+    MEMBER_METADATA = 5
+    TARGET_ASSIGNMENT_METADATA = 6
+    TARGET_ASSIGNMENT_MEMBER = 7
+    CURRENT_MEMBER_ASSIGNMENT = 8
+
+
+class LogPosition(NamedTuple):
+    """Where a record lies: log partition, offset, and the record's timestamp in milliseconds (-1: none)."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+class CoordinatorRecord(NamedTuple):
+    """One decoded record of a coordinator log.
+
+    ``value`` is None for a tombstone. ``batch`` is the base offset of the record batch that held it, or -1 when the dump
+    does not say (a dump by a consumer has no batch bounds).
+    """
+
+    at: LogPosition
+    type: int
+    key: Fields
+    value: Fields | None
+    value_version: int | None = None
+    batch: int = -1
+
+    @property
+    def group_id(self) -> str:
+        """The group that the record is about (field ``group`` in classic keys, ``groupId`` in all others)."""
+        key = self.key
+        group: str = key["groupId"] if "groupId" in key else key["group"]
+        return group

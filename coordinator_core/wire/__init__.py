@@ -1,0 +1,1 @@
+"""Bytes and values: schemas, codecs and record batches."""
