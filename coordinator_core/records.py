@@ -67,8 +67,8 @@ class LogPosition(NamedTuple):
 class CoordinatorRecord(NamedTuple):
     """One decoded record of a coordinator log.
 
-    ``value`` is None for a tombstone. ``batch`` is the base offset of the record batch that held it, or -1 when the dump
-    does not say (a dump by a consumer has no batch bounds).
+    ``value`` is None for a tombstone. ``batch`` is the base offset of the record batch that held it, or -1 when the
+    dump does not say (a dump by a consumer has no batch bounds).
     """
 
     at: LogPosition
