@@ -1,0 +1,99 @@
+"""The command line: a table of commands, each imported only when it runs; ``--help`` is quick and Spark-free."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from coordinator_core.errors import CoordinatorAuditError
+from jobs.cli.console import Console, JsonOption, QuietOption
+
+
+class Entry(NamedTuple):
+    """A command: ``module:name`` under ``jobs.cli`` (a function, or a ``typer.Typer`` of subcommands), and its line."""
+
+    target: str
+    help: str
+
+
+COMMANDS: dict[str, Entry] = {}
+
+EXTRAS = {
+    "pyspark": "spark",
+    "delta": "spark",
+    "pandas": "spark",
+    "great_expectations": "checks",
+    "confluent_kafka": "live",
+}
+
+
+def load(name: str) -> Any:
+    """The command of that name as typer runs it, imported now."""
+    module, attribute = COMMANDS[name].target.split(":")
+    target = getattr(importlib.import_module(f"jobs.cli.{module}"), attribute)
+    if not isinstance(target, typer.Typer):
+        single = typer.Typer(add_completion=False)
+        single.command(name)(target)
+        target = single
+    command = typer.main.get_command(target)
+    command.name = name
+    return command
+
+
+class CommandTable(TyperGroup):
+    """Lists the table without importing anything; turns the errors of the tree into one line and exit code 1."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A placeholder that only carries the help line."""
+        entry = COMMANDS.get(cmd_name)
+        return None if entry is None else TyperCommand(cmd_name, help=entry.help)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command itself, once it is known which one runs."""
+        name, placeholder, rest = super().resolve_command(ctx, args)
+        return name, placeholder and load(placeholder.name), rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run; expected failures end as one line on standard error."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except (CoordinatorAuditError, OSError) as error:
+            Console.of(ctx).error(error)
+        except ModuleNotFoundError as error:
+            extra = EXTRAS.get((error.name or "").split(".")[0])
+            if extra is None:
+                raise
+            Console.of(ctx).error(f"this needs {error.name}: pip install 'coordinator-audit[{extra}]'")
+        raise typer.Exit(1)
+
+
+app = typer.Typer(
+    cls=CommandTable,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="What a Kafka group coordinator decided, replayed and checked from its own log.",
+)
+
+
+@app.callback()
+def options(context: typer.Context, quiet: QuietOption = False, json: JsonOption = False) -> None:
+    """Options that hold for every command; each command accepts them too."""
+
+
+def main() -> None:
+    """Entry point of the console script. Exit code 0 is success, 1 a failure, 2 wrong usage."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)

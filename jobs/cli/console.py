@@ -1,0 +1,62 @@
+"""What every command shares: ``--quiet``, ``--json``, messages on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+
+@dataclass(slots=True)
+class Console:
+    """How this run talks to its caller. Results go to standard output, everything said here to standard error."""
+
+    quiet: bool = False
+    json: bool = False
+
+    @classmethod
+    def of(cls, context: Any) -> Console:
+        """The console of this run; options given before or after the command's name end up in the same one."""
+        root = context.find_root()
+        if root.obj is None:
+            root.obj = cls()
+        console: Console = root.obj
+        return console
+
+    def note(self, message: str, **facts: Any) -> None:
+        """Something worth knowing that is no failure; ``facts`` are the machine's form of it."""
+        if not self.quiet:
+            self._say("note", message, facts)
+
+    def warn(self, message: str, **facts: Any) -> None:
+        """Something that was skipped or set aside; said even with ``--quiet``."""
+        self._say("warning", message, facts)
+
+    def error(self, error: Exception | str) -> None:
+        """The one line that tells why the command failed."""
+        facts = {name: value for name in ("file", "position", "cause") if (value := getattr(error, name, None))}
+        if isinstance(error, Exception):
+            facts["kind"] = type(error).__name__
+        self._say("error", str(error), facts)
+
+    def _say(self, level: str, message: str, facts: dict[str, Any]) -> None:
+        line = json.dumps({level: message, **facts}) if self.json else f"{level}: {' '.join(message.split())}"
+        print(line, file=sys.stderr)
+
+
+def _set(name: str) -> Any:
+    def callback(context: typer.Context, value: bool) -> bool:
+        console = Console.of(context)
+        setattr(console, name, value or getattr(console, name))
+        return bool(getattr(console, name))
+
+    return callback
+
+
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", callback=_set("quiet"), help="Only results and errors.")]
+JsonOption = Annotated[
+    bool, typer.Option("--json", callback=_set("json"), help="Messages as JSON objects, one a line.")
+]

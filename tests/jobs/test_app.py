@@ -1,0 +1,87 @@
+"""The command table: help without imports, errors as one line, exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from coordinator_core.errors import LogFormatError
+from jobs.cli import app as application
+from jobs.cli.app import Entry, app
+from jobs.cli.console import JsonOption, QuietOption
+
+
+def broken(context: typer.Context, path: str, quiet: QuietOption = False, json: JsonOption = False) -> None:
+    raise LogFormatError("no log\nat all", file=path, position=7)
+
+
+def unwritable(path: str) -> None:
+    Path(path).write_text("")
+
+
+def without_extra() -> None:
+    import great_expectations_of_nobody  # noqa: F401
+
+
+@pytest.fixture(autouse=True)
+def commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = type(sys)("jobs.cli.sample")
+    module.broken, module.unwritable, module.without_extra = broken, unwritable, without_extra  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "jobs.cli.sample", module)
+    for name in ("broken", "unwritable", "without_extra"):
+        monkeypatch.setitem(application.COMMANDS, name, Entry(f"sample:{name}", f"About {name}."))
+    monkeypatch.setitem(application.EXTRAS, "great_expectations_of_nobody", "checks")
+
+
+def test_help_lists_every_command_and_imports_none():
+    script = (
+        "import sys; from typer.testing import CliRunner; from jobs.cli.app import app, COMMANDS\n"
+        "text = CliRunner().invoke(app, ['--help']).output\n"
+        "assert all(name in text for name in COMMANDS), text\n"
+        "own = {'jobs.cli', 'jobs.cli.app', 'jobs.cli.console'}\n"
+        "assert not {m for m in sys.modules if m.startswith('jobs.cli')} - own\n"
+        "assert not {'pyspark', 'pyarrow', 'numpy'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_an_error_is_one_line_and_exit_code_1():
+    result = CliRunner().invoke(app, ["broken", "x.log"])
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", "error: x.log at byte 7: no log at all\n")
+
+
+@pytest.mark.parametrize("arguments", [["--json", "broken", "x.log"], ["broken", "x.log", "--json"]])
+def test_json_errors_carry_file_position_and_cause(arguments):
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert json.loads(result.stderr) == {
+        "error": "x.log at byte 7: no log\nat all",
+        "file": "x.log",
+        "position": 7,
+        "cause": "no log\nat all",
+        "kind": "LogFormatError",
+    }
+
+
+def test_an_unwritable_output_is_one_line():
+    result = CliRunner().invoke(app, ["unwritable", "/nowhere/at/all"])
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: ")
+    assert "/nowhere/at/all" in result.stderr
+
+
+def test_a_missing_extra_says_what_to_install():
+    result = CliRunner().invoke(app, ["without_extra"])
+    assert result.exit_code == 1
+    assert "pip install 'coordinator-audit[checks]'" in result.stderr
+
+
+def test_wrong_usage_is_exit_code_2():
+    assert CliRunner().invoke(app, ["no-such-command"]).exit_code == 2
+    assert CliRunner().invoke(app, ["broken"]).exit_code == 2
