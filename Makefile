@@ -1,0 +1,46 @@
+# Each target sets up what it needs by itself; the second run needs no network.
+PYTHON ?= python3
+BIN := .venv/bin
+DEMO ?= out/demo
+
+.PHONY: setup demo lint test test-wide test-long bench clean java
+
+setup: .venv/ready
+
+.venv/ready: pyproject.toml | java
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or later is needed; this is $$($(PYTHON) --version). Name another: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --editable '.[spark,checks,live,dev]'
+	$(BIN)/python -m jobs.session
+	@touch $@
+
+java:
+	@java -version 2>&1 | awk -F'[".]' '/version/ { found = 1; exit $$2 < 17 } END { if (!found) exit 1 }' || \
+	  { echo "Java 17 or later is needed by Spark: sudo apt-get install openjdk-17-jre-headless (or: brew install openjdk@17)"; exit 1; }
+
+demo: setup
+	$(BIN)/coordinator-audit ingest data/samples --to $(DEMO)
+	$(BIN)/coordinator-audit decode --to $(DEMO)
+	$(BIN)/coordinator-audit tables --to $(DEMO)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest -m "not long" --ignore tests/differential --ignore tests/end_to_end
+
+test-wide: lint
+	$(BIN)/python -m pytest -m "not long"
+
+test-long: setup
+	$(BIN)/python -m pytest -m long
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf out spark-warehouse metastore_db derby.log

@@ -1,0 +1,134 @@
+"""The settings: one typed model, filled from layers (defaults, file, environment, flags), the last one wins."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from coordinator_core.errors import InputError
+
+ENVIRONMENT_PREFIX = "COORDINATOR_AUDIT_"
+
+
+class Section(BaseModel):
+    """A part of the settings: immutable, and strict about its keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SparkSettings(Section):
+    """The Spark session to make when there is none yet."""
+
+    master: str
+    remote: str | None
+    conf: dict[str, str]
+
+
+class Settings(Section):
+    """All settings; ``conf/defaults.yaml`` explains each."""
+
+    spark: SparkSettings
+
+
+class Layer(NamedTuple):
+    """One source of settings: where it comes from, and its values as nested mappings like the model's."""
+
+    origin: str
+    values: Mapping[str, Any]
+
+
+def load(
+    file: Path | None = None, environment: Mapping[str, str] = os.environ, flags: Mapping[str, Any] | None = None
+) -> Settings:
+    """The effective settings. ``flags`` maps dotted names (``spark.master``) to values; those that are None are unset.
+
+    Raises:
+        InputError: an unreadable file, an unknown key (with the nearest known one) or a value of the wrong type.
+    """
+    return combine(layers(file, environment, flags))
+
+
+def layers(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any] | None) -> Iterator[Layer]:
+    """The layers, the weakest first."""
+    yield _from_file(_defaults())
+    if file is not None:
+        yield _from_file(file)
+    for name, text in sorted(environment.items()):
+        if name.startswith(ENVIRONMENT_PREFIX):
+            path = name.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
+            yield Layer(f"environment variable {name}", _nest(path, _parse(text, name)))
+    for name, value in (flags or {}).items():
+        if value is not None:
+            yield Layer(f"flag for {name}", _nest(name.split("."), value))
+
+
+def combine(stack: Iterable[Layer]) -> Settings:
+    """The model of all layers, a later one overriding an earlier one key by key."""
+    values: dict[str, Any] = {}
+    for layer in stack:
+        values = _merge(values, layer.values)
+        try:
+            settings = Settings.model_validate(values)
+        except ValidationError as error:
+            raise InputError(f"{layer.origin}: {_first_complaint(error)}") from error
+    return settings
+
+
+def _defaults() -> Path:
+    """In a checkout ``conf/`` stands beside this package, in a wheel inside it."""
+    packaged = Path(__file__).parent / "conf" / "defaults.yaml"
+    return packaged if packaged.exists() else Path(__file__).parent.parent / "conf" / "defaults.yaml"
+
+
+def _from_file(file: Path) -> Layer:
+    try:
+        values = _parse(file.read_text(encoding="utf-8"), str(file)) or {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: settings cannot be read: {error}") from error
+    if not isinstance(values, dict):
+        raise InputError(f"{file}: settings are a mapping, this is a {type(values).__name__}")
+    return Layer(str(file), values)
+
+
+def _parse(text: str, origin: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{origin}: not YAML: {' '.join(str(error).split())}") from error
+
+
+def _nest(path: list[str], value: Any) -> dict[str, Any]:
+    for name in reversed(path):
+        value = {name: value}
+    return value
+
+
+def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(under)
+    for key, value in over.items():
+        below = merged.get(key)
+        both = isinstance(value, Mapping) and isinstance(below, Mapping)
+        merged[key] = _merge(below, value) if both else value
+    return merged
+
+
+def _first_complaint(error: ValidationError) -> str:
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"])
+    if first["type"] != "extra_forbidden":
+        return f"{name}: {first['msg']}"
+    near = difflib.get_close_matches(name, _names(Settings), n=1)
+    return f"unknown setting {name}" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def _names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        yield prefix + name
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _names(field.annotation, f"{prefix}{name}.")
