@@ -1,0 +1,105 @@
+"""What an assignment is worth: balance, movement and rack locality, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator_core.assignors.spec import (
+    Assignment,
+    ClassicMemberSpec,
+    GroupSpecs,
+    MemberSpec,
+    Partitions,
+    StreamsMemberSpec,
+    Tasks,
+)
+from coordinator_core.cluster.image import Topic, TopicImage
+
+Unit = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Counts over one assignment.
+
+    ``imbalance`` is the largest load of a member minus the smallest (partitions, or tasks of every role). ``kept``
+    counts the units that stay where they were, ``moved`` those that another member held before, ``fresh`` those that
+    nobody held, ``lost`` those held before and assigned to nobody now. ``rack_misses`` counts the partitions whose
+    member has a rack that no replica is in (0 where racks are unknown).
+    """
+
+    members: int
+    units: int
+    imbalance: int
+    kept: int
+    moved: int
+    fresh: int
+    lost: int
+    rack_misses: int
+
+
+def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) -> Figures:
+    """The figures of an assignment of that group."""
+    before: dict[Unit, set[str]] = {}
+    for member, had in spec.members.items():
+        for unit in _previous(had):
+            before.setdefault(unit, set()).add(member)
+    loads: list[int] = []
+    kept = moved = fresh = misses = 0
+    now: set[Unit] = set()
+    for member, had in spec.members.items():
+        work = list(_units(assignment.members.get(member)))
+        loads.append(len(work))
+        now.update(work)
+        for unit in work:
+            holders = before.get(unit)
+            if holders is None:
+                fresh += 1
+            elif member in holders:
+                kept += 1
+            else:
+                moved += 1
+            misses += _misses_rack(image, unit, had.rack_id)
+    return Figures(
+        members=len(loads),
+        units=sum(loads),
+        imbalance=max(loads, default=0) - min(loads, default=0),
+        kept=kept,
+        moved=moved,
+        fresh=fresh,
+        lost=sum(1 for unit in before if unit not in now),
+        rack_misses=misses,
+    )
+
+
+def _previous(member: MemberSpec | StreamsMemberSpec | ClassicMemberSpec) -> Iterator[Unit]:
+    if isinstance(member, ClassicMemberSpec):
+        return iter(member.owned or ())
+    return _units(member.previous)
+
+
+def _units(work: Partitions | Tasks | Sequence[Unit] | None) -> Iterator[Unit]:
+    """Every partition or task of a member's work, whatever its form."""
+    if work is None:
+        return
+    if isinstance(work, Tasks):
+        for role in (work.active, work.standby, work.warmup):
+            yield from _units(role)
+    elif isinstance(work, Mapping):
+        for name, numbers in work.items():
+            for number in numbers:
+                yield name, number
+    else:
+        yield from work
+
+
+def _misses_rack(image: TopicImage, unit: Unit, rack: str | None) -> bool:
+    if rack is None:
+        return False
+    name, partition = unit
+    topic: Topic | None = image.by_id.get(name) or image.by_name.get(name)
+    if topic is None or partition >= len(topic.racks) or not topic.racks[partition]:
+        return False
+    return rack not in topic.racks[partition]

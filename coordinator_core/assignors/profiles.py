@@ -1,0 +1,42 @@
+"""Whose behaviour an assignor reproduces: a release of Kafka on a Java version, or a KIP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from coordinator_core.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A named behaviour.
+
+    ``release`` is the Kafka release (major, minor) whose classes are reproduced; ``jdk`` the feature version of the
+    Java runtime, which decides the capacity of copied hash sets (changed in JDK 19).
+    """
+
+    name: str
+    release: tuple[int, int]
+    jdk: int = 17
+
+
+PROFILES: dict[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        Profile("kafka-3.9", (3, 9)),
+        Profile("kafka-4.0", (4, 0)),
+        Profile("kafka-4.3.1", (4, 3)),
+        Profile("kip-1071", (4, 3)),
+    )
+}
+
+DEFAULT = PROFILES["kafka-4.3.1"]
+
+
+def profile(name: str = DEFAULT.name, jdk: int = DEFAULT.jdk) -> Profile:
+    """The profile of that name on that Java version; raises InputError when there is none."""
+    if name not in PROFILES:
+        raise InputError(f"no profile {name!r}; there are {', '.join(sorted(PROFILES))}")
+    if jdk < 8:
+        raise InputError(f"no Java version {jdk}")
+    return replace(PROFILES[name], jdk=jdk)

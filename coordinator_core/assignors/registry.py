@@ -1,0 +1,33 @@
+"""Every assignor by type of group and by the name that a group's records carry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from coordinator_core.assignors.profiles import DEFAULT, Profile
+from coordinator_core.assignors.spec import Assignment, GroupSpecs, GroupType
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.errors import InputError
+
+Assignor = Callable[[Any, TopicImage, Profile], Assignment[Any]]
+"""Spec of the group type it serves, topics, behaviour -> assignment; raises AssignorError where Kafka throws."""
+
+ASSIGNORS: dict[tuple[GroupType, str], Assignor] = {}
+
+
+def assignor(group_type: GroupType, name: str) -> Assignor:
+    """The assignor that groups of this type know by this name; raises InputError when there is none."""
+    try:
+        return ASSIGNORS[group_type, name]
+    except KeyError:
+        known = ", ".join(sorted(known for type_, known in ASSIGNORS if type_ is group_type))
+        raise InputError(f"no assignor {name!r} for {group_type} groups; there are {known or 'none'}") from None
+
+
+def assign(name: str, spec: GroupSpecs, image: TopicImage, profile: Profile = DEFAULT) -> Assignment[Any]:
+    """Assign the group's topics or tasks to its members.
+
+    Raises InputError for an unknown assignor and AssignorError where Kafka's own class throws.
+    """
+    return assignor(spec.type, name)(spec, image, profile)
