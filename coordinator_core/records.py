@@ -56,6 +56,26 @@ class ConnectRecordType(IntEnum):
     CURRENT_MEMBER_ASSIGNMENT = 8
 
 
+class MetadataRecordType(IntEnum):
+    """Record types of ``__cluster_metadata`` (KRaft) that this software reads, by their API key (Kafka 4.3)."""
+
+    REGISTER_BROKER = 0
+    UNREGISTER_BROKER = 1
+    TOPIC = 2
+    PARTITION = 3
+    CONFIG = 4
+    PARTITION_CHANGE = 5
+    FENCE_BROKER = 7
+    UNFENCE_BROKER = 8
+    REMOVE_TOPIC = 9
+    FEATURE_LEVEL = 12
+    BROKER_REGISTRATION_CHANGE = 17
+    NO_OP = 20
+    BEGIN_TRANSACTION = 23
+    END_TRANSACTION = 24
+    ABORT_TRANSACTION = 25
+
+
 class LogPosition(NamedTuple):
     """Where a record lies: log partition, offset, and the record's timestamp in milliseconds (-1: none)."""
 

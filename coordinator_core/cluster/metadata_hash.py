@@ -1,0 +1,61 @@
+"""The metadata hash: which topics, partitions and racks a coordinator used for an epoch (KIP-1101).
+
+Consumer, share and streams groups store the hash of their subscribed topics in each epoch record. XXH3-64 with seed 0
+over little-endian bytes, kept as a signed int64.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Iterable
+
+import xxhash
+
+from coordinator_core.cluster.image import Topic
+
+_HASH_VERSION = b"\x00"
+_INT = struct.Struct("<i")
+_LONG = struct.Struct("<q")
+_UNSIGNED_LONG = struct.Struct("<Q")
+
+
+def topic_hash(topic: Topic) -> int:
+    """The hash of one topic: its id, name, partition count and the sorted racks of each partition."""
+    bits = base64.urlsafe_b64decode(topic.id + "==")
+    parts = [_HASH_VERSION, bits[7::-1], bits[:7:-1], _text(topic.name), _INT.pack(topic.partitions)]
+    for partition in range(topic.partitions):
+        parts.append(_INT.pack(partition))
+        racks = topic.racks[partition] if partition < len(topic.racks) else ()
+        for rack in sorted(racks, key=_java_order):
+            units = _utf16(rack)
+            parts += (_INT.pack(len(units) // 2), units, _INT.pack(len(units) // 2))
+    return _hash(b"".join(parts))
+
+
+def group_hash(topic_hashes: Iterable[tuple[str, int]]) -> int:
+    """The hash of a group's subscribed topics from (name, topic hash) pairs in any order; 0 without topics.
+
+    Subscribed topics that do not exist are left out by the caller. Of two pairs with one name the later wins.
+    """
+    by_name = sorted(dict(topic_hashes).items())
+    return _hash(b"".join([_LONG.pack(value) for _, value in by_name])) if by_name else 0
+
+
+def _hash(data: bytes) -> int:
+    value: int = _LONG.unpack(_UNSIGNED_LONG.pack(xxhash.xxh3_64_intdigest(data)))[0]
+    return value
+
+
+def _text(text: str) -> bytes:
+    units = _utf16(text)
+    return units + _INT.pack(len(units) // 2)
+
+
+def _utf16(text: str) -> bytes:
+    return text.encode("utf-16-le", "surrogatepass")
+
+
+def _java_order(text: str) -> bytes:
+    """A sort key: Java compares strings by UTF-16 code unit, Python by code point."""
+    return text.encode("utf-16-be", "surrogatepass")

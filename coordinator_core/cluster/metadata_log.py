@@ -1,0 +1,188 @@
+"""Fold of ``__cluster_metadata`` (KRaft, KIP-500) to a history of topics, racks and dynamic configs.
+
+What one record batch holds becomes visible at once, as brokers see it; a metadata transaction (KIP-868) becomes visible
+with its end, or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from coordinator_core.cluster.image import Topic
+from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
+from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, MetadataRecordType
+
+
+def fold_metadata_log(records: Iterable[CoordinatorRecord]) -> TopicHistory:
+    """The history that a metadata log tells; ``records`` are of ``Family.METADATA``, in offset order."""
+    log = MetadataLog()
+    for record in records:
+        log.apply(record)
+    return log.finish()
+
+
+@dataclass(slots=True)
+class _TopicState:
+    name: str
+    replicas: dict[int, tuple[int, ...]] = field(default_factory=dict)
+
+
+class MetadataLog:
+    """Feed records in offset order with ``apply``, close with ``finish``.
+
+    A record at or before the last offset seen is ignored, so overlapping dumps do no harm. Records that contradict what
+    went before are listed in ``history.gaps``; nothing is guessed for them.
+    """
+
+    def __init__(self) -> None:
+        self.history = TopicHistory()
+        self._topics: dict[str, _TopicState] = {}
+        self._ids: dict[str, str] = {}
+        self._brokers: dict[int, str | None] = {}
+        self._last = LogPosition(0, -1, -1)
+        self._batch: tuple[int, int] | None = None
+        self._transaction: list[CoordinatorRecord] | None = None
+        self._touched: set[str] = set()
+        self._removed: set[str] = set()
+        self._moved: set[int] = set()
+        self._configs: list[Fields] = []
+        self._handlers: dict[int, Callable[[Fields], None]] = {
+            MetadataRecordType.TOPIC: self._topic,
+            MetadataRecordType.REMOVE_TOPIC: self._remove_topic,
+            MetadataRecordType.PARTITION: self._partition,
+            MetadataRecordType.PARTITION_CHANGE: self._partition_change,
+            MetadataRecordType.REGISTER_BROKER: self._register_broker,
+            MetadataRecordType.UNREGISTER_BROKER: self._unregister_broker,
+            MetadataRecordType.CONFIG: self._configs.append,
+        }
+
+    def apply(self, record: CoordinatorRecord) -> None:
+        """Take the next record; types that say nothing of topics, racks or configs only move time on."""
+        at = record.at
+        if at.offset <= self._last.offset:
+            return
+        if self._last.offset < 0 and at.offset > 0:
+            self.history.complete = False
+            self._gap(at, f"the log begins at offset {at.offset}: topics created before it are unknown")
+        batch = (record.batch, at.timestamp_ms if record.batch < 0 else -1)
+        if batch != self._batch:
+            self._publish()
+            self._batch = batch
+        self._last = at
+        if record.type == MetadataRecordType.BEGIN_TRANSACTION:
+            self._transaction = []
+        elif record.type == MetadataRecordType.END_TRANSACTION:
+            for held in self._take_transaction(at):
+                self._change(held)
+        elif record.type == MetadataRecordType.ABORT_TRANSACTION:
+            self._take_transaction(at)
+        elif self._transaction is not None:
+            self._transaction.append(record)
+        else:
+            self._change(record)
+
+    def finish(self) -> TopicHistory:
+        """Publish the last batch and return the history; more records may follow."""
+        self._publish()
+        self._batch = None
+        self.history.last_seen_ms = max(self.history.last_seen_ms, self._last.timestamp_ms)
+        return self.history
+
+    def _take_transaction(self, at: LogPosition) -> list[CoordinatorRecord]:
+        held, self._transaction = self._transaction, None
+        if held is None:
+            self._gap(at, "the end of a metadata transaction whose beginning was not seen")
+        return held or []
+
+    def _gap(self, at: LogPosition, cause: str) -> None:
+        self.history.gaps.append(HistoryGap(at, cause))
+
+    def _change(self, record: CoordinatorRecord) -> None:
+        handler = self._handlers.get(record.type)
+        if handler is not None and record.value is not None:
+            handler(record.value)
+
+    # --- one handler a record type -----------------------------------------------------------------------------------
+
+    def _topic(self, value: Fields) -> None:
+        name, topic_id = value["name"], value["topicId"]
+        replaced = self._ids.get(name)
+        if replaced is not None and replaced != topic_id:
+            self._gap(self._last, f"topic {name} appears under a new id; the deletion of {replaced} was not seen")
+            del self._topics[replaced]
+        self._ids[name] = topic_id
+        self._topics[topic_id] = _TopicState(name)
+        self._touched.add(topic_id)
+
+    def _remove_topic(self, value: Fields) -> None:
+        state = self._topics.pop(value["topicId"], None)
+        if state is None:
+            self._gap(self._last, f"deletion of topic id {value['topicId']}, which no record created")
+            return
+        del self._ids[state.name]
+        self._removed.add(state.name)
+
+    def _partition(self, value: Fields) -> None:
+        self._set_replicas(value, value["replicas"])
+
+    def _partition_change(self, value: Fields) -> None:
+        self._set_replicas(value, value.get("replicas"))
+
+    def _set_replicas(self, value: Fields, replicas: list[int] | None) -> None:
+        topic_id, partition = value["topicId"], value["partitionId"]
+        state = self._topics.get(topic_id)
+        if state is None:
+            self._gap(self._last, f"partition {partition} of topic id {topic_id}, which no record created")
+            return
+        if replicas is not None:
+            state.replicas[partition] = tuple(replicas)
+        self._touched.add(topic_id)
+
+    def _register_broker(self, value: Fields) -> None:
+        self._set_rack(value["brokerId"], value.get("rack"))
+
+    def _unregister_broker(self, value: Fields) -> None:
+        self._set_rack(value["brokerId"], None)
+
+    def _set_rack(self, broker: int, rack: str | None) -> None:
+        if self._brokers.get(broker) != rack:
+            self._brokers[broker] = rack
+            self._moved.add(broker)
+
+    # --- versions ----------------------------------------------------------------------------------------------------
+
+    def _publish(self) -> None:
+        """Make what the last batch changed one version of the history."""
+        if not (self._touched or self._removed or self._moved or self._configs):
+            return
+        history = self.history
+        history.open_version(self._last)
+        for broker in self._moved:
+            history.put_broker(broker, self._brokers[broker])
+        for name in self._removed:
+            history.remove_topic(name)
+        for topic_id in self._touched & self._topics.keys():
+            state = self._topics[topic_id]
+            if set(state.replicas) != set(range(len(state.replicas))):
+                self._gap(self._last, f"topic {state.name} lacks partitions below its highest one")
+                continue
+            replicas = tuple(state.replicas[partition] for partition in range(len(state.replicas)))
+            history.put_topic(Topic(state.name, topic_id, len(replicas), self._racks(state), replicas))
+        for state in self._topics.values() if self._moved else ():
+            if not self._moved.isdisjoint(*state.replicas.values()):
+                history.put_racks(state.name, self._racks(state))
+        for config in self._configs:
+            history.put_config(config["resourceType"], config["resourceName"], config["name"], config["value"])
+        self._touched.clear()
+        self._removed.clear()
+        self._moved.clear()
+        self._configs.clear()
+
+    def _racks(self, state: _TopicState) -> tuple[tuple[str, ...], ...]:
+        """The racks of each partition's replicas, in replica order, brokers without a rack left out."""
+        racks = self._brokers
+        return tuple(
+            tuple(rack for broker in state.replicas[partition] if (rack := racks.get(broker)) is not None)
+            for partition in sorted(state.replicas)
+        )

@@ -1,0 +1,61 @@
+"""Topic history from snapshots: what somebody listed of the topics at some moments (JSON or Parquet rows)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from coordinator_core.cluster.image import Topic
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.errors import InputError
+from coordinator_core.records import LogPosition
+
+ZERO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+def snapshot_position(time_ms: int) -> LogPosition:
+    """The position of a snapshot: no log, only a time."""
+    return LogPosition(-1, -1, time_ms)
+
+
+def fold_snapshots(rows: Iterable[Mapping[str, Any]]) -> TopicHistory:
+    """The history that snapshot rows tell: one row a topic and time, the rows of one time a whole listing.
+
+    Fields: ``name`` (text), ``id`` (base64url, optional), ``partitions`` (a count, or a list with one entry a
+    partition), ``racks`` (optional: for each partition the racks of its replicas, null for a broker without one) and
+    ``time`` (milliseconds, or a datetime). A topic that a later listing lacks was deleted between the two. Raises
+    ``InputError`` for a row that is not of this shape.
+    """
+    listings: dict[int, dict[str, Topic]] = {}
+    for number, row in enumerate(rows):
+        time_ms, topic = _read(number, row)
+        listings.setdefault(time_ms, {})[topic.name] = topic
+    history = TopicHistory()
+    before: dict[str, Topic] = {}
+    for time_ms, topics in sorted(listings.items()):
+        history.open_version(snapshot_position(time_ms))
+        for name in before.keys() - topics.keys():
+            history.remove_topic(name)
+        for topic in topics.values():
+            history.put_topic(topic)
+        before = topics
+        history.last_seen_ms = time_ms
+    return history
+
+
+def _read(number: int, row: Mapping[str, Any]) -> tuple[int, Topic]:
+    try:
+        name, partitions, time = row["name"], row["partitions"], row["time"]
+    except KeyError as missing:
+        raise InputError(f"topic snapshot row {number} lacks the field {missing}") from None
+    count = partitions if isinstance(partitions, int) else len(partitions) if isinstance(partitions, list) else -1
+    time_ms = int(time.timestamp() * 1000) if hasattr(time, "timestamp") else time
+    if not isinstance(name, str) or count < 0 or not isinstance(time_ms, int):
+        raise InputError(
+            f"topic snapshot row {number} ({name!r}): wants name as text, partitions as a count or a list, time as "
+            f"milliseconds; got partitions {partitions!r}, time {time!r}"
+        )
+    racks = tuple(tuple(rack for rack in racks if rack is not None) for racks in row.get("racks") or ())
+    if racks and len(racks) != count:
+        raise InputError(f"topic snapshot row {number} ({name}): racks of {len(racks)} partitions, but {count} of them")
+    return time_ms, Topic(name, row.get("id") or ZERO_ID, count, racks)

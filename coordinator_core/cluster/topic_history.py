@@ -1,0 +1,292 @@
+"""What topics existed when: images of the topics over time, each with the position that proves it.
+
+Filled by ``metadata_log`` (the cluster's own log) or by ``snapshots`` (what somebody wrote down). A version is what one
+metadata batch or one snapshot made; between versions nothing changed, as far as the source can tell.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from typing import NamedTuple
+
+from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
+from coordinator_core.cluster.versions import VersionedMap
+from coordinator_core.records import LogPosition
+
+MOST_RACK_COMBINATIONS = 4096
+"""How many combinations of old racks are tried against one hash at one version."""
+
+
+class ImageVersion(NamedTuple):
+    """The topics from ``at`` until the next version; ``version`` numbers the versions of one history from 0."""
+
+    version: int
+    at: LogPosition
+    image: TopicImage
+
+
+class TopicChange(NamedTuple):
+    """What happened to one topic; ``before`` and ``after`` are None where it did not exist.
+
+    ``kind``: created, deleted, grown, replaced (a new id under the name) or moved (replicas on other racks).
+    """
+
+    kind: str
+    name: str
+    at: LogPosition
+    before: Topic | None
+    after: Topic | None
+
+
+class HistoryGap(NamedTuple):
+    """Something that the source of a history does not tell, found at ``at``."""
+
+    at: LogPosition
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInterval:
+    """One row of ``topic_history``: a topic as it was over an interval.
+
+    ``racks[p]`` and ``replicas[p]`` as in ``Topic``. ``since`` proves the beginning, ``until`` the end; None while the
+    topic is as it was last seen. ``ended_by``: changed, deleted, replaced, or None while it lasts.
+    """
+
+    topic: str
+    topic_id: str
+    partitions: int
+    racks: tuple[tuple[str, ...], ...]
+    replicas: tuple[tuple[int, ...], ...]
+    since: LogPosition
+    until: LogPosition | None
+    ended_by: str | None
+
+
+class TopicHistory:
+    """Every image of the topics that a source has shown, and dynamic configs beside them.
+
+    ``complete`` says that the first version is the cluster's beginning, or a whole snapshot: a topic that is not there
+    did not exist. Otherwise it is unknown whether it did. ``last_seen_ms`` is the time up to which the source tells;
+    images asked for after it are the last ones known. ``gaps`` lists what the source does not tell.
+    """
+
+    def __init__(self, *, complete: bool = True) -> None:
+        self.complete = complete
+        self.last_seen_ms = -1
+        self.gaps: list[HistoryGap] = []
+        self.positions: list[LogPosition] = []
+        self._times: list[int] = []
+        self._topics: VersionedMap[str, Topic] = VersionedMap()
+        self._by_id: VersionedMap[str, Topic] = VersionedMap()
+        self._racks: VersionedMap[int, str] = VersionedMap()
+        self._configs: VersionedMap[tuple[int, str], Mapping[str, str]] = VersionedMap()
+        self._only_racks: set[tuple[str, int]] = set()
+        self._hashes: dict[tuple[str, int], int] = {}
+
+    # --- filling -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _newest(self) -> int:
+        return len(self.positions) - 1
+
+    def open_version(self, at: LogPosition) -> int:
+        """Begin a version proven by ``at``; everything put from now on holds from there."""
+        self.positions.append(at)
+        self._times.append(max(at.timestamp_ms, self._times[-1]) if self._times else at.timestamp_ms)
+        return self._newest
+
+    def put_topic(self, topic: Topic) -> None:
+        """Set a topic in the newest version, because a record about the topic said so."""
+        known = self._topics.latest(topic.name)
+        if known == topic and not self._has_only_new_racks(topic.name):
+            return
+        if known is not None and known.id != topic.id:
+            self._by_id.put(known.id, None, self._newest)
+        self._put(topic)
+        self._only_racks.discard((topic.name, self._newest))
+
+    def put_racks(self, name: str, racks: tuple[tuple[str, ...], ...]) -> None:
+        """Set a topic's racks in the newest version, because a broker's rack changed; no record was about the topic."""
+        known = self._topics.latest(name)
+        if known is not None and known.racks != racks:
+            touched_now = next(self._topics.past(name, self._newest))[0] == self._newest
+            self._put(replace(known, racks=racks))
+            if not touched_now:
+                self._only_racks.add((name, self._newest))
+
+    def _put(self, topic: Topic) -> None:
+        self._topics.put(topic.name, topic, self._newest)
+        self._by_id.put(topic.id, topic, self._newest)
+
+    def _has_only_new_racks(self, name: str) -> bool:
+        return (name, next(self._topics.past(name, self._newest))[0]) in self._only_racks
+
+    def remove_topic(self, name: str) -> None:
+        """Remove a topic from the newest version."""
+        known = self._topics.latest(name)
+        if known is not None:
+            self._topics.put(name, None, self._newest)
+            self._by_id.put(known.id, None, self._newest)
+
+    def put_broker(self, broker: int, rack: str | None) -> None:
+        """Set a broker's rack in the newest version; None for a broker that has none or is gone."""
+        self._racks.put(broker, rack, self._newest)
+
+    def put_config(self, resource_type: int, resource: str, name: str, value: str | None) -> None:
+        """Set or, with None, unset a dynamic config in the newest version."""
+        key = (resource_type, resource)
+        configs = dict(self._configs.latest(key) or {})
+        configs.pop(name, None)
+        if value is not None:
+            configs[name] = value
+        self._configs.put(key, configs, self._newest)
+
+    # --- images ------------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def version(self, version: int) -> ImageVersion:
+        """The image of a version by its number."""
+        image = TopicImage(self._topics.view(version), self._by_id.view(version), self._racks.view(version))
+        return ImageVersion(version, self.positions[version], image)
+
+    def version_at(self, time_ms: int) -> int:
+        """The number of the version that held at a time; -1 before the first."""
+        return bisect_right(self._times, time_ms) - 1
+
+    def at(self, time_ms: int) -> ImageVersion | None:
+        """The topics at a time; None (unknown) before the first version."""
+        version = self.version_at(time_ms)
+        return self.version(version) if version >= 0 else None
+
+    def at_offset(self, offset: int) -> ImageVersion | None:
+        """The topics once the record at ``offset`` of the metadata log was applied; None before the first version."""
+        version = bisect_right(self.positions, offset, key=lambda position: position.offset) - 1
+        return self.version(version) if version >= 0 else None
+
+    def window(self, from_ms: int, to_ms: int, names: Iterable[str] | None = None) -> list[ImageVersion]:
+        """The images that held at some time of ``[from_ms, to_ms]``, oldest first.
+
+        With ``names`` only those in which one of these topics differs from the image before.
+        """
+        first, last = max(self.version_at(from_ms), 0), self.version_at(to_ms)
+        if last < first:
+            return []
+        if names is None:
+            return [self.version(version) for version in range(first, last + 1)]
+        return [self.version(version) for version in (first, *self._topics.versions(set(names), first, last))]
+
+    def newest_matching_hash(
+        self, wanted: int, names: Iterable[str], before_ms: int, slack_ms: int = 0
+    ) -> ImageVersion | None:
+        """The newest image, not after ``before_ms + slack_ms``, whose metadata hash over ``names`` is ``wanted``.
+
+        A coordinator may work with an old image and, since it caches the hash of a topic until a record about that
+        topic arrives, with old racks: those are tried too, newest first, and the image returned has the racks that
+        match. None when no image known matches.
+        """
+        newest = self.version_at(before_ms + slack_ms)
+        topics = sorted(set(names))
+        if newest < 0:
+            return None
+        for version in (*reversed(self._topics.versions(topics, upto=newest)), 0):
+            choices = [cached for cached in (self._cached(name, version) for name in topics) if cached]
+            for combination in islice(product(*choices), MOST_RACK_COMBINATIONS):
+                if group_hash([(name, value) for name, value, _ in combination]) == wanted:
+                    return self._with_racks_of(version, [topic for _, _, topic in combination])
+        return None
+
+    def _cached(self, name: str, version: int) -> list[tuple[str, int, Topic]]:
+        """(name, hash, topic) as a coordinator may hold it: newest first, back to the last record about the topic."""
+        found = []
+        for since, topic in self._topics.past(name, version):
+            if topic is None:
+                break
+            key = (name, since)
+            if key not in self._hashes:
+                self._hashes[key] = topic_hash(topic)
+            found.append((name, self._hashes[key], topic))
+            if key not in self._only_racks:
+                break
+        return found
+
+    def _with_racks_of(self, version: int, used: list[Topic]) -> ImageVersion:
+        now = self.version(version)
+        stale = [topic for topic in used if now.image.by_name[topic.name] is not topic]
+        if not stale:
+            return now
+        topics = {**now.image.by_name, **{topic.name: topic for topic in stale}}
+        return now._replace(image=TopicImage.of(topics.values(), now.image.broker_racks))
+
+    # --- questions ---------------------------------------------------------------------------------------------------
+
+    def topic_name(self, topic_id: str) -> str | None:
+        """The name under which a topic id was ever known; None: unknown."""
+        return next((topic.name for _, topic in self._by_id.changes(topic_id) if topic), None)
+
+    def changes(self, names: Iterable[str], after: int, upto: int) -> list[TopicChange]:
+        """What happened to these topics in the versions ``(after, upto]``, oldest first."""
+        found = []
+        for name in sorted(set(names)):
+            before = self._topics.at(name, after)
+            for version, topic in self._topics.changes(name, after, upto):
+                kind = _change_kind(before, topic)
+                if kind:
+                    found.append(TopicChange(kind, name, self.positions[version], before, topic))
+                before = topic
+        return sorted(found, key=lambda change: (change.at.offset, change.at.timestamp_ms))
+
+    def config(self, resource_type: int, resource: str, version: int) -> Mapping[str, str]:
+        """The dynamic configs of a resource at a version, empty when none are known."""
+        return self._configs.at((resource_type, resource), version) or {}
+
+    def config_changes(
+        self, resource_type: int, resource: str, after: int, upto: int
+    ) -> list[tuple[LogPosition, Mapping[str, str], Mapping[str, str]]]:
+        """Each change of a resource's dynamic configs in ``(after, upto]``: position, before, after; oldest first."""
+        before = self.config(resource_type, resource, after)
+        found = []
+        for version, configs in self._configs.changes((resource_type, resource), after, upto):
+            found.append((self.positions[version], before, configs or {}))
+            before = configs or {}
+        return found
+
+    def intervals(self) -> Iterator[TopicInterval]:
+        """The rows of ``topic_history``: each topic over each interval in which it stayed the same."""
+        for name in self._topics:
+            open_at: tuple[Topic, LogPosition] | None = None
+            for version, new in self._topics.changes(name):
+                if open_at and _change_kind(open_at[0], new, replicas=True):
+                    yield _interval(*open_at, until=self.positions[version], following=new)
+                    open_at = None
+                if new and not open_at:
+                    open_at = (new, self.positions[version])
+            if open_at:
+                yield _interval(*open_at, until=None, following=None)
+
+
+def _change_kind(before: Topic | None, after: Topic | None, *, replicas: bool = False) -> str | None:
+    """What happened to a topic between two versions, None if nothing that a group could notice."""
+    if before is None or after is None:
+        return "created" if after else "deleted" if before else None
+    if before.id != after.id:
+        return "replaced"
+    if before.partitions != after.partitions:
+        return "grown"
+    if before.racks != after.racks or (replicas and before.replicas != after.replicas):
+        return "moved"
+    return None
+
+
+def _interval(topic: Topic, since: LogPosition, until: LogPosition | None, following: Topic | None) -> TopicInterval:
+    ended_by = None
+    if until is not None:
+        kind = _change_kind(topic, following, replicas=True)
+        ended_by = kind if kind in ("deleted", "replaced") else "changed"
+    return TopicInterval(topic.name, topic.id, topic.partitions, topic.racks, topic.replicas, since, until, ended_by)
