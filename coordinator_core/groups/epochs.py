@@ -1,0 +1,181 @@
+"""What the groups with epochs (consumer, share, streams) have in common: epochs, members, targets, and no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from coordinator_core.groups.violations import NONE, Rule, Violations, violation
+from coordinator_core.records import CoordinatorRecord, Fields
+
+Partitions = dict[str, list[int]]
+"""Topic id (streams: subtopology id) to partitions, both in the order of the record."""
+PartitionEpochs = dict[str, dict[int, int]]
+"""The same with, for each partition, the epoch in which it was assigned (KIP-1251), in the order of the record."""
+
+LEAVE_GROUP_MEMBER_EPOCH = -1
+"""The member epoch of one that left."""
+LEAVE_GROUP_STATIC_MEMBER_EPOCH = -2
+"""The member epoch of a static member that left and may come back."""
+
+
+NO_CURRENT = "no such current assignment"
+
+
+@dataclass(slots=True)
+class EpochMember:
+    """The common part of a member. A None says that the log did not show it: neither of its two records need be there.
+
+    ``client_id``, ``client_host`` and ``rack_id`` come from the member metadata; ``member_epoch``,
+    ``previous_member_epoch`` and ``state`` (the number in the record) from the current assignment.
+    """
+
+    member_id: str
+    client_id: str | None = None
+    client_host: str | None = None
+    rack_id: str | None = None
+    member_epoch: int | None = None
+    previous_member_epoch: int | None = None
+    state: int | None = None
+
+    @property
+    def has_metadata(self) -> bool:
+        """Whether the member's metadata record was seen."""
+        return self.client_id is not None
+
+    @property
+    def has_current(self) -> bool:
+        """Whether the member has a current assignment."""
+        return self.member_epoch is not None
+
+
+MemberT = TypeVar("MemberT", bound=EpochMember)
+TargetT = TypeVar("TargetT")
+
+
+@dataclass(slots=True)
+class EpochGroup(Generic[MemberT, TargetT]):
+    """The common part of a group: epochs (None: not seen in the log), members and targets by member id.
+
+    ``members`` keeps the order in which members appeared: one written again keeps its place, one removed and added
+    again goes last. A target may stand without its member, as the two are records of their own.
+    ``assignment_timestamp`` is in milliseconds, 0 where the record carries none.
+    """
+
+    group_epoch: int | None = None
+    metadata_hash: int | None = None
+    assignment_epoch: int | None = None
+    assignment_timestamp: int | None = None
+    members: dict[str, MemberT] = field(default_factory=dict)
+    targets: dict[str, TargetT] = field(default_factory=dict)
+
+
+def apply_group_epoch(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> Violations:
+    """Group metadata: the new epoch and metadata hash; a tombstone ends the group."""
+    value = record.value
+    if value is None:
+        return _end_group(state, record)
+    before, epoch = state.group_epoch, value["epoch"]
+    state.group_epoch = epoch
+    state.metadata_hash = value.get("metadataHash", 0)
+    if before is not None and epoch < before:
+        return violation(Rule.EPOCH_WENT_BACK, record, f"group epoch {epoch} after {before}")
+    return NONE
+
+
+def _end_group(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> Violations:
+    members = len(state.members)
+    existed = state.group_epoch is not None
+    state.group_epoch = state.metadata_hash = state.assignment_epoch = state.assignment_timestamp = None
+    state.members.clear()
+    state.targets.clear()
+    if members:
+        return violation(Rule.GROUP_REMOVED_WITH_MEMBERS, record, f"{members} members were left")
+    return NONE if existed else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such group")
+
+
+def apply_target_epoch(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> Violations:
+    """Target assignment metadata: the epoch for which the targets were computed, and when."""
+    value = record.value
+    before = state.assignment_epoch
+    if value is None:
+        state.assignment_epoch = state.assignment_timestamp = None
+        return NONE if before is not None else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no target assignment")
+    epoch = value["assignmentEpoch"]
+    state.assignment_epoch = epoch
+    state.assignment_timestamp = value.get("assignmentTimestamp", 0)
+    if before is not None and epoch < before:
+        return violation(Rule.ASSIGNMENT_EPOCH_WENT_BACK, record, f"assignment epoch {epoch} after {before}")
+    if state.group_epoch is not None and epoch > state.group_epoch:
+        return violation(Rule.ASSIGNMENT_EPOCH_AHEAD, record, f"assignment epoch {epoch}, group {state.group_epoch}")
+    return NONE
+
+
+def put_target(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord, target: TargetT) -> Violations:
+    """A member's target assignment. In every operation the member's metadata comes first."""
+    member_id = record.key["memberId"]
+    state.targets[member_id] = target
+    member = state.members.get(member_id)
+    if member is None or member.client_id is None:
+        return violation(Rule.TARGET_WITHOUT_MEMBER, record, "target assignment of a member without metadata")
+    return NONE
+
+
+def remove_target(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> Violations:
+    """The tombstone of a target assignment."""
+    if state.targets.pop(record.key["memberId"], None) is None:
+        return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such target assignment")
+    return NONE
+
+
+def remove_member(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> Violations:
+    """The tombstone of a member's metadata, which ends the member; its other two tombstones come first."""
+    member_id = record.key["memberId"]
+    member = state.members.pop(member_id, None)
+    if member is None:
+        return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such member")
+    if member.member_epoch is not None or member_id in state.targets:
+        return violation(Rule.MEMBER_REMOVED_WITH_ASSIGNMENT, record, "its assignment still stood")
+    return NONE
+
+
+def put_current(
+    state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord, member: MemberT, value: Fields
+) -> Violations:
+    """Epochs and state of a current assignment. A member may go back to 0 (it rejoins), -1 or -2 (it leaves)."""
+    before = member.member_epoch
+    epoch = member.member_epoch = value["memberEpoch"]
+    member.previous_member_epoch = value["previousMemberEpoch"]
+    member.state = value["state"]
+    if member.client_id is None:
+        return violation(Rule.ASSIGNMENT_WITHOUT_MEMBER, record, "current assignment of a member without metadata")
+    if epoch <= 0:
+        return NONE
+    if before is not None and epoch < before:
+        return violation(Rule.MEMBER_EPOCH_WENT_BACK, record, f"member epoch {epoch} after {before}")
+    if state.group_epoch is not None and epoch > state.group_epoch:
+        return violation(Rule.MEMBER_EPOCH_AHEAD, record, f"member epoch {epoch}, group epoch {state.group_epoch}")
+    return NONE
+
+
+def with_epochs(values: list[Fields], id_field: str, member_epoch: int) -> PartitionEpochs:
+    """Partitions with the epochs of their assignment; brokers before 4.3 wrote none, then the member's own counts."""
+    epochs_of: PartitionEpochs = {}
+    for each in values:
+        partitions, epochs = each["partitions"], each.get("assignmentEpochs")
+        if epochs and len(epochs) == len(partitions):
+            epochs_of[each[id_field]] = dict(zip(partitions, epochs, strict=True))
+        else:
+            epochs_of[each[id_field]] = dict.fromkeys(partitions, member_epoch)
+    return epochs_of
+
+
+def forget_current(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> MemberT | None:
+    """The tombstone of a current assignment: the member whose units the caller has to clear, or None."""
+    member = state.members.get(record.key["memberId"])
+    if member is None or member.member_epoch is None:
+        return None
+    member.member_epoch = member.previous_member_epoch = member.state = None
+    if member.client_id is None:
+        del state.members[member.member_id]
+    return member

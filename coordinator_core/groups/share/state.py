@@ -1,0 +1,50 @@
+"""A share group as its records define it (KIP-932)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from coordinator_core.groups.epochs import EpochGroup, EpochMember, Partitions
+
+MEMBER_STATE_STABLE = 0
+"""The only state of a share group's member: nothing is ever revoked before it is assigned."""
+
+
+class ShareGroupState(StrEnum):
+    """The state of the whole group."""
+
+    EMPTY = "EMPTY"
+    STABLE = "STABLE"
+
+
+class ShareTopic(NamedTuple):
+    """Partitions of a topic whose share state is being or has been initialised."""
+
+    name: str
+    partitions: list[int]
+
+
+@dataclass(slots=True)
+class StatePartitionMetadata:
+    """Which share partitions have state (type 15), by topic id; of topics that are being deleted, the name."""
+
+    initializing: dict[str, ShareTopic] = field(default_factory=dict)
+    initialized: dict[str, ShareTopic] = field(default_factory=dict)
+    deleting: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ShareMember(EpochMember):
+    """A member: metadata (type 10) and current assignment (type 14); None where its record was not seen."""
+
+    subscribed_topic_names: list[str] = field(default_factory=list)
+    assigned: Partitions = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ShareGroup(EpochGroup[ShareMember, Partitions]):
+    """A share group. ``state_partitions`` is None where there is no such record."""
+
+    state_partitions: StatePartitionMetadata | None = None

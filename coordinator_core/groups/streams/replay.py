@@ -1,0 +1,161 @@
+"""How records change a streams group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from coordinator_core.groups.epochs import (
+    NO_CURRENT,
+    Partitions,
+    apply_group_epoch,
+    apply_target_epoch,
+    forget_current,
+    put_current,
+    put_target,
+    remove_member,
+    remove_target,
+    with_epochs,
+)
+from coordinator_core.groups.streams.state import (
+    MEMBER_STATES,
+    CopartitionGroup,
+    CurrentTasks,
+    Endpoint,
+    InternalTopic,
+    StreamsGroup,
+    StreamsMember,
+    Subtopology,
+    TargetTasks,
+    Topology,
+)
+from coordinator_core.groups.violations import NONE, Rule, Violations, violation
+from coordinator_core.records import CoordinatorRecord, Fields, RecordType
+
+
+def _member(state: StreamsGroup, record: CoordinatorRecord) -> StreamsMember:
+    member_id = record.key["memberId"]
+    member = state.members.get(member_id)
+    if member is None:
+        member = state.members[member_id] = StreamsMember(member_id)
+    return member
+
+
+def _member_metadata(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
+    value = record.value
+    if value is None:
+        return remove_member(state, record)
+    member = _member(state, record)
+    member.client_id = value["clientId"]
+    member.client_host = value["clientHost"]
+    member.rack_id = value["rackId"]
+    member.instance_id = value["instanceId"]
+    member.rebalance_timeout_ms = value["rebalanceTimeoutMs"]
+    member.topology_epoch = value["topologyEpoch"]
+    member.process_id = value["processId"]
+    endpoint = value["userEndpoint"]
+    member.user_endpoint = None if endpoint is None else Endpoint(endpoint["host"], endpoint["port"])
+    member.client_tags = _pairs(value["clientTags"])
+    return NONE
+
+
+def _pairs(values: list[Fields]) -> dict[str, str]:
+    return {each["key"]: each["value"] for each in values}
+
+
+def _target_member(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
+    value = record.value
+    if value is None:
+        return remove_target(state, record)
+    target = TargetTasks(_tasks(value["activeTasks"]), _tasks(value["standbyTasks"]), _tasks(value["warmupTasks"]))
+    return put_target(state, record, target)
+
+
+def _tasks(values: list[Fields]) -> Partitions:
+    return {each["subtopologyId"]: each["partitions"] for each in values}
+
+
+def _current_member(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
+    value = record.value
+    if value is None:
+        gone = forget_current(state, record)
+        if gone is None:
+            return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, NO_CURRENT)
+        gone.assigned, gone.pending_revocation = CurrentTasks(), CurrentTasks()
+        return NONE
+    member = _member(state, record)
+    member.assigned = _current_tasks(value, "")
+    member.pending_revocation = _current_tasks(value, "PendingRevocation")
+    seen = put_current(state, record, member, value)
+    if member.state not in MEMBER_STATES:
+        return violation(Rule.UNKNOWN_MEMBER_STATE, record, f"state {member.state}")
+    return seen
+
+
+def _current_tasks(value: Fields, suffix: str) -> CurrentTasks:
+    return CurrentTasks(
+        with_epochs(value["activeTasks" + suffix], "subtopologyId", value["memberEpoch"]),
+        _tasks(value["standbyTasks" + suffix]),
+        _tasks(value["warmupTasks" + suffix]),
+    )
+
+
+def _topology(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
+    """The tombstone comes after the one of the group when a group is deleted, so it may find nothing."""
+    value = record.value
+    if value is None:
+        state.topology = None
+        return NONE
+    state.topology = Topology(value["epoch"], [_subtopology(each) for each in value["subtopologies"]])
+    return NONE
+
+
+def _subtopology(value: Fields) -> Subtopology:
+    return Subtopology(
+        value["subtopologyId"],
+        value["sourceTopics"],
+        value["sourceTopicRegex"],
+        [_internal_topic(topic) for topic in value["stateChangelogTopics"]],
+        value["repartitionSinkTopics"],
+        [_internal_topic(topic) for topic in value["repartitionSourceTopics"]],
+        [
+            CopartitionGroup(each["sourceTopics"], each["sourceTopicRegex"], each["repartitionSourceTopics"])
+            for each in value["copartitionGroups"]
+        ],
+    )
+
+
+def _internal_topic(value: Fields) -> InternalTopic:
+    return InternalTopic(value["name"], value["partitions"], value["replicationFactor"], _pairs(value["topicConfigs"]))
+
+
+def _group_metadata(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
+    value = record.value
+    if value is None:
+        state.validated_topology_epoch = None
+        state.last_assignment_configs = {}
+    else:
+        state.validated_topology_epoch = value.get("validatedTopologyEpoch", -1)
+        state.last_assignment_configs = _pairs(value.get("lastAssignmentConfigs") or [])
+    return apply_group_epoch(state, record)
+
+
+HANDLERS: Mapping[int, Callable[[StreamsGroup, CoordinatorRecord], Violations]] = {
+    RecordType.STREAMS_GROUP_METADATA: _group_metadata,
+    RecordType.STREAMS_GROUP_MEMBER_METADATA: _member_metadata,
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: apply_target_epoch,
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: _target_member,
+    RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: _current_member,
+    RecordType.STREAMS_GROUP_TOPOLOGY: _topology,
+}
+"""Record type to what it does to the state."""
+
+
+def apply(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
+    """Changes ``state`` in place by one record of types 17 to 23; returns the violations seen, raises nothing.
+
+    A record of another type changes nothing.
+    """
+    handler = HANDLERS.get(record.type)
+    if handler is None:
+        return violation(Rule.UNKNOWN_RECORD_TYPE, record, f"record type {record.type} in a streams group")
+    return handler(state, record)

@@ -1,0 +1,115 @@
+"""A streams group as its records define it (KIP-1071)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import NamedTuple
+
+from coordinator_core.groups.epochs import EpochGroup, EpochMember, PartitionEpochs, Partitions
+
+
+class MemberState(IntEnum):
+    """Where a member stands on the way to its target."""
+
+    STABLE = 1
+    UNREVOKED_TASKS = 2
+    UNRELEASED_TASKS = 3
+
+
+MEMBER_STATES = frozenset(MemberState)
+"""The states that a broker writes."""
+
+
+class StreamsGroupState(StrEnum):
+    """The state of the whole group, which follows from epochs, topology and members."""
+
+    EMPTY = "EMPTY"
+    NOT_READY = "NOT_READY"
+    ASSIGNING = "ASSIGNING"
+    RECONCILING = "RECONCILING"
+    STABLE = "STABLE"
+
+
+class Endpoint(NamedTuple):
+    """Where a member answers interactive queries."""
+
+    host: str
+    port: int
+
+
+class InternalTopic(NamedTuple):
+    """A changelog or repartition topic: 0 partitions or replicas mean that the broker decides."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: dict[str, str]
+
+
+class CopartitionGroup(NamedTuple):
+    """Topics that need equal partition counts, as indexes into the lists of their subtopology."""
+
+    source_topics: list[int]
+    source_topic_regex: list[int]
+    repartition_source_topics: list[int]
+
+
+class Subtopology(NamedTuple):
+    """One subtopology: its topics by what they are to it."""
+
+    subtopology_id: str
+    source_topics: list[str]
+    source_topic_regex: list[str]
+    state_changelog_topics: list[InternalTopic]
+    repartition_sink_topics: list[str]
+    repartition_source_topics: list[InternalTopic]
+    copartition_groups: list[CopartitionGroup]
+
+
+class Topology(NamedTuple):
+    """The topology (type 23) of the application, with its epoch."""
+
+    epoch: int
+    subtopologies: list[Subtopology]
+
+
+@dataclass(slots=True)
+class TargetTasks:
+    """Tasks by role, each as subtopology id to partitions."""
+
+    active: Partitions = field(default_factory=dict)
+    standby: Partitions = field(default_factory=dict)
+    warmup: Partitions = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class CurrentTasks:
+    """Tasks by role; active ones with the epoch in which each was assigned."""
+
+    active: PartitionEpochs = field(default_factory=dict)
+    standby: Partitions = field(default_factory=dict)
+    warmup: Partitions = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class StreamsMember(EpochMember):
+    """A member: metadata (type 19) and current tasks (type 22); None where its record was not seen."""
+
+    instance_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    topology_epoch: int | None = None
+    process_id: str | None = None
+    user_endpoint: Endpoint | None = None
+    client_tags: dict[str, str] = field(default_factory=dict)
+    assigned: CurrentTasks = field(default_factory=CurrentTasks)
+    pending_revocation: CurrentTasks = field(default_factory=CurrentTasks)
+
+
+@dataclass(slots=True)
+class StreamsGroup(EpochGroup[StreamsMember, TargetTasks]):
+    """A streams group. ``validated_topology_epoch`` is -1 where no topology was validated, None where not seen."""
+
+    topology: Topology | None = None
+    validated_topology_epoch: int | None = None
+    last_assignment_configs: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,69 @@
+"""What a log says that its protocol does not allow, as data: nothing here is an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from coordinator_core.records import CoordinatorRecord, LogPosition
+
+
+class Rule(StrEnum):
+    """Rules that replay can see broken in one record and the state before it.
+
+    A compacted or truncated log breaks the ``*_without_*`` rules without any fault: whoever judges them needs to know
+    the coverage of the log.
+    """
+
+    EPOCH_WENT_BACK = "epoch_went_back"
+    """A group epoch lower than the one before."""
+    GENERATION_WENT_BACK = "generation_went_back"
+    """A classic generation lower than the one before, of a group that was not deleted in between."""
+    ASSIGNMENT_EPOCH_WENT_BACK = "assignment_epoch_went_back"
+    """A target assignment epoch lower than the one before."""
+    ASSIGNMENT_EPOCH_AHEAD = "assignment_epoch_ahead"
+    """A target assignment epoch above the group epoch."""
+    MEMBER_EPOCH_WENT_BACK = "member_epoch_went_back"
+    """A member's epoch lower than the one before, neither a leave nor a rejoin."""
+    MEMBER_EPOCH_AHEAD = "member_epoch_ahead"
+    """A member's epoch above the group epoch."""
+    UNKNOWN_MEMBER_STATE = "unknown_member_state"
+    """A reconciliation state that the protocol does not define."""
+    ASSIGNMENT_WITHOUT_MEMBER = "assignment_without_member"
+    """A current assignment of a member without metadata."""
+    TARGET_WITHOUT_MEMBER = "target_without_member"
+    """A target assignment of a member without metadata."""
+    LEADER_WITHOUT_MEMBER = "leader_without_member"
+    """A classic leader that is no member."""
+    TOMBSTONE_WITHOUT_VALUE = "tombstone_without_value"
+    """A tombstone for what was not there."""
+    MEMBER_REMOVED_WITH_ASSIGNMENT = "member_removed_with_assignment"
+    """A member's metadata deleted while its target or current assignment still stood."""
+    GROUP_REMOVED_WITH_MEMBERS = "group_removed_with_members"
+    """A group deleted while it had members."""
+    TYPE_CHANGED_WITHOUT_TOMBSTONE = "type_changed_without_tombstone"
+    """A record of another group type while the group of the old type still stood."""
+    UNKNOWN_RECORD_TYPE = "unknown_record_type"
+    """A record type that this version does not know; it was left out of the state."""
+
+
+class Violation(NamedTuple):
+    """One broken rule: which, where in the log, in which group, for which member (None: the group), and the figures."""
+
+    rule: Rule
+    at: LogPosition
+    group_id: str
+    member_id: str | None
+    detail: str
+
+
+Violations = Sequence[Violation]
+
+NONE: Violations = ()
+"""The usual answer of ``apply``; shared, so that the usual record allocates nothing."""
+
+
+def violation(rule: Rule, record: CoordinatorRecord, detail: str) -> tuple[Violation]:
+    """The violation of ``rule`` by this record, as a sequence of one."""
+    return (Violation(rule, record.at, record.group_id, record.key.get("memberId"), detail),)
