@@ -49,7 +49,7 @@ class ConnectRecordType(IntEnum):
     """Record types of the proposed Connect group's own topic, ``__worker_offsets`` (Connect on KIP-848)."""
 
     GROUP_METADATA = 3
-    CONNECTORS_AND_TASKS_METADATA = 4
+    CONNECTORS_TASKS_METADATA = 4
     MEMBER_METADATA = 5
     TARGET_ASSIGNMENT_METADATA = 6
     TARGET_ASSIGNMENT_MEMBER = 7

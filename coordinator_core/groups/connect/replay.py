@@ -1,0 +1,163 @@
+"""How records change a Connect group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from coordinator_core.groups.connect.state import (
+    Assignor,
+    ConnectGroup,
+    ConnectMember,
+    ConnectorTaskId,
+    Work,
+    WorkerAssignment,
+)
+from coordinator_core.groups.violations import NONE, Rule, Violations, violation
+from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Fields
+
+
+def _group_metadata(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
+    value = record.value
+    before = state.group_epoch
+    if value is None:
+        state.group_epoch = None
+        if state.members:
+            members = len(state.members)
+            state.members.clear()
+            return violation(Rule.GROUP_REMOVED_WITH_MEMBERS, record, f"{members} members were left")
+        return NONE if before is not None else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such group")
+    epoch = state.group_epoch = value["epoch"]
+    if before is not None and epoch < before:
+        return violation(Rule.EPOCH_WENT_BACK, record, f"group epoch {epoch} after {before}")
+    return NONE
+
+
+def _connectors_tasks(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
+    value = record.value
+    if value is None:
+        existed = state.work_epoch is not None
+        state.work_epoch, state.work = None, Work()
+        return NONE if existed else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no connectors and tasks")
+    state.work_epoch, state.work = value["epoch"], _work(value["connectorsTasks"])
+    return NONE
+
+
+def _member_metadata(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
+    value = record.value
+    member_id = record.key["memberId"]
+    if value is None:
+        member = state.members.pop(member_id, None)
+        if member is None:
+            return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such member")
+        if member.current is not None:
+            return violation(Rule.MEMBER_REMOVED_WITH_ASSIGNMENT, record, "its assignment still stood")
+        return NONE
+    member = _member(state, member_id)
+    member.client_id = value["clientId"]
+    member.client_host = value["clientHost"]
+    member.instance_id = value["instanceId"]
+    member.group_epoch = value["groupEpoch"]
+    member.assignors = [
+        Assignor(
+            each["name"],
+            each["minimumVersion"],
+            each["maximumVersion"],
+            each["reason"],
+            each["version"],
+            each["metadata"],
+        )
+        for each in value["assignors"]
+    ]
+    return NONE
+
+
+def _target(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
+    value = record.value
+    before = state.assignment_epoch
+    if value is None:
+        state.assignment_epoch, state.targets = None, {}
+        return NONE if before is not None else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no target assignment")
+    epoch = state.assignment_epoch = value["assignmentEpoch"]
+    state.targets = {each["memberId"]: _assignment(each) for each in value["members"]}
+    if before is not None and epoch < before:
+        return violation(Rule.ASSIGNMENT_EPOCH_WENT_BACK, record, f"assignment epoch {epoch} after {before}")
+    if state.group_epoch is not None and epoch > state.group_epoch:
+        return violation(Rule.ASSIGNMENT_EPOCH_AHEAD, record, f"assignment epoch {epoch}, group {state.group_epoch}")
+    unknown = [member_id for member_id in state.targets if not _has_metadata(state, member_id)]
+    if unknown:
+        return violation(Rule.TARGET_WITHOUT_MEMBER, record, f"members without metadata: {', '.join(unknown)}")
+    return NONE
+
+
+def _current_member(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
+    value = record.value
+    member_id = record.key["memberId"]
+    if value is None:
+        gone = state.members.get(member_id)
+        if gone is None or gone.current is None:
+            return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such current assignment")
+        gone.member_epoch = gone.current = None
+        if gone.client_id is None:
+            del state.members[member_id]
+        return NONE
+    member = _member(state, member_id)
+    before, epoch = member.member_epoch, value["memberEpoch"]
+    member.member_epoch, member.current = epoch, _assignment(value)
+    if member.client_id is None:
+        return violation(Rule.ASSIGNMENT_WITHOUT_MEMBER, record, "current assignment of a member without metadata")
+    if before is not None and 0 < epoch < before:
+        return violation(Rule.MEMBER_EPOCH_WENT_BACK, record, f"member epoch {epoch} after {before}")
+    if state.group_epoch is not None and epoch > state.group_epoch:
+        return violation(Rule.MEMBER_EPOCH_AHEAD, record, f"member epoch {epoch}, group epoch {state.group_epoch}")
+    return NONE
+
+
+def _configuration(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
+    value = record.value
+    state.configuration = {} if value is None else {each["name"]: each["value"] for each in value["configurations"]}
+    return NONE
+
+
+def _member(state: ConnectGroup, member_id: str) -> ConnectMember:
+    member = state.members.get(member_id)
+    if member is None:
+        member = state.members[member_id] = ConnectMember(member_id)
+    return member
+
+
+def _has_metadata(state: ConnectGroup, member_id: str) -> bool:
+    member = state.members.get(member_id)
+    return member is not None and member.client_id is not None
+
+
+def _assignment(value: Fields) -> WorkerAssignment:
+    return WorkerAssignment(_work(value["connectorsTasks"]), value["error"], value["version"], value["metadata"])
+
+
+def _work(values: list[Fields]) -> Work:
+    return Work(
+        [connector for each in values for connector in each["connectors"]],
+        [ConnectorTaskId(task["connectorId"], task["taskId"]) for each in values for task in each["tasks"]],
+    )
+
+
+HANDLERS: Mapping[int, Callable[[ConnectGroup, CoordinatorRecord], Violations]] = {
+    ConnectRecordType.GROUP_METADATA: _group_metadata,
+    ConnectRecordType.CONNECTORS_TASKS_METADATA: _connectors_tasks,
+    ConnectRecordType.MEMBER_METADATA: _member_metadata,
+    ConnectRecordType.TARGET_ASSIGNMENT: _target,
+    ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT: _current_member,
+    ConnectRecordType.CONFIGURATION: _configuration,
+}
+"""Record type to what it does to the state."""
+
+
+def apply(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
+    """Changes ``state`` in place by one record of ``__worker_offsets``; returns violations seen, raises nothing.
+
+    A record of another type changes nothing.
+    """
+    handler = HANDLERS.get(record.type)
+    if handler is None:
+        return violation(Rule.UNKNOWN_RECORD_TYPE, record, f"record type {record.type} in a Connect group")
+    return handler(state, record)

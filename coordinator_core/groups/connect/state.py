@@ -1,0 +1,82 @@
+"""A Connect group as its records define it (Connect on KIP-848)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class ConnectGroupState(StrEnum):
+    """The state of the whole group, which follows from epochs and members as in a consumer group."""
+
+    EMPTY = "EMPTY"
+    ASSIGNING = "ASSIGNING"
+    RECONCILING = "RECONCILING"
+    STABLE = "STABLE"
+
+
+class ConnectorTaskId(NamedTuple):
+    """One task of a connector."""
+
+    connector_id: str
+    task_id: int
+
+
+@dataclass(slots=True)
+class Work:
+    """Connectors and tasks, in the order of the record."""
+
+    connectors: list[str] = field(default_factory=list)
+    tasks: list[ConnectorTaskId] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class WorkerAssignment:
+    """What one worker is to run, or runs: ``error`` is the assignor's, ``metadata`` its own at ``version``."""
+
+    work: Work
+    error: int = 0
+    version: int = 0
+    metadata: bytes = b""
+
+
+class Assignor(NamedTuple):
+    """An assignor that a worker offers: the metadata versions it knows, and its metadata at ``version``."""
+
+    name: str
+    minimum_version: int
+    maximum_version: int
+    reason: int
+    version: int
+    metadata: bytes
+
+
+@dataclass(slots=True)
+class ConnectMember:
+    """A worker: metadata (type 5) and current assignment (type 7); None where its record was not seen."""
+
+    member_id: str
+    client_id: str | None = None
+    client_host: str | None = None
+    instance_id: str | None = None
+    group_epoch: int | None = None
+    assignors: list[Assignor] = field(default_factory=list)
+    member_epoch: int | None = None
+    current: WorkerAssignment | None = None
+
+
+@dataclass(slots=True)
+class ConnectGroup:
+    """A Connect group; None: not seen in the log. ``members`` keeps the order in which workers appeared.
+
+    ``work`` is all that the group has to run, as of ``work_epoch``; ``targets`` come in one record for all workers.
+    """
+
+    group_epoch: int | None = None
+    work_epoch: int | None = None
+    work: Work = field(default_factory=Work)
+    assignment_epoch: int | None = None
+    targets: dict[str, WorkerAssignment] = field(default_factory=dict)
+    members: dict[str, ConnectMember] = field(default_factory=dict)
+    configuration: dict[str, str] = field(default_factory=dict)
