@@ -1,0 +1,189 @@
+"""The configurations that the coordinator reads: of the broker, and of single groups within the broker's bounds.
+
+Names are Kafka's with dots replaced by underscores, defaults those of Kafka 4.3 (GroupCoordinatorConfig, GroupConfig).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from typing import Any
+
+from coordinator_core.errors import InputError
+
+_MAX_INT = 2**31 - 1
+
+
+class MigrationPolicy(StrEnum):
+    """Which conversions between classic and consumer groups happen while members are present (KIP-848)."""
+
+    BIDIRECTIONAL = "bidirectional"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    DISABLED = "disabled"
+
+    @property
+    def upgrades(self) -> bool:
+        """Whether a classic group becomes a consumer group when a consumer joins."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+
+    @property
+    def downgrades(self) -> bool:
+        """Whether a consumer group becomes a classic group when its last consumer leaves."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """The broker's settings, times in milliseconds. The first of the consumer assignors is the default one."""
+
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_initial_rebalance_delay_ms: int = 3_000
+    group_max_size: int = _MAX_INT
+    group_consumer_session_timeout_ms: int = 45_000
+    group_consumer_min_session_timeout_ms: int = 45_000
+    group_consumer_max_session_timeout_ms: int = 60_000
+    group_consumer_heartbeat_interval_ms: int = 5_000
+    group_consumer_min_heartbeat_interval_ms: int = 5_000
+    group_consumer_max_heartbeat_interval_ms: int = 15_000
+    group_consumer_max_size: int = _MAX_INT
+    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    group_consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    group_consumer_assignment_interval_ms: int = 1_000
+    group_consumer_min_assignment_interval_ms: int = 0
+    group_consumer_max_assignment_interval_ms: int = 15_000
+    group_consumer_regex_refresh_interval_ms: int = 600_000
+    group_share_session_timeout_ms: int = 45_000
+    group_share_min_session_timeout_ms: int = 45_000
+    group_share_max_session_timeout_ms: int = 60_000
+    group_share_heartbeat_interval_ms: int = 5_000
+    group_share_min_heartbeat_interval_ms: int = 5_000
+    group_share_max_heartbeat_interval_ms: int = 15_000
+    group_share_max_size: int = 200
+    group_share_assignment_interval_ms: int = 1_000
+    group_share_min_assignment_interval_ms: int = 0
+    group_share_max_assignment_interval_ms: int = 15_000
+    group_share_initialize_retry_interval_ms: int = 30_000
+    group_streams_session_timeout_ms: int = 45_000
+    group_streams_min_session_timeout_ms: int = 45_000
+    group_streams_max_session_timeout_ms: int = 60_000
+    group_streams_heartbeat_interval_ms: int = 5_000
+    group_streams_min_heartbeat_interval_ms: int = 5_000
+    group_streams_max_heartbeat_interval_ms: int = 15_000
+    group_streams_max_size: int = _MAX_INT
+    group_streams_num_standby_replicas: int = 0
+    group_streams_max_standby_replicas: int = 2
+    group_streams_initial_rebalance_delay_ms: int = 3_000
+    group_streams_assignment_interval_ms: int = 1_000
+    group_streams_min_assignment_interval_ms: int = 0
+    group_streams_max_assignment_interval_ms: int = 15_000
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> BrokerConfig:
+        """The defaults with these settings (Kafka's names) over them; raises InputError for what they cannot be."""
+        known = {each.name for each in fields(cls)}
+        values: dict[str, Any] = {}
+        for name, value in settings.items():
+            key = name.replace(".", "_")
+            if key not in known:
+                raise InputError(f"the coordinator has no configuration {name!r}")
+            if key == "group_consumer_assignors":
+                values[key] = tuple(str(each).strip() for each in _list(value))
+            elif key == "group_consumer_migration_policy":
+                values[key] = _policy(name, value)
+            else:
+                values[key] = _int(name, value)
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """The settings that hold for one group, in milliseconds where they are times."""
+
+    consumer_session_timeout_ms: int
+    consumer_heartbeat_interval_ms: int
+    consumer_assignment_interval_ms: int
+    share_session_timeout_ms: int
+    share_heartbeat_interval_ms: int
+    share_assignment_interval_ms: int
+    streams_session_timeout_ms: int
+    streams_heartbeat_interval_ms: int
+    streams_num_standby_replicas: int
+    streams_initial_rebalance_delay_ms: int
+    streams_assignment_interval_ms: int
+
+    @classmethod
+    def default(cls, broker: BrokerConfig) -> GroupConfig:
+        """What holds for a group without settings of its own."""
+        return cls(*(getattr(broker, f"group_{each.name}") for each in fields(cls)))
+
+    @classmethod
+    def of(cls, broker: BrokerConfig, settings: Mapping[str, Any]) -> GroupConfig:
+        """The group's own settings over the broker's, each moved into the broker's bounds as Kafka 4.3 does.
+
+        Raises InputError for an unknown name and for what is no number of at least the setting's own minimum.
+        """
+        values: dict[str, int] = {}
+        for name, value in settings.items():
+            key = name.replace(".", "_")
+            if key in _OTHER_GROUP_SETTINGS:
+                continue
+            if key not in _BOUNDS:
+                raise InputError(f"Unknown group config name: {name}")
+            low, high = (getattr(broker, bound) if isinstance(bound, str) else bound for bound in _BOUNDS[key])
+            number = _int(name, value)
+            if number < (1 if key.endswith(("session_timeout_ms", "heartbeat_interval_ms")) else 0):
+                raise InputError(f"{name}: {number} is too small")
+            values[key] = min(max(number, low), high)
+        return replace(cls.default(broker), **values)
+
+
+def _bounds(prefix: str, setting: str) -> tuple[str, str]:
+    return f"group_{prefix}_min_{setting}", f"group_{prefix}_max_{setting}"
+
+
+_BOUNDS: dict[str, tuple[str | int, str | int]] = {
+    f"{prefix}_{setting}": _bounds(prefix, setting)
+    for prefix in ("consumer", "share", "streams")
+    for setting in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms")
+} | {
+    "streams_num_standby_replicas": (0, "group_streams_max_standby_replicas"),
+    "streams_initial_rebalance_delay_ms": (0, _MAX_INT),
+}
+_OTHER_GROUP_SETTINGS = frozenset(
+    (
+        "consumer_assignor_offload_enable",
+        "share_assignor_offload_enable",
+        "share_auto_offset_reset",
+        "share_delivery_count_limit",
+        "share_isolation_level",
+        "share_partition_max_record_locks",
+        "share_record_lock_duration_ms",
+        "share_renew_acknowledge_enable",
+        "streams_assignor_offload_enable",
+    )
+)
+"""Settings of a group that its coordinator does not read (share partitions and threads do)."""
+
+
+def _int(name: str, value: Any) -> int:
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: {value!r} is no whole number") from None
+    if not -(2**31) <= number <= _MAX_INT:
+        raise InputError(f"{name}: {number} does not fit into 32 bits")
+    return number
+
+
+def _list(value: Any) -> list[Any]:
+    return value.split(",") if isinstance(value, str) else list(value)
+
+
+def _policy(name: str, value: Any) -> MigrationPolicy:
+    try:
+        return MigrationPolicy(str(value).lower())
+    except ValueError:
+        raise InputError(f"{name}: {value!r} is none of {', '.join(MigrationPolicy)}") from None

@@ -1,0 +1,129 @@
+"""What goes into the coordinator and what comes out of it: requests, outcomes, errors and timers, all plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from coordinator_core.errors import CoordinatorAuditError
+from coordinator_core.records import CoordinatorRecord, Fields
+
+
+class ErrorCode(IntEnum):
+    """The error codes of Kafka's protocol that a group coordinator gives (org.apache.kafka.common.protocol.Errors)."""
+
+    UNKNOWN_SERVER_ERROR = -1
+    NONE = 0
+    COORDINATOR_NOT_AVAILABLE = 15
+    ILLEGAL_GENERATION = 22
+    INCONSISTENT_GROUP_PROTOCOL = 23
+    INVALID_GROUP_ID = 24
+    UNKNOWN_MEMBER_ID = 25
+    INVALID_SESSION_TIMEOUT = 26
+    REBALANCE_IN_PROGRESS = 27
+    UNSUPPORTED_VERSION = 35
+    INVALID_CONFIG = 40
+    INVALID_REQUEST = 42
+    NON_EMPTY_GROUP = 68
+    GROUP_ID_NOT_FOUND = 69
+    MEMBER_ID_REQUIRED = 79
+    GROUP_MAX_SIZE_REACHED = 81
+    FENCED_INSTANCE_ID = 82
+    FENCED_MEMBER_EPOCH = 110
+    UNRELEASED_INSTANCE_ID = 111
+    UNSUPPORTED_ASSIGNOR = 112
+    STALE_MEMBER_EPOCH = 113
+    INVALID_REGULAR_EXPRESSION = 128
+    STREAMS_INVALID_TOPOLOGY = 130
+    STREAMS_INVALID_TOPOLOGY_EPOCH = 131
+    STREAMS_TOPOLOGY_FENCED = 132
+
+
+MESSAGES = {
+    ErrorCode.ILLEGAL_GENERATION: "Specified group generation id is not valid.",
+    ErrorCode.UNKNOWN_MEMBER_ID: "The coordinator is not aware of this member.",
+    ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
+    ErrorCode.REBALANCE_IN_PROGRESS: "The group is rebalancing, so a rejoin is needed.",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+    ErrorCode.FENCED_INSTANCE_ID: (
+        "The broker rejected this static consumer since another consumer with the same group.instance.id has "
+        "registered with a different member.id."
+    ),
+}
+"""Kafka's messages of errors that are thrown without one of their own."""
+
+
+class ApiError(CoordinatorAuditError):
+    """A request is refused with an error code of the protocol; its records are not written.
+
+    Raised inside an operation only: whoever sends the request finds it in ``Outcome.error``.
+    """
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        self.code = code
+        self.message = MESSAGES.get(code, code.name) if message is None else message
+        super().__init__(f"{code.name}: {self.message}")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request: the API by Kafka's name, its version, and the data in Kafka's JSON field names (bytes as bytes).
+
+    ``client_host`` is the address in Java's form, with a slash. ``correlation`` says which request a delayed answer
+    belongs to; the caller numbers its requests as it likes.
+    """
+
+    api: str
+    version: int
+    client_id: str
+    data: Fields
+    client_host: str = "/127.0.0.1"
+    correlation: int = 0
+
+
+class Timer(NamedTuple):
+    """An armed timer: at ``deadline_ms`` the caller runs ``action`` (see ``coordinator.TIMERS``) with ``args``."""
+
+    key: str
+    deadline_ms: int
+    action: str
+    group_id: str
+    args: tuple[Any, ...] = ()
+
+
+class Task(NamedTuple):
+    """Work that a broker does in the background; the caller completes it when it likes."""
+
+    key: str
+    action: str
+    group_id: str
+    args: tuple[Any, ...] = ()
+
+
+class Completed(NamedTuple):
+    """The answer to a request that had been left pending."""
+
+    request: Request
+    response: Fields
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one operation did.
+
+    ``records`` are already applied to the state and are to be appended to the log, in one batch, in this order; their
+    positions are to be filled in by who appends them. ``response`` is the answer in Kafka's JSON field names of the
+    request's version; None where there is an ``error``, or where the answer is ``pending`` and comes as one of the
+    ``completed`` of a later operation. ``timers`` has every timer that was armed (its data) or cancelled (None),
+    ``tasks`` the background work that was scheduled. ``effects`` are requests to others (share state, topic creation).
+    """
+
+    records: list[CoordinatorRecord] = field(default_factory=list)
+    response: Fields | None = None
+    error: ApiError | None = None
+    pending: bool = False
+    completed: list[Completed] = field(default_factory=list)
+    timers: dict[str, Timer | None] = field(default_factory=dict)
+    tasks: list[Task] = field(default_factory=list)
+    effects: dict[str, Any] = field(default_factory=dict)
