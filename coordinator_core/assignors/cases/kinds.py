@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from coordinator_core.assignors.cases import hash_order
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.errors import AssignorError, InputError
 
@@ -12,7 +13,9 @@ Step = dict[str, Any]
 Runner = Callable[[Mapping[str, Any], Profile], dict[str, Any]]
 """A case's ``input`` and the profile -> its ``expected``; steps with ``presented`` where the kind has it."""
 
-RUNNERS: dict[str, Runner] = {}
+RUNNERS: dict[str, Runner] = {
+    "hash-order": hash_order.run,
+}
 
 
 def run_case(case: Mapping[str, Any], profile: Profile = DEFAULT, *, presented: bool = False) -> dict[str, Any]:

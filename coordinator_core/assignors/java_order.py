@@ -1,0 +1,257 @@
+"""The iteration orders of Java's collections, where Kafka's assignors let them decide.
+
+``HashMap`` and ``TimelineHashMap`` keep their tables step by step and can be changed at will. ``hash_order`` gives the
+order of a HashMap that was only ever filled, from the keys alone. Sources: java.util.HashMap, HashSet and
+PriorityQueue (Java SE 17 and 21), org.apache.kafka.timeline.TimelineHashMap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from coordinator_core.assignors.java_hash import INTEGER, KeyType, spread, spreads
+from coordinator_core.assignors.java_tree import UNTREEIFY_THRESHOLD, TreeBin
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+DEFAULT_CAPACITY = 16
+TREEIFY_THRESHOLD = 8
+MIN_TREEIFY_CAPACITY = 64
+
+
+def table_size(capacity: int) -> int:
+    """The power of two that HashMap makes of a requested capacity."""
+    return 1 if capacity <= 1 else 1 << (capacity - 1).bit_length()
+
+
+def threshold(capacity: int) -> int:
+    """How many keys a table of this size holds before HashMap doubles it."""
+    return capacity * 3 // 4
+
+
+def copy_capacity(size: int, jdk: int) -> int:
+    """The capacity that ``new HashSet<>(collection)`` asks for; the rule changed in JDK 19."""
+    if jdk >= 19:
+        return -(-max(size, 12) * 4 // 3)
+    return max(size * 4 // 3 + 1, 16)
+
+
+class HashMap(MutableMapping[K, V], Generic[K, V]):
+    """java.util.HashMap: iterates in Java's order.
+
+    ``m[key] = value`` is put; ``compute_if_absent`` differs from it in where a new key lands and when the table grows.
+    """
+
+    __slots__ = ("_buckets", "_capacity", "_type", "_values")
+
+    def __init__(self, key_type: KeyType[K], capacity: int = DEFAULT_CAPACITY) -> None:
+        self._type = key_type
+        self._capacity = table_size(capacity)
+        self._buckets: dict[int, list[K] | TreeBin[K]] = {}
+        self._values: dict[K, V] = {}
+
+    def __getitem__(self, key: K) -> V:
+        return self._values[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[K]:
+        for slot in sorted(self._buckets):
+            yield from self._buckets[slot]
+
+    def __setitem__(self, key: K, value: V) -> None:
+        new = key not in self._values
+        if new:
+            self._add(key, at_head=False)
+        self._values[key] = value
+        if new and len(self._values) > threshold(self._capacity):
+            self._double()
+
+    def compute_if_absent(self, key: K, make: Callable[[], V]) -> V:
+        """The value of the key, made and inserted at its bucket's head if there is none."""
+        if len(self._values) > threshold(self._capacity):
+            self._double()
+        if key not in self._values:
+            self._add(key, at_head=True)
+            self._values[key] = make()
+        return self._values[key]
+
+    def __delitem__(self, key: K) -> None:
+        self.remove(key)
+
+    def remove(self, key: K, *, by_iterator: bool = False) -> V:
+        """Remove a key; raises KeyError when it is absent. Iterators leave the shape of tree bins alone."""
+        value = self._values.pop(key)
+        slot = self._slot(key)
+        bucket = self._buckets[slot]
+        if isinstance(bucket, list):
+            bucket.remove(key)
+        elif not bucket.discard(key, by_iterator=by_iterator):
+            bucket = self._buckets[slot] = list(bucket)
+        if not bucket:
+            del self._buckets[slot]
+        return value
+
+    def _slot(self, key: K) -> int:
+        return spread(self._type.hash_code(key)) & self._capacity - 1
+
+    def _add(self, key: K, *, at_head: bool) -> None:
+        slot = self._slot(key)
+        bucket = self._buckets.setdefault(slot, [])
+        if isinstance(bucket, TreeBin):
+            bucket.add(key)
+            return
+        bucket.insert(0 if at_head else len(bucket), key)
+        if len(bucket) > TREEIFY_THRESHOLD or (at_head and len(bucket) == TREEIFY_THRESHOLD):
+            if self._capacity < MIN_TREEIFY_CAPACITY:
+                self._double()
+            else:
+                self._buckets[slot] = TreeBin(self._type, bucket)
+
+    def _double(self) -> None:
+        self._capacity *= 2
+        old, self._buckets = self._buckets, {}
+        for bucket in old.values():
+            halves: dict[int, list[K]] = {}
+            for key in bucket:
+                halves.setdefault(self._slot(key), []).append(key)
+            for slot, keys in halves.items():
+                if isinstance(bucket, list) or len(keys) <= UNTREEIFY_THRESHOLD:
+                    self._buckets[slot] = keys
+                elif len(halves) == 1:
+                    self._buckets[slot] = bucket
+                else:
+                    self._buckets[slot] = TreeBin(self._type, keys)
+
+
+class TimelineHashMap(MutableMapping[K, V], Generic[K, V]):
+    """org.apache.kafka.timeline.TimelineHashMap, which holds the coordinator's own state.
+
+    Its order depends on its history: load a partition of the log again and it can differ.
+    """
+
+    __slots__ = ("_slots", "_type", "_values")
+
+    def __init__(self, key_type: KeyType[K], expected_size: int = 0) -> None:
+        self._type = key_type
+        self._slots: list[list[K] | None] = [None] * max(2, table_size(-(-expected_size * 4 // 3)))
+        self._values: dict[K, V] = {}
+
+    def __getitem__(self, key: K) -> V:
+        return self._values[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[K]:
+        for slot in self._slots:
+            if slot:
+                yield from reversed(slot)
+
+    def __setitem__(self, key: K, value: V) -> None:
+        if (len(self._values) + 1) * 3 > len(self._slots) * 4:
+            old, self._slots = self._slots, [None] * (2 * len(self._slots))
+            for slot in old:
+                for moved in slot or ():
+                    self._add(moved)
+        if key not in self._values:
+            self._add(key)
+        self._values[key] = value
+
+    def __delitem__(self, key: K) -> None:
+        del self._values[key]
+        slot = self._slots[self._slot(key)]
+        if slot:
+            slot.remove(key)
+
+    def _slot(self, key: K) -> int:
+        """The top bits of the hash code times 2^64 / the golden ratio (Knuth's multiplicative hashing)."""
+        mixed = self._type.hash_code(key) * 0x9E37_79B9_7F4A_7C15 & 0xFFFF_FFFF_FFFF_FFFF
+        return mixed >> 65 - len(self._slots).bit_length()
+
+    def _add(self, key: K) -> None:
+        at = self._slot(key)
+        slot = self._slots[at]
+        if slot is None:
+            self._slots[at] = [key]
+        else:
+            slot.append(key)
+
+
+def hash_order(
+    key_type: KeyType[K], keys: Sequence[K], capacity: int = DEFAULT_CAPACITY, *, at_head: bool = False
+) -> list[K]:
+    """The order of a HashMap of that initial capacity into which distinct keys were put one after another.
+
+    ``at_head``: they came by computeIfAbsent.
+    """
+    if len(keys) < 2:
+        return list(keys)
+    hashes = spreads(key_type, keys)
+    order = slot_order(hashes, capacity, at_head=at_head)
+    if order is None:
+        return list(fill(key_type, keys, capacity, at_head=at_head))
+    return [keys[index] for index in order.tolist()]
+
+
+def slot_order(
+    hashes: np.ndarray[Any, np.dtype[np.int64]], capacity: int = DEFAULT_CAPACITY, *, at_head: bool = False
+) -> np.ndarray[Any, np.dtype[np.intp]] | None:
+    """Indices of secondary hashes in HashMap's order, or None if some bucket became a tree on the way."""
+    size = len(hashes)
+    capacity = table_size(capacity)
+    longest = TREEIFY_THRESHOLD - at_head
+    while True:
+        # The key that fills the table still lands in it; computeIfAbsent doubles only before the next one.
+        held = min(size, threshold(capacity) + 1)
+        if held > longest and np.bincount(hashes[:held] & capacity - 1).max() > longest:
+            return None
+        if held - at_head <= threshold(capacity):
+            break
+        capacity *= 2
+    slots = hashes & capacity - 1
+    if at_head:
+        return (size - 1 - np.argsort(slots[::-1], kind="stable")).astype(np.intp)
+    return np.argsort(slots, kind="stable")
+
+
+def fill(
+    key_type: KeyType[K], keys: Iterable[K], capacity: int = DEFAULT_CAPACITY, *, at_head: bool = False
+) -> HashMap[K, None]:
+    """A HashMap into which the keys were put one after another (``at_head``: by computeIfAbsent)."""
+    filled: HashMap[K, None] = HashMap(key_type, capacity)
+    for key in keys:
+        if at_head:
+            filled.compute_if_absent(key, lambda: None)
+        else:
+            filled[key] = None
+    return filled
+
+
+def int_order(numbers: Sequence[int], capacity: int = DEFAULT_CAPACITY) -> list[int]:
+    """The order of a ``HashSet<Integer>`` of that initial capacity to which distinct numbers were added."""
+    capacity = table_size(capacity)
+    while len(numbers) > threshold(capacity):
+        capacity *= 2
+    if max(numbers, default=0) < min(capacity, 1 << 16):
+        return sorted(numbers)
+    if len(numbers) <= TREEIFY_THRESHOLD:
+        mask = capacity - 1
+        return sorted(numbers, key=lambda number: (number ^ number >> 16) & mask)
+    return hash_order(INTEGER, numbers, capacity)
+
+
+def copied_order(key_type: KeyType[K], keys: Sequence[K], jdk: int) -> list[K]:
+    """The order of ``new HashSet<>(list)`` of distinct keys."""
+    return hash_order(key_type, keys, copy_capacity(len(keys), jdk))
