@@ -27,6 +27,11 @@ class DecodeError(CoordinatorAuditError):
         at = f" at byte {position}" if position >= 0 else ""
         super().__init__(f"{where}{at}: {cause}" if where or at else cause)
 
+    def within(self, step: str, *, record_type: str = "") -> DecodeError:
+        """The same error one level further out: ``step`` is the field that holds the place found so far."""
+        joined = step + ("" if not self.path or self.path.startswith("[") or not step else ".") + self.path
+        return type(self)(self.cause, record_type=record_type or self.record_type, path=joined, position=self.position)
+
 
 class UnderflowError(DecodeError):
     """The bytes end before the field does."""
@@ -54,6 +59,16 @@ class UnknownVersionError(DecodeError):
 
 class EncodeError(CoordinatorAuditError):
     """A value that its schema cannot carry; the message names record type and field path."""
+
+    def __init__(self, cause: str, *, path: str = "") -> None:
+        self.cause = cause
+        self.path = path
+        super().__init__(f"{path}: {cause}" if path else cause)
+
+    def within(self, step: str) -> EncodeError:
+        """The same error one level further out: ``step`` is the field (or record type) that holds the place."""
+        joined = step + ("" if not self.path or self.path.startswith("[") else ".") + self.path
+        return EncodeError(self.cause, path=joined)
 
 
 class LogFormatError(CoordinatorAuditError):

@@ -1,0 +1,320 @@
+"""Readers and writers of one value, derived from a layout: the plain interpreter that all else is measured by.
+
+A reader takes ``(data, position)`` and returns ``(value, next position)``; a writer appends to a bytearray. Both are
+closures, made once for each layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+from coordinator_core.errors import (
+    DecodeError,
+    EncodeError,
+    HostileLengthError,
+    InvalidTextError,
+    UnexpectedNullError,
+)
+from coordinator_core.records import Fields
+from coordinator_core.wire.layout import Array, Node, Scalar, Sized, Slot, Struct, smallest
+from coordinator_core.wire.primitives import (
+    MAX_ARRAY,
+    MAX_TAGGED_FIELDS,
+    Read,
+    Write,
+    need,
+    read_unsigned_varint,
+    scalar_reader,
+    scalar_writer,
+    write_unsigned_varint,
+)
+from coordinator_core.wire.schema import REQUIRED
+
+UNKNOWN_TAGGED_FIELDS: Final = "_unknownTaggedFields"
+"""Key of the tagged fields that no schema names: tag to bytes. There only if there are some."""
+
+
+@lru_cache(maxsize=4096)
+def reader(node: Node) -> Read:
+    """The reader of a node."""
+    match node:
+        case Scalar(name):
+            return scalar_reader(name)
+        case Sized():
+            return _sized_reader(node)
+        case Array():
+            return _array_reader(node)
+        case Struct():
+            return _struct_reader(node)
+
+
+@lru_cache(maxsize=4096)
+def writer(node: Node) -> Write:
+    """The writer of a node; it raises EncodeError for what the node cannot carry."""
+    match node:
+        case Scalar(name):
+            return scalar_writer(name)
+        case Sized():
+            return _sized_writer(node)
+        case Array():
+            return _array_writer(node)
+        case Struct():
+            return _struct_writer(node)
+
+
+def _length_reader(node: Sized | Array) -> Read:
+    """Reads a length, -1 for null."""
+    if node.compact:
+
+        def read_compact(data: bytes, position: int) -> tuple[int, int]:
+            length, position = read_unsigned_varint(data, position)
+            return length - 1, position
+
+        return read_compact
+    plain = scalar_reader("int16" if isinstance(node, Sized) and node.kind == "string" else "int32")
+    if isinstance(node, Array) or node.kind != "utf16_string":
+        return plain
+
+    def read_units(data: bytes, position: int) -> tuple[int, int]:
+        units, position = plain(data, position)
+        return units * 2 or -1, position
+
+    return read_units
+
+
+def _sized_reader(node: Sized) -> Read:
+    read_length = _length_reader(node)
+    encoding = {"string": "utf-8", "utf16_string": "utf-16-be", "bytes": None}[node.kind]
+
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        length, start = read_length(data, position)
+        if length < 0:
+            _check_null(node, length, position)
+            return None, start
+        end = need(data, start, length)
+        raw = data[start:end]
+        if encoding is None:
+            return raw, end
+        try:
+            return raw.decode(encoding), end
+        except UnicodeDecodeError as error:
+            raise InvalidTextError(f"no {encoding}: {error.reason}", position=start + error.start) from None
+
+    return read
+
+
+def _check_null(node: Sized | Array, length: int, position: int) -> None:
+    if length < -1:
+        raise HostileLengthError(f"a length of {length}", position=position)
+    if not node.nullable:
+        raise UnexpectedNullError("null", position=position)
+
+
+def _array_reader(node: Array) -> Read:
+    read_length, read_element = _length_reader(node), reader(node.element)
+    least = smallest(node.element)
+
+    def read(data: bytes, position: int) -> tuple[list[Any] | None, int]:
+        count, at = read_length(data, position)
+        if count < 0:
+            _check_null(node, count, position)
+            return None, at
+        if count > MAX_ARRAY or count * least > len(data) - at:
+            raise HostileLengthError(f"an array of {count} elements in {len(data) - at} bytes", position=position)
+        values = []
+        for index in range(count):
+            try:
+                value, at = read_element(data, at)
+            except DecodeError as error:
+                raise error.within(f"[{index}]") from None
+            values.append(value)
+        return values, at
+
+    return read
+
+
+def _struct_reader(node: Struct) -> Read:
+    steps = [(slot.name, reader(slot.node)) for slot in node.slots]
+    read_tagged = None if node.tagged is None else _tagged_reader(node.tagged)
+
+    def read(data: bytes, position: int) -> tuple[Fields, int]:
+        fields: Fields = {}
+        for name, read_field in steps:
+            try:
+                fields[name], position = read_field(data, position)
+            except DecodeError as error:
+                raise error.within(name) from None
+        if read_tagged is not None:
+            position = read_tagged(data, position, fields)
+        return fields, position
+
+    return _nullable_reader(read, scalar_reader("int8"), -1) if node.nullable else read
+
+
+def _nullable_reader(read_present: Read, read_presence: Read, absent: int) -> Read:
+    def read(data: bytes, position: int) -> tuple[Fields | None, int]:
+        presence, after = read_presence(data, position)
+        if presence == absent:
+            return None, after
+        if presence != 1:
+            raise DecodeError(f"presence is {absent} or 1, not {presence}", position=position)
+        return read_present(data, after)
+
+    return read
+
+
+def _tagged_value_reader(node: Node) -> Read:
+    """A nullable struct has another presence inside a tagged field; all else reads as elsewhere."""
+    if isinstance(node, Struct) and node.nullable:
+        return _nullable_reader(reader(Struct(node.slots, node.tagged, nullable=False)), read_unsigned_varint, 0)
+    return reader(node)
+
+
+def _tagged_reader(slots: tuple[Slot, ...]) -> Callable[[bytes, int, Fields], int]:
+    known = {slot.tag: (slot.name, _tagged_value_reader(slot.node)) for slot in slots}
+
+    def read(data: bytes, position: int, fields: Fields) -> int:
+        count, at = read_unsigned_varint(data, position)
+        if count > MAX_TAGGED_FIELDS or count * 2 > len(data) - at:
+            raise HostileLengthError(f"{count} tagged fields in {len(data) - at} bytes", position=position)
+        unknown: dict[int, bytes] = {}
+        for _ in range(count):
+            start = at
+            tag, at = read_unsigned_varint(data, at)
+            size, at = read_unsigned_varint(data, at)
+            end = need(data, at, size)
+            name, read_value = known.get(tag, ("", None))
+            if tag in unknown or name in fields:
+                raise DecodeError(f"tag {tag} occurs twice", position=start)
+            if read_value is None:
+                unknown[tag] = data[at:end]
+            else:
+                try:
+                    fields[name], stop = read_value(data, at)
+                except DecodeError as error:
+                    raise error.within(name) from None
+                if stop != end:
+                    raise DecodeError(f"{stop - at} bytes in a tagged field of {size}", path=name, position=at)
+            at = end
+        if unknown:
+            fields[UNKNOWN_TAGGED_FIELDS] = unknown
+        return at
+
+    return read
+
+
+def _length_writer(node: Sized | Array) -> Write:
+    """Writes a length, -1 for null."""
+    if node.compact:
+        return lambda out, length: write_unsigned_varint(out, length + 1)
+    if isinstance(node, Sized) and node.kind == "string":
+        return scalar_writer("int16")
+    plain = scalar_writer("int32")
+    if isinstance(node, Array) or node.kind != "utf16_string":
+        return plain
+    return lambda out, length: plain(out, max(length, 0) // 2)
+
+
+def _sized_writer(node: Sized) -> Write:
+    write_length = _length_writer(node)
+    encoding = {"string": "utf-8", "utf16_string": "utf-16-be", "bytes": None}[node.kind]
+
+    def write(out: bytearray, value: str | bytes | None) -> None:
+        if value is None and node.nullable:
+            write_length(out, -1)
+            return
+        if not isinstance(value, bytes if encoding is None else str):
+            raise EncodeError(f"{value!r} is no {node.kind}")
+        raw = value.encode(encoding) if isinstance(value, str) and encoding else value
+        write_length(out, len(raw))
+        out += raw  # type: ignore[arg-type]
+
+    return write
+
+
+def _array_writer(node: Array) -> Write:
+    write_length, write_element = _length_writer(node), writer(node.element)
+
+    def write(out: bytearray, values: list[Any] | None) -> None:
+        if values is None and node.nullable:
+            write_length(out, -1)
+            return
+        if not isinstance(values, list):
+            raise EncodeError(f"{values!r} is no list")
+        write_length(out, len(values))
+        for index, value in enumerate(values):
+            try:
+                write_element(out, value)
+            except EncodeError as error:
+                raise error.within(f"[{index}]") from None
+
+    return write
+
+
+def _struct_writer(node: Struct) -> Write:
+    steps = [(slot, writer(slot.node)) for slot in node.slots]
+    write_tagged = None if node.tagged is None else _tagged_writer(node.tagged)
+    names = {slot.name for slot in (*node.slots, *(node.tagged or ()))} | {UNKNOWN_TAGGED_FIELDS}
+
+    def write(out: bytearray, fields: Fields) -> None:
+        if not isinstance(fields, dict):
+            raise EncodeError(f"{fields!r} is no struct")
+        if stray := fields.keys() - names:
+            raise EncodeError("no such field in this version", path=min(stray))
+        for slot, write_field in steps:
+            value = fields.get(slot.name, slot.default)
+            if value is REQUIRED:
+                raise EncodeError("missing", path=slot.name)
+            try:
+                write_field(out, value)
+            except EncodeError as error:
+                raise error.within(slot.name) from None
+        if write_tagged is not None:
+            write_tagged(out, fields)
+
+    if not node.nullable:
+        return write
+
+    def write_nullable(out: bytearray, fields: Fields | None) -> None:
+        out += b"\xff" if fields is None else b"\x01"
+        if fields is not None:
+            write(out, fields)
+
+    return write_nullable
+
+
+def _tagged_value_writer(node: Node) -> Write:
+    if not (isinstance(node, Struct) and node.nullable):
+        return writer(node)
+    write_present = writer(Struct(node.slots, node.tagged, nullable=False))
+
+    def write(out: bytearray, fields: Fields | None) -> None:
+        out.append(fields is not None)
+        if fields is not None:
+            write_present(out, fields)
+
+    return write
+
+
+def _tagged_writer(slots: tuple[Slot, ...]) -> Callable[[bytearray, Fields], None]:
+    known = [(slot.tag or 0, slot.name, _tagged_value_writer(slot.node)) for slot in slots]
+
+    def write(out: bytearray, fields: Fields) -> None:
+        entries: dict[int, bytes] = dict(fields.get(UNKNOWN_TAGGED_FIELDS, {}))
+        for tag, name, write_value in known:
+            if name in fields:
+                content = bytearray()
+                try:
+                    write_value(content, fields[name])
+                except EncodeError as error:
+                    raise error.within(name) from None
+                entries[tag] = bytes(content)
+        write_unsigned_varint(out, len(entries))
+        for tag in sorted(entries):
+            write_unsigned_varint(out, tag)
+            write_unsigned_varint(out, len(entries[tag]))
+            out += entries[tag]
+
+    return write

@@ -1,0 +1,157 @@
+"""The blobs inside classic groups: subscriptions and assignments, and the assignor's own data inside those.
+
+Which blob it is follows from the group's protocol type (``consumer``, ``connect``) and the protocol its members agreed
+on (the assignor's name). A newer version of a consumer or Connect blob is read as far as it is known, the rest kept as
+trailing bytes, as Kafka's own clients do.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import Final, NamedTuple
+
+from coordinator_core.errors import DecodeError, EncodeError, SchemaError, UnknownVersionError
+from coordinator_core.records import Fields
+from coordinator_core.wire.codec import reader, writer
+from coordinator_core.wire.layout import layout
+from coordinator_core.wire.primitives import scalar_reader, scalar_writer
+from coordinator_core.wire.row import TRAILING_BYTES
+from coordinator_core.wire.schema import Carrier, EmbeddedSchema, embedded_schemas
+
+CACHED_BLOBS: Final = 4096
+"""How many decoded blobs are kept."""
+
+CACHED_BLOB_SIZE: Final = 2048
+"""The largest blob that is kept decoded, in bytes."""
+
+
+class Blob(NamedTuple):
+    """One decoded blob, shared by all that hold the same bytes: not to be changed.
+
+    ``version`` is the one on the wire. ``nested`` is the blob inside (a consumer's user data, a Connect worker's
+    allocation), None where there is none, no schema knows it, or it is not what its schema says; its bytes are in
+    ``fields`` all the same.
+    """
+
+    message: str
+    version: int
+    fields: Fields
+    nested: Blob | None
+
+
+def decode_subscription(protocol_type: str, protocol: str | None, data: bytes | None) -> Blob | None:
+    """A member's metadata in a classic group; None if it is empty or of a protocol type that no schema knows.
+
+    Raises DecodeError.
+    """
+    return _decode_member_blob("subscription", protocol_type, protocol, data)
+
+
+def decode_assignment(protocol_type: str, protocol: str | None, data: bytes | None) -> Blob | None:
+    """A member's assignment in a classic group; None if it is empty or of a protocol type that no schema knows.
+
+    Raises DecodeError.
+    """
+    return _decode_member_blob("assignment", protocol_type, protocol, data)
+
+
+def decode_blob(message: str, data: bytes, protocol: str | None = None) -> Blob:
+    """A blob by the name of its message; ``protocol`` (an assignor) tells what is nested. Raises DecodeError."""
+    if len(data) > CACHED_BLOB_SIZE:
+        return _decode_blob(message, data, protocol)
+    return _decode_cached(message, data, protocol)
+
+
+def encode_blob(message: str, version: int, fields: Fields) -> bytes:
+    """The bytes of a blob; ``nested`` data is encoded where the fields hold it as bytes. Raises EncodeError."""
+    schema = _schema(message)
+    out = bytearray()
+    if schema.version_field is not None:
+        scalar_writer(schema.version_field)(out, version)
+    trailing: bytes = fields.get(TRAILING_BYTES, b"")
+    known = {name: value for name, value in fields.items() if name != TRAILING_BYTES}
+    try:
+        writer(layout(schema.message, min(version, schema.message.versions.stop - 1)))(out, known)
+    except EncodeError as error:
+        raise error.within(message) from None
+    return bytes(out) + trailing
+
+
+def _decode_member_blob(field: str, protocol_type: str, protocol: str | None, data: bytes | None) -> Blob | None:
+    message = _carried(Carrier(field, protocol_type=protocol_type))
+    if message is None or not data:
+        return None
+    return decode_blob(message, data, protocol)
+
+
+@cache
+def _carried(carrier: Carrier) -> str | None:
+    """The message that a field holds."""
+    for name, schema in embedded_schemas().items():
+        if carrier in schema.carriers:
+            return name
+    return None
+
+
+def _schema(message: str) -> EmbeddedSchema:
+    schema = embedded_schemas().get(message)
+    if schema is None:
+        raise SchemaError(f"no embedded message {message}")
+    return schema
+
+
+@lru_cache(maxsize=CACHED_BLOBS)
+def _decode_cached(message: str, data: bytes, protocol: str | None) -> Blob:
+    return _decode_blob(message, data, protocol)
+
+
+def _decode_blob(message: str, data: bytes, protocol: str | None) -> Blob:
+    schema = _schema(message)
+    try:
+        version, fields = _decode_versioned(schema, data) if schema.version_field else _decode_versionless(schema, data)
+    except DecodeError as error:
+        raise error.within("", record_type=message) from None
+    return Blob(message, version, fields, _decode_nested(message, fields, protocol))
+
+
+def _decode_versioned(schema: EmbeddedSchema, data: bytes) -> tuple[int, Fields]:
+    known = schema.message.versions
+    try:
+        version, position = scalar_reader(schema.version_field or "")(data, 0)
+    except DecodeError as error:
+        raise error.within("version") from None
+    if version not in known and not (schema.newer_readable and version >= known.stop):
+        raise UnknownVersionError(f"version {version}, known are {known.start} to {known.stop - 1}", path="version")
+    return version, _decode_fields(schema, min(version, known.stop - 1), data, position)
+
+
+def _decode_versionless(schema: EmbeddedSchema, data: bytes) -> tuple[int, Fields]:
+    """The highest version that the bytes are long enough for."""
+    lowest, *higher = schema.message.versions
+    for version in reversed(higher):
+        try:
+            return version, _decode_fields(schema, version, data, 0)
+        except DecodeError:
+            continue
+    return lowest, _decode_fields(schema, lowest, data, 0)
+
+
+def _decode_fields(schema: EmbeddedSchema, version: int, data: bytes, position: int) -> Fields:
+    fields: Fields
+    fields, end = reader(layout(schema.message, version))(data, position)
+    if end < len(data):
+        fields[TRAILING_BYTES] = data[end:]
+    return fields
+
+
+def _decode_nested(message: str, fields: Fields, protocol: str | None) -> Blob | None:
+    for name, value in fields.items():
+        if isinstance(value, bytes) and value:
+            field = f"{message}.{name}"
+            nested = _carried(Carrier(field, protocol=protocol)) or _carried(Carrier(field))
+            if nested is not None:
+                try:
+                    return decode_blob(nested, value)
+                except DecodeError:
+                    return None
+    return None

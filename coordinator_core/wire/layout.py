@@ -1,0 +1,134 @@
+"""One version of a message, resolved: a tree of nodes that says which bytes follow which.
+
+Both codecs (``row`` and ``columnar``) are derived from these trees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+from coordinator_core.errors import SchemaError
+from coordinator_core.wire.schema import Field, Message
+
+SCALAR_SIZES: Final = {
+    "boolean": 1,
+    "int8": 1,
+    "int16": 2,
+    "uint16": 2,
+    "int32": 4,
+    "int64": 8,
+    "uuid": 16,
+}
+
+SizedKind = Literal["string", "bytes", "utf16_string"]
+_SIZED: Final[dict[str, SizedKind]] = {"string": "string", "bytes": "bytes", "utf16_string": "utf16_string"}
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A value of fixed width; ``name`` is a key of SCALAR_SIZES."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """Text or bytes behind their length.
+
+    Lengths: int16 (string), int32 (bytes), unsigned varint plus 1 (compact); ``utf16_string`` has an int32 count of
+    UTF-16 code units, 0 standing for null (Kafka Streams' named topologies).
+    """
+
+    kind: SizedKind
+    compact: bool
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Array:
+    """Elements behind their count: int32, or an unsigned varint plus 1 (compact)."""
+
+    element: Node
+    compact: bool
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slot:
+    """A named field of a struct; ``default`` is REQUIRED where there is none."""
+
+    name: str
+    node: Node
+    tag: int | None
+    default: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Struct:
+    """Fields one after another, then tagged fields where the version is flexible (``tagged`` is None where not).
+
+    A nullable struct begins with its presence: int8 -1 or 1, and inside a tagged field an unsigned varint 0 or 1.
+    """
+
+    slots: tuple[Slot, ...]
+    tagged: tuple[Slot, ...] | None
+    nullable: bool
+
+
+Node = Scalar | Sized | Array | Struct
+
+
+@lru_cache(maxsize=1024)
+def layout(message: Message, version: int) -> Struct:
+    """The fields of ``message`` at ``version`` in wire order; raises SchemaError for a version it does not have."""
+    if version not in message.versions:
+        raise SchemaError(f"{message.name} has no version {version}")
+    return _struct(message.fields, version, version in message.flexible, nullable=False)
+
+
+def smallest(node: Node) -> int:
+    """The fewest bytes that a value of this node takes."""
+    match node:
+        case Scalar(name):
+            return SCALAR_SIZES[name]
+        case Sized(kind, compact):
+            return 1 if compact else 2 if kind == "string" else 4
+        case Array(compact=compact):
+            return 1 if compact else 4
+        case Struct(nullable=True):
+            return 1
+        case Struct(slots, tagged):
+            return sum(smallest(slot.node) for slot in slots) + (tagged is not None)
+
+
+def _struct(fields: tuple[Field, ...], version: int, flexible: bool, *, nullable: bool) -> Struct:
+    present = [field for field in fields if version in field.versions]
+    slots = [Slot(field.name, _node(field, version, flexible), field.tag, field.default) for field in present]
+    tagged = sorted((slot for slot in slots if slot.tag is not None), key=lambda slot: slot.tag or 0)
+    if tagged and not flexible:
+        raise SchemaError(f"{tagged[0].name} has a tag in version {version}, which is not flexible")
+    return Struct(
+        slots=tuple(slot for slot in slots if slot.tag is None),
+        tagged=tuple(tagged) if flexible else None,
+        nullable=nullable,
+    )
+
+
+def _node(field: Field, version: int, flexible: bool) -> Node:
+    nullable = version in field.nullable
+    if field.type.startswith("[]"):
+        element = _value(field.type[2:], field, version, flexible, nullable=False)
+        return Array(element, flexible, nullable)
+    return _value(field.type, field, version, flexible, nullable=nullable)
+
+
+def _value(name: str, field: Field, version: int, flexible: bool, *, nullable: bool) -> Node:
+    if name == "struct":
+        return _struct(field.fields, version, flexible, nullable=nullable)
+    if name in _SIZED:
+        return Sized(_SIZED[name], flexible, nullable)
+    if name in SCALAR_SIZES and not nullable:
+        return Scalar(name)
+    raise SchemaError(f"{field.name} has the type {name}{', nullable' if nullable else ''}, which no codec knows")

@@ -1,0 +1,191 @@
+"""Record formats as data: loads ``schemas/*/*.json`` and answers what a record type looks like.
+
+A schema file describes one record type (key and value) or one embedded message. Its fields carry Kafka's own message
+vocabulary: ``type`` (a primitive, ``struct``, or ``[]`` and the type of the elements), ``versions`` (absent: all of
+the message), ``nullable`` (true or versions), ``tag`` (a tagged field, KIP-482), ``default`` (what Kafka reads where
+the field is absent, and leaves out of its JSON) and ``about``. ``flexible`` gives the versions with compact lengths
+and tagged fields.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, Final
+
+from coordinator_core.errors import SchemaError
+from coordinator_core.records import Family
+
+REQUIRED: Final = object()
+"""The default of a field that has none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """One declared field of a message; ``fields`` are those of its struct or of its array's struct elements."""
+
+    name: str
+    type: str
+    versions: range
+    nullable: range
+    tag: int | None
+    default: Any
+    about: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Message:
+    """One key, value or embedded blob in all its versions."""
+
+    name: str
+    versions: range
+    flexible: range
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordSchema:
+    """One record type. ``name`` is Kafka's name of the type; ``key`` is None where records have none (metadata log).
+
+    ``written`` says for each value version which Kafka versions write it.
+    """
+
+    name: str
+    family: Family
+    type: int
+    about: str
+    written: Mapping[str, str]
+    key: Message | None
+    value: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """A field that holds a blob: ``subscription`` or ``assignment`` of a member of a group of ``protocol_type``, or a
+    field of another blob, where ``protocol`` (if given) is the one that the group agreed on.
+    """
+
+    field: str
+    protocol_type: str | None = None
+    protocol: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EmbeddedSchema:
+    """One blob inside a classic group.
+
+    ``version_field`` is the type of its leading version, None if it has none. ``newer_readable``: a newer version
+    begins as the highest known one does.
+    """
+
+    about: str
+    written: Mapping[str, str]
+    carriers: tuple[Carrier, ...]
+    version_field: str | None
+    newer_readable: bool
+    message: Message
+
+
+@cache
+def record_schemas(family: Family) -> Mapping[int, RecordSchema]:
+    """All record types of one log, by the number that its records carry."""
+    schemas = (_record(source) for source in _read(family.value))
+    return {schema.type: schema for schema in sorted(schemas, key=lambda schema: schema.type)}
+
+
+@cache
+def embedded_schemas() -> Mapping[str, EmbeddedSchema]:
+    """All embedded blobs, by message name."""
+    loaded = [_embedded(source) for source in _read("embedded")]
+    return {schema.message.name: schema for schema in loaded}
+
+
+def _root() -> Traversable:
+    packaged = files("coordinator_core") / "schemas"
+    if packaged.is_dir():
+        return packaged
+    return Path(__file__).resolve().parents[2] / "schemas"
+
+
+def _read(folder: str) -> Iterator[dict[str, Any]]:
+    place = _root() / folder
+    if not place.is_dir():
+        raise SchemaError(f"no schemas at {place}")
+    for entry in sorted(place.iterdir(), key=lambda entry: entry.name):
+        if entry.name.endswith(".json"):
+            yield json.loads(entry.read_text(encoding="utf-8"))
+
+
+def _record(source: dict[str, Any]) -> RecordSchema:
+    return RecordSchema(
+        name=source["record"],
+        family=Family(source["family"]),
+        type=source["type"],
+        about=source["about"],
+        written=source["written"],
+        key=_message(source["key"]) if "key" in source else None,
+        value=_message(source["value"]),
+    )
+
+
+def _embedded(source: dict[str, Any]) -> EmbeddedSchema:
+    version_field = source["versionField"]
+    return EmbeddedSchema(
+        about=source["about"],
+        written=source["written"],
+        carriers=tuple(
+            Carrier(carrier["field"], carrier.get("protocolType"), carrier.get("protocol"))
+            for carrier in source["carriers"]
+        ),
+        version_field=None if version_field == "none" else version_field,
+        newer_readable=source["newerReadable"],
+        message=_message({"name": source["message"], **source}),
+    )
+
+
+def _message(source: dict[str, Any]) -> Message:
+    versions = _versions(source["versions"], range(0, 1 << 15))
+    return Message(
+        name=source["name"],
+        versions=versions,
+        flexible=_versions(source["flexible"], versions),
+        fields=_fields(source["fields"], versions),
+    )
+
+
+def _fields(sources: list[dict[str, Any]], within: range) -> tuple[Field, ...]:
+    return tuple(_field(source, within) for source in sources)
+
+
+def _field(source: dict[str, Any], within: range) -> Field:
+    versions = _versions(source["versions"], within) if "versions" in source else within
+    nullable = source.get("nullable", "none")
+    return Field(
+        name=source["name"],
+        type=source["type"],
+        versions=versions,
+        nullable=versions if nullable is True else _versions(nullable, versions),
+        tag=source.get("tag"),
+        default=source.get("default", REQUIRED),
+        about=source["about"],
+        fields=_fields(source.get("fields", []), versions),
+    )
+
+
+def _versions(text: str, within: range) -> range:
+    """``none``, ``3``, ``1-4`` or ``3+`` as a range; ``+`` ends where ``within`` does."""
+    if text == "none":
+        return range(0)
+    low, dash, high = text.removesuffix("+").partition("-")
+    if text.endswith("+"):
+        return range(int(low), within.stop)
+    found = range(int(low), int(high if dash else low) + 1)
+    if found.start not in within or found.stop > within.stop:
+        raise SchemaError(f"versions {text} reach beyond those of the message")
+    return found
