@@ -12,7 +12,8 @@ setup: .venv/ready
 	  { echo "Python 3.11 or later is needed; this is $$($(PYTHON) --version). Name another: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --editable '.[spark,checks,live,dev]'
-	$(BIN)/python -m jobs.session
+	$(BIN)/python -m jobs.session || \
+	  { echo "Spark did not start, or Delta's jars did not come from Maven; the cause is above"; exit 1; }
 	@touch $@
 
 java:
