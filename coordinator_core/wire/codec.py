@@ -137,7 +137,7 @@ def _array_reader(node: Array) -> Read:
 
 def _struct_reader(node: Struct) -> Read:
     steps = [(slot.name, reader(slot.node)) for slot in node.slots]
-    read_tagged = None if node.tagged is None else _tagged_reader(node.tagged)
+    read_tagged = _tagged_reader(node.tagged) if node.flexible else None
 
     def read(data: bytes, position: int) -> tuple[Fields, int]:
         fields: Fields = {}
@@ -168,12 +168,12 @@ def _nullable_reader(read_present: Read, read_presence: Read, absent: int) -> Re
 def _tagged_value_reader(node: Node) -> Read:
     """A nullable struct has another presence inside a tagged field; all else reads as elsewhere."""
     if isinstance(node, Struct) and node.nullable:
-        return _nullable_reader(reader(Struct(node.slots, node.tagged, nullable=False)), read_unsigned_varint, 0)
+        return _nullable_reader(reader(node.present()), read_unsigned_varint, 0)
     return reader(node)
 
 
-def _tagged_reader(slots: tuple[Slot, ...]) -> Callable[[bytes, int, Fields], int]:
-    known = {slot.tag: (slot.name, _tagged_value_reader(slot.node)) for slot in slots}
+def _tagged_reader(slots: tuple[tuple[int, Slot], ...]) -> Callable[[bytes, int, Fields], int]:
+    known = {tag: (slot.name, _tagged_value_reader(slot.node)) for tag, slot in slots}
 
     def read(data: bytes, position: int, fields: Fields) -> int:
         count, at = read_unsigned_varint(data, position)
@@ -255,8 +255,8 @@ def _array_writer(node: Array) -> Write:
 
 def _struct_writer(node: Struct) -> Write:
     steps = [(slot, writer(slot.node)) for slot in node.slots]
-    write_tagged = None if node.tagged is None else _tagged_writer(node.tagged)
-    names = {slot.name for slot in (*node.slots, *(node.tagged or ()))} | {UNKNOWN_TAGGED_FIELDS}
+    write_tagged = _tagged_writer(node.tagged) if node.flexible else None
+    names = {slot.name for slot in node.declared} | {UNKNOWN_TAGGED_FIELDS}
 
     def write(out: bytearray, fields: Fields) -> None:
         if not isinstance(fields, dict):
@@ -288,7 +288,7 @@ def _struct_writer(node: Struct) -> Write:
 def _tagged_value_writer(node: Node) -> Write:
     if not (isinstance(node, Struct) and node.nullable):
         return writer(node)
-    write_present = writer(Struct(node.slots, node.tagged, nullable=False))
+    write_present = writer(node.present())
 
     def write(out: bytearray, fields: Fields | None) -> None:
         out.append(fields is not None)
@@ -298,8 +298,8 @@ def _tagged_value_writer(node: Node) -> Write:
     return write
 
 
-def _tagged_writer(slots: tuple[Slot, ...]) -> Callable[[bytearray, Fields], None]:
-    known = [(slot.tag or 0, slot.name, _tagged_value_writer(slot.node)) for slot in slots]
+def _tagged_writer(slots: tuple[tuple[int, Slot], ...]) -> Callable[[bytearray, Fields], None]:
+    known = [(tag, slot.name, _tagged_value_writer(slot.node)) for tag, slot in slots]
 
     def write(out: bytearray, fields: Fields) -> None:
         entries: dict[int, bytes] = dict(fields.get(UNKNOWN_TAGGED_FIELDS, {}))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, Literal
 
 from coordinator_core.errors import SchemaError
@@ -67,14 +68,28 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Struct:
-    """Fields one after another, then tagged fields where the version is flexible (``tagged`` is None where not).
+    """Named fields, in the order in which Kafka declares them; on the wire the tagged ones come last.
 
     A nullable struct begins with its presence: int8 -1 or 1, and inside a tagged field an unsigned varint 0 or 1.
     """
 
-    slots: tuple[Slot, ...]
-    tagged: tuple[Slot, ...] | None
+    declared: tuple[Slot, ...]
+    flexible: bool
     nullable: bool
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """The fields without a tag, in wire order."""
+        return tuple(slot for slot in self.declared if slot.tag is None)
+
+    @property
+    def tagged(self) -> tuple[tuple[int, Slot], ...]:
+        """The tagged fields with their tags, in ascending order."""
+        return tuple(sorted(((slot.tag, slot) for slot in self.declared if slot.tag is not None), key=itemgetter(0)))
+
+    def present(self) -> Struct:
+        """The same struct without a presence."""
+        return Struct(self.declared, self.flexible, nullable=False)
 
 
 Node = Scalar | Sized | Array | Struct
@@ -99,21 +114,16 @@ def smallest(node: Node) -> int:
             return 1 if compact else 4
         case Struct(nullable=True):
             return 1
-        case Struct(slots, tagged):
-            return sum(smallest(slot.node) for slot in slots) + (tagged is not None)
+        case Struct():
+            return sum(smallest(slot.node) for slot in node.slots) + node.flexible
 
 
 def _struct(fields: tuple[Field, ...], version: int, flexible: bool, *, nullable: bool) -> Struct:
     present = [field for field in fields if version in field.versions]
-    slots = [Slot(field.name, _node(field, version, flexible), field.tag, field.default) for field in present]
-    tagged = sorted((slot for slot in slots if slot.tag is not None), key=lambda slot: slot.tag or 0)
-    if tagged and not flexible:
-        raise SchemaError(f"{tagged[0].name} has a tag in version {version}, which is not flexible")
-    return Struct(
-        slots=tuple(slot for slot in slots if slot.tag is None),
-        tagged=tuple(tagged) if flexible else None,
-        nullable=nullable,
-    )
+    if not flexible and (tagged := [field.name for field in present if field.tag is not None]):
+        raise SchemaError(f"{tagged[0]} has a tag in version {version}, which is not flexible")
+    slots = (Slot(field.name, _node(field, version, flexible), field.tag, field.default) for field in present)
+    return Struct(tuple(slots), flexible, nullable)
 
 
 def _node(field: Field, version: int, flexible: bool) -> Node:
