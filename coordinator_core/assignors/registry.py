@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from coordinator_core.assignors.client import range as client_range
+from coordinator_core.assignors.client import roundrobin, sticky
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.assignors.spec import Assignment, GroupSpecs, GroupType
 from coordinator_core.cluster.image import TopicImage
@@ -13,7 +15,12 @@ from coordinator_core.errors import InputError
 Assignor = Callable[[Any, TopicImage, Profile], Assignment[Any]]
 """Spec of the group type it serves, topics, behaviour -> assignment; raises AssignorError where Kafka throws."""
 
-ASSIGNORS: dict[tuple[GroupType, str], Assignor] = {}
+ASSIGNORS: dict[tuple[GroupType, str], Assignor] = {
+    (GroupType.CLASSIC, "range"): client_range.assign_range,
+    (GroupType.CLASSIC, "roundrobin"): roundrobin.assign_round_robin,
+    (GroupType.CLASSIC, "sticky"): sticky.assign_sticky,
+    (GroupType.CLASSIC, "cooperative-sticky"): sticky.assign_cooperative_sticky,
+}
 
 
 def assignor(group_type: GroupType, name: str) -> Assignor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator_core.assignors.cases import hash_order
+from coordinator_core.assignors.cases import client, hash_order
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.errors import AssignorError, InputError
 
@@ -14,6 +14,10 @@ Runner = Callable[[Mapping[str, Any], Profile], dict[str, Any]]
 """A case's ``input`` and the profile -> its ``expected``; steps with ``presented`` where the kind has it."""
 
 RUNNERS: dict[str, Runner] = {
+    "client-range": client.runner("range"),
+    "client-roundrobin": client.runner("roundrobin"),
+    "client-sticky": client.runner("sticky"),
+    "client-cooperative-sticky": client.runner("cooperative-sticky"),
     "hash-order": hash_order.run,
 }
 

@@ -1,0 +1,181 @@
+"""Sticky assignment when all members subscribe to the same topics.
+
+Source: Kafka 4.3.1 ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from coordinator_core.assignors.client.claims import Claims
+from coordinator_core.assignors.client.racks import Racks
+from coordinator_core.assignors.client.view import LeaderView
+from coordinator_core.errors import AssignorError
+
+
+def unassigned(everything: Iterable[int], assigned: Iterable[int]) -> list[int]:
+    """What is in the first sequence and not in the second; both in the same order.
+
+    Kafka walks them side by side. An owned partition that does not exist is never met, so that everything behind it
+    counts as unassigned, owned or not.
+    """
+    rest = iter(assigned)
+    expected = next(rest, None)
+    result = []
+    for partition in everything:
+        if partition == expected:
+            expected = next(rest, None)
+        else:
+            result.append(partition)
+    return result
+
+
+class ConstrainedAssignment:
+    """Gives every member the least share (``min_quota``) and as many as needed one partition more.
+
+    ``work[m]`` are the partitions of member m. ``transfers`` holds partitions that another member may still own, with
+    their new owners.
+    """
+
+    def __init__(self, view: LeaderView, racks: Racks, by_racks: bool, claims: Claims) -> None:
+        if not view.members:
+            raise AssignorError("ArithmeticException", "/ by zero")
+        self.view = view
+        self.racks = racks
+        self.by_racks = by_racks
+        self.claims = claims
+        self.min_quota, self.larger_expected = divmod(view.partitions.total, len(view.members))
+        self.max_quota = self.min_quota + (self.larger_expected > 0)
+        self.larger = 0
+        """Members that have ``max_quota``, where that is more than ``min_quota``."""
+        self.below: list[int] = []
+        """Members that have less than ``min_quota``."""
+        self.at_min: list[int] = []
+        """Members that have ``min_quota`` and may get one more."""
+        self.work: list[list[int]] = [[] for _ in view.members]
+        self.revoked: dict[int, int] = {}
+        """Owned partitions that their owners could not keep."""
+        self.transfers: dict[int, int] = {}
+
+    def build(self) -> None:
+        """Assign everything; raises AssignorError where Kafka's class fails."""
+        self._keep_owned()
+        self.below.sort()
+        self.at_min.sort()
+        free = self._free()
+        if self.by_racks:
+            free = self._fill_by_racks(free)
+        self._fill(free)
+        self._verify()
+
+    def _keep_owned(self) -> None:
+        topic_of, number_of = self.view.partitions.topic_of, self.view.partitions.number_of
+        for m in self.view.order:
+            owned = []
+            for partition in self.claims.owned[m]:
+                if self.by_racks and self.racks.mismatch(m, partition):
+                    self.revoked[partition] = m
+                elif partition not in self.claims.contested:
+                    owned.append(partition)
+            owned.sort(key=lambda partition: (number_of[partition], topic_of[partition]))
+            keep = self._kept(m, len(owned))
+            self.work[m] = owned[:keep]
+            self.revoked.update(dict.fromkeys(owned[keep:], m))
+
+    def _kept(self, m: int, owned: int) -> int:
+        """How many of its owned partitions the member keeps."""
+        if owned < self.min_quota:
+            self.below.append(m)
+            return owned
+        if self.larger == self.larger_expected:
+            return self.min_quota
+        if owned < self.max_quota:
+            self.at_min.append(m)
+            return self.min_quota
+        self._one_larger()
+        return self.max_quota
+
+    def _one_larger(self) -> None:
+        self.larger += 1
+        if self.larger == self.larger_expected:
+            self.at_min.clear()
+
+    def _free(self) -> list[int]:
+        partitions = self.view.partitions
+        kept = [partition for mine in self.work for partition in mine]
+        if partitions.any_missing:
+            kept.sort(key=lambda partition: (partitions.topic_of[partition], partitions.number_of[partition]))
+        else:
+            kept.sort()
+        free = unassigned(range(partitions.total), kept)
+        if any(self.racks.of_member):
+            free.sort(key=self.racks.members_near)
+        return free
+
+    def _fill_by_racks(self, free: list[int]) -> list[int]:
+        """Give partitions to members in their racks; returns those that found none."""
+        left = []
+        turn = 0
+        for partition in free:
+            at = self.racks.next_near(partition, self.below, turn)
+            if at is not None:
+                m = self.below[at]
+                if len(self.work[m]) + 1 < self.min_quota:
+                    turn = (at + 1) % len(self.below)
+                else:
+                    del self.below[at]
+                    turn = at % len(self.below) if self.below else 0
+                    if self.larger < self.larger_expected and len(self.work[m]) + 1 < self.max_quota:
+                        self.at_min.append(m)
+            else:
+                at = self.racks.next_near(partition, self.at_min, 0)
+                if at is None:
+                    left.append(partition)
+                    continue
+                m = self.at_min.pop(at)
+                self._one_larger()
+            self._give(partition, m)
+        return left
+
+    def _fill(self, free: Sequence[int]) -> None:
+        """Deal the partitions round to the members below their share, then to those that may get one more."""
+        turn = 0
+        for partition in free:
+            if self.below:
+                turn %= len(self.below)
+                m = self.below[turn]
+                turn += 1
+            elif self.at_min:
+                m = self.at_min.pop(0)
+            else:
+                raise AssignorError("IllegalStateException", "No more unfilled consumers to be assigned.")
+            self._give(partition, m)
+            size = len(self.work[m])
+            if size == self.min_quota:
+                turn -= 1
+                del self.below[turn]
+                self.at_min.append(m)
+            elif size == self.max_quota:
+                self.larger += 1
+
+    def _give(self, partition: int, m: int) -> None:
+        self.work[m].append(partition)
+        if self.revoked.get(partition, m) != m or partition in self.claims.contested:
+            self.transfers[partition] = m
+
+    def _verify(self) -> None:
+        if not self.below:
+            return
+        if self.larger != self.larger_expected:
+            raise AssignorError(
+                "IllegalStateException",
+                "We haven't reached the expected number of members with more than the minQuota partitions, "
+                "but no more partitions to be assigned",
+            )
+        for m in self.below:
+            if len(self.work[m]) != self.min_quota:
+                raise AssignorError(
+                    "IllegalStateException",
+                    f"Consumer: [{self.view.members[m]}] doesn't reach minQuota partitions, "
+                    "and no more partitions to be assigned",
+                )

@@ -1,0 +1,68 @@
+"""Racks of members and partitions as bit masks (KIP-881)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from itertools import chain
+from operator import or_
+
+from coordinator_core.assignors.client.view import LeaderView
+from coordinator_core.cluster.image import TopicImage
+
+
+class Racks:
+    """One bit a rack: ``of_member[m]`` (0: the member has none) and ``of_partition[p]`` (0: none known)."""
+
+    def __init__(self, view: LeaderView, image: TopicImage) -> None:
+        bits: dict[str, int] = {}
+        self.of_member: list[int] = [_bit(bits, spec.rack_id) if spec.rack_id else 0 for spec in view.specs]
+        self.of_partition: list[int] = [0] * view.partitions.total
+        self._counts: dict[int, int] = {}
+        if not any(self.of_member):
+            return
+        masks: dict[tuple[str, ...], int] = {}
+        for topic, first in zip(view.partitions.topics, view.partitions.first, strict=False):
+            for number, racks in enumerate(image.by_name[topic].racks):
+                mask = masks.get(racks)
+                if mask is None:
+                    mask = masks[racks] = reduce(or_, (_bit(bits, rack) for rack in racks), 0)
+                self.of_partition[first + number] = mask
+
+    def matter(self, members: Iterable[int], partitions: Sequence[int]) -> bool:
+        """Whether Kafka assigns these by racks: they share a rack, and not every partition is on every rack."""
+        on_members = reduce(or_, (self.of_member[m] for m in members), 0)
+        if not on_members:
+            return False
+        everywhere = reduce(or_, (self.of_partition[p] for p in partitions), 0)
+        return bool(on_members & everywhere) and any(self.of_partition[p] != everywhere for p in partitions)
+
+    def mismatch(self, member: int, partition: int) -> bool:
+        """Whether the member has a rack that none of the partition's replicas is in."""
+        rack = self.of_member[member]
+        return bool(rack) and not rack & self._near(partition)
+
+    def members_near(self, partition: int) -> int:
+        """How many members are in the racks of the partition's replicas."""
+        mask = self._near(partition)
+        count = self._counts.get(mask)
+        if count is None:
+            count = self._counts[mask] = sum(1 for rack in self.of_member if rack & mask)
+        return count
+
+    def next_near(self, partition: int, members: Sequence[int], start: int) -> int | None:
+        """Place in the list of the first member in the partition's racks, looked for from ``start`` round."""
+        mask = self._near(partition)
+        if mask:
+            for at in chain(range(start, len(members)), range(start)):
+                if self.of_member[members[at]] & mask:
+                    return at
+        return None
+
+    def _near(self, partition: int) -> int:
+        """The racks of a partition; none if it does not exist."""
+        return self.of_partition[partition] if partition < len(self.of_partition) else 0
+
+
+def _bit(bits: dict[str, int], rack: str) -> int:
+    return bits.setdefault(rack, 1 << len(bits))

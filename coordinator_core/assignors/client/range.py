@@ -1,0 +1,119 @@
+"""The range assignor of consumers: each topic's partitions in consecutive runs, by racks where that is possible.
+
+Source: Kafka 4.3.1 ``RangeAssignor`` (KIP-345 for static members, KIP-881 for racks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+from coordinator_core.assignors.client.racks import Racks
+from coordinator_core.assignors.client.view import LeaderView, TopicPartition
+from coordinator_core.assignors.java_hash import STRING, utf16
+from coordinator_core.assignors.java_order import hash_order
+from coordinator_core.assignors.profiles import Profile
+from coordinator_core.assignors.spec import Assignment, ClassicGroupSpec, ClassicMemberSpec
+from coordinator_core.cluster.image import TopicImage
+
+
+def static_first(member_id: str, spec: ClassicMemberSpec) -> tuple[bool, bytes]:
+    """Sorts static members before dynamic ones, by instance id and member id (Kafka's ``MemberInfo``)."""
+    return spec.instance_id is None, utf16(member_id if spec.instance_id is None else spec.instance_id)
+
+
+def assign_range(spec: ClassicGroupSpec, image: TopicImage, profile: Profile) -> Assignment[Sequence[TopicPartition]]:
+    """Range assignment of a classic group; each member's partitions in the order of the leader's list."""
+    view = LeaderView(spec.members, image)
+    racks = Racks(view, image)
+    shares = [_TopicShares(view, racks, topic, members) for topic, members in _subscribers(view).items()]
+    work: list[list[int]] = [[] for _ in view.members]
+    by_racks = any(topic.by_racks for topic in shares)
+    if by_racks:
+        for alike in _copartitioned(shares):
+            if len(alike) > 1:
+                _assign_together(alike, work)
+            elif alike[0].by_racks:
+                alike[0].assign_ranges(work, alike[0].rack_matches)
+    for topic in shares:
+        topic.assign_ranges(work, lambda member, partition: True)
+    if by_racks:
+        for mine in work:
+            mine.sort()
+    return Assignment(view.result(work))
+
+
+def _subscribers(view: LeaderView) -> dict[int, list[int]]:
+    """Each topic's members in assignment order; topics as the leader's map of partitions iterates over them."""
+    ranked = sorted(view.order, key=lambda m: static_first(view.members[m], view.specs[m]))
+    names = dict.fromkeys(name for m in view.order for name in view.specs[m].topics)
+    index = view.partitions.index
+    existing = [name for name in hash_order(STRING, list(names)) if name in index]
+    subscribers: dict[int, list[int]] = {index[name]: [] for name in hash_order(STRING, existing)}
+    for m in ranked:
+        for topic in dict.fromkeys(view.subscribed[m]):
+            subscribers[topic].append(m)
+    return subscribers
+
+
+class _TopicShares:
+    """One topic: who may take how many more of its partitions, and which are left."""
+
+    def __init__(self, view: LeaderView, racks: Racks, topic: int, members: list[int]) -> None:
+        self.members = members
+        self.partitions = view.partitions.of_topic(topic)
+        self.left: dict[int, None] = dict.fromkeys(self.partitions)
+        self.taken = dict.fromkeys(members, 0)
+        self.quota, self.extras = divmod(len(self.partitions), len(members))
+        self.racks = racks
+        self.by_racks = racks.matter(members, self.partitions)
+
+    def room(self, member: int) -> int:
+        """How many more partitions the member may take; one of the extras while any is left."""
+        return max(0, self.quota + (self.extras > 0) - self.taken[member])
+
+    def take(self, member: int, partitions: Sequence[int], work: list[list[int]]) -> None:
+        work[member].extend(partitions)
+        self.taken[member] += len(partitions)
+        if self.taken[member] > self.quota:
+            self.extras -= 1
+        for partition in partitions:
+            del self.left[partition]
+
+    def rack_matches(self, member: int, partition: int) -> bool:
+        """Whether the member has no rack, or a replica is in it."""
+        rack = self.racks.of_member[member]
+        return not rack or bool(rack & self.racks.of_partition[partition])
+
+    def assign_ranges(self, work: list[list[int]], may_assign: Callable[[int, int], bool]) -> None:
+        for member in self.members:
+            if not self.left:
+                return
+            allowed = (partition for partition in self.left if may_assign(member, partition))
+            chosen = list(islice(allowed, self.room(member)))
+            if chosen:
+                self.take(member, chosen, work)
+
+
+def _copartitioned(shares: list[_TopicShares]) -> list[list[_TopicShares]]:
+    """Topics of equal partition counts whose subscribers are the same, together; those without racks left out."""
+    groups: dict[tuple[tuple[int, ...], int], list[_TopicShares]] = {}
+    for topic in shares:
+        if any(topic.racks.of_member[member] for member in topic.members):
+            groups.setdefault((tuple(topic.members), len(topic.partitions)), []).append(topic)
+    return list(groups.values())
+
+
+def _assign_together(topics: list[_TopicShares], work: list[list[int]]) -> None:
+    """Give partition n of all the topics to the first member whose rack matches each of them."""
+    open_members = list(topics[0].members)
+    for number in range(len(topics[0].partitions)):
+        for member in open_members:
+            if all(t.room(member) > 0 and t.rack_matches(member, t.partitions[number]) for t in topics):
+                break
+        else:
+            continue
+        for topic in topics:
+            topic.take(member, [topic.partitions[number]], work)
+        if not any(topic.room(member) for topic in topics):
+            open_members.remove(member)
