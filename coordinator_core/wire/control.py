@@ -1,0 +1,56 @@
+"""Control records: transaction markers (KIP-98) and the records of the KRaft log (KIP-595, KIP-630, KIP-853)."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+CONTROL_TYPES = (
+    "ABORT",
+    "COMMIT",
+    "LEADER_CHANGE",
+    "SNAPSHOT_HEADER",
+    "SNAPSHOT_FOOTER",
+    "KRAFT_VERSION",
+    "KRAFT_VOTERS",
+)
+"""By the type field of the control record's key."""
+
+ABORT, COMMIT = 0, 1
+
+KEY = struct.Struct(">hh")
+END_TXN_MARKER = struct.Struct(">hi")
+
+
+class ControlRecord(NamedTuple):
+    """``coordinator_epoch`` is the transaction coordinator's, None when the record is no marker."""
+
+    type: int
+    coordinator_epoch: int | None
+
+    @property
+    def name(self) -> str:
+        """Kafka's name, or ``UNKNOWN(type)`` for types of newer brokers."""
+        return control_name(self.type)
+
+
+def control_name(control_type: int) -> str:
+    """Kafka's name of a control record type."""
+    return CONTROL_TYPES[control_type] if 0 <= control_type < len(CONTROL_TYPES) else f"UNKNOWN({control_type})"
+
+
+def parse_control(key: bytes | None, value: bytes | None) -> ControlRecord | None:
+    """What a control record says, or None when its bytes are too short to say it."""
+    if key is None or len(key) < KEY.size:
+        return None
+    _, control_type = KEY.unpack_from(key)
+    if control_type not in (ABORT, COMMIT):
+        return ControlRecord(control_type, None)
+    if value is None or len(value) < END_TXN_MARKER.size:
+        return None
+    return ControlRecord(control_type, END_TXN_MARKER.unpack_from(value)[1])
+
+
+def encode_marker(control_type: int, coordinator_epoch: int) -> tuple[bytes, bytes]:
+    """Key and value of the marker that ends a transaction: ``control_type`` is ABORT or COMMIT."""
+    return KEY.pack(0, control_type), END_TXN_MARKER.pack(0, coordinator_epoch)
