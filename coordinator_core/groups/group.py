@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from coordinator_core.groups.classic import replay as classic
 from coordinator_core.groups.classic.state import ClassicGroup
+from coordinator_core.groups.connect import replay as connect
+from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.consumer import replay as consumer
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.share import replay as share
@@ -16,7 +18,7 @@ from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams import replay as streams
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.violations import Rule, Violations, violation
-from coordinator_core.records import CoordinatorRecord, RecordType
+from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, RecordType
 
 
 class GroupType(StrEnum):
@@ -29,69 +31,99 @@ class GroupType(StrEnum):
     CONNECT = "CONNECT"
 
 
-GroupState = ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup
+GroupState = ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup | ConnectGroup
 
-_TYPES: dict[type[GroupState], GroupType] = {
+_TYPES: Mapping[type[GroupState], GroupType] = {
     ClassicGroup: GroupType.CLASSIC,
     ConsumerGroup: GroupType.CONSUMER,
     ShareGroup: GroupType.SHARE,
     StreamsGroup: GroupType.STREAMS,
+    ConnectGroup: GroupType.CONNECT,
 }
 
 _Handler = Callable[[Any, CoordinatorRecord], Violations]
-_HANDLERS: dict[int, tuple[type[GroupState], _Handler]] = {
-    RecordType.GROUP_METADATA: (ClassicGroup, classic.apply),
-    **{type_: (ConsumerGroup, handler) for type_, handler in consumer.HANDLERS.items()},
-    **{type_: (ShareGroup, handler) for type_, handler in share.HANDLERS.items()},
-    **{type_: (StreamsGroup, handler) for type_, handler in streams.HANDLERS.items()},
+_Handlers = Mapping[int, tuple[type[GroupState], _Handler]]
+_HANDLERS: Mapping[Family, _Handlers] = {
+    Family.GROUP: {
+        RecordType.GROUP_METADATA: (ClassicGroup, classic.apply),
+        **{type_: (ConsumerGroup, handler) for type_, handler in consumer.HANDLERS.items()},
+        **{type_: (ShareGroup, handler) for type_, handler in share.HANDLERS.items()},
+        **{type_: (StreamsGroup, handler) for type_, handler in streams.HANDLERS.items()},
+    },
+    Family.CONNECT: {type_: (ConnectGroup, handler) for type_, handler in connect.HANDLERS.items()},
 }
-_ENDS_GROUP = frozenset(
-    (
-        RecordType.GROUP_METADATA,
-        RecordType.CONSUMER_GROUP_METADATA,
-        RecordType.SHARE_GROUP_METADATA,
-        RecordType.STREAMS_GROUP_METADATA,
-    )
-)
+_ENDS_GROUP: Mapping[Family, frozenset[int]] = {
+    Family.GROUP: frozenset(
+        (
+            RecordType.GROUP_METADATA,
+            RecordType.CONSUMER_GROUP_METADATA,
+            RecordType.SHARE_GROUP_METADATA,
+            RecordType.STREAMS_GROUP_METADATA,
+        )
+    ),
+    Family.CONNECT: frozenset((ConnectRecordType.GROUP_METADATA,)),
+}
 
 
 @dataclass(slots=True)
 class Group:
-    """The group of one id. ``state`` is of its present type; None: no such group, or a simple one, of offsets only."""
+    """The group of one id.
+
+    ``state`` is of its present type; None: there is no such group, or none of its records was seen.
+    ``from_start`` says whether what was not seen is not there: the log was read from its start, or the group's end
+    was seen in it. Compaction takes nothing of this away. ``family`` is that of the log: Connect groups (KIP-848
+    proposal) have a log of their own, where the same numbers mean other records.
+    """
 
     group_id: str
     state: GroupState | None = None
+    from_start: bool = False
+    family: Family = Family.GROUP
 
     @property
     def type(self) -> GroupType | None:
         """The present type, None without state."""
         return None if self.state is None else _TYPES[type(self.state)]
 
+    @property
+    def is_simple(self) -> bool:
+        """Whether the group has only ever committed offsets: a classic group without a record of its own."""
+        return isinstance(self.state, ClassicGroup) and self.state.generation is None
+
     def apply(self, record: CoordinatorRecord) -> Violations:
-        """Changes the group by one of its records (offset commits are none of them); raises nothing.
+        """Changes the group by one of its records (for offset commits see ``commit``); raises nothing.
 
         The first record of another type begins the group anew with that type: what the log says now is what holds.
         """
-        entry = _HANDLERS.get(record.type)
+        entry = _HANDLERS[self.family].get(record.type)
         if entry is None:
             return violation(Rule.UNKNOWN_RECORD_TYPE, record, f"record type {record.type}")
         state_class, handler = entry
         state = self.state
         if type(state) is state_class:
             seen = handler(state, record)
-            if record.value is None and record.type in _ENDS_GROUP:
-                self.state = None
+            if record.value is None and record.type in _ENDS_GROUP[self.family]:
+                self.state, self.from_start = None, True
             return seen
         if record.value is None:
             return handler(state_class(), record)
+        simple = self.is_simple
         self.state = state_class()
         seen = handler(self.state, record)
-        if state is None:
+        if state is None or simple:
             return seen
         detail = f"{_TYPES[state_class]} record while the group was {_TYPES[type(state)]}"
         return (*violation(Rule.TYPE_CHANGED_WITHOUT_TOMBSTONE, record, detail), *seen)
 
+    def commit(self) -> None:
+        """Notes that an offset was committed, which creates a classic group where there is none.
+
+        Where the log does not begin at its start, the group may as well be of any type: nothing is noted then.
+        """
+        if self.state is None and self.from_start:
+            self.state = ClassicGroup()
+
 
 def is_group_record(record_type: int) -> bool:
-    """Whether records of this type change a group, as opposed to its committed offsets."""
-    return record_type in _HANDLERS
+    """Whether records of this type of ``__consumer_offsets`` change a group, as opposed to its committed offsets."""
+    return record_type in _HANDLERS[Family.GROUP]

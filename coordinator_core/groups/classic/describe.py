@@ -1,13 +1,72 @@
-"""What follows from a classic group's records."""
+"""What follows from a classic group's records, and how Kafka's Admin client describes it."""
 
 from __future__ import annotations
 
-from coordinator_core.groups.classic.state import ClassicGroup, ClassicGroupState
+from typing import Any
+
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, assigned_partitions
+from coordinator_core.groups.classic.state import ClassicGroup, ClassicGroupState, ClassicMember
 
 
 def group_state(group: ClassicGroup) -> ClassicGroupState:
     """The state that the last record proves: STABLE with members, else EMPTY.
 
-    A rebalance that has begun since then is not in the log, so this is a lower bound of what is going on.
+    A rebalance that has begun since then is not in the log, nor are the members that joined for it.
     """
     return ClassicGroupState.STABLE if group.members else ClassicGroupState.EMPTY
+
+
+def is_consumer_group(group: ClassicGroup) -> bool:
+    """Whether Admin takes the group for one of consumers: by its protocol type, or because it has none yet."""
+    return (group.protocol_type or "") in ("", CONSUMER_PROTOCOL_TYPE)
+
+
+def describe_classic(group_id: str, group: ClassicGroup) -> dict[str, Any]:
+    """The group as ``Admin.describeClassicGroups`` gives it; the coordinator's node is unknown to the log."""
+    return {
+        "coordinator": None,
+        "groupId": group_id,
+        "isSimpleConsumerGroup": not group.protocol_type,
+        "members": [_member(member, decode=is_consumer_group(group)) for member in group.members.values()],
+        "protocol": group.protocol_type or "",
+        "protocolData": group.protocol or "",
+        "state": str(group_state(group)),
+    }
+
+
+def describe_consumer(group_id: str, group: ClassicGroup) -> dict[str, Any]:
+    """A classic group of consumers as ``Admin.describeConsumerGroups`` gives it: without epochs and targets."""
+    return {
+        "coordinator": None,
+        "groupEpoch": None,
+        "groupId": group_id,
+        "groupState": str(group_state(group)),
+        "isSimpleConsumerGroup": not group.protocol_type,
+        "members": [_member(member, decode=True) for member in group.members.values()],
+        "partitionAssignor": group.protocol or "",
+        "state": str(group_state(group)),
+        "targetAssignmentEpoch": None,
+        "type": "CLASSIC",
+    }
+
+
+def _member(member: ClassicMember, *, decode: bool) -> dict[str, Any]:
+    """A member; only the assignments of consumers are lists of partitions."""
+    return {
+        "assignment": _assignment(member) if decode else {"topicPartitions": []},
+        "clientId": member.client_id,
+        "consumerId": member.member_id,
+        "groupInstanceId": member.instance_id,
+        "host": member.client_host,
+        "memberEpoch": None,
+        "rackId": None,
+        "targetAssignment": None,
+        "upgraded": None,
+    }
+
+
+def _assignment(member: ClassicMember) -> dict[str, list[str]] | None:
+    partitions = assigned_partitions(member.assignment)
+    if partitions is None:
+        return None
+    return {"topicPartitions": sorted(str(each) for each in partitions)}

@@ -1,8 +1,13 @@
-"""What follows from a consumer group's records."""
+"""What follows from a consumer group's records, and how Kafka's Admin client describes it."""
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
+from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerGroupState, ConsumerMember, MemberState
+from coordinator_core.groups.naming import topic_partitions
 
 
 def group_state(group: ConsumerGroup) -> ConsumerGroupState | None:
@@ -21,3 +26,47 @@ def group_state(group: ConsumerGroup) -> ConsumerGroupState | None:
 def is_reconciled(member: ConsumerMember, assignment_epoch: int) -> bool:
     """Whether the member has reached this target epoch with nothing left to revoke or to wait for."""
     return member.state == MemberState.STABLE and member.member_epoch == assignment_epoch
+
+
+def preferred_assignor(group: ConsumerGroup) -> str | None:
+    """The server assignor that most members ask for, None if none asks for one: then the broker's default serves."""
+    wishes = Counter(member.server_assignor for member in group.members.values() if member.server_assignor is not None)
+    return max(wishes, key=lambda name: wishes[name], default=None)
+
+
+def describe_consumer(
+    group_id: str, group: ConsumerGroup, topics: TopicImage | None, default_assignor: str
+) -> dict[str, Any]:
+    """The group as ``Admin.describeConsumerGroups`` gives it; the coordinator's node is unknown to the log.
+
+    ``default_assignor`` is the first of the broker's ``group.consumer.assignors``.
+    """
+    state = group_state(group)
+    return {
+        "coordinator": None,
+        "groupEpoch": group.group_epoch,
+        "groupId": group_id,
+        "groupState": state,
+        "isSimpleConsumerGroup": False,
+        "members": [_member(group, member, topics) for member in group.members.values()],
+        "partitionAssignor": preferred_assignor(group) or default_assignor,
+        "state": state,
+        "targetAssignmentEpoch": group.assignment_epoch,
+        "type": "CONSUMER",
+    }
+
+
+def _member(group: ConsumerGroup, member: ConsumerMember, topics: TopicImage | None) -> dict[str, Any]:
+    """A member; Admin counts partitions that it has yet to give up among those assigned."""
+    held = topic_partitions(member.assigned, topics) + topic_partitions(member.pending_revocation, topics)
+    return {
+        "assignment": {"topicPartitions": sorted(held)} if member.has_current else None,
+        "clientId": member.client_id,
+        "consumerId": member.member_id,
+        "groupInstanceId": member.instance_id,
+        "host": member.client_host,
+        "memberEpoch": member.member_epoch,
+        "rackId": member.rack_id,
+        "targetAssignment": {"topicPartitions": topic_partitions(group.targets.get(member.member_id, {}), topics)},
+        "upgraded": member.classic is None if member.has_metadata else None,
+    }

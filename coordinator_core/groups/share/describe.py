@@ -1,10 +1,37 @@
-"""What follows from a share group's records."""
+"""What follows from a share group's records, and how Kafka's Admin client describes it."""
 
 from __future__ import annotations
 
-from coordinator_core.groups.share.state import ShareGroup, ShareGroupState
+from typing import Any
+
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups.naming import topic_partitions
+from coordinator_core.groups.share.state import ShareGroup, ShareGroupState, ShareMember
 
 
 def group_state(group: ShareGroup) -> ShareGroupState:
     """The group's state: a share group is stable as soon as it has members (KIP-932)."""
     return ShareGroupState.STABLE if group.members else ShareGroupState.EMPTY
+
+
+def describe_share(group_id: str, group: ShareGroup, topics: TopicImage | None) -> dict[str, Any]:
+    """The group as ``Admin.describeShareGroups`` gives it; the coordinator's node is unknown to the log."""
+    return {
+        "coordinator": None,
+        "groupEpoch": group.group_epoch,
+        "groupId": group_id,
+        "groupState": str(group_state(group)),
+        "members": [_member(member, topics) for member in group.members.values()],
+        "targetAssignmentEpoch": group.assignment_epoch,
+    }
+
+
+def _member(member: ShareMember, topics: TopicImage | None) -> dict[str, Any]:
+    return {
+        "assignment": {"topicPartitions": topic_partitions(member.assigned, topics)} if member.has_current else None,
+        "clientId": member.client_id,
+        "consumerId": member.member_id,
+        "host": member.client_host,
+        "memberEpoch": member.member_epoch,
+        "rackId": member.rack_id,
+    }

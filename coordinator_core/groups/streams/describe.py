@@ -1,8 +1,20 @@
-"""What follows from a streams group's records."""
+"""What follows from a streams group's records, and how Kafka's Admin client describes it."""
 
 from __future__ import annotations
 
-from coordinator_core.groups.streams.state import MemberState, StreamsGroup, StreamsGroupState, StreamsMember
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from coordinator_core.groups.streams.state import (
+    CurrentTasks,
+    InternalTopic,
+    MemberState,
+    StreamsGroup,
+    StreamsGroupState,
+    StreamsMember,
+    Subtopology,
+    TargetTasks,
+)
 
 
 def group_state(group: StreamsGroup) -> StreamsGroupState | None:
@@ -23,3 +35,73 @@ def group_state(group: StreamsGroup) -> StreamsGroupState | None:
 def is_reconciled(member: StreamsMember, assignment_epoch: int) -> bool:
     """Whether the member has reached this target epoch with nothing left to revoke or to wait for."""
     return member.state == MemberState.STABLE and member.member_epoch == assignment_epoch
+
+
+def describe_streams(group_id: str, group: StreamsGroup) -> dict[str, Any]:
+    """The group as ``Admin.describeStreamsGroups`` gives it; the coordinator's node is unknown to the log."""
+    topology = group.topology
+    return {
+        "coordinator": None,
+        "groupEpoch": group.group_epoch,
+        "groupId": group_id,
+        "groupState": group_state(group),
+        "members": [_member(group, member) for member in group.members.values()],
+        "subtopologies": None if topology is None else [_subtopology(each) for each in topology.subtopologies],
+        "targetAssignmentEpoch": group.assignment_epoch,
+        "topologyEpoch": None if topology is None else topology.epoch,
+    }
+
+
+def _member(group: StreamsGroup, member: StreamsMember) -> dict[str, Any]:
+    """A member. Admin asks for task offsets too, which brokers do not record: always empty in 4.3."""
+    endpoint = member.user_endpoint
+    return {
+        "assignment": _tasks(member.assigned) if member.has_current else None,
+        "clientHost": member.client_host,
+        "clientId": member.client_id,
+        "clientTags": member.client_tags if member.has_metadata else None,
+        "instanceId": member.instance_id,
+        "isClassic": False,
+        "memberEpoch": member.member_epoch,
+        "memberId": member.member_id,
+        "processId": member.process_id,
+        "rackId": member.rack_id,
+        "targetAssignment": _tasks(group.targets.get(member.member_id, TargetTasks())),
+        "taskEndOffsets": [],
+        "taskOffsets": [],
+        "topologyEpoch": member.topology_epoch,
+        "userEndpoint": None if endpoint is None else {"host": endpoint.host, "port": endpoint.port},
+    }
+
+
+def _tasks(tasks: TargetTasks | CurrentTasks) -> dict[str, Any]:
+    return {
+        "activeTasks": _task_ids(tasks.active),
+        "standbyTasks": _task_ids(tasks.standby),
+        "warmupTasks": _task_ids(tasks.warmup),
+    }
+
+
+def _task_ids(tasks: Mapping[str, Iterable[int]]) -> list[dict[str, Any]]:
+    return [{"partitions": sorted(tasks[each]), "subtopologyId": each} for each in sorted(tasks)]
+
+
+def _subtopology(each: Subtopology) -> dict[str, Any]:
+    return {
+        "repartitionSinkTopics": sorted(each.repartition_sink_topics),
+        "repartitionSourceTopics": _internal_topics(each.repartition_source_topics),
+        "sourceTopics": sorted(each.source_topics),
+        "stateChangelogTopics": _internal_topics(each.state_changelog_topics),
+        "subtopologyId": each.subtopology_id,
+    }
+
+
+def _internal_topics(topics: list[InternalTopic]) -> dict[str, Any]:
+    return {
+        topic.name: {
+            "partitions": topic.partitions,
+            "replicationFactor": topic.replication_factor,
+            "topicConfigs": topic.configs,
+        }
+        for topic in topics
+    }

@@ -1,0 +1,44 @@
+"""The blobs inside a classic group, decoded when asked for: what members subscribe to and were given."""
+
+from __future__ import annotations
+
+from coordinator_core.errors import DecodeError
+from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
+from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription
+
+CONSUMER_PROTOCOL_TYPE = "consumer"
+"""The protocol type of consumers, and of Kafka Streams on classic groups."""
+
+
+def subscription(group: ClassicGroup, member: ClassicMember) -> Blob | None:
+    """The member's metadata; None if it is empty, of a type that no schema knows, or not what its schema says."""
+    try:
+        return decode_subscription(group.protocol_type or "", group.protocol, member.subscription)
+    except DecodeError:
+        return None
+
+
+def assignment(group: ClassicGroup, member: ClassicMember) -> Blob | None:
+    """The member's assignment; None if it is empty, of a type that no schema knows, or not what its schema says."""
+    try:
+        return decode_assignment(group.protocol_type or "", group.protocol, member.assignment)
+    except DecodeError:
+        return None
+
+
+def assigned_partitions(data: bytes) -> list[TopicPartition] | None:
+    """A consumer's assignment in the order of the bytes (some clients repeat topics); None if it is not one."""
+    if not data:
+        return []
+    try:
+        blob = decode_assignment(CONSUMER_PROTOCOL_TYPE, None, data)
+    except DecodeError:
+        return None
+    if blob is None:
+        return None
+    return [
+        TopicPartition(each["topic"], partition)
+        for each in blob.fields["assignedPartitions"]
+        for partition in each["partitions"]
+    ]

@@ -1,0 +1,106 @@
+"""A group as an operator sees it: one object in the shape of Kafka's Admin client, told by the log alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups.classic import describe as classic
+from coordinator_core.groups.classic.state import ClassicGroup
+from coordinator_core.groups.connect import describe as connect
+from coordinator_core.groups.connect.state import ConnectGroup
+from coordinator_core.groups.consumer import describe as consumer
+from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
+from coordinator_core.groups.share import describe as share
+from coordinator_core.groups.share.offsets import ShareStateLog, describe_share_offsets
+from coordinator_core.groups.share.state import ShareGroup
+from coordinator_core.groups.streams import describe as streams
+from coordinator_core.groups.streams.state import StreamsGroup
+
+Description = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a description needs beyond the group's own log; None: not given, and what it would tell is null.
+
+    ``topics`` names topic ids, ``share_state`` has the offsets of share groups, ``data_end`` the end offsets of data
+    partitions. ``default_assignor`` is the first of the brokers' ``group.consumer.assignors``.
+    """
+
+    topics: TopicImage | None = None
+    share_state: ShareStateLog | None = None
+    data_end: Mapping[TopicPartition, int] | None = None
+    default_assignor: str = "uniform"
+
+
+def describe(group: Group, offsets: GroupOffsets, around: Surroundings) -> Description:
+    """The group with the parts that Admin has for its type: ``listing``, its ``describe_...``, and its offsets."""
+    state, group_id = group.state, group.group_id
+    described: Description = {"listing": listing(group)}
+    if isinstance(state, ClassicGroup):
+        described["describe_classic"] = classic.describe_classic(group_id, state)
+        if classic.is_consumer_group(state):
+            described["describe_consumer"] = classic.describe_consumer(group_id, state)
+    elif isinstance(state, ConsumerGroup):
+        described["describe_consumer"] = consumer.describe_consumer(
+            group_id, state, around.topics, around.default_assignor
+        )
+    elif isinstance(state, StreamsGroup):
+        described["describe_streams"] = streams.describe_streams(group_id, state)
+    elif isinstance(state, ShareGroup):
+        described["describe_share"] = share.describe_share(group_id, state, around.topics)
+        if around.share_state is not None:
+            described["share_offsets"] = describe_share_offsets(
+                group_id, state, around.share_state, around.topics, around.data_end
+            )
+        return described
+    described["offsets"] = describe_offsets(offsets.committed)
+    described["offsets_stable"] = describe_offsets(offsets.stable())
+    return described
+
+
+def listing(group: Group) -> Description:
+    """The group's line in ``Admin.listGroups``; a type that the log has not shown is null."""
+    state = group.state
+    if isinstance(state, ClassicGroup):
+        protocol: str | None = state.protocol_type or ""
+    else:
+        protocol = None if state is None else str(group.type).lower()
+    return {
+        "groupId": group.group_id,
+        "groupState": group_state(group),
+        "isSimpleConsumerGroup": None if state is None else protocol == "",
+        "protocol": protocol,
+        "type": group.type,
+    }
+
+
+def group_state(group: Group) -> str | None:
+    """The state of a group of any type, as its protocol derives it; None where the log does not tell."""
+    state = group.state
+    if isinstance(state, ClassicGroup):
+        return classic.group_state(state)
+    if isinstance(state, ConsumerGroup):
+        return consumer.group_state(state)
+    if isinstance(state, ShareGroup):
+        return share.group_state(state)
+    if isinstance(state, StreamsGroup):
+        return streams.group_state(state)
+    if isinstance(state, ConnectGroup):
+        return connect.group_state(state)
+    return None
+
+
+def describe_offsets(commits: Commits) -> Description:
+    """Committed offsets as ``Admin.listConsumerGroupOffsets`` gives them: null where the offset is negative."""
+    return {
+        str(partition): None
+        if commit.offset < 0
+        else {"leaderEpoch": commit.leader_epoch, "metadata": commit.metadata, "offset": commit.offset}
+        for partition, commit in sorted(commits.items())
+    }
