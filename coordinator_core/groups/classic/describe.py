@@ -35,7 +35,12 @@ def describe_classic(group_id: str, group: ClassicGroup) -> dict[str, Any]:
 
 
 def describe_consumer(group_id: str, group: ClassicGroup) -> dict[str, Any]:
-    """A classic group of consumers as ``Admin.describeConsumerGroups`` gives it: without epochs and targets."""
+    """A classic group of consumers as ``Admin.describeConsumerGroups`` gives it: without epochs and targets.
+
+    The empty group id, which simple groups may have, is refused by that call.
+    """
+    if not group_id:
+        return {"error": "org.apache.kafka.common.errors.InvalidGroupIdException: The group id is invalid."}
     return {
         "coordinator": None,
         "groupEpoch": None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.streams.state import (
     CurrentTasks,
     InternalTopic,
@@ -12,9 +13,10 @@ from coordinator_core.groups.streams.state import (
     StreamsGroup,
     StreamsGroupState,
     StreamsMember,
-    Subtopology,
     TargetTasks,
+    Topology,
 )
+from coordinator_core.groups.streams.topology import configure
 
 
 def group_state(group: StreamsGroup) -> StreamsGroupState | None:
@@ -37,8 +39,12 @@ def is_reconciled(member: StreamsMember, assignment_epoch: int) -> bool:
     return member.state == MemberState.STABLE and member.member_epoch == assignment_epoch
 
 
-def describe_streams(group_id: str, group: StreamsGroup) -> dict[str, Any]:
-    """The group as ``Admin.describeStreamsGroups`` gives it; the coordinator's node is unknown to the log."""
+def describe_streams(group_id: str, group: StreamsGroup, topics: TopicImage | None) -> dict[str, Any]:
+    """The group as ``Admin.describeStreamsGroups`` gives it; the coordinator's node is unknown to the log.
+
+    Internal topics have the partition counts of the topology on these topics, if it is ready on them; else, as after
+    a reload of the coordinator, those recorded.
+    """
     topology = group.topology
     return {
         "coordinator": None,
@@ -46,7 +52,7 @@ def describe_streams(group_id: str, group: StreamsGroup) -> dict[str, Any]:
         "groupId": group_id,
         "groupState": group_state(group),
         "members": [_member(group, member) for member in group.members.values()],
-        "subtopologies": None if topology is None else [_subtopology(each) for each in topology.subtopologies],
+        "subtopologies": None if topology is None else _subtopologies(topology, topics),
         "targetAssignmentEpoch": group.assignment_epoch,
         "topologyEpoch": None if topology is None else topology.epoch,
     }
@@ -86,17 +92,48 @@ def _task_ids(tasks: Mapping[str, Iterable[int]]) -> list[dict[str, Any]]:
     return [{"partitions": sorted(tasks[each]), "subtopologyId": each} for each in sorted(tasks)]
 
 
-def _subtopology(each: Subtopology) -> dict[str, Any]:
+def _subtopologies(topology: Topology, topics: TopicImage | None) -> list[dict[str, Any]]:
+    configured = None if topics is None else configure(topology, topics)
+    if configured is not None and configured.problem is None:
+        return [
+            _subtopology(
+                subtopology_id,
+                each.source_topics,
+                each.repartition_sink_topics,
+                each.repartition_source_topics.values(),
+                each.state_changelog_topics.values(),
+            )
+            for subtopology_id, each in configured.subtopologies.items()
+        ]
+    return [
+        _subtopology(
+            each.subtopology_id,
+            each.source_topics,
+            each.repartition_sink_topics,
+            each.repartition_source_topics,
+            each.state_changelog_topics,
+        )
+        for each in topology.subtopologies
+    ]
+
+
+def _subtopology(
+    subtopology_id: str,
+    sources: Iterable[str],
+    sinks: Iterable[str],
+    repartition: Iterable[InternalTopic],
+    changelogs: Iterable[InternalTopic],
+) -> dict[str, Any]:
     return {
-        "repartitionSinkTopics": sorted(each.repartition_sink_topics),
-        "repartitionSourceTopics": _internal_topics(each.repartition_source_topics),
-        "sourceTopics": sorted(each.source_topics),
-        "stateChangelogTopics": _internal_topics(each.state_changelog_topics),
-        "subtopologyId": each.subtopology_id,
+        "repartitionSinkTopics": sorted(sinks),
+        "repartitionSourceTopics": _internal_topics(repartition),
+        "sourceTopics": sorted(sources),
+        "stateChangelogTopics": _internal_topics(changelogs),
+        "subtopologyId": subtopology_id,
     }
 
 
-def _internal_topics(topics: list[InternalTopic]) -> dict[str, Any]:
+def _internal_topics(topics: Iterable[InternalTopic]) -> dict[str, Any]:
     return {
         topic.name: {
             "partitions": topic.partitions,
