@@ -8,10 +8,12 @@ from typing import Any
 
 from coordinator_core.assignors.spec import (
     Assignment,
+    ClassicGroupSpec,
     ClassicMemberSpec,
-    GroupSpecs,
+    GroupSpec,
     MemberSpec,
     Partitions,
+    StreamsGroupSpec,
     StreamsMemberSpec,
     Tasks,
 )
@@ -40,7 +42,9 @@ class Figures:
     rack_misses: int
 
 
-def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) -> Figures:
+def measure(
+    spec: GroupSpec | StreamsGroupSpec | ClassicGroupSpec, image: TopicImage, assignment: Assignment[Any]
+) -> Figures:
     """The figures of an assignment of that group."""
     before: dict[Unit, set[str]] = {}
     for member, had in spec.members.items():

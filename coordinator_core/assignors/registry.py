@@ -7,6 +7,7 @@ from typing import Any
 
 from coordinator_core.assignors.client import range as client_range
 from coordinator_core.assignors.client import roundrobin, sticky
+from coordinator_core.assignors.connect import eager, incremental
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.assignors.spec import Assignment, GroupSpecs, GroupType
 from coordinator_core.cluster.image import TopicImage
@@ -20,6 +21,9 @@ ASSIGNORS: dict[tuple[GroupType, str], Assignor] = {
     (GroupType.CLASSIC, "roundrobin"): roundrobin.assign_round_robin,
     (GroupType.CLASSIC, "sticky"): sticky.assign_sticky,
     (GroupType.CLASSIC, "cooperative-sticky"): sticky.assign_cooperative_sticky,
+    (GroupType.CONNECT, "default"): eager.assign_eager,
+    (GroupType.CONNECT, "compatible"): incremental.assign_incremental,
+    (GroupType.CONNECT, "sessioned"): incremental.assign_incremental,
 }
 
 

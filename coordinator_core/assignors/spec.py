@@ -150,7 +150,41 @@ class ClassicGroupSpec:
     type: GroupType = GroupType.CLASSIC
 
 
-GroupSpecs = GroupSpec | StreamsGroupSpec | ClassicGroupSpec
+ConnectorTask = tuple[str, int]
+"""Connector name and task number."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """One worker of a Connect group: its URL, how far it has read the config topic, and what it runs (KIP-415)."""
+
+    url: str
+    config_offset: int
+    connectors: Sequence[str] = ()
+    tasks: Sequence[ConnectorTask] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectGroupSpec:
+    """A Connect group in one rebalance, as its leader sees it.
+
+    ``connectors`` counts the tasks of each configured connector, as of ``config_offset`` in the config topic, where the
+    leader has read to. ``memory`` is what the leader's assignor kept from its former round (None: a fresh one).
+    """
+
+    members: Mapping[str, WorkerSpec]
+    leader: str
+    connectors: Mapping[str, int]
+    config_offset: int
+    generation: int
+    last_completed_generation: int
+    now_ms: int
+    max_delay_ms: int
+    memory: Any = None
+    type: GroupType = GroupType.CONNECT
+
+
+GroupSpecs = GroupSpec | StreamsGroupSpec | ClassicGroupSpec | ConnectGroupSpec
 
 W = TypeVar("W")
 

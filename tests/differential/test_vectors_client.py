@@ -18,6 +18,9 @@ FILES = [
     ("client-roundrobin", 17),
     ("client-sticky", 17),
     ("client-cooperative-sticky", 17),
+    ("connect-eager", 17),
+    ("connect-incremental", 17),
+    ("connect-incremental", 21),
 ]
 
 

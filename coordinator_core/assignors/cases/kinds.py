@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator_core.assignors.cases import client, hash_order
+from coordinator_core.assignors.cases import client, connect, hash_order
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.errors import AssignorError, InputError
 
@@ -18,6 +18,8 @@ RUNNERS: dict[str, Runner] = {
     "client-roundrobin": client.runner("roundrobin"),
     "client-sticky": client.runner("sticky"),
     "client-cooperative-sticky": client.runner("cooperative-sticky"),
+    "connect-eager": connect.run,
+    "connect-incremental": connect.run,
     "hash-order": hash_order.run,
 }
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from coordinator_core.assignors.client.view import TopicPartition
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import hash_order
-from coordinator_core.assignors.spec import ClassicMemberSpec
+
+M = TypeVar("M")
 
 
-def leader_order(joined: Mapping[str, ClassicMemberSpec]) -> dict[str, ClassicMemberSpec]:
+def leader_order(joined: Mapping[str, M]) -> dict[str, M]:
     """Members of a JoinGroup response in the order in which a Java leader iterates over them."""
     return {member: joined[member] for member in hash_order(STRING, list(joined))}
 

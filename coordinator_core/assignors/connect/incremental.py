@@ -1,0 +1,240 @@
+"""Connect's incremental cooperative assignor (KIP-415).
+
+Workers keep what they run. New work goes to the workers with the least; work of a worker that left waits for it to come
+back, up to the largest delay; a worker with too much is told to stop some, which others get in the next round.
+Source: Kafka 4.3.1 ``IncrementalCooperativeAssignor``, protocols ``compatible`` and ``sessioned``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, cycle, islice
+from typing import TypeVar
+
+from coordinator_core.assignors.connect.work import (
+    CONFIG_MISMATCH,
+    Share,
+    Work,
+    WorkerAssignment,
+    config_offset,
+    configured,
+    written,
+)
+from coordinator_core.assignors.java_hash import STRING, TASK_ID, utf16
+from coordinator_core.assignors.java_order import copied_order, hash_order
+from coordinator_core.assignors.profiles import Profile
+from coordinator_core.assignors.spec import Assignment, ConnectGroupSpec
+from coordinator_core.cluster.image import TopicImage
+
+E = TypeVar("E")
+
+BACKOFF_MULTIPLIER = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a leader's assignor keeps from round to round.
+
+    ``assigned`` is all that was assigned after the round of ``generation``, lost work included; ``revoked`` what was to
+    stop in it. ``candidates`` are workers that had nothing while lost work waited, first in line to get it.
+    ``rebalance_at_ms`` is the time of the scheduled rebalance (0: none), ``delay_ms`` the delay last announced.
+    ``balancing`` tells that the round stopped work for balance, ``consecutive`` how often in a row that was put off.
+    """
+
+    assigned: Work = field(default_factory=Work.of)
+    revoked: Work = field(default_factory=Work.of)
+    generation: int = -1
+    workers: frozenset[str] = frozenset()
+    candidates: tuple[str, ...] = ()
+    rebalance_at_ms: int = 0
+    delay_ms: int = 0
+    balancing: bool = False
+    consecutive: int = 0
+
+    def without_delay(self) -> Memory:
+        """With no rebalance scheduled."""
+        return replace(self, candidates=(), rebalance_at_ms=0, delay_ms=0)
+
+
+def assign_incremental(spec: ConnectGroupSpec, image: TopicImage, profile: Profile) -> Assignment[WorkerAssignment]:
+    """One round of a Connect group, topics play no part; ``memory`` is a ``Memory``."""
+    memory: Memory = spec.memory or Memory()
+    if spec.config_offset < config_offset(spec):
+        return Assignment(written(spec, profile.jdk, {}, error=CONFIG_MISMATCH), memory)
+    round_ = _Round(spec, memory, profile.jdk)
+    shares = round_.build()
+    return Assignment(written(spec, profile.jdk, shares, delay_ms=round_.memory.delay_ms), round_.memory)
+
+
+class _Round:
+    """One round. ``next`` is each worker's work after it, ``stop`` what each is told to stop."""
+
+    def __init__(self, spec: ConnectGroupSpec, memory: Memory, jdk: int) -> None:
+        self.spec = spec
+        self.memory = memory
+        self.jdk = jdk
+        self.now: dict[str, Work] = {
+            worker: Work.of(spec.members[worker].connectors, spec.members[worker].tasks)
+            for worker in hash_order(STRING, list(spec.members))
+        }
+        self.stop: dict[str, Work] = {worker: Work.of() for worker in self.now}
+        self.next: dict[str, Work] = {}
+
+    def build(self) -> dict[str, Share]:
+        spec = self.spec
+        everything = configured(spec)
+        active = Work.union(self.now.values())
+        before = self.memory.assigned if self.memory.generation == spec.last_completed_generation else Work.of()
+        if self.memory.revoked.touches(active):
+            before = active
+        deleted = before.minus(everything)
+        lost = before.minus(active, deleted).sorted()
+        created = everything.minus(before, active).sorted()
+        duplicated = _duplicated(self.now.values())
+
+        self._stop_everywhere(deleted)
+        self._stop_everywhere(duplicated)
+        self.next = {worker: work.minus(deleted, duplicated) for worker, work in self.now.items()}
+        created.add(self._handle_lost(lost))
+        self._balance(everything)
+        _spread(created.connectors, {worker: work.connectors for worker, work in self.next.items()})
+        _spread(created.tasks, {worker: work.tasks for worker, work in self.next.items()})
+
+        stopped = Work.union(self.stop.values())
+        assigned = Work.union(self.next.values()).minus(stopped)
+        assigned.add(lost)
+        self.memory = replace(
+            self.memory, assigned=assigned, revoked=stopped, generation=spec.generation, workers=frozenset(self.now)
+        )
+        return {
+            worker: Share(self.next[worker].minus(work.minus(deleted)), self.stop[worker])
+            for worker, work in self.now.items()
+        }
+
+    def _stop_everywhere(self, work: Work) -> None:
+        """Tell all workers that run some of this work to stop it."""
+        for worker, mine in self.now.items():
+            connectors = (c for c in copied_order(STRING, list(mine.connectors), self.jdk) if c in work.connectors)
+            tasks = (t for t in copied_order(TASK_ID, list(mine.tasks), self.jdk) if t in work.tasks)
+            self.stop[worker].add(Work.of(connectors, tasks))
+
+    def _handle_lost(self, lost: Work) -> Work:
+        """Decide about work that nobody runs any more; returns what is to be assigned as new now."""
+        memory, spec = self.memory, self.spec
+        if not lost and not memory.balancing:
+            self.memory = memory.without_delay()
+            return lost
+        nobody_left = memory.rebalance_at_ms <= 0 and memory.workers <= self.now.keys()
+        if nobody_left or spec.max_delay_ms == 0:
+            return lost
+        if 0 < memory.rebalance_at_ms <= spec.now_ms:
+            candidates = [worker for worker in memory.candidates if worker in self.now]
+            self.memory = replace(memory.without_delay(), balancing=False)
+            if not candidates:
+                return lost
+            for connector, worker in zip(lost.connectors, cycle(candidates), strict=False):
+                self.next[worker].connectors[connector] = None
+            for task, worker in zip(lost.tasks, cycle(candidates), strict=False):
+                self.next[worker].tasks[task] = None
+            return Work.of()
+        idle = hash_order(STRING, [worker for worker, work in self.next.items() if not work])
+        remaining = memory.rebalance_at_ms - spec.now_ms
+        delay = min(remaining, spec.max_delay_ms) if remaining > 0 else spec.max_delay_ms
+        self.memory = replace(
+            memory,
+            candidates=tuple(dict.fromkeys(chain(memory.candidates, idle))),
+            rebalance_at_ms=spec.now_ms + delay,
+            delay_ms=delay,
+        )
+        return Work.of()
+
+    def _balance(self, everything: Work) -> None:
+        """Stop what is above an even share, unless a delay is running or the former round did so already."""
+        memory = self.memory
+        if memory.delay_ms:
+            self.memory = replace(memory, balancing=False)
+            return
+        surplus = self._surplus(everything)
+        if not surplus:
+            if memory.balancing:
+                self.memory = replace(memory, balancing=False, consecutive=0)
+            return
+        if memory.balancing:
+            consecutive = memory.consecutive + 1
+            delay = _backoff(consecutive, self.spec.max_delay_ms)
+            self.memory = memory = replace(memory, consecutive=consecutive, delay_ms=delay)
+            if delay:
+                self.memory = replace(memory, rebalance_at_ms=self.spec.now_ms + delay)
+                return
+        else:
+            self.memory = replace(memory, balancing=True)
+        for worker, work in surplus.items():
+            self.stop[worker].add(work)
+            self.next[worker] = self.next[worker].minus(work)
+
+    def _surplus(self, everything: Work) -> dict[str, Work]:
+        """What each worker runs above an even share of everything configured."""
+        if not any(self.next.values()) or not everything:
+            return {}
+        connectors = _above_share(
+            len(everything.connectors), {worker: work.connectors for worker, work in self.next.items()}
+        )
+        tasks = _above_share(len(everything.tasks), {worker: work.tasks for worker, work in self.next.items()})
+        return {
+            worker: Work.of(connectors.get(worker, ()), tasks.get(worker, ()))
+            for worker in self.next
+            if worker in connectors or worker in tasks
+        }
+
+
+def _duplicated(works: Iterable[Work]) -> Work:
+    """What more than one worker runs."""
+    works = list(works)
+    connectors = Counter(chain.from_iterable(work.connectors for work in works))
+    tasks = Counter(chain.from_iterable(work.tasks for work in works))
+    return Work.of((c for c, count in connectors.items() if count > 1), (t for t, count in tasks.items() if count > 1))
+
+
+def _above_share(total: int, running: Mapping[str, Mapping[E, None]]) -> dict[str, list[E]]:
+    """The first of each worker's that it must stop so that none has more than an even share."""
+    least, extras = divmod(total, len(running))
+    sizes = Counter(len(mine) for mine in running.values())
+    if sizes[least + 1] == extras and sizes[least] + sizes[least + 1] == len(running):
+        return {}
+    surplus: dict[str, list[E]] = {}
+    for worker, mine in running.items():
+        if len(mine) <= least:
+            continue
+        keep = least
+        if extras:
+            extras -= 1
+            keep += 1
+        if len(mine) > keep:
+            surplus[worker] = list(mine)[: len(mine) - keep]
+    return surplus
+
+
+def _spread(work: Iterable[E], running: Mapping[str, dict[E, None]]) -> None:
+    """Assign work to the workers with the least, level by level, by worker id among equals."""
+    workers = sorted(running, key=lambda worker: (len(running[worker]), utf16(worker)))
+    todo = iter(work)
+    while units := list(islice(todo, _lowest(workers, running))):
+        for unit, worker in zip(units, workers, strict=False):
+            running[worker][unit] = None
+
+
+def _lowest(workers: Sequence[str], running: Mapping[str, dict[E, None]]) -> int:
+    """How many workers, sorted by what they run, run as little as the first."""
+    level = len(running[workers[0]])
+    return next((at for at, worker in enumerate(workers) if len(running[worker]) > level), len(workers))
+
+
+def _backoff(attempts: int, max_delay_ms: int) -> int:
+    """1 ms, times 40 an attempt, up to the largest delay (Kafka's ``ExponentialBackoff`` without jitter)."""
+    if max_delay_ms <= 1:
+        return max_delay_ms
+    exponent = min(attempts, math.log(max_delay_ms) / math.log(BACKOFF_MULTIPLIER))
+    return min(int(math.pow(BACKOFF_MULTIPLIER, exponent)), max_delay_ms)

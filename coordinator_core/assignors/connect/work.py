@@ -1,0 +1,134 @@
+"""What Connect workers run, and an assignment as a worker reads it from its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from coordinator_core.assignors.java_hash import STRING, utf16
+from coordinator_core.assignors.java_order import copied_order
+from coordinator_core.assignors.spec import ConnectGroupSpec, ConnectorTask
+from coordinator_core.errors import AssignorError
+
+NO_ERROR = 0
+CONFIG_MISMATCH = 1
+"""The leader has not read as far in the config topic as some worker: nobody gets anything, all join again."""
+
+
+class Work(NamedTuple):
+    """Connectors and tasks, each once, in order (Kafka's ``ConnectorsAndTasks``)."""
+
+    connectors: dict[str, None]
+    tasks: dict[ConnectorTask, None]
+
+    @classmethod
+    def of(cls, connectors: Iterable[str] = (), tasks: Iterable[ConnectorTask] = ()) -> Work:
+        """These connectors and tasks."""
+        return cls(dict.fromkeys(connectors), dict.fromkeys(tasks))
+
+    @classmethod
+    def union(cls, works: Iterable[Work]) -> Work:
+        """All of them together."""
+        union = cls.of()
+        for work in works:
+            union.add(work)
+        return union
+
+    def add(self, other: Work) -> None:
+        """Take all of the other work in as well."""
+        self.connectors.update(other.connectors)
+        self.tasks.update(other.tasks)
+
+    def minus(self, *others: Work) -> Work:
+        """This work without what is in any of the others."""
+        connectors = self.connectors.keys() - set[str]().union(*(other.connectors for other in others))
+        tasks = self.tasks.keys() - set[ConnectorTask]().union(*(other.tasks for other in others))
+        return Work.of((c for c in self.connectors if c in connectors), (t for t in self.tasks if t in tasks))
+
+    def touches(self, other: Work) -> bool:
+        """Whether any connector or task is in both."""
+        return bool(self.connectors.keys() & other.connectors.keys() or self.tasks.keys() & other.tasks.keys())
+
+    def sorted(self) -> Work:
+        """In the natural order of names and tasks."""
+        return Work.of(sorted(self.connectors, key=utf16), sorted(self.tasks, key=task_order))
+
+    def __bool__(self) -> bool:
+        return bool(self.connectors or self.tasks)
+
+
+def task_order(task: ConnectorTask) -> tuple[bytes, int]:
+    """Sorts as Kafka's ``ConnectorTaskId`` does."""
+    return utf16(task[0]), task[1]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerAssignment:
+    """What the leader tells one worker, in the orders in which the worker reads it.
+
+    ``connectors`` and ``tasks`` are all that it shall run in the eager protocol, and what it shall start in the others.
+    ``delay_ms`` is how long the worker waits before it asks for the next rebalance (0: none is due).
+    """
+
+    error: int
+    leader: str
+    leader_url: str
+    config_offset: int
+    connectors: Sequence[str] = ()
+    tasks: Sequence[ConnectorTask] = ()
+    revoked_connectors: Sequence[str] = ()
+    revoked_tasks: Sequence[ConnectorTask] = ()
+    delay_ms: int = 0
+
+
+class Share(NamedTuple):
+    """A worker's part of a round before it is written."""
+
+    start: Work
+    stop: Work
+
+
+def configured(spec: ConnectGroupSpec) -> Work:
+    """Every configured connector and task, in order; raises AssignorError for a negative number of tasks."""
+    names = sorted(spec.connectors, key=utf16)
+    for name in names:
+        if spec.connectors[name] < 0:
+            raise AssignorError("IllegalArgumentException", f"connector {name!r} has {spec.connectors[name]} tasks")
+    return Work.of(names, ((name, number) for name in names for number in range(spec.connectors[name])))
+
+
+def config_offset(spec: ConnectGroupSpec) -> int:
+    """The largest offset of the config topic that a worker has read; raises AssignorError for a group of none."""
+    if spec.leader not in spec.members:
+        raise AssignorError("NullPointerException", f"the leader {spec.leader!r} is not among the workers")
+    return max(worker.config_offset for worker in spec.members.values())
+
+
+def written(
+    spec: ConnectGroupSpec, jdk: int, shares: Mapping[str, Share], *, error: int = NO_ERROR, delay_ms: int = 0
+) -> dict[str, WorkerAssignment]:
+    """The round as the workers read it. The bytes group tasks by connector; connectors pass through a ``HashSet``."""
+    assignments = {}
+    for worker in spec.members:
+        start, stop = shares.get(worker) or Share(Work.of(), Work.of())
+        connectors = copied_order(STRING, list(start.connectors), jdk)
+        assignments[worker] = WorkerAssignment(
+            error,
+            spec.leader,
+            spec.members[spec.leader].url,
+            config_offset(spec),
+            connectors,
+            _by_connector(connectors, start.tasks),
+            list(stop.connectors),
+            _by_connector(stop.connectors, stop.tasks),
+            delay_ms,
+        )
+    return assignments
+
+
+def _by_connector(connectors: Iterable[str], tasks: Collection[ConnectorTask]) -> list[ConnectorTask]:
+    numbers: dict[str, list[int]] = {connector: [] for connector in connectors}
+    for connector, number in tasks:
+        numbers.setdefault(connector, []).append(number)
+    return [(connector, number) for connector, mine in numbers.items() for number in mine]
