@@ -1,0 +1,185 @@
+"""The raw bytes of an Arrow batch, read at many positions at once with numpy.
+
+A Cursor stands at one position in each of many rows. Whatever cannot be read there (too few bytes, a varint of two
+billion, invalid text) does not raise: the row is marked as failed and from then on reads nothing, and the caller
+decodes it again one by one, which tells the error. So the columnar decoder and the plain one cannot disagree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_PADDING: Final = 64
+"""Every buffer is at least this long, so that a failed row has a harmless place to stand: position 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The bytes of a batch, and where each row's begin and end; null rows begin and end at 0."""
+
+    data: npt.NDArray[np.uint8]
+    buffer: pa.Buffer
+    starts: Ints
+    ends: Ints
+    valid: Mask | None
+
+    @classmethod
+    def of(cls, array: pa.Array | pa.ChunkedArray) -> Self:
+        """Any binary, large binary or binary view array (chunked, sliced or not), without a copy where it can be."""
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
+        if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
+            array = array.cast(pa.large_binary())
+        width = np.int64 if pa.types.is_large_binary(array.type) else np.int32
+        _, offset_buffer, buffer = array.buffers()
+        if len(array) == 0:
+            offsets = np.zeros(1, np.int64)
+        else:
+            offsets = np.frombuffer(offset_buffer, width)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+        if buffer is None or buffer.size < _PADDING:
+            content = b"" if buffer is None else buffer.to_pybytes()
+            buffer = pa.py_buffer(content.ljust(_PADDING, b"\0"))
+        valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+        return cls(np.frombuffer(buffer, np.uint8), buffer, offsets[:-1], offsets[1:], valid)
+
+    def row(self, index: int) -> bytes:
+        """The bytes of one row."""
+        return self.data[self.starts[index] : self.ends[index]].tobytes()
+
+    def gather(self, starts: Ints, lengths: Ints) -> tuple[npt.NDArray[np.int32], pa.Buffer]:
+        """The bytes of many ranges one after another, with their Arrow offsets.
+
+        Arrow's own take does the copying: the ranges are made the even elements of a binary array over the same
+        buffer. The odd ones are never touched, so the ranges may overlap and stand in any order.
+        """
+        count = len(starts)
+        if not count:
+            return np.zeros(1, np.int32), pa.py_buffer(b"")
+        wide = len(self.data) > np.iinfo(np.int32).max
+        edges = np.empty(2 * count + 1, np.int64 if wide else np.int32)
+        edges[0:-1:2] = starts
+        edges[1::2] = starts + lengths
+        # Arrow reserves by the distance from the first edge to the last: make that the true size
+        edges[-1] = edges[0] + min(2 * int(lengths.sum()), np.iinfo(np.int32).max - int(edges[0]))
+        kind = pa.large_binary() if wide else pa.binary()
+        ranges = pa.Array.from_buffers(kind, 2 * count, [None, pa.py_buffer(edges), self.buffer])
+        taken = ranges.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32))).cast(pa.binary())
+        _, offsets, content = taken.buffers()
+        return np.frombuffer(offsets, np.int32)[: count + 1], content or pa.py_buffer(b"")
+
+
+class Cursor:
+    """A position in each of many rows; ``failed`` is shared by all cursors over the same rows.
+
+    ``at`` and ``end`` are positions in the source's bytes; ``row`` says which row an entry belongs to, None if entry
+    i is row i. A failed entry stands at 0 and ends at 0.
+    """
+
+    __slots__ = ("at", "end", "failed", "row", "source")
+
+    def __init__(self, source: Source, at: Ints, end: Ints, failed: Mask, row: Ints | None = None) -> None:
+        self.source = source
+        self.at = at
+        self.end = end
+        self.failed = failed
+        self.row = row
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def pick(self, entries: Ints) -> Cursor:
+        """A cursor of its own over some of the entries, in ascending order."""
+        if len(entries) == len(self):
+            return Cursor(self.source, self.at.copy(), self.end.copy(), self.failed, self.row)
+        row = entries if self.row is None else self.row[entries]
+        return Cursor(self.source, self.at[entries], self.end[entries], self.failed, row)
+
+    def put_back(self, entries: Ints, part: Cursor) -> None:
+        """Takes over where a picked cursor has come to."""
+        if len(entries) == len(self):
+            self.at, self.end = part.at, part.end
+        else:
+            self.at[entries] = part.at
+            self.end[entries] = part.end
+
+    def spread(self, starts: Ints, counts: Ints) -> Cursor:
+        """A cursor over the elements of an array in each row: ``counts`` of them, standing at ``starts``."""
+        row = np.arange(len(self), dtype=np.int64) if self.row is None else self.row
+        return Cursor(self.source, starts, np.repeat(self.end, counts), self.failed, np.repeat(row, counts))
+
+    def fail(self, entries: Mask) -> None:
+        """Gives up the entries of a mask."""
+        if entries.any():
+            self.failed[entries if self.row is None else self.row[entries]] = True
+            self.at[entries] = 0
+            self.end[entries] = 0
+
+    def step(self, sizes: int | Ints) -> None:
+        """Moves on; entries with fewer bytes left fail."""
+        self.fail(self.at + sizes > self.end)
+        self.at += sizes
+
+    def fixed(self, size: int) -> npt.NDArray[np.void]:
+        """The next ``size`` bytes of each entry, as contiguous records; moves on."""
+        self.fail(self.at + size > self.end)
+        data = self.source.data
+        anywhere = np.ndarray((len(data) - size + 1,), f"V{size}", data, strides=(1,))
+        found: npt.NDArray[np.void] = anywhere[self.at]
+        self.at += size
+        return found
+
+    def number(self, kind: str) -> npt.NDArray[np.int64]:
+        """The next big-endian number (numpy type without byte order, such as ``i4``) of each entry; moves on."""
+        return self.fixed(int(kind[1])).view(f">{kind}").astype(np.int64)
+
+    def unsigned_varint(self) -> Ints:
+        """The next unsigned varint of 32 bits of each entry; moves on."""
+        self.fail(self.at >= self.end)
+        value = self.source.data[self.at].astype(np.int64)
+        self.at += 1
+        if value.max(initial=0) < 0x80:
+            return value
+        return self._long_varint(value)
+
+    def _long_varint(self, value: Ints) -> Ints:
+        more = np.flatnonzero(value >= 0x80)
+        value[more] &= 0x7F
+        for shift in range(7, 35, 7):
+            part = self.pick(more)
+            part.fail(part.at >= part.end)
+            byte = self.source.data[part.at].astype(np.int64)
+            part.at += 1
+            self.put_back(more, part)
+            value[more] |= (byte & 0x7F) << shift
+            more = more[byte >= 0x80]
+            if not len(more):
+                break
+        over = value >> 32 > 0
+        over[more] = True
+        self.fail(over)
+        value[over] = 0
+        return value
+
+
+def bitmap(null: Mask | None) -> pa.Buffer | None:
+    """Arrow's validity bitmap."""
+    return None if null is None else pa.py_buffer(np.packbits(~null, bitorder="little"))
+
+
+def expand(array: pa.Array, entries: Ints, count: int) -> pa.Array:
+    """An array of ``count`` values that has those of ``array`` at ``entries`` (ascending), and nulls elsewhere."""
+    if len(entries) == count:
+        return array
+    indices = np.zeros(count, np.int64)
+    indices[entries] = np.arange(len(entries))
+    absent = np.ones(count, np.bool_)
+    absent[entries] = False
+    return array.take(pa.array(indices, mask=absent))
