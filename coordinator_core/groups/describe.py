@@ -51,7 +51,9 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings) -> Descr
             group_id, state, around.topics, around.default_assignor
         )
     elif isinstance(state, StreamsGroup):
-        described["describe_streams"] = streams.describe_streams(group_id, state, around.topics)
+        described["describe_streams"] = streams.describe_streams(
+            group_id, state, around.topics, reloaded=group.reloaded
+        )
     elif isinstance(state, ShareGroup):
         described["describe_share"] = share.describe_share(group_id, state, around.topics)
         if around.share_state is not None:

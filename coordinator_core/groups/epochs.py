@@ -19,6 +19,9 @@ LEAVE_GROUP_STATIC_MEMBER_EPOCH = -2
 """The member epoch of a static member that left and may come back."""
 
 
+INITIAL_EPOCH = 1
+"""Group epoch and assignment epoch of a new group (Kafka 4.3; brokers before had 0)."""
+
 NO_CURRENT = "no such current assignment"
 
 
@@ -69,16 +72,24 @@ class EpochGroup(Generic[MemberT, TargetT]):
     members: dict[str, MemberT] = field(default_factory=dict)
     targets: dict[str, TargetT] = field(default_factory=dict)
 
+    def begin(self) -> None:
+        """Sets what a new group has before its first epoch is recorded, which will be one more (Kafka 4.3)."""
+        self.group_epoch = self.assignment_epoch = INITIAL_EPOCH
+        self.metadata_hash = self.assignment_timestamp = 0
+
 
 def apply_group_epoch(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> Violations:
-    """Group metadata: the new epoch and metadata hash; a tombstone ends the group."""
+    """Group metadata: the new epoch and metadata hash; a tombstone ends the group.
+
+    A classic group that becomes one with epochs passes its generation on, which may be 0, below that of a new group.
+    """
     value = record.value
     if value is None:
         return _end_group(state, record)
     before, epoch = state.group_epoch, value["epoch"]
     state.group_epoch = epoch
     state.metadata_hash = value.get("metadataHash", 0)
-    if before is not None and epoch < before:
+    if before is not None and epoch < before > INITIAL_EPOCH:
         return violation(Rule.EPOCH_WENT_BACK, record, f"group epoch {epoch} after {before}")
     return NONE
 
@@ -104,7 +115,7 @@ def apply_target_epoch(state: EpochGroup[MemberT, TargetT], record: CoordinatorR
     epoch = value["assignmentEpoch"]
     state.assignment_epoch = epoch
     state.assignment_timestamp = value.get("assignmentTimestamp", 0)
-    if before is not None and epoch < before:
+    if before is not None and epoch < before > INITIAL_EPOCH:
         return violation(Rule.ASSIGNMENT_EPOCH_WENT_BACK, record, f"assignment epoch {epoch} after {before}")
     if state.group_epoch is not None and epoch > state.group_epoch:
         return violation(Rule.ASSIGNMENT_EPOCH_AHEAD, record, f"assignment epoch {epoch}, group {state.group_epoch}")
@@ -122,8 +133,9 @@ def put_target(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord, t
 
 
 def remove_target(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> Violations:
-    """The tombstone of a target assignment."""
-    if state.targets.pop(record.key["memberId"], None) is None:
+    """The tombstone of a target assignment, written as well when a member goes before it got one."""
+    member_id = record.key["memberId"]
+    if state.targets.pop(member_id, None) is None and member_id not in state.members:
         return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such target assignment")
     return NONE
 

@@ -13,6 +13,7 @@ from coordinator_core.groups.connect import replay as connect
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.consumer import replay as consumer
 from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.share import replay as share
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams import replay as streams
@@ -71,14 +72,17 @@ class Group:
 
     ``state`` is of its present type; None: there is no such group, or none of its records was seen.
     ``from_start`` says whether what was not seen is not there: the log was read from its start, or the group's end
-    was seen in it. Compaction takes nothing of this away. ``family`` is that of the log: Connect groups (KIP-848
-    proposal) have a log of their own, where the same numbers mean other records.
+    was seen in it. Compaction takes nothing of this away. Then a group with epochs begins with those of a new group;
+    else they are None until they are seen. ``family`` is that of the log: Connect groups (KIP-848
+    proposal) have a log of their own, where the same numbers mean other records. ``reloaded``: a coordinator loaded
+    the group, and no member of it has been heard of since.
     """
 
     group_id: str
     state: GroupState | None = None
     from_start: bool = False
     family: Family = Family.GROUP
+    reloaded: bool = False
 
     @property
     def type(self) -> GroupType | None:
@@ -108,8 +112,11 @@ class Group:
         if record.value is None:
             return handler(state_class(), record)
         simple = self.is_simple
-        self.state = state_class()
-        seen = handler(self.state, record)
+        new_state = state_class()
+        if self.from_start and isinstance(new_state, EpochGroup):
+            new_state.begin()
+        self.state = new_state
+        seen = handler(new_state, record)
         if state is None or simple:
             return seen
         detail = f"{_TYPES[state_class]} record while the group was {_TYPES[type(state)]}"

@@ -9,6 +9,7 @@ from coordinator_core.groups.offsets import GroupOffsets, OffsetLog
 from coordinator_core.groups.violations import NONE, Violations
 from coordinator_core.records import CoordinatorRecord, RecordType
 
+_HEARTBEATS = frozenset((RecordType.STREAMS_GROUP_MEMBER_METADATA, RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT))
 _COMMITS = frozenset((RecordType.OFFSET_COMMIT, RecordType.LEGACY_OFFSET_COMMIT))
 
 
@@ -23,19 +24,36 @@ class CoordinatorShard:
     from_start: bool = True
     groups: dict[str, Group] = field(default_factory=dict)
     offsets: OffsetLog = field(default_factory=OffsetLog)
+    leader_epoch: int | None = None
 
-    def apply(self, record: CoordinatorRecord, producer_id: int | None = None) -> Violations:
-        """Applies the next record in log order; ``producer_id`` where its batch is transactional."""
+    def apply(
+        self, record: CoordinatorRecord, producer_id: int | None = None, leader_epoch: int | None = None
+    ) -> Violations:
+        """Applies the next record in log order.
+
+        ``producer_id`` where its batch is transactional; ``leader_epoch`` of the batch, None where the dump has none:
+        a new one says that a coordinator loaded the partition, and with it lost what it had in memory only.
+        """
+        if leader_epoch is not None and leader_epoch != self.leader_epoch:
+            self._reload(leader_epoch)
         group_id = record.group_id
         group = self.groups.get(group_id)
         if group is None:
             group = self.groups[group_id] = Group(group_id, from_start=self.from_start)
         if record.type not in _COMMITS:
+            if record.type in _HEARTBEATS and record.value is not None:
+                group.reloaded = False
             return group.apply(record)
         self.offsets.apply(record, producer_id)
         if record.value is not None:
             group.commit()
         return NONE
+
+    def _reload(self, leader_epoch: int) -> None:
+        if self.leader_epoch is not None:
+            for group in self.groups.values():
+                group.reloaded = True
+        self.leader_epoch = leader_epoch
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Applies a transaction marker of the partition."""

@@ -22,6 +22,7 @@ class LogEntry(NamedTuple):
     at: LogPosition
     record: CoordinatorRecord | None
     producer_id: int | None
+    leader_epoch: int
     committed: bool = False
 
 
@@ -42,11 +43,11 @@ def log_entries(path: Path) -> Iterator[LogEntry]:
         at = LogPosition(line["partition"], line["offset"], line["timestamp"])
         if line["isControl"]:
             if line.get("control") in ("COMMIT", "ABORT"):
-                yield LogEntry(at, None, line["producerId"], line["control"] == "COMMIT")
+                yield LogEntry(at, None, line["producerId"], line["leaderEpoch"], line["control"] == "COMMIT")
             continue
         value = with_bytes(line["value"])
         record = CoordinatorRecord(at, line["type"], line["key"], value, line["valueVersion"], line["batchBase"])
-        yield LogEntry(at, record, line["producerId"] if line["isTransactional"] else None)
+        yield LogEntry(at, record, line["producerId"] if line["isTransactional"] else None, line["leaderEpoch"])
 
 
 def with_bytes(value: Line | None) -> Line | None:

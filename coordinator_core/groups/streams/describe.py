@@ -39,13 +39,16 @@ def is_reconciled(member: StreamsMember, assignment_epoch: int) -> bool:
     return member.state == MemberState.STABLE and member.member_epoch == assignment_epoch
 
 
-def describe_streams(group_id: str, group: StreamsGroup, topics: TopicImage | None) -> dict[str, Any]:
+def describe_streams(
+    group_id: str, group: StreamsGroup, topics: TopicImage | None, *, reloaded: bool
+) -> dict[str, Any]:
     """The group as ``Admin.describeStreamsGroups`` gives it; the coordinator's node is unknown to the log.
 
-    Internal topics have the partition counts of the topology on these topics, if it is ready on them; else, as after
-    a reload of the coordinator, those recorded.
+    Internal topics have the partition counts of the topology on these topics. They have those recorded where it is not
+    ready on them, and in a ``reloaded`` group without members: a coordinator works them out at a heartbeat.
     """
     topology = group.topology
+    topics = None if reloaded and not group.members else topics
     return {
         "coordinator": None,
         "groupEpoch": group.group_epoch,
