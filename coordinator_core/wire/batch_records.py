@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from coordinator_core.errors import LogFormatError
+from coordinator_core.errors import DecodeError, LogFormatError
 from coordinator_core.wire.batch_format import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME_BIT, BatchHeader
 from coordinator_core.wire.compression import decompress
 from coordinator_core.wire.control import ControlRecord, parse_control
+from coordinator_core.wire.primitives import read_varint, read_varlong
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -43,14 +44,16 @@ def batch_records(data: bytes | memoryview, header: BatchHeader) -> list[LogReco
     body = bytes(decompress(header.attributes & CODEC_MASK, memoryview(data)[HEADER_SIZE:]))
     if not 0 <= header.record_count <= len(body) // MIN_RECORD_BYTES:
         raise LogFormatError(f"{header.record_count} records in {len(body)} bytes")
-    records, at = [], 0
-    for number in range(header.record_count):
-        length, at = _varint(body, at)
-        end = at + length
-        if length < 0 or end > len(body):
-            raise LogFormatError(f"record {number} has length {length}, {len(body) - at} bytes are left")
-        records.append(_record(body, at, end, header, number))
-        at = end
+    records, at, number = [], 0, 0
+    try:
+        for number in range(header.record_count):
+            length, at = read_varint(body, at)
+            if not 0 <= length <= len(body) - at:
+                raise LogFormatError(f"record {number} has length {length}, {len(body) - at} bytes are left")
+            records.append(_record(body, at, at + length, header))
+            at += length
+    except DecodeError as error:
+        raise LogFormatError(f"record {number}: {error.cause}") from None
     if at != len(body):
         raise LogFormatError(f"{len(body) - at} bytes after the last record")
     return records
@@ -66,14 +69,14 @@ def wrapped(value: int) -> int:
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def _record(body: bytes, at: int, end: int, header: BatchHeader, number: int) -> LogRecord:
-    timestamp_delta, at = _varint(body, at + 1, 10)
-    offset_delta, at = _varint(body, at)
+def _record(body: bytes, at: int, end: int, header: BatchHeader) -> LogRecord:
+    timestamp_delta, at = read_varlong(body, at + 1)
+    offset_delta, at = read_varint(body, at)
     key, at = _field(body, at, end)
     value, at = _field(body, at, end)
     headers, at = _headers(body, at, end)
     if at != end:
-        raise LogFormatError(f"record {number} is {end - at} bytes longer than its fields")
+        raise DecodeError(f"{end - at} bytes after its fields")
     stamped = header.attributes & LOG_APPEND_TIME_BIT
     return LogRecord(
         header.base_offset + offset_delta,
@@ -88,40 +91,23 @@ def _record(body: bytes, at: int, end: int, header: BatchHeader, number: int) ->
 
 
 def _headers(body: bytes, at: int, end: int) -> tuple[Headers, int]:
-    count, at = _varint(body, at)
+    count, at = read_varint(body, at)
     if not 0 <= count <= (end - at) // 2:
-        raise LogFormatError(f"{count} headers in {end - at} bytes")
+        raise DecodeError(f"{count} headers in {end - at} bytes")
     headers = []
     for _ in range(count):
         name, at = _field(body, at, end)
         value, at = _field(body, at, end)
         if name is None:
-            raise LogFormatError("a header without a key")
+            raise DecodeError("a header without a key")
         headers.append((name.decode("utf-8", "replace"), value))
     return tuple(headers), at
 
 
 def _field(body: bytes, at: int, end: int) -> tuple[bytes | None, int]:
-    length, at = _varint(body, at)
+    length, at = read_varint(body, at)
     if length < 0:
         return None, at
     if length > end - at:
-        raise LogFormatError(f"a field of {length} bytes where {end - at} are left in the record")
+        raise DecodeError(f"a field of {length} bytes where {end - at} are left")
     return body[at : at + length], at + length
-
-
-def _varint(body: bytes, at: int, most: int = 5) -> tuple[int, int]:
-    """A zigzag varint of at most ``most`` bytes (5: 32 bits, 10: 64 bits) and the position after it."""
-    value = shift = 0
-    for taken in range(most):
-        if at >= len(body):
-            raise LogFormatError("the records end within a varint")
-        byte = body[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            if taken == most - 1 and value >> (32 if most == 5 else 64):
-                raise LogFormatError("a varint with more bits than its type")
-            return (value >> 1) ^ -(value & 1), at
-    raise LogFormatError(f"a varint of more than {most} bytes")

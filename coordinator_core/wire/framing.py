@@ -31,7 +31,7 @@ from coordinator_core.wire.batch_format import (
 
 CHUNK_BYTES = 8 << 20
 SEARCH_CRC_BYTES = 1 << 30
-"""How many bytes of candidate batches a search for the next batch may checksum before it gives up."""
+"""How many bytes of candidate batches the searches in one scan may checksum before they give up."""
 
 LENGTH = struct.Struct(">i")
 OFFSET_AND_LENGTH = struct.Struct(">qi")
@@ -62,14 +62,14 @@ def scan(
     Raises LogFormatError (with ``name``) when the file does not even begin like a log and holds no batch.
     """
     stop = size if stop is None else min(stop, size)
-    position, chunk = start, CHUNK_BYTES
+    position, chunk, budget = start, CHUNK_BYTES, SEARCH_CRC_BYTES
     while position < stop:
         data = read_at(position, min(chunk, size - position))
         if len(data) < min(chunk, size - position):  # the file has shrunk since its size was taken
             size = position + len(data)
             stop = min(stop, size)
         starts, end = _walk(data, min(stop - position, len(data)))
-        wrong = [at for at in starts if not crc_matches(data, at, at + batch_size(data, at))]
+        wrong = {at for at in starts if not crc_matches(data, at, at + batch_size(data, at))}
         if position + end >= stop:
             yield from _split(data, position, starts, wrong)
             return
@@ -85,15 +85,15 @@ def scan(
         while suspects and starts[suspects - 1] in wrong:
             suspects -= 1
         first = starts[suspects] if suspects < len(starts) else end
-        following = _next_batch(read_at, size, position + first + 1, stop)
+        following, budget = _next_batch(read_at, size, position + first + 1, stop, budget)
         if following is not None:
             starts, end = starts[:suspects], first
-        yield from _split(data, position, starts, [at for at in wrong if at < end])
+        yield from _split(data, position, starts, wrong)
         position += end
         if following is None and zeros_from(read_at, size, position):
             return
         damage = _gap(read_at, size, position, stop if following is None else following)
-        if following is None and position == 0 and damage.kind is DamageKind.FORMAT:
+        if following is None and position == 0 and damage.kind is DamageKind.FORMAT and not _plausible(data, end):
             raise LogFormatError("no record batch begins here: this is no log segment", file=name, position=0)
         yield damage
         position += damage.size
@@ -178,17 +178,16 @@ def _walk_headers(data: bytes) -> tuple[list[int], int]:
     return starts, at
 
 
-def _split(data: bytes, position: int, starts: list[int], wrong: list[int]) -> Iterator[Block | Damage]:
+def _split(data: bytes, position: int, starts: list[int], wrong: set[int]) -> Iterator[Block | Damage]:
     """Runs of good batches of one kind, and the damaged ones between them."""
     run: list[int] = []
     legacy = False
-    damaged = set(wrong)
     for at in starts:
-        if at in damaged or (run and (data[at + MAGIC_AT] < 2) != legacy):
+        if at in wrong or (run and (data[at + MAGIC_AT] < 2) != legacy):
             if run:
                 yield Block(data, position, run, legacy)
             run = []
-        if at in damaged:
+        if at in wrong:
             bad = data[at : at + batch_size(data, at)]
             yield damaged_batch(bad, position + at, DamageKind.CRC, "the CRC is not that of the batch's bytes")
         else:
@@ -226,9 +225,8 @@ def _gap(read_at: ReadAt, size: int, position: int, end: int) -> Damage:
     return Damage(DamageKind.FORMAT, position, end - position, cause, head)
 
 
-def _next_batch(read_at: ReadAt, size: int, position: int, stop: int) -> int | None:
-    """The first position from ``position`` to ``stop`` where a whole batch with a right CRC begins."""
-    budget = SEARCH_CRC_BYTES
+def _next_batch(read_at: ReadAt, size: int, position: int, stop: int, budget: int) -> tuple[int | None, int]:
+    """The first position before ``stop`` where a whole batch with a right CRC begins, and what is left of ``budget``."""
     while position < stop:
         data = read_at(position, min(CHUNK_BYTES, size - position))
         for at in _candidates(data, stop - position):
@@ -237,11 +235,11 @@ def _next_batch(read_at: ReadAt, size: int, position: int, stop: int) -> int | N
                 continue
             budget -= wanted
             if budget < 0:
-                return None
+                return None, 0
             if _right_at(read_at, size, position + at):
-                return position + at
+                return position + at, budget
         position += max(len(data) - UP_TO_MAGIC + 1, 1)
-    return None
+    return None, budget
 
 
 def _candidates(data: bytes, limit: int) -> list[int]:

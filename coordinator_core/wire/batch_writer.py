@@ -1,0 +1,169 @@
+"""Records to record batch v2: for tests, benchmarks and simulated logs. Brokers and Kafka's tools read the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import crc32c
+
+from coordinator_core.errors import EncodeError
+from coordinator_core.wire.batch_format import (
+    CODECS,
+    CONTROL_BIT,
+    CRC_FROM_V2,
+    HEADER_SIZE,
+    HEADER_STRUCT,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    TRANSACTIONAL_BIT,
+)
+from coordinator_core.wire.batch_records import Headers
+from coordinator_core.wire.compression import compress
+from coordinator_core.wire.control import encode_marker
+from coordinator_core.wire.primitives import write_unsigned_varint
+
+
+class NewRecord(NamedTuple):
+    """A record to write: absolute offset, timestamp in milliseconds, key, value, headers."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+class Producer(NamedTuple):
+    """Who writes a batch; the defaults mean nobody in particular."""
+
+    id: int = -1
+    epoch: int = -1
+    base_sequence: int = -1
+
+
+def encode_batch(
+    records: Sequence[NewRecord],
+    *,
+    compression: str = "none",
+    leader_epoch: int = 0,
+    producer: Producer = Producer(),  # noqa: B008 (a NamedTuple is immutable)
+    transactional: bool = False,
+    control: bool = False,
+    log_append_time: int | None = None,
+) -> bytes:
+    """One batch of records in ascending offset order. Its last offset is the last record's.
+
+    With ``log_append_time`` the batch is stamped LogAppendTime: readers see that time for every record.
+    """
+    if not records:
+        raise EncodeError("a batch of no records: use encode_empty_batch")
+    first = records[0]
+    body = b"".join(
+        _record(record, record.offset - first.offset, record.timestamp - first.timestamp) for record in records
+    )
+    attributes = _attributes(compression, transactional, control, log_append_time is not None)
+    latest = max(record.timestamp for record in records) if log_append_time is None else log_append_time
+    return frame(
+        compress(attributes & 0x07, body),
+        base_offset=first.offset,
+        last_offset=records[-1].offset,
+        count=len(records),
+        base_timestamp=first.timestamp,
+        max_timestamp=latest,
+        attributes=attributes,
+        leader_epoch=leader_epoch,
+        producer=producer,
+    )
+
+
+def encode_marker_batch(
+    control_type: int, coordinator_epoch: int, *, offset: int, timestamp: int, producer: Producer, leader_epoch: int = 0
+) -> bytes:
+    """The control batch that ends a transaction; ``control_type`` is ``control.ABORT`` or ``control.COMMIT``."""
+    key, value = encode_marker(control_type, coordinator_epoch)
+    record = NewRecord(offset, timestamp, key, value)
+    return encode_batch([record], leader_epoch=leader_epoch, producer=producer, transactional=True, control=True)
+
+
+def encode_empty_batch(
+    base_offset: int,
+    last_offset: int,
+    *,
+    timestamp: int = -1,
+    leader_epoch: int = 0,
+    producer: Producer = Producer(),  # noqa: B008
+    transactional: bool = False,
+    control: bool = False,
+) -> bytes:
+    """A batch as compaction leaves it when it removes all records but keeps the batch."""
+    return frame(
+        b"",
+        base_offset=base_offset,
+        last_offset=last_offset,
+        count=0,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+        attributes=_attributes("none", transactional, control, False),
+        leader_epoch=leader_epoch,
+        producer=producer,
+    )
+
+
+def frame(
+    body: bytes | memoryview,
+    *,
+    base_offset: int,
+    last_offset: int,
+    count: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    attributes: int = 0,
+    leader_epoch: int = 0,
+    producer: Producer = Producer(),  # noqa: B008
+) -> bytes:
+    """The header with its CRC, then ``body``: the records as they go to the file, compressed if they are to be."""
+    batch = bytearray(HEADER_SIZE)
+    length = HEADER_SIZE - LOG_OVERHEAD + len(body)
+    delta = last_offset - base_offset
+    times = (base_timestamp, max_timestamp)
+    HEADER_STRUCT.pack_into(
+        batch, 0, base_offset, length, leader_epoch, 2, 0, attributes, delta, *times, *producer, count
+    )
+    crc = crc32c.crc32c(body, crc32c.crc32c(memoryview(batch)[CRC_FROM_V2:]))
+    batch[CRC_FROM_V2 - 4 : CRC_FROM_V2] = crc.to_bytes(4, "big")
+    return bytes(batch) + body
+
+
+def varint(value: int) -> bytes:
+    """A zigzag varint, as record batches use for lengths and deltas."""
+    out = bytearray()
+    write_unsigned_varint(out, value << 1 if value >= 0 else (-value << 1) - 1)
+    return bytes(out)
+
+
+def _attributes(compression: str, transactional: bool, control: bool, stamped: bool) -> int:
+    bits = CODECS.index(compression)
+    for wanted, bit in ((transactional, TRANSACTIONAL_BIT), (control, CONTROL_BIT), (stamped, LOG_APPEND_TIME_BIT)):
+        bits |= bit if wanted else 0
+    return bits
+
+
+def _record(record: NewRecord, offset_delta: int, timestamp_delta: int) -> bytes:
+    headers = b"".join(_field(key.encode()) + _field(value) for key, value in record.headers)
+    body = b"".join(
+        (
+            b"\x00",
+            varint(timestamp_delta),
+            varint(offset_delta),
+            _field(record.key),
+            _field(record.value),
+            varint(len(record.headers)),
+            headers,
+        )
+    )
+    return varint(len(body)) + body
+
+
+def _field(value: bytes | None) -> bytes:
+    return varint(-1) if value is None else varint(len(value)) + value

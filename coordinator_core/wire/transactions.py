@@ -1,0 +1,156 @@
+"""What became of transactional records: committed, aborted, still open, or not to be known (KIP-98, KIP-890).
+
+Within one log partition a transaction of a producer is everything transactional it has written since its last marker;
+its next marker decides it. The marker's producer epoch is the data's (older brokers) or higher (KIP-890, fencing), and
+never lower. Compaction keeps a marker as long as data of its transaction is left; a control batch that it has emptied
+still ends a transaction, but no longer says how.
+
+``outcomes`` decides many records against the markers of a log; ``OpenTransactions`` carries what is undecided from one
+part of a log to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from coordinator_core.wire.control import ABORT, COMMIT, CONTROL_TYPES
+
+Ints = NDArray[np.int64]
+
+
+class Outcome(Enum):
+    """Of a transaction, and so of each record in it."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    OPEN = "open"
+    UNKNOWN = "unknown"
+    """Its marker is missing: in a dump without control records, in a lost part of the log, or emptied by compaction."""
+
+
+BY_CONTROL_TYPE = {CONTROL_TYPES[ABORT]: Outcome.ABORTED, CONTROL_TYPES[COMMIT]: Outcome.COMMITTED}
+
+
+class Marker(NamedTuple):
+    """The end of a producer's transaction at ``offset``; UNKNOWN for a control batch that compaction has emptied."""
+
+    producer_id: int
+    producer_epoch: int
+    offset: int
+    outcome: Outcome
+
+
+NOBODYS_MARKER = Marker(np.iinfo(np.int64).min, 0, 0, Outcome.UNKNOWN)
+"""Sorts before every record, so that there is always a marker to look at."""
+
+
+def markers(columns: pa.RecordBatch) -> list[Marker]:
+    """The markers among rows of schema ``log_columns.LOG_COLUMNS``, in their order."""
+    ends = columns.filter(pc.and_(columns.column("is_control"), columns.column("is_transactional")))
+    names = ("producer_id", "producer_epoch", "batch_last_offset", "control_type")
+    rows = zip(*(ends.column(name).to_pylist() for name in names), strict=True)
+    return [Marker._make((*who, BY_CONTROL_TYPE.get(kind, Outcome.UNKNOWN))) for *who, kind in rows]
+
+
+def outcomes(columns: pa.RecordBatch, ends: Sequence[Marker], *, holes: Sequence[int] = ()) -> pa.Array:
+    """The outcome of each row of schema ``log_columns.LOG_COLUMNS`` as a string; null where there is no transaction.
+
+    ``ends`` are the markers of the same log partition, in any order. ``holes`` are offsets at which a part of the log
+    is missing: across one, no marker decides. Rows without a later marker are open.
+    """
+    transactional = pc.and_(columns.column("is_transactional"), pc.invert(columns.column("is_control")))
+    rows = np.flatnonzero(transactional.to_numpy(zero_copy_only=False))
+    names = np.full(columns.num_rows, None, object)
+    if len(rows):
+        producer, epoch, offset = (
+            columns.column(name).to_numpy()[rows] for name in ("producer_id", "producer_epoch", "batch_last_offset")
+        )
+        names[rows] = _decide(producer, epoch, offset, ends, holes)
+    return pa.array(names, pa.string())
+
+
+def _decide(producer: Ints, epoch: Ints, offset: Ints, ends: Sequence[Marker], holes: Sequence[int]) -> NDArray[Any]:
+    """The next marker of each row's producer, found by sorting rows and markers together."""
+    ends = [NOBODYS_MARKER, *ends]
+    count = len(producer)
+    end_producer, end_epoch, end_offset = (np.array([end[at] for end in ends], np.int64) for at in range(3))
+    order = np.lexsort((np.concatenate([offset, end_offset]), np.concatenate([producer, end_producer])))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    end_places = np.sort(place[count:])
+    following = np.searchsorted(end_places, place[:count])
+    found = order[end_places[np.minimum(following, len(ends) - 1)]] - count
+    decided = (following < len(ends)) & (end_producer[found] == producer)
+    said = np.array([end.outcome.value for end in ends], object)[found]
+    said[end_epoch[found] < epoch] = Outcome.UNKNOWN.value
+    said[~decided] = Outcome.OPEN.value
+    until = np.where(decided, end_offset[found], np.iinfo(np.int64).max)
+    lost = np.sort(np.array(holes, np.int64))
+    said[np.searchsorted(lost, offset) != np.searchsorted(lost, until)] = Outcome.UNKNOWN.value
+    return said
+
+
+class Transaction(NamedTuple):
+    """The transactional records of one producer in one log partition, from ``first_offset`` to ``last_offset``."""
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    last_offset: int
+
+
+class Decision(NamedTuple):
+    """A transaction and its outcome, proven by the marker at ``marker_offset``."""
+
+    transaction: Transaction
+    outcome: Outcome
+    marker_offset: int
+
+
+@dataclass(slots=True)
+class OpenTransactions:
+    """The undecided transactions of one log partition, by producer id: what one night hands to the next."""
+
+    by_producer: dict[int, Transaction] = field(default_factory=dict)
+
+    def advance(self, columns: pa.RecordBatch) -> list[Decision]:
+        """Takes in the next rows of the log, in order; returns the transactions that they decide, in marker order."""
+        decided = []
+        rows = columns.filter(columns.column("is_transactional"))
+        names = (
+            "producer_id",
+            "producer_epoch",
+            "batch_base_offset",
+            "batch_last_offset",
+            "is_control",
+            "control_type",
+        )
+        for producer, epoch, first, last, is_control, kind in zip(
+            *(rows.column(name).to_pylist() for name in names), strict=True
+        ):
+            begun = self.by_producer.get(producer)
+            if not is_control:
+                start = begun.first_offset if begun else first
+                self.by_producer[producer] = Transaction(producer, epoch, start, last)
+            elif begun:
+                outcome = BY_CONTROL_TYPE.get(kind, Outcome.UNKNOWN)
+                decided.append(Decision(begun, outcome if epoch >= begun.producer_epoch else Outcome.UNKNOWN, last))
+                del self.by_producer[producer]
+        return decided
+
+    def to_rows(self) -> list[dict[str, int]]:
+        """The state as plain rows, to be kept; ``from_rows`` reads them back."""
+        return [transaction._asdict() for transaction in self.by_producer.values()]
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[dict[str, int]]) -> OpenTransactions:
+        """The state that ``to_rows`` gave."""
+        return cls({row["producer_id"]: Transaction(**row) for row in rows})
