@@ -226,7 +226,7 @@ def _gap(read_at: ReadAt, size: int, position: int, end: int) -> Damage:
 
 
 def _next_batch(read_at: ReadAt, size: int, position: int, stop: int, budget: int) -> tuple[int | None, int]:
-    """The first position before ``stop`` where a whole batch with a right CRC begins, and what is left of ``budget``."""
+    """The first position before ``stop`` where a whole batch with a right CRC begins, and the budget that is left."""
     while position < stop:
         data = read_at(position, min(CHUNK_BYTES, size - position))
         for at in _candidates(data, stop - position):
