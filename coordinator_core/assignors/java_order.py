@@ -189,27 +189,52 @@ class TimelineHashMap(MutableMapping[K, V], Generic[K, V]):
             slot.append(key)
 
 
+def grown(capacity: int, size: int) -> int:
+    """The table size of a HashMap of that initial capacity once ``size`` keys have been put into it."""
+    capacity = table_size(capacity)
+    while size > threshold(capacity):
+        capacity *= 2
+    return capacity
+
+
 def hash_order(
-    key_type: KeyType[K], keys: Sequence[K], capacity: int = DEFAULT_CAPACITY, *, at_head: bool = False
+    key_type: KeyType[K],
+    keys: Sequence[K],
+    capacity: int = DEFAULT_CAPACITY,
+    *,
+    at_head: bool = False,
+    touched: bool = False,
 ) -> list[K]:
     """The order of a HashMap of that initial capacity into which distinct keys were put one after another.
 
-    ``at_head``: they came by computeIfAbsent.
+    ``at_head``: they came by computeIfAbsent, which doubles a full table only when it is called again; ``touched``:
+    it was, for a key that is there.
     """
     if len(keys) < 2:
         return list(keys)
-    hashes = spreads(key_type, keys)
-    order = slot_order(hashes, capacity, at_head=at_head)
+    if len(keys) < TREEIFY_THRESHOLD:
+        mask = grown(capacity, len(keys) - (at_head and not touched)) - 1
+        hash_code = key_type.hash_code
+        return sorted(reversed(keys) if at_head else keys, key=lambda key: spread(hash_code(key)) & mask)
+    order = slot_order(spreads(key_type, keys), capacity, at_head=at_head, touched=touched)
     if order is None:
-        return list(fill(key_type, keys, capacity, at_head=at_head))
+        filled = fill(key_type, keys, capacity, at_head=at_head)
+        if touched:
+            filled.compute_if_absent(keys[0], lambda: None)
+        return list(filled)
     return [keys[index] for index in order.tolist()]
 
 
 def slot_order(
-    hashes: np.ndarray[Any, np.dtype[np.int64]], capacity: int = DEFAULT_CAPACITY, *, at_head: bool = False
+    hashes: np.ndarray[Any, np.dtype[np.int64]],
+    capacity: int = DEFAULT_CAPACITY,
+    *,
+    at_head: bool = False,
+    touched: bool = False,
 ) -> np.ndarray[Any, np.dtype[np.intp]] | None:
     """Indices of secondary hashes in HashMap's order, or None if some bucket became a tree on the way."""
     size = len(hashes)
+    to_hold = size - (at_head and not touched)
     capacity = table_size(capacity)
     longest = TREEIFY_THRESHOLD - at_head
     while True:
@@ -217,7 +242,7 @@ def slot_order(
         held = min(size, threshold(capacity) + 1)
         if held > longest and np.bincount(hashes[:held] & capacity - 1).max() > longest:
             return None
-        if held - at_head <= threshold(capacity):
+        if to_hold <= threshold(capacity):
             break
         capacity *= 2
     slots = hashes & capacity - 1
@@ -241,9 +266,7 @@ def fill(
 
 def int_order(numbers: Sequence[int], capacity: int = DEFAULT_CAPACITY) -> list[int]:
     """The order of a ``HashSet<Integer>`` of that initial capacity to which distinct numbers were added."""
-    capacity = table_size(capacity)
-    while len(numbers) > threshold(capacity):
-        capacity *= 2
+    capacity = grown(capacity, len(numbers))
     if max(numbers, default=0) < min(capacity, 1 << 16):
         return sorted(numbers)
     if len(numbers) <= TREEIFY_THRESHOLD:
@@ -253,5 +276,5 @@ def int_order(numbers: Sequence[int], capacity: int = DEFAULT_CAPACITY) -> list[
 
 
 def copied_order(key_type: KeyType[K], keys: Sequence[K], jdk: int) -> list[K]:
-    """The order of ``new HashSet<>(list)`` of distinct keys."""
-    return hash_order(key_type, keys, copy_capacity(len(keys), jdk))
+    """The order of ``new HashSet<>(list)``; keys that occur again count for its capacity only."""
+    return hash_order(key_type, list(dict.fromkeys(keys)), copy_capacity(len(keys), jdk))

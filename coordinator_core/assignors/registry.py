@@ -9,6 +9,8 @@ from coordinator_core.assignors.client import range as client_range
 from coordinator_core.assignors.client import roundrobin, sticky
 from coordinator_core.assignors.connect import eager, incremental
 from coordinator_core.assignors.profiles import DEFAULT, Profile
+from coordinator_core.assignors.server import range as server_range
+from coordinator_core.assignors.server import uniform
 from coordinator_core.assignors.spec import Assignment, GroupSpecs, GroupType
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import InputError
@@ -24,6 +26,8 @@ ASSIGNORS: dict[tuple[GroupType, str], Assignor] = {
     (GroupType.CONNECT, "default"): eager.assign_eager,
     (GroupType.CONNECT, "compatible"): incremental.assign_incremental,
     (GroupType.CONNECT, "sessioned"): incremental.assign_incremental,
+    (GroupType.CONSUMER, "uniform"): uniform.assign,
+    (GroupType.CONSUMER, "range"): server_range.assign,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator_core.assignors.cases import client, connect, hash_order
+from coordinator_core.assignors.cases import broker, client, connect, hash_order
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.errors import AssignorError, InputError
 
@@ -21,6 +21,8 @@ RUNNERS: dict[str, Runner] = {
     "connect-eager": connect.run,
     "connect-incremental": connect.run,
     "hash-order": hash_order.run,
+    "uniform": broker.uniform,
+    "range": broker.range_,
 }
 
 

@@ -1,0 +1,20 @@
+"""Kafka's ``uniform`` assignor (KIP-848): loads within one partition of each other, and as sticky as that allows."""
+
+from __future__ import annotations
+
+from coordinator_core.assignors.profiles import Profile
+from coordinator_core.assignors.spec import Assignment, GroupSpec, Partitions
+from coordinator_core.assignors.uniform_differing import assign_differing
+from coordinator_core.assignors.uniform_equal import assign_equal
+from coordinator_core.cluster.image import TopicImage
+
+
+def assign(spec: GroupSpec, image: TopicImage, profile: Profile) -> Assignment[Partitions]:
+    """Spread all subscribed partitions evenly.
+
+    Raises AssignorError (PartitionAssignorException) for a subscribed topic that does not exist.
+    """
+    if not spec.members:
+        return Assignment({})
+    builder = assign_equal if spec.homogeneous else assign_differing
+    return Assignment(builder(spec, image, profile))

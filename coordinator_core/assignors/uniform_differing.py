@@ -1,0 +1,196 @@
+"""``uniform`` where subscriptions differ: keep all, hand out to the least loaded, then move from most to least loaded.
+
+Reproduces the results of Kafka 4.3.1's UniformHeterogeneousAssignmentBuilder. Members are numbered in the order in
+which they are presented; ties in load go by that number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coordinator_core.assignors.copies import ADDED, REMOVED, Copies, Edits
+from coordinator_core.assignors.java_hash import uuid_bits
+from coordinator_core.assignors.profiles import Profile
+from coordinator_core.assignors.spec import GroupSpec, Partitions
+from coordinator_core.assignors.topics import missing_topic, partition_count
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.errors import AssignorError
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+MAX_ROUNDS = 16
+"""How often Kafka goes around all topics at most; near balance is good enough where subscriptions overlap oddly."""
+
+
+def assign_differing(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[str, Partitions]:
+    """The members' partitions; empty when nobody subscribes to an existing topic."""
+    return _Builder(spec, image).build(profile)
+
+
+class _Builder:
+    """Loads by member, and by topic its subscribers (ascending) and the owner of each partition (-1: none)."""
+
+    def __init__(self, spec: GroupSpec, image: TopicImage) -> None:
+        self.members = list(spec.members.values())
+        self.ids = list(spec.members)
+        subscribers: dict[str, list[int]] = {}
+        for index, member in enumerate(self.members):
+            for topic in member.topics:
+                if topic not in subscribers:
+                    partition_count(image, topic, missing_topic(topic))
+                    subscribers[topic] = []
+                subscribers[topic].append(index)
+        self.subscribers: dict[str, Ints] = {topic: np.array(who) for topic, who in subscribers.items()}
+        self.owners: dict[str, Ints] = {
+            topic: np.full(image.by_id[topic].partitions, -1, np.int64) for topic in subscribers
+        }
+        self.loads: Ints = np.zeros(len(self.members), np.int64)
+        self.edits: dict[int, Edits] = {}
+
+    def build(self, profile: Profile) -> dict[str, Partitions]:
+        if not self.owners:
+            return {}
+        self._keep()
+        for topic in self._sorted(self.owners):
+            self._hand_out(topic)
+        self._balance()
+        copies = Copies(profile.jdk, set_capacity=self._set_capacity)
+        return {
+            member: copies.edited(had.previous, self.edits[index]) if index in self.edits else had.previous
+            for index, (member, had) in enumerate(zip(self.ids, self.members, strict=True))
+        }
+
+    def _set_capacity(self, topic: str) -> int:
+        share = -(-len(self.owners[topic]) // len(self.subscribers[topic]))
+        return share * 4 // 3 + 1
+
+    def _sorted(self, topics: Sequence[str] | dict[str, Ints]) -> list[str]:
+        """Most partitions a subscriber first, then fewest subscribers, then by topic id."""
+
+        def rank(topic: str) -> tuple[float, int, tuple[int, int]]:
+            subscribers = len(self.subscribers[topic])
+            return -(len(self.owners[topic]) / subscribers), subscribers, uuid_bits(topic)
+
+        return sorted(topics, key=rank)
+
+    def _keep(self) -> None:
+        """Take over previous partitions of subscribed topics; topics no longer subscribed go."""
+        for index, member in enumerate(self.members):
+            subscribed = set(member.topics)
+            for topic, partitions in member.previous.items():
+                if topic not in subscribed:
+                    self.edits.setdefault(index, []).append((topic, REMOVED, None))
+                    continue
+                self.loads[index] += len(partitions)
+                owners = self.owners[topic]
+                for partition in partitions:
+                    if not 0 <= partition < len(owners):
+                        raise AssignorError(
+                            "ArrayIndexOutOfBoundsException",
+                            f"Index {partition} out of bounds for length {len(owners)}",
+                        )
+                    owners[partition] = index
+
+    def _hand_out(self, topic: str) -> None:
+        """Give unowned partitions, in order, to the least loaded subscribers, as water fills a vessel."""
+        owners, subscribers = self.owners[topic], self.subscribers[topic]
+        unowned = np.flatnonzero(owners < 0)
+        if not len(unowned):
+            return
+        ranked = subscribers[np.argsort(self.loads[subscribers], kind="stable")]
+        takers = ranked[_fill(self.loads[ranked], len(unowned))]
+        owners[unowned] = takers
+        self.loads += np.bincount(takers, minlength=len(self.loads))
+        for partition, taker in zip(unowned.tolist(), takers.tolist(), strict=True):
+            self.edits.setdefault(taker, []).append((topic, ADDED, (partition,)))
+
+    def _balance(self) -> None:
+        """Go around the topics until a whole round has moved nothing."""
+        topics = self._sorted([topic for topic, who in self.subscribers.items() if len(who) > 1])
+        last = None
+        for _ in range(MAX_ROUNDS):
+            for topic in topics:
+                if topic == last:
+                    return
+                if self._balance_topic(topic) or last is None:
+                    last = topic
+
+    def _balance_topic(self, topic: str) -> int:
+        """Move partitions of one topic from its most to its least loaded subscribers; how many moved."""
+        subscribers = self.subscribers[topic]
+        loads = self.loads[subscribers]
+        if loads.max() - loads.min() <= 1:
+            return 0
+        owners = np.searchsorted(subscribers, self.owners[topic])
+        by_owner = np.argsort(owners, kind="stable").tolist()
+        held = np.bincount(owners, minlength=len(subscribers))
+        moves = _moves(loads.tolist(), np.argsort(loads, kind="stable").tolist(), held.tolist())
+        ends = np.cumsum(held).tolist()
+        for giver, taker in moves:
+            ends[giver] -= 1
+            partition = by_owner[ends[giver]]
+            old, new = int(subscribers[giver]), int(subscribers[taker])
+            self.edits.setdefault(old, []).append((topic, REMOVED, (partition,)))
+            self.edits.setdefault(new, []).append((topic, ADDED, (partition,)))
+            self.owners[topic][partition] = new
+            self.loads[old] -= 1
+            self.loads[new] += 1
+        return len(moves)
+
+
+def _fill(loads: Ints, count: int) -> Ints:
+    """Positions of ascending ``loads`` that get one each of ``count`` items, always the first of the least loaded."""
+    rounds: list[Ints] = []
+    level = int(loads[0])
+    while count:
+        width = min(int(np.searchsorted(loads, level, side="right")), count)
+        rounds.append(np.arange(width))
+        count -= width
+        level += 1
+    return np.concatenate(rounds)
+
+
+def _moves(loads: list[int], ranked: list[int], held: list[int]) -> list[tuple[int, int]]:
+    """(giver, taker) of one topic's subscribers, until the ranges of the most and least loaded differ by at most one.
+
+    The range of the least loaded grows from the front of ``ranked``, level by level, that of the most loaded from its
+    back. Who has no partition of the topic left to give is swapped to the end of the range of the most loaded and cut off.
+    """
+    moves: list[tuple[int, int]] = []
+    least_end, least_level, taker_at = 0, loads[ranked[0]] - 1, 0
+    most_start = most_end = len(ranked)
+    most_level, giver_at = loads[ranked[-1]] + 1, len(ranked) - 1
+    while True:
+        if giver_at < most_start:
+            if most_end <= most_start and most_start > 0:
+                most_level = loads[ranked[most_start - 1]]
+            else:
+                most_level -= 1
+            while most_start > 0 and loads[ranked[most_start - 1]] == most_level:
+                most_start -= 1
+            giver_at = most_end - 1
+        if giver_at < 0:
+            return moves
+        giver = ranked[giver_at]
+        if not held[giver]:
+            most_end -= 1
+            ranked[giver_at], ranked[most_end] = ranked[most_end], giver
+            giver_at -= 1
+            continue
+        giver_at -= 1
+        if taker_at >= least_end:
+            least_level += 1
+            while least_end < len(ranked) and loads[ranked[least_end]] == least_level:
+                least_end += 1
+            taker_at = 0
+        taker = ranked[taker_at]
+        taker_at += 1
+        if most_level - least_level <= 1:
+            return moves
+        held[giver] -= 1
+        loads[giver] -= 1
+        loads[taker] += 1
+        moves.append((giver, taker))
