@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coordinator_core.assignors.copies import ADDED, REMOVED, Copies, Edits
 from coordinator_core.assignors.java_hash import UUID
 from coordinator_core.assignors.java_order import copy_capacity, hash_order
 from coordinator_core.assignors.profiles import Profile
+from coordinator_core.assignors.server.copies import ADDED, REMOVED, Copies, Edits
+from coordinator_core.assignors.server.topics import assigned_partitions, missing_topic, partition_count
 from coordinator_core.assignors.spec import GroupSpec, Partitions
-from coordinator_core.assignors.topics import assigned_partitions, missing_topic, partition_count
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from coordinator_core.assignors.copies import ADDED, REMOVED, Copies, Edits
 from coordinator_core.assignors.java_hash import uuid_bits
 from coordinator_core.assignors.profiles import Profile
+from coordinator_core.assignors.server.copies import ADDED, REMOVED, Copies, Edits
+from coordinator_core.assignors.server.topics import missing_topic, partition_count
 from coordinator_core.assignors.spec import GroupSpec, Partitions
-from coordinator_core.assignors.topics import missing_topic, partition_count
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 
@@ -157,7 +157,7 @@ def _moves(loads: list[int], ranked: list[int], held: list[int]) -> list[tuple[i
     """(giver, taker) of one topic's subscribers, until the ranges of the most and least loaded differ by at most one.
 
     The range of the least loaded grows from the front of ``ranked``, level by level, that of the most loaded from its
-    back. Who has no partition of the topic left to give is swapped to the end of the range of the most loaded and cut off.
+    back. Who has no partition of the topic left to give is swapped to the end of that range and cut off.
     """
     moves: list[tuple[int, int]] = []
     least_end, least_level, taker_at = 0, loads[ranked[0]] - 1, 0
