@@ -128,10 +128,12 @@ def _cursor(source: Source, rows: Ints) -> Cursor:
 
 
 def _leading_numbers(source: Source, rows: Ints) -> Numbers:
-    numbers = np.full(len(source.starts), NO_TYPE, np.int16)
     cursor = _cursor(source, rows)
     found = cursor.number("i2")
     found[cursor.failed] = NO_TYPE
+    if len(rows) == len(source.starts):
+        return found.astype(np.int16)
+    numbers = np.full(len(source.starts), NO_TYPE, np.int16)
     numbers[rows] = found
     return numbers
 

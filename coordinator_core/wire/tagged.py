@@ -28,21 +28,24 @@ class TaggedColumns:
         """The fields that occur, by name; null where a row leaves them out."""
         places: dict[int, list[tuple[Ints, Ints, Ints]]] = {}
         for entries, tags, starts, sizes in self._fields(cursor):
+            if _all_equal(tags):
+                places.setdefault(int(tags[0]), []).append((entries, starts, sizes))
+                continue
             for tag in np.unique(tags).tolist():
                 of_tag = tags == tag
                 places.setdefault(tag, []).append((entries[of_tag], starts[of_tag], sizes[of_tag]))
-        found = {}
-        for tag, parts in places.items():
+        return {self.columns[tag][0]: self._read_field(cursor, tag, parts) for tag, parts in places.items()}
+
+    def _read_field(self, cursor: Cursor, tag: int, parts: list[tuple[Ints, Ints, Ints]]) -> pa.Array:
+        entries, starts, sizes = parts[0]
+        if len(parts) > 1:
             entries, starts, sizes = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
             order = np.argsort(entries)
             entries, starts, sizes = entries[order], starts[order], sizes[order]
-            name, column = self.columns[tag]
-            part = cursor.pick(entries)
-            part.at, part.end = starts, starts + sizes
-            array = column.read(part)
-            part.fail(part.at != part.end)
-            found[name] = expand(array, entries, len(cursor))
-        return found
+        content = cursor.over(entries, starts, starts + sizes)
+        array = self.columns[tag][1].read(content)
+        content.fail(content.at != content.end)
+        return expand(array, entries, len(cursor))
 
     def skip(self, cursor: Cursor) -> None:
         """Only moves on."""
@@ -62,14 +65,22 @@ class TaggedColumns:
         while len(entries):
             part = cursor.pick(entries)
             tags, sizes = part.unsigned_varint(), part.unsigned_varint()
-            wrong = (tags <= last[entries]) | ~np.isin(tags, list(self.columns)) | (part.at + sizes > part.end)
+            wrong = part.at + sizes > part.end
+            if done or not (_all_equal(tags) and int(tags[0]) in self.columns):
+                wrong |= (tags <= last[entries]) | ~np.isin(tags, list(self.columns))
             if wrong.any():
                 part.fail(wrong)
                 sizes[wrong] = 0
+                right = ~wrong
+                yield entries[right], tags[right], part.at[right], sizes[right]
+            else:
+                yield entries, tags, part.at.copy(), sizes
             last[entries] = tags
-            right = ~wrong
-            yield entries[right], tags[right], part.at[right], sizes[right]
             part.at += sizes
             cursor.put_back(entries, part)
             done += 1
-            entries = entries[right & (counts[entries] > done)]
+            entries = entries[~wrong & (counts[entries] > done)]
+
+
+def _all_equal(numbers: Ints) -> bool:
+    return len(numbers) > 0 and bool((numbers == numbers[0]).all())

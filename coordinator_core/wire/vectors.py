@@ -96,24 +96,28 @@ class Cursor:
         return len(self.at)
 
     def pick(self, entries: Ints) -> Cursor:
-        """A cursor of its own over some of the entries, in ascending order."""
+        """A cursor over some of the entries, in ascending order; this very one if they are all."""
         if len(entries) == len(self):
-            return Cursor(self.source, self.at.copy(), self.end.copy(), self.failed, self.row)
+            return self
         row = entries if self.row is None else self.row[entries]
         return Cursor(self.source, self.at[entries], self.end[entries], self.failed, row)
 
+    def over(self, entries: Ints, starts: Ints, ends: Ints) -> Cursor:
+        """A cursor over some of the entries, each between bounds of its own."""
+        row = entries if self.row is None else self.row[entries]
+        return Cursor(self.source, starts, ends, self.failed, row if len(entries) < len(self) else self.row)
+
     def put_back(self, entries: Ints, part: Cursor) -> None:
         """Takes over where a picked cursor has come to."""
-        if len(entries) == len(self):
-            self.at, self.end = part.at, part.end
-        else:
+        if part is not self:
             self.at[entries] = part.at
             self.end[entries] = part.end
 
     def spread(self, starts: Ints, counts: Ints) -> Cursor:
         """A cursor over the elements of an array in each row: ``counts`` of them, standing at ``starts``."""
-        row = np.arange(len(self), dtype=np.int64) if self.row is None else self.row
-        return Cursor(self.source, starts, np.repeat(self.end, counts), self.failed, np.repeat(row, counts))
+        entries = np.repeat(np.arange(len(self)), counts)
+        row = entries if self.row is None else self.row[entries]
+        return Cursor(self.source, starts, self.end[entries], self.failed, row)
 
     def fail(self, entries: Mask) -> None:
         """Gives up the entries of a mask."""
