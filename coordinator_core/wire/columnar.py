@@ -119,20 +119,21 @@ def _valid_rows(source: Source) -> Ints:
     return np.arange(len(source.starts)) if source.valid is None else np.flatnonzero(source.valid)
 
 
-def _cursor(source: Source, rows: Ints) -> Cursor:
-    """A cursor at the beginning of some rows (ascending)."""
+def _cursor(source: Source, rows: Ints, skipped: int) -> Cursor:
+    """A cursor over some rows (ascending), some bytes from the beginning of each."""
     starts, ends = source.starts, source.ends
-    if len(rows) == len(starts):
-        return Cursor(source, starts.copy(), ends.copy(), np.zeros(len(rows), np.bool_))
-    return Cursor(source, starts[rows], ends[rows], np.zeros(len(rows), np.bool_))
+    if len(rows) < len(starts):
+        starts, ends = starts[rows], ends[rows]
+    return Cursor(source, starts + skipped, ends, np.zeros(len(rows), np.bool_))
 
 
 def _leading_numbers(source: Source, rows: Ints) -> Numbers:
-    cursor = _cursor(source, rows)
-    found = cursor.number("i2")
+    """The int16 that each row begins with, NO_TYPE where it has none."""
+    cursor = _cursor(source, rows, 0)
+    found = cursor.number("i2").astype(np.int16)
     found[cursor.failed] = NO_TYPE
     if len(rows) == len(source.starts):
-        return found.astype(np.int16)
+        return found
     numbers = np.full(len(source.starts), NO_TYPE, np.int16)
     numbers[rows] = found
     return numbers
@@ -179,8 +180,7 @@ def _decode_group(
 
 def _decode_columns(source: Source, message: Message, version: int, rows: Ints) -> tuple[Group, Ints]:
     """The records that the columns can take, and the rows that they cannot."""
-    cursor = _cursor(source, rows)
-    cursor.step(2)
+    cursor = _cursor(source, rows, 2)
     values = _struct_column(message, version).read(cursor)
     cursor.fail(cursor.at != cursor.end)
     if not cursor.failed.any():

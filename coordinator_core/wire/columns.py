@@ -104,9 +104,9 @@ class SizedColumn:
 
     def read(self, cursor: Cursor) -> pa.Array:
         """See Column."""
-        lengths, null = self._lengths(cursor)
-        offsets, content = cursor.source.gather(cursor.at, lengths)
-        cursor.at += lengths
+        lengths, null = _read_lengths(self.node, cursor)
+        starts = cursor.step(lengths)
+        offsets, content = cursor.source.gather(starts, cursor.at)
         buffers = [bitmap(null), pa.py_buffer(offsets), content]
         if self.node.kind == "string" and not _is_ascii(content):
             _fail_invalid_text(pa.Array.from_buffers(pa.binary(), len(cursor), buffers), cursor)
@@ -114,16 +114,7 @@ class SizedColumn:
 
     def skip(self, cursor: Cursor) -> None:
         """See Column."""
-        lengths, _ = self._lengths(cursor)
-        cursor.at += lengths
-
-    def _lengths(self, cursor: Cursor) -> tuple[Ints, Mask | None]:
-        lengths, null = _read_lengths(self.node, cursor)
-        over = cursor.at + lengths > cursor.end
-        if over.any():
-            cursor.fail(over)
-            lengths[over] = 0
-        return lengths, null
+        cursor.step(_read_lengths(self.node, cursor)[0])
 
 
 def _read_lengths(node: Sized | Array, cursor: Cursor) -> tuple[Ints, Mask | None]:
@@ -175,8 +166,8 @@ class ArrayColumn:
         """See Column."""
         counts, null = self._counts(cursor)
         if self.scalar is not None:
-            _, content = cursor.source.gather(cursor.at, counts * self.least)
-            cursor.at += counts * self.least
+            starts = cursor.step(counts * self.least)
+            _, content = cursor.source.gather(starts, cursor.at)
             child = to_arrow(self.scalar, np.frombuffer(content, WIRE_TYPES[self.scalar]))
         else:
             starts = self._walk(cursor, counts)
@@ -192,7 +183,7 @@ class ArrayColumn:
         """See Column."""
         counts, _ = self._counts(cursor)
         if self.scalar is not None:
-            cursor.at += counts * self.least
+            cursor.step(counts * self.least)
         else:
             self._walk(cursor, counts)
 

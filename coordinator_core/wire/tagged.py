@@ -27,22 +27,22 @@ class TaggedColumns:
     def read(self, cursor: Cursor) -> dict[str, pa.Array]:
         """The fields that occur, by name; null where a row leaves them out."""
         places: dict[int, list[tuple[Ints, Ints, Ints]]] = {}
-        for entries, tags, starts, sizes in self._fields(cursor):
-            if _all_equal(tags):
-                places.setdefault(int(tags[0]), []).append((entries, starts, sizes))
+        for entries, tags, starts, ends in self._fields(cursor):
+            if _all_equal(tags) and tags[0] in self.columns:
+                places.setdefault(int(tags[0]), []).append((entries, starts, ends))
                 continue
-            for tag in np.unique(tags).tolist():
+            for tag in np.intersect1d(tags, list(self.columns)).tolist():
                 of_tag = tags == tag
-                places.setdefault(tag, []).append((entries[of_tag], starts[of_tag], sizes[of_tag]))
+                places.setdefault(tag, []).append((entries[of_tag], starts[of_tag], ends[of_tag]))
         return {self.columns[tag][0]: self._read_field(cursor, tag, parts) for tag, parts in places.items()}
 
     def _read_field(self, cursor: Cursor, tag: int, parts: list[tuple[Ints, Ints, Ints]]) -> pa.Array:
-        entries, starts, sizes = parts[0]
+        entries, starts, ends = parts[0]
         if len(parts) > 1:
-            entries, starts, sizes = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+            entries, starts, ends = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
             order = np.argsort(entries)
-            entries, starts, sizes = entries[order], starts[order], sizes[order]
-        content = cursor.over(entries, starts, starts + sizes)
+            entries, starts, ends = entries[order], starts[order], ends[order]
+        content = cursor.over(entries, starts, ends)
         array = self.columns[tag][1].read(content)
         content.fail(content.at != content.end)
         return expand(array, entries, len(cursor))
@@ -53,33 +53,26 @@ class TaggedColumns:
             pass
 
     def _fields(self, cursor: Cursor) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
-        """The first field of all rows, then the second, ...: entries, tags, starts and sizes of their contents."""
+        """The first field of all rows, then the second, ...: entries, tags, starts and ends of their contents."""
         counts = cursor.unsigned_varint()
         over = counts > len(self.columns)
         if over.any():
             cursor.fail(over)
             counts[over] = 0
-        entries = np.flatnonzero(counts)
+        most = int(counts.max(initial=0))
         last = np.full(len(cursor), -1)
-        done = 0
-        while len(entries):
+        for done in range(most):
+            entries = np.flatnonzero(counts > done)
             part = cursor.pick(entries)
             tags, sizes = part.unsigned_varint(), part.unsigned_varint()
-            wrong = part.at + sizes > part.end
-            if done or not (_all_equal(tags) and int(tags[0]) in self.columns):
-                wrong |= (tags <= last[entries]) | ~np.isin(tags, list(self.columns))
-            if wrong.any():
+            if not (most == 1 and _all_equal(tags) and int(tags[0]) in self.columns):
+                wrong = (tags <= last[entries]) | ~np.isin(tags, list(self.columns))
                 part.fail(wrong)
-                sizes[wrong] = 0
-                right = ~wrong
-                yield entries[right], tags[right], part.at[right], sizes[right]
-            else:
-                yield entries, tags, part.at.copy(), sizes
-            last[entries] = tags
-            part.at += sizes
+                tags[wrong], sizes[wrong] = -1, 0
+                last[entries] = tags
+            starts = part.step(sizes)
+            yield entries, tags, starts, part.at
             cursor.put_back(entries, part)
-            done += 1
-            entries = entries[~wrong & (counts[entries] > done)]
 
 
 def _all_equal(numbers: Ints) -> bool:

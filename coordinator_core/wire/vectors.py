@@ -8,6 +8,7 @@ decodes it again one by one, which tells the error. So the columnar decoder and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Self
 
 import numpy as np
@@ -17,7 +18,9 @@ import pyarrow as pa
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-_PADDING: Final = 64
+_INT32_MAX: Final = 2**31 - 1
+
+_PADDING: Final = 256
 """Every buffer is at least this long, so that a failed row has a harmless place to stand: position 0."""
 
 
@@ -54,7 +57,7 @@ class Source:
         """The bytes of one row."""
         return self.data[self.starts[index] : self.ends[index]].tobytes()
 
-    def gather(self, starts: Ints, lengths: Ints) -> tuple[npt.NDArray[np.int32], pa.Buffer]:
+    def gather(self, starts: Ints, ends: Ints) -> tuple[npt.NDArray[np.int32], pa.Buffer]:
         """The bytes of many ranges one after another, with their Arrow offsets.
 
         Arrow's own take does the copying: the ranges are made the even elements of a binary array over the same
@@ -63,24 +66,29 @@ class Source:
         count = len(starts)
         if not count:
             return np.zeros(1, np.int32), pa.py_buffer(b"")
-        wide = len(self.data) > np.iinfo(np.int32).max
+        wide = len(self.data) > _INT32_MAX
         edges = np.empty(2 * count + 1, np.int64 if wide else np.int32)
         edges[0:-1:2] = starts
-        edges[1::2] = starts + lengths
+        edges[1::2] = ends
         # Arrow reserves by the distance from the first edge to the last: make that the true size
-        edges[-1] = edges[0] + min(2 * int(lengths.sum()), np.iinfo(np.int32).max - int(edges[0]))
+        edges[-1] = min(edges[0] + 2 * int(ends.sum() - starts.sum()), _INT32_MAX)
         kind = pa.large_binary() if wide else pa.binary()
         ranges = pa.Array.from_buffers(kind, 2 * count, [None, pa.py_buffer(edges), self.buffer])
-        taken = ranges.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32))).cast(pa.binary())
+        taken = ranges.take(_even_indices(count)).cast(pa.binary())
         _, offsets, content = taken.buffers()
         return np.frombuffer(offsets, np.int32)[: count + 1], content or pa.py_buffer(b"")
+
+
+@lru_cache(maxsize=8)
+def _even_indices(count: int) -> pa.Array:
+    return pa.array(np.arange(0, 2 * count, 2, dtype=np.int32))
 
 
 class Cursor:
     """A position in each of many rows; ``failed`` is shared by all cursors over the same rows.
 
     ``at`` and ``end`` are positions in the source's bytes; ``row`` says which row an entry belongs to, None if entry
-    i is row i. A failed entry stands at 0 and ends at 0.
+    i is row i. A failed entry stands at 0 and ends at 0. The arrays are replaced, never written to.
     """
 
     __slots__ = ("at", "end", "failed", "row", "source")
@@ -99,45 +107,47 @@ class Cursor:
         """A cursor over some of the entries, in ascending order; this very one if they are all."""
         if len(entries) == len(self):
             return self
-        row = entries if self.row is None else self.row[entries]
-        return Cursor(self.source, self.at[entries], self.end[entries], self.failed, row)
-
-    def over(self, entries: Ints, starts: Ints, ends: Ints) -> Cursor:
-        """A cursor over some of the entries, each between bounds of its own."""
-        row = entries if self.row is None else self.row[entries]
-        return Cursor(self.source, starts, ends, self.failed, row if len(entries) < len(self) else self.row)
+        return self.over(entries, self.at[entries], self.end[entries])
 
     def put_back(self, entries: Ints, part: Cursor) -> None:
         """Takes over where a picked cursor has come to."""
         if part is not self:
+            self.at, self.end = self.at.copy(), self.end.copy()
             self.at[entries] = part.at
             self.end[entries] = part.end
+
+    def over(self, entries: Ints, starts: Ints, ends: Ints) -> Cursor:
+        """A cursor over some of the entries (one may occur more than once), each between bounds of its own."""
+        row = entries if self.row is None else self.row[entries]
+        return Cursor(self.source, starts, ends, self.failed, row)
 
     def spread(self, starts: Ints, counts: Ints) -> Cursor:
         """A cursor over the elements of an array in each row: ``counts`` of them, standing at ``starts``."""
         entries = np.repeat(np.arange(len(self)), counts)
-        row = entries if self.row is None else self.row[entries]
-        return Cursor(self.source, starts, self.end[entries], self.failed, row)
+        return self.over(entries, starts, self.end[entries])
 
     def fail(self, entries: Mask) -> None:
         """Gives up the entries of a mask."""
         if entries.any():
             self.failed[entries if self.row is None else self.row[entries]] = True
-            self.at[entries] = 0
-            self.end[entries] = 0
+            self.at = np.where(entries, 0, self.at)
+            self.end = np.where(entries, 0, self.end)
 
-    def step(self, sizes: int | Ints) -> None:
-        """Moves on; entries with fewer bytes left fail."""
-        self.fail(self.at + sizes > self.end)
-        self.at += sizes
+    def step(self, sizes: int | Ints) -> Ints:
+        """Moves on, and says from where; entries with fewer bytes left fail, and stand still."""
+        after = self.at + sizes
+        over = after > self.end
+        if over.any():
+            self.fail(over)
+            after = np.where(over, 0, after)
+        before, self.at = self.at, after
+        return before
 
     def fixed(self, size: int) -> npt.NDArray[np.void]:
         """The next ``size`` bytes of each entry, as contiguous records; moves on."""
-        self.fail(self.at + size > self.end)
         data = self.source.data
         anywhere = np.ndarray((len(data) - size + 1,), f"V{size}", data, strides=(1,))
-        found: npt.NDArray[np.void] = anywhere[self.at]
-        self.at += size
+        found: npt.NDArray[np.void] = anywhere[self.step(size)]
         return found
 
     def number(self, kind: str) -> npt.NDArray[np.int64]:
@@ -146,9 +156,7 @@ class Cursor:
 
     def unsigned_varint(self) -> Ints:
         """The next unsigned varint of 32 bits of each entry; moves on."""
-        self.fail(self.at >= self.end)
-        value = self.source.data[self.at].astype(np.int64)
-        self.at += 1
+        value = self.source.data[self.step(1)].astype(np.int64)
         if value.max(initial=0) < 0x80:
             return value
         return self._long_varint(value)
@@ -158,9 +166,7 @@ class Cursor:
         value[more] &= 0x7F
         for shift in range(7, 35, 7):
             part = self.pick(more)
-            part.fail(part.at >= part.end)
-            byte = self.source.data[part.at].astype(np.int64)
-            part.at += 1
+            byte = self.source.data[part.step(1)].astype(np.int64)
             self.put_back(more, part)
             value[more] |= (byte & 0x7F) << shift
             more = more[byte >= 0x80]
