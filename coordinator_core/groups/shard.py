@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets, OffsetLog
 from coordinator_core.groups.violations import NONE, Violations
-from coordinator_core.records import CoordinatorRecord, RecordType
+from coordinator_core.records import CoordinatorRecord, Family, RecordType
 
 _HEARTBEATS = frozenset((RecordType.STREAMS_GROUP_MEMBER_METADATA, RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT))
 _COMMITS = frozenset((RecordType.OFFSET_COMMIT, RecordType.LEGACY_OFFSET_COMMIT))
@@ -15,13 +15,14 @@ _COMMITS = frozenset((RecordType.OFFSET_COMMIT, RecordType.LEGACY_OFFSET_COMMIT)
 
 @dataclass(slots=True)
 class CoordinatorShard:
-    """Groups and offsets of one partition of ``__consumer_offsets``, by group id.
+    """Groups and offsets of one partition of ``__consumer_offsets``, by group id; or of ``__worker_offsets``.
 
     ``from_start``: the records come from the start of the partition (compacted or not), so that what they do not show
     is not there.
     """
 
     from_start: bool = True
+    family: Family = Family.GROUP
     groups: dict[str, Group] = field(default_factory=dict)
     offsets: OffsetLog = field(default_factory=OffsetLog)
     leader_epoch: int | None = None
@@ -39,8 +40,8 @@ class CoordinatorShard:
         group_id = record.group_id
         group = self.groups.get(group_id)
         if group is None:
-            group = self.groups[group_id] = Group(group_id, from_start=self.from_start)
-        if record.type not in _COMMITS:
+            group = self.groups[group_id] = Group(group_id, from_start=self.from_start, family=self.family)
+        if record.type not in _COMMITS or self.family is not Family.GROUP:
             if record.type in _HEARTBEATS and record.value is not None:
                 group.reloaded = False
             return group.apply(record)

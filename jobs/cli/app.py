@@ -20,7 +20,12 @@ class Entry(NamedTuple):
     help: str
 
 
-COMMANDS: dict[str, Entry] = {}
+COMMANDS: dict[str, Entry] = {
+    "groups": Entry("describe:groups_command", "The groups with type, state and members, at any moment."),
+    "describe": Entry("describe:describe_command", "A group as Kafka's Admin client would describe it, at any moment."),
+    "offsets": Entry("describe:offsets_command", "The committed offsets of a group, at any moment."),
+    "owners": Entry("describe:owners_command", "Who held the partitions of a topic, at any moment."),
+}
 
 EXTRAS = {
     "pyspark": "spark",

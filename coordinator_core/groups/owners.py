@@ -1,0 +1,110 @@
+"""Who holds the partitions of a topic, in groups of every type."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.groups.classic.protocols import assigned_partitions
+from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
+from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
+from coordinator_core.groups.group import Group, GroupType
+from coordinator_core.groups.share.state import ShareGroup, ShareMember
+from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, Topology
+
+
+class Owner(NamedTuple):
+    """A member that holds a partition, and as what.
+
+    ``role``: assigned or revoking; in a streams group active, standby or warmup, also with ``revoking`` before it.
+    """
+
+    group_id: str
+    type: GroupType | None
+    topic: str
+    partition: int
+    member_id: str
+    instance_id: str | None
+    client_id: str | None
+    host: str | None
+    role: str
+
+
+Member = ClassicMember | ConsumerMember | ShareMember | StreamsMember
+
+
+class _Holding(NamedTuple):
+    """A member and the partitions of the topic that it holds in a role."""
+
+    member: Member
+    partitions: Iterable[int]
+    role: str
+
+
+def owners(groups: Iterable[Group], topics: TopicImage | None, topic: str, partition: int | None = None) -> list[Owner]:
+    """The owners of a topic's partitions, by partition and group; several are normal, one in each group and role.
+
+    Groups with epochs record topic ids: without ``topics`` they are matched only where ``topic`` is an id itself. A
+    classic group's owners are those of its last completed rebalance.
+    """
+    known = None if topics is None else topics.by_name.get(topic)
+    found = []
+    for group in groups:
+        for holding in _holdings(group, topic, known):
+            member = holding.member
+            found += [
+                Owner(
+                    group.group_id,
+                    group.type,
+                    topic,
+                    each,
+                    member.member_id,
+                    getattr(member, "instance_id", None),
+                    member.client_id,
+                    member.client_host,
+                    holding.role,
+                )
+                for each in holding.partitions
+                if partition is None or each == partition
+            ]
+    return sorted(found, key=lambda owner: (owner.partition, owner.group_id, owner.role, owner.member_id))
+
+
+def _holdings(group: Group, topic: str, known: Topic | None) -> Iterator[_Holding]:
+    """What the group's members hold of the topic; of a subtopology's tasks, those that the topic has partitions for."""
+    state = group.state
+    topic_id = topic if known is None else known.id
+    if isinstance(state, ClassicGroup):
+        for classic in state.members.values():
+            held = assigned_partitions(classic.assignment) or []
+            yield _Holding(classic, [each.partition for each in held if each.topic == topic], "assigned")
+    elif isinstance(state, ConsumerGroup):
+        for member in state.members.values():
+            yield _Holding(member, member.assigned.get(topic_id, ()), "assigned")
+            yield _Holding(member, member.pending_revocation.get(topic_id, ()), "revoking")
+    elif isinstance(state, ShareGroup):
+        for sharing in state.members.values():
+            yield _Holding(sharing, sharing.assigned.get(topic_id, ()), "assigned")
+    elif isinstance(state, StreamsGroup):
+        partitions = sys.maxsize if known is None else known.partitions
+        readers = _readers(state.topology, topic)
+        for task_owner in state.members.values():
+            for prefix, tasks in (("", task_owner.assigned), ("revoking ", task_owner.pending_revocation)):
+                for role in ("active", "standby", "warmup"):
+                    held_tasks = getattr(tasks, role)
+                    for subtopology_id in readers & held_tasks.keys():
+                        tasks_of_topic = [each for each in held_tasks[subtopology_id] if each < partitions]
+                        yield _Holding(task_owner, tasks_of_topic, prefix + role)
+
+
+def _readers(topology: Topology | None, topic: str) -> set[str]:
+    """The subtopologies that read the topic; their task n has its partition n."""
+    if topology is None:
+        return set()
+    return {
+        each.subtopology_id
+        for each in topology.subtopologies
+        if topic in each.source_topics or topic in (source.name for source in each.repartition_source_topics)
+    }

@@ -1,0 +1,201 @@
+"""What groups were at a moment, straight from log folders: ``groups``, ``describe``, ``offsets`` and ``owners``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coordinator_core.errors import InputError
+from coordinator_core.groups.describe import Description, describe, group_state
+from coordinator_core.groups.epochs import EpochGroup
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.offsets import Commits, GroupOffsets
+from coordinator_core.groups.owners import owners
+from coordinator_core.groups.shard import CoordinatorShard
+from jobs.cli.console import Console, JsonOption
+from jobs.cli.options import AtOffsetOption, AtOption, LogOption, parse_moment
+from jobs.cli.tables import number_ranges, print_json, print_lines, print_table, ranges, utc
+from jobs.local import Replayed, find_logs, replay
+
+GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Every group, one line each.")]
+
+
+def groups_command(
+    context: typer.Context,
+    log: LogOption,
+    at: AtOption = None,
+    at_offset: AtOffsetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The groups, with type, state, members and number of committed offsets."""
+    replayed = _replayed(context, log, at, at_offset)
+    lines = [_summary(group, shard.offsets_of(group.group_id)) for group, shard in _sorted(replayed)]
+    print_lines(lines, as_json=as_json, title="groups")
+
+
+def describe_command(
+    context: typer.Context,
+    log: LogOption,
+    group: Annotated[str | None, typer.Argument(metavar="[GROUP]", help="Group id.")] = None,
+    at: AtOption = None,
+    at_offset: AtOffsetOption = None,
+    all_groups: AllOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """A group as Kafka's Admin client would describe it: state, epochs, members, assignments, offsets."""
+    if all_groups == (group is not None):
+        raise typer.BadParameter("give either a group or --all")
+    replayed = _replayed(context, log, at, at_offset)
+    around = replayed.surroundings()
+    chosen = _sorted(replayed) if all_groups else [_find(replayed, group or "")]
+    for each, shard in chosen:
+        described = describe(each, shard.offsets_of(each.group_id), around)
+        if all_groups and as_json:
+            described = {"group": each.group_id, **described}
+        if as_json:
+            print_json(described)
+        else:
+            _print_description(described)
+
+
+def offsets_command(
+    context: typer.Context,
+    group: GroupArgument,
+    log: LogOption,
+    at: AtOption = None,
+    at_offset: AtOffsetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The committed offsets of a group, and apart from them those of open transactions."""
+    replayed = _replayed(context, log, at, at_offset)
+    offsets = _find(replayed, group)[1].offsets_of(group)
+    lines = _commits(offsets.committed, "committed")
+    for commits in offsets.pending.values():
+        lines += _commits(commits, "pending")
+    print_lines(lines, as_json=as_json, title=f"offsets of {group}")
+
+
+def owners_command(
+    context: typer.Context,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic name.")],
+    log: LogOption,
+    partition: Annotated[int | None, typer.Argument(metavar="[PARTITION]", help="One partition only.")] = None,
+    at: AtOption = None,
+    at_offset: AtOffsetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Who held the partitions of a topic, in every group."""
+    replayed = _replayed(context, log, at, at_offset)
+    image = replayed.image()
+    if image is None:
+        Console.of(context).warn("no topics are known of that moment: groups that record topic ids match no topic name")
+    found = owners((group for group, _ in replayed.groups()), image, topic, partition)
+    print_lines([owner._asdict() for owner in found], as_json=as_json, title=f"owners of {topic}")
+
+
+def _replayed(context: typer.Context, log: list[Path], at: str | None, at_offset: list[str] | None) -> Replayed:
+    return replay(find_logs(log), parse_moment(at, at_offset), Console.of(context).warn)
+
+
+def _sorted(replayed: Replayed) -> list[tuple[Group, CoordinatorShard]]:
+    return sorted(replayed.groups(), key=lambda each: each[0].group_id)
+
+
+def _find(replayed: Replayed, group_id: str) -> tuple[Group, CoordinatorShard]:
+    for group, shard in replayed.groups():
+        if group.group_id == group_id:
+            return group, shard
+    raise InputError(f"no group {group_id!r} in these logs at that moment")
+
+
+def _summary(group: Group, offsets: GroupOffsets) -> Description:
+    state = group.state
+    return {
+        "group": group.group_id,
+        "type": group.type,
+        "state": group_state(group),
+        "epoch": state.group_epoch if isinstance(state, EpochGroup) else getattr(state, "generation", None),
+        "members": None if state is None else len(state.members),
+        "offsets": len(offsets.committed),
+    }
+
+
+def _commits(commits: Commits, status: str) -> list[Description]:
+    return [
+        {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "offset": commit.offset,
+            "leaderEpoch": commit.leader_epoch,
+            "metadata": commit.metadata,
+            "committed": utc(commit.commit_timestamp),
+            "expires": utc(commit.expire_timestamp),
+            "status": status,
+            "producerId": commit.producer_id,
+            "logPartition": commit.at.partition,
+            "logOffset": commit.at.offset,
+        }
+        for partition, commit in sorted(commits.items())
+    ]
+
+
+def _print_description(described: Description) -> None:
+    """The group's own fields on one line each, then its members and its offsets."""
+    own: Description = next((described[part] for part in _DESCRIBES if "groupId" in described.get(part, ())), {})
+    fields = {**own, **described["listing"]}
+    state, epoch = fields["groupState"], fields.get("groupEpoch")
+    target = fields.get("targetAssignmentEpoch")
+    line = {
+        "group": fields["groupId"],
+        "type": fields["type"],
+        "state": state,
+        "protocol": fields["protocol"] or None,
+        "assignor": fields.get("partitionAssignor") or None,
+        "epoch": epoch,
+        "target epoch": target,
+        "topology epoch": fields.get("topologyEpoch"),
+    }
+    print_table("group", [line])
+    if own.get("members"):
+        print_table("members", [_member(member) for member in own["members"]])
+    for part in ("offsets", "share_offsets"):
+        offsets = described.get(part)
+        if offsets:
+            columns = next((list(value) for value in offsets.values() if value), ["offset"])
+            nothing = dict.fromkeys(columns)
+            lines = [{"partition": name, **nothing, **(value or {})} for name, value in offsets.items()]
+            print_table(part.replace("_", " "), lines)
+
+
+# Where a type has several descriptions, the one that says most comes first.
+_DESCRIBES = ("describe_consumer", "describe_share", "describe_streams", "describe_classic")
+
+
+def _member(member: Description) -> Description:
+    return {
+        "member": member.get("consumerId") or member.get("memberId"),
+        "instance": member.get("groupInstanceId") or member.get("instanceId"),
+        "client": member["clientId"],
+        "host": member.get("host") or member.get("clientHost"),
+        "rack": member["rackId"],
+        "epoch": member["memberEpoch"],
+        "assigned": _assigned(member["assignment"]),
+        "target": _assigned(member.get("targetAssignment")),
+    }
+
+
+def _assigned(assignment: Description | None) -> str | None:
+    """Partitions, or tasks by role as ``active 0_1 0_2``."""
+    if assignment is None:
+        return None
+    if "topicPartitions" in assignment:
+        return ranges(assignment["topicPartitions"])
+    roles = []
+    for name, tasks in assignment.items():
+        if tasks:
+            units = (f"{each['subtopologyId']}_{number_ranges(each['partitions'])}" for each in tasks)
+            roles.append(f"{name.removesuffix('Tasks')} {' '.join(units)}")
+    return " ".join(roles)
