@@ -10,7 +10,7 @@ from coordinator_core.assignors.client import roundrobin, sticky
 from coordinator_core.assignors.connect import eager, incremental
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.assignors.server import range as server_range
-from coordinator_core.assignors.server import uniform
+from coordinator_core.assignors.server import simple, uniform
 from coordinator_core.assignors.spec import Assignment, GroupSpecs, GroupType
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import InputError
@@ -28,6 +28,7 @@ ASSIGNORS: dict[tuple[GroupType, str], Assignor] = {
     (GroupType.CONNECT, "sessioned"): incremental.assign_incremental,
     (GroupType.CONSUMER, "uniform"): uniform.assign,
     (GroupType.CONSUMER, "range"): server_range.assign,
+    (GroupType.SHARE, "simple"): simple.assign,
 }
 
 

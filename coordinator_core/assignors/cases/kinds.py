@@ -23,6 +23,7 @@ RUNNERS: dict[str, Runner] = {
     "hash-order": hash_order.run,
     "uniform": broker.uniform,
     "range": broker.range_,
+    "simple": broker.simple,
 }
 
 

@@ -6,12 +6,12 @@ copy down in its iteration order, and the next assignment starts from that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 
 from coordinator_core.assignors.java_hash import INTEGER, UUID
 from coordinator_core.assignors.java_order import HashMap, copy_capacity, fill, grown, hash_order, int_order, table_size
-from coordinator_core.assignors.spec import Partitions
+from coordinator_core.assignors.spec import MemberSpec, Partitions
 
 ADDED, REMOVED = True, False
 
@@ -43,6 +43,13 @@ class Copies:
         self._set_capacity = set_capacity
         self._keep_empty = keep_empty
         self._orders: dict[tuple[tuple[str, ...], tuple[tuple[Turn, str], ...]], list[str]] = {}
+
+    def all(self, members: Mapping[str, MemberSpec], edits: Mapping[int, Edits]) -> dict[str, Partitions]:
+        """The assignments of all members; without an entry in ``edits`` (by number of member) they stay as they are."""
+        return {
+            member: self.edited(had.previous, edits[index]) if index in edits else had.previous
+            for index, (member, had) in enumerate(members.items())
+        }
 
     def edited(self, previous: Partitions, edits: Edits) -> Partitions:
         """The copy of ``previous`` after the edits."""

@@ -35,7 +35,7 @@ class _Builder:
 
     def __init__(self, spec: GroupSpec, image: TopicImage) -> None:
         self.members = list(spec.members.values())
-        self.ids = list(spec.members)
+        self.spec = spec
         subscribers: dict[str, list[int]] = {}
         for index, member in enumerate(self.members):
             for topic in member.topics:
@@ -58,10 +58,7 @@ class _Builder:
             self._hand_out(topic)
         self._balance()
         copies = Copies(profile.jdk, set_capacity=self._set_capacity)
-        return {
-            member: copies.edited(had.previous, self.edits[index]) if index in self.edits else had.previous
-            for index, (member, had) in enumerate(zip(self.ids, self.members, strict=True))
-        }
+        return copies.all(self.spec.members, self.edits)
 
     def _set_capacity(self, topic: str) -> int:
         share = -(-len(self.owners[topic]) // len(self.subscribers[topic]))

@@ -29,15 +29,11 @@ def assign_equal(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[s
     if not topics:
         return {}
     counts = {topic: partition_count(image, topic, missing_topic(topic)) for topic in topics}
-    edits: dict[str, Edits] = {}
+    edits: dict[int, Edits] = {}
     unassigned = _unassigned(spec, counts)
     unfilled = _keep(spec, counts, unassigned, edits)
     _hand_out(unassigned, unfilled, edits)
-    copies = Copies(profile.jdk)
-    return {
-        member: copies.edited(had.previous, edits[member]) if member in edits else had.previous
-        for member, had in spec.members.items()
-    }
+    return Copies(profile.jdk).all(spec.members, edits)
 
 
 def _unassigned(spec: GroupSpec, counts: dict[str, int]) -> list[Run]:
@@ -50,16 +46,16 @@ def _unassigned(spec: GroupSpec, counts: dict[str, int]) -> list[Run]:
 
 
 def _keep(
-    spec: GroupSpec, counts: dict[str, int], unassigned: list[Run], edits: dict[str, Edits]
-) -> list[tuple[str, int]]:
+    spec: GroupSpec, counts: dict[str, int], unassigned: list[Run], edits: dict[int, Edits]
+) -> list[tuple[int, int]]:
     """Revoke what exceeds quotas or subscriptions; the members below their quota, and what they lack.
 
     The remainder of the division makes quotas larger by one: for the first members that hold that much already, and
     else for the last ones in line.
     """
     quota, extras = divmod(sum(counts.values()), len(spec.members))
-    unfilled: list[tuple[str, int]] = []
-    for after, (member, had) in zip(range(len(spec.members), 0, -1), spec.members.items(), strict=True):
+    unfilled: list[tuple[int, int]] = []
+    for index, had in enumerate(spec.members.values()):
         extra = extras > 0
         room = quota + extra
         changes: Edits = []
@@ -72,23 +68,23 @@ def _keep(
                 changes.append((topic, REMOVED, partitions[room:]))
                 unassigned.append((topic, partitions[room:]))
                 room = 0
-        if room and extra and after > extras:
+        if room and extra and len(spec.members) - index > extras:
             room -= 1
             extra = False
         extras -= extra
         if room:
-            unfilled.append((member, room))
+            unfilled.append((index, room))
         if changes or room:
-            edits[member] = changes
+            edits[index] = changes
     return unfilled
 
 
-def _hand_out(unassigned: list[Run], unfilled: list[tuple[str, int]], edits: dict[str, Edits]) -> None:
+def _hand_out(unassigned: list[Run], unfilled: list[tuple[int, int]], edits: dict[int, Edits]) -> None:
     """Fill the members one after another from the runs."""
     runs = iter(unassigned)
     topic, run, at = "", NOTHING, 0
-    for member, room in unfilled:
-        changes = edits[member]
+    for index, room in unfilled:
+        changes = edits[index]
         while room:
             while at == len(run):
                 at = 0
