@@ -82,6 +82,10 @@ class LogFormatError(CoordinatorAuditError):
         super().__init__(f"{file}{at}: {cause}" if file or at else cause)
 
 
+class StateFormatError(CoordinatorAuditError):
+    """A stored state that this release cannot read: it has to be rebuilt from the log."""
+
+
 class InputError(CoordinatorAuditError):
     """Input from a user (a path, a table, a JSON line, an option) that cannot be used as given."""
 
