@@ -16,6 +16,10 @@ CONFIG_MISMATCH = 1
 """The leader has not read as far in the config topic as some worker: nobody gets anything, all join again."""
 
 
+Unit = str | ConnectorTask
+"""A connector or a task."""
+
+
 class Work(NamedTuple):
     """Connectors and tasks, each once, in order (Kafka's ``ConnectorsAndTasks``)."""
 
@@ -53,6 +57,10 @@ class Work(NamedTuple):
     def sorted(self) -> Work:
         """In the natural order of names and tasks."""
         return Work.of(sorted(self.connectors, key=utf16), sorted(self.tasks, key=task_order))
+
+    def units(self) -> list[Unit]:
+        """Connectors, then tasks."""
+        return [*self.connectors, *self.tasks]
 
     def __bool__(self) -> bool:
         return bool(self.connectors or self.tasks)
@@ -132,3 +140,18 @@ def _by_connector(connectors: Iterable[str], tasks: Collection[ConnectorTask]) -
     for connector, number in tasks:
         numbers.setdefault(connector, []).append(number)
     return [(connector, number) for connector, mine in numbers.items() for number in mine]
+
+
+def target(spec: ConnectGroupSpec, assignments: Mapping[str, WorkerAssignment]) -> dict[str, Work]:
+    """What each worker runs once it has followed a round: what it ran, without what it stops, and what it starts.
+
+    A round of the eager protocol says all of it, one that failed changes nothing.
+    """
+    works = {}
+    for worker, told in assignments.items():
+        now = Work.of(spec.members[worker].connectors, spec.members[worker].tasks)
+        if told.error == NO_ERROR:
+            now = now.minus(Work.of(told.revoked_connectors, told.revoked_tasks))
+            now.add(Work.of(told.connectors, told.tasks))
+        works[worker] = now
+    return works

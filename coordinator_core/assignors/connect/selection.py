@@ -1,0 +1,98 @@
+"""How a Connect group picks who assigns, and which assignments it accepts (Connect on KIP-848).
+
+The document's worked cases leave the work of a worker that is gone unassigned while the group waits for it, although
+its rule says that everything must be assigned: ``waiting`` names such work.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.errors import AssignorError
+
+
+class VersionRange(NamedTuple):
+    """The metadata versions that a worker's assignor supports, both included."""
+
+    minimum: int
+    maximum: int
+
+    def covers(self, other: VersionRange) -> bool:
+        """Whether all versions of the other range are in this one."""
+        return self.minimum <= other.minimum and other.maximum <= self.maximum
+
+
+def select_assignor(offered: Mapping[str, Sequence[str]]) -> str:
+    """The assignor that all workers support; of several, the one that most of them put first.
+
+    ``offered`` lists each worker's assignors in its order of preference. Ties go by the first worker's preference.
+    Raises AssignorError (UNSUPPORTED_ASSIGNOR) if there is none.
+    """
+    preferences = list(offered.values())
+    common = [name for name in preferences[0] if all(name in names for names in preferences)] if preferences else []
+    if not common:
+        raise AssignorError("UNSUPPORTED_ASSIGNOR", "no assignor is supported by all workers")
+    votes = Counter(next(name for name in names if name in common) for names in preferences)
+    return max(common, key=lambda name: votes[name])
+
+
+def select_worker(ranges: Mapping[str, VersionRange], former: str | None = None) -> str:
+    """The worker that is to compute the assignment: one whose range covers every worker's range.
+
+    The worker that did it before does it again if it can, else the first in the group's order does. Raises
+    AssignorError (FATAL) if no range covers all.
+    """
+    if not ranges:
+        raise AssignorError("FATAL", "no worker in the group")
+    needed = VersionRange(min(r.minimum for r in ranges.values()), max(r.maximum for r in ranges.values()))
+    able = [worker for worker, mine in ranges.items() if mine.covers(needed)]
+    if not able:
+        raise AssignorError(
+            "FATAL", f"no worker supports all versions in use, {needed.minimum} to {needed.maximum}: {dict(ranges)}"
+        )
+    return former if former in able else able[0]
+
+
+class Invariant(StrEnum):
+    """What must hold for an assignment to be installed; else the answer is INVALID_ASSIGNMENT."""
+
+    ALL_ASSIGNED = "all connectors and tasks are assigned"
+    ASSIGNED_ONCE = "a connector or task is assigned only once"
+    WORKERS_EXIST = "all workers exist"
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """One broken invariant: about which connector, task or worker (``what``), and the workers that hold it."""
+
+    invariant: Invariant
+    what: Unit
+    workers: tuple[str, ...] = ()
+
+
+def breaches(
+    workers: Collection[str],
+    configured: Iterable[Unit],
+    target: Mapping[str, Iterable[Unit]],
+    waiting: Collection[Unit] = (),
+) -> list[Breach]:
+    """Every broken invariant of a target assignment; none: it may be installed.
+
+    ``workers`` and ``configured`` are those that the assignment was computed from, although the group may have moved
+    on since.
+    """
+    found = [Breach(Invariant.WORKERS_EXIST, worker, (worker,)) for worker in target if worker not in workers]
+    holders: dict[Unit, list[str]] = {}
+    for worker, units in target.items():
+        for unit in units:
+            holders.setdefault(unit, []).append(worker)
+    found += [Breach(Invariant.ASSIGNED_ONCE, unit, tuple(held)) for unit, held in holders.items() if len(held) > 1]
+    found += [
+        Breach(Invariant.ALL_ASSIGNED, unit) for unit in configured if unit not in holders and unit not in waiting
+    ]
+    return found

@@ -1,0 +1,162 @@
+"""What must hold for an assignment of Kafka Streams on a classic group (protocol ``stream``).
+
+The topology is in the leader, not in the log, so the assignment cannot be computed again; its invariants can be
+checked. Sources: Kafka 4.3.1 ``StreamsPartitionAssignor``, KIP-441 (warm-ups are written as standbys), KIP-429.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from coordinator_core.assignors.java_hash import utf16
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.records import Fields
+from coordinator_core.wire.embedded import Blob
+
+Partition = tuple[str, int]
+
+Task = tuple[str, int]
+"""Subtopology (after the named topology, if any) and partition."""
+
+
+class Invariant(StrEnum):
+    """What is checked."""
+
+    TASKS_MATCH = "a member's active tasks are those of its partitions"
+    SUBSCRIBED = "a member gets partitions of topics that it subscribes to"
+    ONE_SUBTOPOLOGY = "a topic is read by the tasks of one subtopology"
+    PARTITION_ONCE = "a partition is assigned once"
+    ACTIVE_ONCE = "a task is active once"
+    STANDBY_APART = "a standby is not in the process of the active task"
+    STANDBY_ONCE = "a task has one standby in a process"
+    STILL_OWNED = "a partition that a member still owns is given to no other"
+    COMPLETE = "every partition is assigned, unless its task waits for a member to give it up"
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """One broken invariant: about which task, partition or topic, and the members it concerns."""
+
+    invariant: Invariant
+    what: Task | Partition | str
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsConsumer:
+    """One consumer (thread) of a classic Streams application in one generation.
+
+    ``active`` stands beside ``partitions``, one task each. ``owned`` is what the consumer still had when it joined.
+    ``error`` is the assignor's error code (0: none); a failed assignment is empty.
+    """
+
+    process_id: str
+    topics: Collection[str]
+    owned: Collection[Partition]
+    partitions: Sequence[Partition]
+    active: Sequence[Task]
+    standby: Collection[Task]
+    error: int = 0
+
+
+def streams_consumer(subscription: Blob, assignment: Blob) -> StreamsConsumer | None:
+    """A consumer by the decoded blobs of its group's record; None if their user data is not that of Streams."""
+    if subscription.nested is None or assignment.nested is None:
+        return None
+    info = assignment.nested.fields
+    return StreamsConsumer(
+        process_id=subscription.nested.fields["processId"],
+        topics=subscription.fields["topics"],
+        owned=list(_partitions(subscription.fields.get("ownedPartitions") or ())),
+        partitions=sorted(_partitions(assignment.fields["assignedPartitions"]), key=lambda p: (utf16(p[0]), p[1])),
+        active=[_task(task) for task in info["activeTasks"]],
+        standby=[_task(task) for task in info["standbyTasks"]],
+        error=info.get("errCode", 0),
+    )
+
+
+def breaches(members: Mapping[str, StreamsConsumer], image: TopicImage | None = None) -> list[Breach]:
+    """Every broken invariant of one generation; ``image`` (None: unknown) tells which partitions there are."""
+    if any(member.error for member in members.values()):
+        return []
+    found = list(_of_members(members))
+    readers: dict[Partition, list[str]] = defaultdict(list)
+    runners: dict[Task, dict[str, None]] = defaultdict(dict)
+    standbys: dict[tuple[Task, str], list[str]] = defaultdict(list)
+    for member, mine in members.items():
+        for partition in mine.partitions:
+            readers[partition].append(member)
+        for task in mine.active:
+            runners[task][member] = None
+        for task in mine.standby:
+            standbys[task, mine.process_id].append(member)
+    found += [Breach(Invariant.PARTITION_ONCE, p, tuple(who)) for p, who in readers.items() if len(who) > 1]
+    found += [Breach(Invariant.ACTIVE_ONCE, task, tuple(who)) for task, who in runners.items() if len(who) > 1]
+    for (task, process), who in standbys.items():
+        if len(who) > 1:
+            found.append(Breach(Invariant.STANDBY_ONCE, task, tuple(who)))
+        together = [member for member in runners.get(task, ()) if members[member].process_id == process]
+        if together:
+            found.append(Breach(Invariant.STANDBY_APART, task, (*together, *who)))
+    found += _subtopologies(members)
+    owners = {partition: member for member, mine in members.items() for partition in mine.owned}
+    found += [
+        Breach(Invariant.STILL_OWNED, partition, (owners[partition], *who))
+        for partition, who in readers.items()
+        if partition in owners and not any(partition in members[member].owned for member in who)
+    ]
+    if image is not None:
+        waiting = {number for topic, number in owners if (topic, number) not in readers}
+        found += [
+            Breach(Invariant.COMPLETE, partition, ())
+            for partition in _all_partitions(members, image)
+            if partition not in readers and partition[1] not in waiting
+        ]
+    return found
+
+
+def _of_members(members: Mapping[str, StreamsConsumer]) -> Iterator[Breach]:
+    for member, mine in members.items():
+        if len(mine.active) != len(mine.partitions):
+            yield Breach(Invariant.TASKS_MATCH, member, (member,))
+        for partition, task in zip(mine.partitions, mine.active, strict=False):
+            if partition[1] != task[1]:
+                yield Breach(Invariant.TASKS_MATCH, partition, (member,))
+        for partition in mine.partitions:
+            if partition[0] not in mine.topics:
+                yield Breach(Invariant.SUBSCRIBED, partition, (member,))
+
+
+def _subtopologies(members: Mapping[str, StreamsConsumer]) -> Iterator[Breach]:
+    """Topics that tasks of two subtopologies read."""
+    reading: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for member, mine in members.items():
+        for (topic, _), (subtopology, _) in zip(mine.partitions, mine.active, strict=False):
+            reading[topic][subtopology].append(member)
+    for topic, subtopologies in reading.items():
+        if len(subtopologies) > 1:
+            yield Breach(
+                Invariant.ONE_SUBTOPOLOGY, topic, tuple(dict.fromkeys(m for who in subtopologies.values() for m in who))
+            )
+
+
+def _all_partitions(members: Mapping[str, StreamsConsumer], image: TopicImage) -> Iterator[Partition]:
+    for topic in sorted({topic for mine in members.values() for topic in mine.topics}):
+        if topic in image.by_name:
+            for number in range(image.by_name[topic].partitions):
+                yield topic, number
+
+
+def _partitions(topics: Iterable[Fields]) -> Iterator[Partition]:
+    for topic in topics:
+        for number in topic["partitions"]:
+            yield topic["topic"], number
+
+
+def _task(task: Fields) -> Task:
+    named = task.get("namedTopology")
+    subtopology = f"{named}__{task['topicGroupId']}" if named else str(task["topicGroupId"])
+    return subtopology, task["partition"]
