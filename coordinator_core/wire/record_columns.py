@@ -8,7 +8,6 @@ from it.
 
 from __future__ import annotations
 
-from array import array
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,9 @@ from coordinator_core.wire.batch_records import MIN_RECORD_BYTES
 
 Ints = NDArray[np.int64]
 Octets = NDArray[np.uint8]
+
+FEW_BATCHES = 24
+"""Fewer batches than this are not worth numpy's cost per call."""
 
 
 class Records(NamedTuple):
@@ -43,52 +45,97 @@ class Records(NamedTuple):
         return Records._make(column[keep] for column in self)
 
 
-def record_ends(data: bytes, starts: list[int], ends: list[int], counts: list[int]) -> tuple[Ints, Ints, list[int]]:
-    """Where each record ends.
+class Bounds(NamedTuple):
+    """Where records lie in a buffer, batch after batch: of each its batch's index, and the positions around it.
 
-    ``data[starts[i]:ends[i]]`` are the ``counts[i]`` records of batch i, uncompressed. Returns the positions after each
-    record and the position before it, batch after batch, and the batches whose lengths do not add up (no records of
-    those are returned).
+    ``misfits`` are the batches whose record lengths do not add up to their size; they have no records here.
     """
-    found, before, damaged = array("q"), array("q"), []
-    append, begin = found.append, before.append
-    for batch, (at, end, count) in enumerate(zip(starts, ends, counts, strict=True)):
-        mark = len(found)
-        if 0 <= count <= (end - at) // MIN_RECORD_BYTES:
-            for _ in range(count):
-                if at >= end:
-                    break
-                begin(at)
-                octet = data[at]
-                if octet < 0x80:
-                    at += 1 + (octet >> 1)
-                elif at + 1 < end and (second := data[at + 1]) < 0x80:
-                    at += 2 + ((octet & 0x7F | second << 7) >> 1)
-                else:
-                    at = _after_long_varint(data, at, end)
-                append(at)
-        if at != end or len(found) - mark != count:
-            damaged.append(batch)
-            del found[mark:], before[mark:]
-    return np.frombuffer(found, np.int64), np.frombuffer(before, np.int64), damaged
+
+    batch: Ints
+    before: Ints
+    after: Ints
+    misfits: Ints
 
 
-def _after_long_varint(data: bytes, at: int, end: int) -> int:
-    """The end of a record whose length takes three bytes or more; beyond ``end`` when it is no varint."""
-    value = shift = 0
-    for octet in data[at : min(at + 5, end)]:
-        value |= (octet & 0x7F) << shift
-        shift += 7
-        at += 1
+def record_bounds(data: bytes, starts: Ints, ends: Ints, counts: Ints) -> Bounds:
+    """The bounds of all records: ``data[starts[i]:ends[i]]`` holds the ``counts[i]`` of batch i, uncompressed.
+
+    All batches are walked side by side, record by record, as long as there are enough of them; what is left of the
+    longest is walked one by one.
+    """
+    octets = np.frombuffer(data, np.uint8)
+    misfit = (counts < 0) | (counts * MIN_RECORD_BYTES > ends - starts)
+    counts = np.where(misfit, 0, counts)
+    first = np.cumsum(counts) - counts
+    batch = np.repeat(np.arange(len(counts)), counts)
+    after = np.empty(len(batch), np.int64)
+    order = np.argsort(-counts, kind="stable")
+    at, slot, stop = starts[order], first[order], ends[order]
+    step = 0
+    for together in np.searchsorted(-counts[order], -np.arange(counts.max(initial=0)), "left").tolist():
+        if together < FEW_BATCHES:
+            break
+        at[:together] = _after_records(octets, at[:together])
+        after[slot[:together] + step] = at[:together]
+        step += 1
+    for rank in range(int(np.count_nonzero(counts > step))):
+        batch_slot, more = int(slot[rank]) + step, int(counts[order[rank]]) - step
+        found = _walk(data, int(at[rank]), int(stop[rank]), more)
+        after[batch_slot : batch_slot + len(found)] = found
+        at[rank] = found[-1] if len(found) == more else -1
+    misfit[order] |= at != stop
+    before = np.empty_like(after)
+    before[1:] = after[:-1]
+    before[first[counts > 0]] = starts[counts > 0]
+    if misfit.any():
+        good = ~misfit[batch]
+        batch, before, after = batch[good], before[good], after[good]
+    return Bounds(batch, before, after, np.flatnonzero(misfit))
+
+
+def _after_records(octets: Octets, at: Ints) -> Ints:
+    """The positions after the records that begin at ``at``; somewhere beyond the buffer for those without a length."""
+    low = octets.take(at, mode="clip").astype(np.int64)
+    high = octets.take(at + 1, mode="clip").astype(np.int64)
+    two = low >= 0x80
+    after = at + 1 + two + (np.where(two, low & 0x7F | high << 7, low) >> 1)
+    for long in np.flatnonzero(two & (high >= 0x80)).tolist():
+        after[long] = _after_long_record(octets, int(at[long]))
+    return after
+
+
+def _walk(data: bytes, at: int, end: int, count: int) -> list[int]:
+    """The ends of the ``count`` records that begin at ``at``; fewer when they reach beyond ``end``."""
+    found: list[int] = []
+    for _ in range(count):
+        if at + 1 >= end:
+            break
+        octet = data[at]
         if octet < 0x80:
-            return at + (value >> 1)
-    return end + 1
+            at += 1 + (octet >> 1)
+        elif data[at + 1] < 0x80:
+            at += 2 + ((octet & 0x7F | data[at + 1] << 7) >> 1)
+        else:
+            at = _after_long_record(data, at)
+        found.append(at)
+    return found
 
 
-def parse_records(octets: Octets, before: Ints, ends: Ints, batch: Ints) -> Records:
-    """The fields of the records that lie between ``before`` and ``ends``."""
+def _after_long_record(data: bytes | Octets, at: int) -> int:
+    """The end of a record whose length takes three bytes or more; beyond the buffer when it is no varint."""
+    value = 0
+    for taken, octet in enumerate(data[at : at + 5]):
+        value |= (int(octet) & 0x7F) << 7 * taken
+        if octet < 0x80:
+            return at + 1 + taken + (value >> 1)
+    return len(data) + 1
+
+
+def parse_records(octets: Octets, bounds: Bounds) -> Records:
+    """The fields of the records within these bounds."""
+    ends = bounds.after
     odd = np.zeros(len(ends), np.bool_)
-    length, at = _varints(octets, before, odd)
+    length, at = _varints(octets, bounds.before, odd)
     odd |= at + length != ends
     timestamp_delta, at = _varints(octets, at + 1, odd, 10)
     offset_delta, at = _varints(octets, at, odd)
@@ -96,7 +143,7 @@ def parse_records(octets: Octets, before: Ints, ends: Ints, batch: Ints) -> Reco
     value_length, value_at = _varints(octets, key_at + np.maximum(key_length, 0), odd)
     headers_at = value_at + np.maximum(value_length, 0)
     odd |= (headers_at + 1 != ends) | (octets.take(headers_at, mode="clip") != 0)
-    return Records(batch, timestamp_delta, offset_delta, key_at, key_length, value_at, value_length, odd)
+    return Records(bounds.batch, timestamp_delta, offset_delta, key_at, key_length, value_at, value_length, odd)
 
 
 def cut(data: pa.Buffer, records: Records) -> tuple[pa.Array, pa.Array]:

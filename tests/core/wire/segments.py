@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import struct
 import zlib
+from unittest.mock import patch
 
 import pyarrow as pa
 
+from coordinator_core.wire import record_columns
 from coordinator_core.wire.batch_format import Damage, ReadAt
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.batches import read_columns, read_rows
@@ -20,13 +22,15 @@ def reader(data: bytes) -> ReadAt:
 def rows_of(data: bytes) -> list[LogRow | Damage]:
     """What both readers say, after making sure that they say the same."""
     rows = list(read_rows(reader(data), len(data)))
-    parts = list(read_columns(reader(data), len(data)))
-    assert [row for row in rows if isinstance(row, Damage)] == [part for part in parts if isinstance(part, Damage)]
     expected = columns_of_rows([row for row in rows if not isinstance(row, Damage)])
-    batches = [part for part in parts if not isinstance(part, Damage)]
-    for batch in batches:
-        batch.validate(full=True)
-    assert pa.Table.from_batches(batches, LOG_COLUMNS).combine_chunks().equals(pa.Table.from_batches([expected]))
+    for few in (1, 1000):  # all batches side by side, or each alone
+        with patch.object(record_columns, "FEW_BATCHES", few):
+            parts = list(read_columns(reader(data), len(data)))
+        assert [row for row in rows if isinstance(row, Damage)] == [part for part in parts if isinstance(part, Damage)]
+        batches = [part for part in parts if not isinstance(part, Damage)]
+        for batch in batches:
+            batch.validate(full=True)
+        assert pa.Table.from_batches(batches, LOG_COLUMNS).combine_chunks().equals(pa.Table.from_batches([expected]))
     return rows
 
 
@@ -37,7 +41,7 @@ def records(first: int, count: int, *, timestamp: int = 1_700_000_000_000) -> li
             offset,
             timestamp + 7 * offset,
             None if offset % 5 == 3 else b"key-%d" % offset,
-            None if offset % 4 == 1 else b"v" * (offset % 300),
+            None if offset % 4 == 1 else b"v" * (20_000 if offset == 17 else offset % 300),
         )
         for offset in range(first, first + count)
     ]

@@ -1,0 +1,1 @@
+"""Ratios against named references, and the logs they are measured on."""

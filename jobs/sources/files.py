@@ -1,0 +1,164 @@
+"""Log segments on disk: in directories, as single files, or inside a tar archive."""
+
+from __future__ import annotations
+
+import os
+import re
+import tarfile
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from coordinator_core.errors import InputError
+from coordinator_core.records import Family
+from coordinator_core.wire.batch_format import ReadAt
+
+LOG_SUFFIX = ".log"
+SNAPSHOT_SUFFIX = ".checkpoint"
+"""A KRaft snapshot: the same format, in the folder of the metadata log."""
+
+SEGMENT = re.compile(r"\d{20}\.(log|checkpoint)")
+FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
+
+FAMILIES = {
+    "__consumer_offsets": Family.GROUP,
+    "__share_group_state": Family.SHARE,
+    "__cluster_metadata": Family.METADATA,
+    "__worker_offsets": Family.CONNECT,
+}
+"""The topics that we can decode."""
+
+KNOWN_TOPICS = frozenset(FAMILIES) | {""}
+"""Those, and folders that are not named after a topic."""
+
+UNKNOWN_PARTITION = -1
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One segment file, or one inside a tar archive (then ``path`` is the archive and ``member`` the name within).
+
+    Topic and partition come from the name of the folder (``__consumer_offsets-3/``); without such a folder the topic is
+    empty and the partition UNKNOWN_PARTITION. ``size`` is in bytes.
+    """
+
+    path: str
+    size: int
+    segment: str
+    topic: str = ""
+    partition: int = UNKNOWN_PARTITION
+    member: str = ""
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return f"{self.path}:{self.member}" if self.member else self.path
+
+    @property
+    def family(self) -> Family:
+        """What its records are; files outside of a topic's folder are taken for group coordinator logs."""
+        return FAMILIES.get(self.topic, Family.GROUP)
+
+    @contextmanager
+    def open(self) -> Iterator[ReadAt]:
+        """A way to read bytes at positions, as long as the context lasts."""
+        if not self.member:
+            with open(self.path, "rb") as stream:
+                yield lambda position, size: os.pread(stream.fileno(), size, position)
+        else:
+            with tarfile.open(self.path) as archive, _member(archive, self) as stream:
+                yield _seeking(stream)
+
+
+def find_logs(
+    paths: Iterable[str | os.PathLike[str]], *, topics: Collection[str] = KNOWN_TOPICS, snapshots: bool = False
+) -> list[LogFile]:
+    """The segments under these directories and archives, and the files named themselves, by topic, partition, offset.
+
+    In directories and archives what counts is ``*.log`` in the folder of one of these topics, and files named like
+    segments in folders that are no topic's. With ``snapshots`` KRaft snapshots count too. Raises InputError for a path
+    that does not exist or cannot be read, or holds no such log.
+    """
+    wanted = Wanted(frozenset(topics), (LOG_SUFFIX, SNAPSHOT_SUFFIX) if snapshots else (LOG_SUFFIX,))
+    found: list[LogFile] = []
+    for path in map(os.fspath, paths):
+        try:
+            logs = list(_logs_in(path, wanted))
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from None
+        if not logs:
+            raise InputError(f"{path}: no segments of {', '.join(sorted(filter(None, topics)))} in it")
+        found += logs
+    return sorted(dict.fromkeys(found), key=lambda log: (log.topic, log.partition, log.segment))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which files of a directory or an archive are meant."""
+
+    topics: frozenset[str]
+    suffixes: tuple[str, ...]
+
+    def __contains__(self, file: PurePosixPath) -> bool:
+        folder = FOLDER.fullmatch(file.parent.name)
+        if folder is None:
+            return SEGMENT.fullmatch(file.name) is not None and "" in self.topics
+        return folder["topic"] in self.topics and file.name.endswith(self.suffixes)
+
+
+def _logs_in(path: str, wanted: Wanted) -> Iterator[LogFile]:
+    if not os.path.isdir(path):
+        if not path.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)) and tarfile.is_tarfile(path):
+            yield from _logs_in_archive(path, wanted)
+        else:
+            yield _log_file(path, os.stat(path).st_size, _place(path))
+        return
+    for folder, folders, files in os.walk(path, onerror=_raise):
+        folders.sort()
+        for whole in (os.path.join(folder, file) for file in sorted(files)):
+            if (place := _place(whole)) in wanted:
+                yield _log_file(whole, os.stat(whole).st_size, place)
+
+
+def _logs_in_archive(path: str, wanted: Wanted) -> Iterator[LogFile]:
+    try:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                if member.isfile() and (place := PurePosixPath(member.name)) in wanted:
+                    yield _log_file(path, member.size, place, member=member.name)
+    except (tarfile.TarError, EOFError) as error:
+        raise InputError(f"{path}: a damaged archive: {error}") from None
+
+
+def _place(path: str) -> PurePosixPath:
+    return PurePosixPath(Path(os.path.abspath(path)).as_posix())
+
+
+def _log_file(path: str, size: int, place: PurePosixPath, *, member: str = "") -> LogFile:
+    folder = FOLDER.fullmatch(place.parent.name)
+    if folder is None:
+        return LogFile(path, size, place.name, member=member)
+    return LogFile(path, size, place.name, folder["topic"], int(folder["partition"]), member)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+@contextmanager
+def _member(archive: tarfile.TarFile, log: LogFile) -> Iterator[IO[bytes]]:
+    stream = archive.extractfile(log.member)
+    if stream is None:
+        raise InputError(f"{log.name}: no file in the archive")
+    with stream:
+        yield stream
+
+
+def _seeking(stream: IO[bytes]) -> ReadAt:
+    def read_at(position: int, size: int) -> bytes:
+        stream.seek(position)
+        return stream.read(size)
+
+    return read_at

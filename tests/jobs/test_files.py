@@ -1,0 +1,117 @@
+"""Segments in directories, as files and inside archives."""
+
+from __future__ import annotations
+
+import tarfile
+
+import pytest
+
+from coordinator_core.errors import InputError
+from coordinator_core.records import Family
+from jobs.sources.files import UNKNOWN_PARTITION, find_logs
+from tests.core.wire.segments import segment
+
+SEGMENT = "00000000000000000000.log"
+LATER = "00000000000000000012.log"
+
+
+@pytest.fixture
+def data(tmp_path):
+    root = tmp_path / "data"
+    for name in (
+        f"__consumer_offsets-10/{SEGMENT}",
+        f"__consumer_offsets-2/{LATER}",
+        f"__consumer_offsets-2/{SEGMENT}",
+        "__consumer_offsets-2/00000000000000000000.index",
+        "__consumer_offsets-2/00000000000000000012.snapshot",
+        f"__share_group_state-1/{SEGMENT}",
+        f"__cluster_metadata-0/{SEGMENT}",
+        "__cluster_metadata-0/00000000000000000100-0000000001.checkpoint",
+        f"orders-0/{SEGMENT}",
+        f"__consumer_offsets-3.0123-delete/{LATER}.deleted",
+        "server.log",
+        f"copied/{SEGMENT}",
+    ):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(segment())
+    return root
+
+
+def told(logs):
+    return [(log.topic, log.partition, log.segment) for log in logs]
+
+
+def test_a_directory_by_topic_partition_and_offset(data):
+    logs = find_logs([data])
+    assert told(logs) == [
+        ("", UNKNOWN_PARTITION, SEGMENT),
+        ("__cluster_metadata", 0, SEGMENT),
+        ("__consumer_offsets", 2, SEGMENT),
+        ("__consumer_offsets", 2, LATER),
+        ("__consumer_offsets", 10, SEGMENT),
+        ("__share_group_state", 1, SEGMENT),
+    ]
+    assert [log.family for log in logs[:2]] == [Family.GROUP, Family.METADATA]
+    assert {log.size for log in logs} == {len(segment())}
+
+
+def test_snapshots_of_the_metadata_log_on_demand(data):
+    found = find_logs([data / "__cluster_metadata-0"], snapshots=True)
+    assert [log.segment for log in found] == [SEGMENT, "00000000000000000100-0000000001.checkpoint"]
+
+
+def test_a_named_file_counts_whatever_its_folder(data):
+    assert told(find_logs([data / "orders-0" / SEGMENT])) == [("orders", 0, SEGMENT)]
+
+
+def test_the_same_file_named_twice_is_read_once(data):
+    folder = data / "__consumer_offsets-10"
+    assert len(find_logs([folder, folder])) == 1
+
+
+def test_a_relative_path_knows_its_folder(data, monkeypatch):
+    monkeypatch.chdir(data / "__consumer_offsets-10")
+    assert told(find_logs([SEGMENT])) == told(find_logs(["."])) == [("__consumer_offsets", 10, SEGMENT)]
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+def test_an_archive_gives_the_same_bytes(data, tmp_path, mode):
+    path = tmp_path / "dump.archive"
+    with tarfile.open(path, mode) as archive:
+        archive.add(data, "data")
+    logs = find_logs([path])
+    assert told(logs) == told(find_logs([data]))
+    with logs[2].open() as read_at:
+        assert read_at(0, 10_000) == segment()
+        assert read_at(5, 7) == segment()[5:12]
+    assert logs[2].name == f"{path}:data/__consumer_offsets-2/{SEGMENT}"
+
+
+def test_files_are_read_at_positions(data):
+    (log,) = find_logs([data / "__consumer_offsets-10"])
+    with log.open() as read_at:
+        assert read_at(0, 10_000) == segment()
+        assert read_at(5, 7) == segment()[5:12]
+
+
+@pytest.mark.parametrize(
+    ("make", "cause"),
+    [
+        (lambda root: root / "missing", "No such file or directory"),
+        (lambda root: root / "orders-0", "no segments of __cluster_metadata, __consumer_offsets"),
+    ],
+)
+def test_what_holds_no_log_is_named(data, make, cause):
+    with pytest.raises(InputError, match=cause) as caught:
+        find_logs([make(data)])
+    assert str(make(data)) in str(caught.value)
+
+
+def test_a_damaged_archive_is_named(data, tmp_path):
+    path = tmp_path / "dump.tgz"
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(data, "data")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"dump\.tgz: a damaged archive"):
+        find_logs([path])
