@@ -1,0 +1,104 @@
+"""Dumps to ``log_records``: each record once, whatever is dumped twice, overlaps, or comes in any order.
+
+A row is known by its log position, or, where the dump does not say that, by its place in its file. Rows that are there
+already are left out of the one append that a dump makes; what a better dump knows about them (batches, transactions)
+is merged into them. So a run that was killed anywhere is simply run again.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from jobs.log_schema import LOG_RECORDS
+from jobs.sources.dump import Dump, Extent
+from jobs.tables import Tables
+from jobs.transactions import settle
+
+DETAILS: Final = (
+    "batch_base",
+    "batch_last",
+    "leader_epoch",
+    "compression",
+    "producer_id",
+    "producer_epoch",
+    "sequence",
+    "is_transactional",
+    "outcome",
+    "timestamp_type",
+    "source",
+    "place",
+)
+"""What a segment says about a record, and a dump by a consumer does not."""
+
+
+def ingest(tables: Tables, dumps: list[Dump], cluster: str, run_id: str) -> None:
+    """Add the records that are not in ``log_records`` yet, and learn what the dumps know about those that are."""
+    tables.create(LOG_RECORDS)
+    for number, dump in enumerate(dumps):
+        _take(tables, dump, cluster, run_id, f"{run_id}/{number}")
+    settle(tables, cluster, run_id)
+
+
+def _take(tables: Tables, dump: Dump, cluster: str, run_id: str, transaction: str) -> None:
+    taken = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & _within(dump.extents))
+    rows = _identified(dump.rows, cluster, run_id)
+    if not dump.distinct:
+        rows = _best_of_each(rows)
+    overlapping = not taken.isEmpty()
+    tables.append(LOG_RECORDS, _without(rows, taken) if overlapping else rows, transaction)
+    if overlapping and dump.detailed and not taken.where(_lacks_details("")).isEmpty():
+        details = {name: f"s.{name}" for name in DETAILS}
+        tables.merge(LOG_RECORDS, rows, details | {"revised_by": f"'{run_id}'"}, when=_lacks_details("t."))
+
+
+def _identified(rows: DataFrame, cluster: str, run_id: str) -> DataFrame:
+    """The rows of a dump as rows of ``log_records``."""
+    unplaced = F.col("log_offset").isNull()
+    stray = F.concat_ws("#", "source", F.when(unplaced, F.col("place")))
+    return rows.select(
+        F.lit(cluster).alias("cluster"),
+        F.lit(run_id).alias("run_id"),
+        _record_type().alias("record_type"),
+        *rows.columns,
+        F.when(unplaced | F.col("log_partition").isNull(), stray).alias("stray"),
+        F.lit(None).cast("string").alias("revised_by"),
+    )
+
+
+def _record_type() -> Column:
+    """The int16 at the beginning of a key, as it is signed."""
+    unsigned = F.conv(F.hex(F.substring("key", 1, 2)), 16, 10).cast("int")
+    number = F.when(unsigned >= 1 << 15, unsigned - (1 << 16)).otherwise(unsigned)
+    return F.when((F.col("kind") == "record") & (F.length("key") >= 2), number).cast("short")
+
+
+def _within(extents: list[Extent]) -> Column:
+    """Rows that a dump with these extents can have again; those without a position are always among them."""
+    placed = [
+        (F.col("log_topic") == topic) & (F.col("log_partition") == partition) & (F.col("log_offset") >= first)
+        for topic, partition, first in extents
+    ]
+    return reduce(or_, placed, F.col("stray").isNotNull())
+
+
+def _lacks_details(prefix: str) -> str:
+    return f"{prefix}batch_base IS NULL AND {prefix}stray IS NULL"
+
+
+def _without(rows: DataFrame, taken: DataFrame) -> DataFrame:
+    """The rows whose identity is not among those taken."""
+    known = taken.select(*(F.col(name).alias(f"taken_{name}") for name in LOG_RECORDS.key))
+    same = [F.col(name).eqNullSafe(F.col(f"taken_{name}")) for name in LOG_RECORDS.key]
+    return rows.join(known, same, "left_anti")
+
+
+def _best_of_each(rows: DataFrame) -> DataFrame:
+    """One row for each identity, always the same one: that with a batch, then the first by source and place."""
+    order = [F.col("batch_base").asc_nulls_last(), F.col("source"), F.col("place")]
+    ranked = F.row_number().over(Window.partitionBy(*LOG_RECORDS.key).orderBy(*order))
+    return rows.withColumn("rank", ranked).where("rank = 1").drop("rank")

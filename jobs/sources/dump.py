@@ -1,0 +1,192 @@
+"""A dump: files of any of the shapes, or a broker's topic, as a DataFrame with the columns ``log_schema.DUMPED``."""
+
+from __future__ import annotations
+
+import json
+import os
+import tarfile
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from coordinator_core.errors import InputError
+from jobs.sources import kafka_shape
+from jobs.sources.files import KNOWN_TOPICS, LOG_SUFFIX, SEGMENT, find_logs
+from jobs.sources.json_source import JsonLines
+from jobs.sources.segments import Segments
+from jobs.tables import first_line
+
+JSON_SUFFIXES: Final = (".jsonl", ".ndjson", ".json")
+DEFAULT_TOPIC: Final = "__consumer_offsets"
+
+
+class Shape(Enum):
+    """How a dump is written down."""
+
+    SEGMENTS = "segments"
+    PARQUET = "parquet"
+    DELTA = "delta"
+    JSON_LINES = "json_lines"
+
+
+class Extent(NamedTuple):
+    """Where a dump begins in one log partition."""
+
+    topic: str
+    partition: int
+    first_offset: int
+
+
+class Dump(NamedTuple):
+    """``rows`` have the columns ``log_schema.DUMPED``.
+
+    ``detailed``: they know their batches and transactions. ``extents``: the log partitions in it (rows without a
+    position apart). ``distinct``: no position occurs twice.
+    """
+
+    rows: DataFrame
+    detailed: bool
+    extents: list[Extent]
+    distinct: bool
+
+
+def open_dump(
+    spark: SparkSession,
+    paths: Sequence[str],
+    *,
+    shape: Shape | None = None,
+    topic: str = DEFAULT_TOPIC,
+    topics: Iterable[str] = KNOWN_TOPICS,
+) -> list[Dump]:
+    """The dumps at these paths, one for each shape found there; ``shape`` says that all are of that one.
+
+    ``topic`` is that of records which do not say; of other topics than ``topics`` nothing is read.
+
+    Raises:
+        InputError: a path that does not exist or holds nothing of these shapes, or a table without key or value.
+    """
+    by_shape: dict[Shape, list[str]] = {}
+    for path in paths:
+        for found, files in [(shape, [path])] if shape else _shapes(path):
+            by_shape.setdefault(found, []).extend(files)
+    return [_open(spark, found, files, topic, sorted(topics)) for found, files in by_shape.items()]
+
+
+def _open(spark: SparkSession, shape: Shape, files: list[str], topic: str, topics: list[str]) -> Dump:
+    if shape is Shape.SEGMENTS:
+        return _open_segments(spark, files, topic, topics)
+    if shape is Shape.JSON_LINES:
+        spark.dataSource.register(JsonLines)
+        listed = [file for path in files for file in _files(path, JSON_SUFFIXES)]
+        rows = spark.read.format(JsonLines.name()).option("files", json.dumps(listed)).load()
+    else:
+        rows = _table(spark, shape, files, topic)
+    rows = rows.where(F.col("log_topic").isin(topics) | F.col("log_topic").isNull())
+    return Dump(rows, False, *_survey(rows))
+
+
+def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: list[str]) -> Dump:
+    spark.dataSource.register(Segments)
+    options = {"paths": json.dumps(files), "topics": json.dumps(topics), "topic": topic}
+    rows = spark.read.format(Segments.name()).options(**options).load()
+    extents: dict[tuple[str, int], Extent] = {}
+    folders: dict[tuple[str, int], set[str]] = {}
+    for log in find_logs(files, topics=topics):
+        place = (log.topic or topic, log.partition)
+        first = int(log.segment[:20]) if SEGMENT.fullmatch(log.segment) else 0
+        extents.setdefault(place, Extent(*place, first))
+        folders.setdefault(place, set()).add(log.name.removesuffix(log.segment))
+    return Dump(rows, True, list(extents.values()), all(len(of_log) == 1 for of_log in folders.values()))
+
+
+def _survey(rows: DataFrame) -> tuple[list[Extent], bool]:
+    """The extents of a dump, and whether it has each position once: a look at all positions, but at no payload."""
+    found = (
+        rows.where("log_offset IS NOT NULL")
+        .groupBy("log_topic", "log_partition")
+        .agg(F.min("log_offset"), F.count("log_offset") == F.count_distinct("log_offset"))
+        .collect()
+    )
+    return [Extent(topic, partition, first) for topic, partition, first, _ in found], all(row[3] for row in found)
+
+
+def _table(spark: SparkSession, shape: Shape, files: list[str], topic: str) -> DataFrame:
+    """Parquet and Delta are for Spark to read, but it finds nothing below folders that begin with ``_`` or ``.``."""
+    reader = spark.read.option("mergeSchema", "true")
+    try:
+        if shape is Shape.DELTA:
+            tables = [reader.format("delta").load(file) for file in files]
+            return _union(kafka_shape.dumped(table, file, topic) for table, file in zip(tables, files, strict=True))
+        named = [path for file in files for path in (_files(file, (".parquet",)) if _is_hidden(file) else [file])]
+        rows = reader.parquet(*named)
+        return kafka_shape.dumped(rows, ", ".join(files), topic)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{', '.join(files)}: cannot be read as {shape.value}: {first_line(error)}") from error
+
+
+def _union(tables: Iterable[DataFrame]) -> DataFrame:
+    first, *others = tables
+    for table in others:
+        first = first.unionByName(table)
+    return first
+
+
+def _shapes(path: str) -> Iterator[tuple[Shape, list[str]]]:
+    """The shapes found at a path, by the names of files; a URI is left to Spark."""
+    if "://" in path:
+        yield (Shape.JSON_LINES if _is_json(path) else Shape.PARQUET), [path]
+        return
+    place = Path(path)
+    if not place.exists():
+        raise InputError(f"{path}: no such file or directory")
+    if place.is_file():
+        yield _shape_of_file(path), [path]
+        return
+    if (place / "_delta_log").is_dir():
+        yield Shape.DELTA, [path]
+        return
+    found = {
+        Shape.SEGMENTS: any(place.rglob(f"*{LOG_SUFFIX}")),
+        Shape.PARQUET: any(place.rglob("*.parquet")),
+        Shape.JSON_LINES: any(_files(path, JSON_SUFFIXES)),
+    }
+    shapes = [shape for shape, there in found.items() if there]
+    if not shapes:
+        raise InputError(f"{path}: no segments (*.log), Parquet, Delta or JSON lines in it")
+    yield from ((shape, [path]) for shape in shapes)
+
+
+def _shape_of_file(path: str) -> Shape:
+    if path.endswith(".parquet"):
+        return Shape.PARQUET
+    if _is_json(path):
+        return Shape.JSON_LINES
+    if path.endswith(LOG_SUFFIX) or tarfile.is_tarfile(path):
+        return Shape.SEGMENTS
+    raise InputError(f"{path}: neither a segment (*.log), an archive of segments, Parquet nor JSON lines by its name")
+
+
+def _is_json(path: str) -> bool:
+    return path.removesuffix(".gz").endswith(JSON_SUFFIXES)
+
+
+def _files(path: str, suffixes: tuple[str, ...]) -> list[str]:
+    """The file itself, or those below a directory, whatever the folders are called."""
+    if os.path.isfile(path):
+        return [path]
+    files = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
+    return [file for file in files if file.removesuffix(".gz").endswith(suffixes)]
+
+
+def _is_hidden(path: str) -> bool:
+    """Whether Spark would pass over files below this directory."""
+    if not os.path.isdir(path):
+        return False
+    below = (file.relative_to(path).parts[:-1] for file in Path(path).rglob("*.parquet"))
+    return any(part[0] in "_." and "=" not in part for parts in below for part in parts)

@@ -1,0 +1,167 @@
+"""JSON lines: records with base64 key and value, and what Kafka's console formatters print.
+
+The first form is what Spark's ``to_json`` and most dump scripts write: ``{"topic": .., "partition": .., "offset": ..,
+"timestamp": .., "key": base64, "value": base64 or null}``; a field that is not known goes to ``extra``. Console
+formatters (Kafka 3.8 and later, ``{"key": {"type": .., "data": {..}}, "value": {"version": .., "data": {..}}}``) print
+no positions: such rows have no partition and no offset, only their line. Their bytes are encoded anew, which gives
+those of the log.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from base64 import b64decode
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from coordinator_core.errors import CoordinatorAuditError, InputError
+from coordinator_core.records import Family
+from coordinator_core.wire.json_form import key_from_json, value_from_json
+from coordinator_core.wire.row import encode_key, encode_value
+
+MAX_LINE_BYTES: Final = 16 << 20
+"""Longer lines are no records: brokers take batches of 1 MB unless configured."""
+
+KNOWN: Final = {"topic", "partition", "offset", "timestamp", "ts", "timestampType", "tstype", "key", "value"}
+TIMESTAMP_TYPES: Final = {0: "CreateTime", 1: "LogAppendTime", "create": "CreateTime", "logappend": "LogAppendTime"}
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+TOPICS: Final = {Family.GROUP: "__consumer_offsets", Family.SHARE: "__share_group_state"}
+
+Row = dict[str, Any]
+"""Some of the columns of ``log_schema.DUMPED``; those that are missing are null."""
+
+
+def read(file: Path) -> Iterator[Row]:
+    """The rows of a file, one a line that is not blank; a line that is no record comes as a damaged row.
+
+    Raises:
+        OSError: the file cannot be read at all.
+    """
+    with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as lines:
+        number = 0
+        while True:
+            number += 1
+            try:
+                line = lines.readline(MAX_LINE_BYTES)
+                whole = len(line) < MAX_LINE_BYTES or line.endswith(b"\n")
+                while not whole:
+                    whole = len(more := lines.readline(MAX_LINE_BYTES)) < MAX_LINE_BYTES or more.endswith(b"\n")
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                yield damaged(b"", f"the file is cut or damaged after line {number - 1}: {error}", number)
+                return
+            if not line:
+                return
+            if line.strip():
+                yield _row_or_damage(line, number)
+
+
+def _row_or_damage(line: bytes, number: int) -> Row:
+    try:
+        if len(line) >= MAX_LINE_BYTES:
+            raise InputError(f"a line of {MAX_LINE_BYTES} bytes or more")
+        return {**parse(line), "place": number}
+    except (CoordinatorAuditError, ValueError, TypeError, KeyError, RecursionError) as error:
+        cause = str(error) if isinstance(error, CoordinatorAuditError) else f"{type(error).__name__}: {error}"
+        return damaged(line, f"line {number}: {cause}", number)
+
+
+def damaged(data: bytes, cause: str, place: int) -> Row:
+    """A row that stands for bytes that are no record."""
+    return {"kind": "damaged", "value": data, "error": cause, "place": place}
+
+
+def parse(line: bytes) -> Row:
+    """One line as a row, without its place.
+
+    Raises:
+        InputError: it is no JSON object, has no key, or bad base64.
+        EncodeError: a printed key or value that its schema cannot carry.
+    """
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"no JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise InputError(f"a JSON object is wanted, this is a {type(record).__name__}")
+    if "key" not in record:
+        raise InputError("no field 'key'")
+    if isinstance(record["key"], dict):
+        return _printed(record)
+    row: Row = {
+        "log_topic": record.get("topic", TOPICS[Family.GROUP]),
+        **_position(record),
+        "timestamp_ms": _timestamp(record.get("timestamp", record.get("ts"))),
+        "timestamp_type": _timestamp_type(record.get("timestampType", record.get("tstype"))),
+        "kind": "record",
+        "key": _base64(record, "key"),
+        "value": _base64(record, "value"),
+        "outcome": "unknown",
+    }
+    extra = {name: value if isinstance(value, str) else json.dumps(value) for name, value in record.items()}
+    row["extra"] = {name: value for name, value in extra.items() if name not in KNOWN} or None
+    return row
+
+
+def _printed(record: dict[str, Any]) -> Row:
+    """A console formatter's line. Kafka 3.8 and 3.9 call the key's type its version, and print numbers as text."""
+    key, value = record["key"], record.get("value")
+    fields = key["data"]
+    record_type = int(key["type"] if "type" in key else key["version"])
+    of_share_state = record_type in (0, 1) and "topicId" in fields
+    family = Family.SHARE if of_share_state else Family.GROUP
+    row: Row = {"log_topic": TOPICS[family], "kind": "record", "outcome": "unknown", "value": None}
+    for part in filter(None, (key, value)):
+        if not isinstance(part["data"], dict):
+            raise InputError(f"the formatter printed {json.dumps(part['data'])} in place of the fields")
+    row["key"] = encode_key(record_type, key_from_json(record_type, fields, family), family)
+    if value is not None:
+        version = int(value["version"])
+        decoded = value_from_json(record_type, version, value["data"], family)
+        row["value"] = encode_value(record_type, version, decoded, family)
+    return row
+
+
+def _position(record: dict[str, Any]) -> Row:
+    """Partition and offset; neither says anything without the other."""
+    partition, offset = _integer(record, "partition", 31), _integer(record, "offset", 63)
+    return {} if partition is None or offset is None else {"log_partition": partition, "log_offset": offset}
+
+
+def _base64(record: dict[str, Any], name: str) -> bytes | None:
+    text = record.get(name)
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise InputError(f"{name}: base64 text is wanted, this is {json.dumps(text)[:40]}")
+    try:
+        return b64decode(text, validate=True)
+    except ValueError as error:
+        raise InputError(f"{name}: bad base64: {error}") from error
+
+
+def _integer(record: dict[str, Any], name: str, bits: int) -> int | None:
+    value = record.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value < 1 << bits:
+        raise InputError(f"{name}: not {json.dumps(value)[:40]}")
+    return int(value) if value >= 0 else None
+
+
+def _timestamp(value: Any) -> int | None:
+    """Milliseconds as a number, or ISO 8601 as Spark prints it."""
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError as error:
+            raise InputError(f"timestamp: not {value[:40]!r}: {error}") from error
+        return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // timedelta(milliseconds=1)
+    return _integer({"timestamp": value}, "timestamp", 63)
+
+
+def _timestamp_type(value: Any) -> str | None:
+    return TIMESTAMP_TYPES.get(value, str(value)) if isinstance(value, int | str) else None

@@ -1,0 +1,114 @@
+"""The tables: Delta, found by path or by catalog name; created with comments, appended to exactly once, merged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, StructField, StructType
+
+from coordinator_core.errors import InputError
+
+CATALOG_NAME = re.compile(r"\w+\.\w+(\.\w+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of the product: ``key`` are the columns that identify a row, compared null-safe."""
+
+    name: str
+    about: str
+    schema: StructType
+    key: tuple[str, ...]
+
+
+def column(name: str, of: DataType, about: str) -> StructField:
+    """A column that may be null, with its comment."""
+    return StructField(name, of, True, {"comment": about})
+
+
+class Tables:
+    """The tables of one audit, at ``home``: a folder (a path or a URI), or a schema of a catalog (``main.audit``).
+
+    A word without a dot or a slash is a folder.
+    """
+
+    def __init__(self, spark: SparkSession, home: str) -> None:
+        self.spark = spark
+        self._by_name = CATALOG_NAME.fullmatch(home) is not None
+        local = not self._by_name and "://" not in home and not home.startswith("dbfs:")
+        self.home = str(Path(home).resolve()) if local else home.rstrip("/")
+
+    def name(self, table: Table) -> str:
+        """What SQL calls the table."""
+        return f"{self.home}.{table.name}" if self._by_name else f"delta.`{self.home}/{table.name}`"
+
+    def exists(self, table: Table) -> bool:
+        """Whether the table has been created."""
+        try:
+            self.read(table)
+        except InputError:
+            return False
+        return True
+
+    def create(self, table: Table) -> None:
+        """Create the table where it is not there yet; leave it alone where it is.
+
+        Raises:
+            InputError: the place cannot be written.
+        """
+        empty = self.spark.createDataFrame([], table.schema).write.format("delta").mode("ignore")
+        try:
+            if self._by_name:
+                empty.saveAsTable(self.name(table))
+            else:
+                empty.save(f"{self.home}/{table.name}")
+        except Exception as error:
+            raise InputError(f"table {self.name(table)} cannot be created: {first_line(error)}") from error
+
+    def read(self, table: Table) -> DataFrame:
+        """All rows.
+
+        Raises:
+            InputError: there is no such table.
+        """
+        try:
+            rows = self.spark.table(self.name(table))
+            rows.schema  # noqa: B018  Spark Connect finds out about a missing table only when asked for its columns
+        except AnalysisException as error:
+            raise InputError(f"no table {self.name(table)}: {first_line(error)}") from error
+        return rows
+
+    def append(self, table: Table, rows: DataFrame, transaction: str) -> None:
+        """Append rows as one transaction; one that was committed before, under the same name, changes nothing."""
+        writer = rows.select(*table.schema.names).write.format("delta").mode("append")
+        writer = writer.option("txnAppId", f"{transaction}/{table.name}").option("txnVersion", "1")
+        if self._by_name:
+            writer.saveAsTable(self.name(table))
+        else:
+            writer.save(f"{self.home}/{table.name}")
+
+    def merge(
+        self, table: Table, rows: DataFrame, update: Mapping[str, str], *, when: str = "true", insert: bool = False
+    ) -> None:
+        """Update the rows that have the keys of ``rows`` and satisfy ``when``; ``insert`` those that are not there.
+
+        ``update`` maps columns to SQL expressions over ``t`` (the table) and ``s`` (the rows), as ``when`` is one.
+        """
+        same = " AND ".join(f"t.{name} <=> s.{name}" for name in table.key)
+        changes = ", ".join(f"t.{name} = {expression}" for name, expression in update.items())
+        self.spark.sql(
+            f"MERGE INTO {self.name(table)} t USING {{rows}} s ON {same} "
+            f"WHEN MATCHED AND {when} THEN UPDATE SET {changes} "
+            + ("WHEN NOT MATCHED THEN INSERT *" if insert else ""),
+            rows=rows,
+        )
+
+
+def first_line(error: Exception) -> str:
+    """The first line of what may be a page from the JVM."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
