@@ -22,6 +22,20 @@ def fold_metadata_log(records: Iterable[CoordinatorRecord]) -> TopicHistory:
     return log.finish()
 
 
+def _begins_cluster(record: CoordinatorRecord) -> bool:
+    """Whether nothing but the controllers' elections (control records) can lie before this record.
+
+    A new cluster's log begins with its bootstrap records: a feature level, or a transaction of that name.
+    """
+    if record.at.offset <= 1:
+        return True
+    name = (record.value or {}).get("name")
+    return (record.type, name) in (
+        (MetadataRecordType.BEGIN_TRANSACTION, "Bootstrap records"),
+        (MetadataRecordType.FEATURE_LEVEL, "metadata.version"),
+    )
+
+
 @dataclass(slots=True)
 class _TopicState:
     name: str
@@ -62,7 +76,7 @@ class MetadataLog:
         at = record.at
         if at.offset <= self._last.offset:
             return
-        if self._last.offset < 0 and at.offset > 0:
+        if self._last.offset < 0 and not _begins_cluster(record):
             self.history.complete = False
             self._gap(at, f"the log begins at offset {at.offset}: topics created before it are unknown")
         batch = (record.batch, at.timestamp_ms if record.batch < 0 else -1)

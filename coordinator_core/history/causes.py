@@ -1,0 +1,210 @@
+"""Why a group rebalanced: what one record changes for it, as ``Cause``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from enum import StrEnum
+
+from coordinator_core.cluster.topic_history import TopicChange
+from coordinator_core.groups.consumer.state import ConsumerMember, SubscribedTopic
+from coordinator_core.groups.epochs import EpochMember
+from coordinator_core.groups.share.state import ShareMember
+from coordinator_core.groups.streams.state import StreamsMember
+from coordinator_core.history.rows import Cause
+from coordinator_core.records import LogPosition
+
+
+class CauseKind(StrEnum):
+    """The causes of rebalances that a log can show."""
+
+    MEMBER_JOINED = "member_joined"
+    MEMBER_LEFT_OR_EXPIRED = "member_left_or_expired"
+    """Leave and expiry write the same records; the hint says what the commits suggest."""
+    STATIC_MEMBER_LEFT = "static_member_left"
+    """A static member is gone for good: its session expired, or it was removed."""
+    STATIC_MEMBER_RETURNED = "static_member_returned"
+    """A static member is back, as it was, under a new member id."""
+    STATIC_MEMBER_REPLACED = "static_member_replaced"
+    """Another client took over the instance id while its member was there."""
+    SUBSCRIPTION_CHANGED = "subscription_changed"
+    ASSIGNOR_CHANGED = "assignor_changed"
+    PROTOCOL_CHANGED = "protocol_changed"
+    TOPIC_CREATED = "topic_created"
+    TOPIC_DELETED = "topic_deleted"
+    TOPIC_GROWN = "topic_grown"
+    TOPIC_METADATA_CHANGED = "topic_metadata_changed"
+    """The metadata hash changed, and no topic history says what it was."""
+    RACK_CHANGED = "rack_changed"
+    REGEX_RESOLVED = "regex_resolved"
+    TOPOLOGY_CHANGED = "topology_changed"
+    MEMBER_CHANGED = "member_changed"
+    """Another part of a member's metadata changed (streams groups: any does)."""
+    GROUP_CONFIG_CHANGED = "group_config_changed"
+    SHARE_STATE_INITIALIZED = "share_state_initialized"
+    """Share partitions became assignable."""
+    PARTITIONS_REVOKED = "partitions_revoked"
+    """Second half of an incremental rebalance: what the first half took away is given out."""
+    CONNECTORS_CHANGED = "connectors_changed"
+    DELAY_ELAPSED = "delay_elapsed"
+    """The scheduled rebalance delay of Connect is over, or the time at which Kafka Streams wanted to go on."""
+    GROUP_UPGRADED = "group_upgraded"
+    GROUP_DOWNGRADED = "group_downgraded"
+    UNKNOWN = "unknown"
+    """The log shows no cause, or begins too late to show it."""
+
+
+_KIND_OF_FACT = {
+    "regex": CauseKind.SUBSCRIPTION_CHANGED,
+    "assignor": CauseKind.ASSIGNOR_CHANGED,
+    "rack": CauseKind.RACK_CHANGED,
+    "topology epoch": CauseKind.TOPOLOGY_CHANGED,
+}
+
+NEEDS_BUMP_AT_ONCE = frozenset(
+    (
+        CauseKind.ASSIGNOR_CHANGED,
+        CauseKind.RACK_CHANGED,
+        CauseKind.MEMBER_CHANGED,
+        CauseKind.STATIC_MEMBER_RETURNED,
+        CauseKind.STATIC_MEMBER_REPLACED,
+    )
+)
+"""Causes only of an epoch that opens in the same operation; without one they made no rebalance."""
+
+_TOPIC_KINDS = {
+    "created": CauseKind.TOPIC_CREATED,
+    "deleted": CauseKind.TOPIC_DELETED,
+    "grown": CauseKind.TOPIC_GROWN,
+    "replaced": CauseKind.TOPIC_CREATED,
+    "moved": CauseKind.RACK_CHANGED,
+}
+
+
+def cause(
+    kind: CauseKind,
+    at: LogPosition,
+    *,
+    member: str | None = None,
+    instance: str | None = None,
+    topics: Iterable[str] = (),
+    detail: str | None = None,
+    hint: str | None = None,
+    source: str = "group log",
+) -> Cause:
+    """One cause, proven by the record at ``at``."""
+    return Cause(str(kind), member, instance, tuple(sorted(topics)), detail, hint, source, at)
+
+
+def member_changes(before: Mapping[str, object], member: EpochMember, at: LogPosition) -> list[Cause]:
+    """What a new member metadata record changes, given what ``member_facts`` said before it."""
+    found: list[Cause] = []
+    other: list[str] = []
+    for name, new in member_facts(member).items():
+        old = before[name]
+        if old == new:
+            continue
+        if name == "topics":
+            topics = _names(old) ^ _names(new)
+            if topics:
+                detail = difference(_names(old), _names(new))
+                found.append(about(member, CauseKind.SUBSCRIPTION_CHANGED, at, detail, topics))
+        elif name in _KIND_OF_FACT:
+            found.append(about(member, _KIND_OF_FACT[name], at, f"{name} {old or 'none'} to {new or 'none'}"))
+        else:
+            other.append(name)
+    if other:
+        found.append(about(member, CauseKind.MEMBER_CHANGED, at, ", ".join(other)))
+    return found
+
+
+def about(
+    member: EpochMember, kind: CauseKind, at: LogPosition, detail: str | None = None, topics: Iterable[str] = ()
+) -> Cause:
+    """A cause that is about one member."""
+    instance: str | None = getattr(member, "instance_id", None)
+    return cause(kind, at, member=member.member_id, instance=instance, topics=topics, detail=detail)
+
+
+def member_facts(member: EpochMember) -> dict[str, object]:
+    """The parts of a member's metadata whose change can make a group rebalance; values are not shared with it."""
+    facts: dict[str, object] = {"rack": member.rack_id}
+    if isinstance(member, ConsumerMember):
+        facts["topics"] = member.subscribed_topic_names
+        facts["regex"] = member.subscribed_topic_regex or None
+        facts["assignor"] = member.server_assignor
+    elif isinstance(member, ShareMember):
+        facts["topics"] = member.subscribed_topic_names
+    elif isinstance(member, StreamsMember):
+        facts["topology epoch"] = member.topology_epoch
+        facts["client tags"] = member.client_tags
+        facts["endpoint"] = member.user_endpoint
+        facts["process"] = member.process_id
+        facts["client"] = (member.client_id, member.client_host)
+        facts["rebalance timeout"] = member.rebalance_timeout_ms
+    return facts
+
+
+def _names(value: object) -> set[str]:
+    assert isinstance(value, list)
+    return set(value)
+
+
+def difference(before: AbstractSet[str], after: AbstractSet[str]) -> str:
+    """What came and what went, as ``+a -b``."""
+    parts = [f"+{name}" for name in sorted(after - before)] + [f"-{name}" for name in sorted(before - after)]
+    return " ".join(parts)
+
+
+def topic_causes(changes: Iterable[TopicChange]) -> list[Cause]:
+    """Changes of topics as causes."""
+    found = []
+    for change in changes:
+        source = "cluster metadata" if change.at.partition >= 0 else "topic snapshot"
+        found.append(
+            cause(
+                _TOPIC_KINDS[change.kind], change.at, topics=(change.name,), detail=_topic_detail(change), source=source
+            )
+        )
+    return found
+
+
+def _topic_detail(change: TopicChange) -> str:
+    before, after = change.before, change.after
+    if change.kind == "grown" and before and after:
+        return f"{before.partitions} to {after.partitions} partitions"
+    if change.kind == "replaced":
+        return "deleted and created again"
+    if change.kind == "moved":
+        return "its replicas are on other racks"
+    there = after or before
+    return f"{there.partitions if there else 0} partitions"
+
+
+def config_causes(before: Mapping[str, str], after: Mapping[str, str], at: LogPosition) -> list[Cause]:
+    """Changes of the configs that a streams group's last assignment was made with."""
+    changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    if not changed:
+        return []
+    detail = ", ".join(f"{name} {before.get(name)} to {after.get(name)}" for name in changed)
+    return [cause(CauseKind.GROUP_CONFIG_CHANGED, at, detail=detail)]
+
+
+def recorded_topic_causes(
+    before: Mapping[str, SubscribedTopic], after: Mapping[str, SubscribedTopic], names: set[str], at: LogPosition
+) -> list[Cause]:
+    """Changes of the topics ``names`` between two partition metadata records, which brokers before 4.1 wrote."""
+    found = []
+    for name in sorted(names & (before.keys() | after.keys())):
+        old, new = before.get(name), after.get(name)
+        if old is None or new is None:
+            kind = CauseKind.TOPIC_CREATED if old is None else CauseKind.TOPIC_DELETED
+            found.append(cause(kind, at, topics=(name,)))
+        elif old.topic_id != new.topic_id:
+            found.append(cause(CauseKind.TOPIC_CREATED, at, topics=(name,), detail="deleted and created again"))
+        elif old.partitions != new.partitions:
+            detail = f"{old.partitions} to {new.partitions} partitions"
+            found.append(cause(CauseKind.TOPIC_GROWN, at, topics=(name,), detail=detail))
+        elif old.racks != new.racks:
+            found.append(cause(CauseKind.RACK_CHANGED, at, topics=(name,), detail="its replicas are on other racks"))
+    return found

@@ -1,0 +1,176 @@
+"""Why a classic group has a new generation: what its members ask for and were given, before and after."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from coordinator_core.cluster.topic_history import TopicChange
+from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
+from coordinator_core.history.causes import CauseKind, cause, difference, topic_causes
+from coordinator_core.history.holdings import Interval, Unit
+from coordinator_core.history.ledger import Ledger
+from coordinator_core.history.opened import OpenEpoch
+from coordinator_core.history.recorder import Recorder
+from coordinator_core.history.rows import Cause
+from coordinator_core.history.units import NO_SUBSCRIPTION, ClassicSubscription, classic_subscription
+from coordinator_core.records import LogPosition
+
+ASSIGNS_ALL = frozenset(("range", "roundrobin", "sticky"))
+"""Assignors that leave no partition of a subscribed topic out, not even for a while."""
+DUE_SLACK_MS = 100
+"""A rebalance that is due may come a little early, by the clock of the coordinator."""
+
+
+class Transition(NamedTuple):
+    """From one generation to the next: the group before and after, its topics after, and what members took."""
+
+    last: OpenEpoch
+    old: ClassicGroup
+    new: ClassicGroup
+    topics: set[str]
+    taken: list[Interval]
+    at: LogPosition
+
+
+def subscription(group: ClassicGroup, member: ClassicMember) -> ClassicSubscription:
+    """What a member asks for; nothing where that cannot be read."""
+    return classic_subscription(group.protocol_type or "", group.protocol, member.subscription) or NO_SUBSCRIPTION
+
+
+def subscription_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> list[Cause]:
+    """Members that ask for something else than before, and another protocol agreed on."""
+    found = []
+    if old.protocol and new.protocol and old.protocol != new.protocol:
+        found.append(cause(CauseKind.PROTOCOL_CHANGED, at, detail=f"{old.protocol} to {new.protocol}"))
+    for member_id, member in new.members.items():
+        known = old.members.get(member_id)
+        if known is None or known.subscription == member.subscription:
+            continue
+        before, after = subscription(old, known), subscription(new, member)
+        if before.topics != after.topics:
+            topics = before.topics ^ after.topics
+            detail = difference(before.topics, after.topics)
+            found.append(
+                cause(
+                    CauseKind.SUBSCRIPTION_CHANGED,
+                    at,
+                    member=member_id,
+                    instance=member.instance_id,
+                    topics=topics,
+                    detail=detail,
+                )
+            )
+        if before.rack_id != after.rack_id:
+            detail = f"rack {before.rack_id} to {after.rack_id}"
+            found.append(cause(CauseKind.RACK_CHANGED, at, member=member_id, detail=detail))
+    return found
+
+
+def follow_up_causes(ledger: Ledger, step: Transition) -> list[Cause]:
+    """What the generation before left to do: units taken from one member and not yet given to another, or a delay."""
+    found = []
+    idle, before, last = ledger.ownership.idle, ledger.ownership.before, step.last
+    withheld = ledger.revoked or sum(
+        1
+        for _, resource, partition, _ in step.taken
+        if idle.get((resource, partition)) == last.opened and before.get((resource, partition)) in step.old.members
+    )
+    if withheld:
+        detail = f"{withheld} partitions or tasks that generation {last.epoch} took away"
+        found.append(cause(CauseKind.PARTITIONS_REVOKED, last.opened, detail=detail))
+    downgrade = next((each for each in last.causes if each.kind == CauseKind.GROUP_DOWNGRADED), None)
+    if downgrade is not None:
+        found.append(downgrade._replace(detail="its members join again as those of a classic group"))
+    if ledger.due_ms is not None and step.at.timestamp_ms >= ledger.due_ms - DUE_SLACK_MS:
+        detail = f"generation {last.epoch} set it for {ledger.due_ms}"
+        found.append(cause(CauseKind.DELAY_ELAPSED, last.opened, detail=detail))
+    return found
+
+
+def units_of_work(ledger: Ledger) -> set[Unit]:
+    """The connectors and tasks that workers have."""
+    return {
+        (resource, number)
+        for held in ledger.current.members.values()
+        for resource, numbers in held.items()
+        if resource[0] in ("connector", "task")
+        for number in numbers
+    }
+
+
+def connect_causes(ledger: Ledger, step: Transition, work: set[Unit]) -> list[Cause]:
+    """Connectors that came, went or were configured anew; ``work`` is what the workers had before."""
+    before, after = (_config_offset(group) for group in (step.old, step.new))
+    if before is None or after is None or after <= before:
+        return []
+    names = {name for (_, name), _ in work ^ units_of_work(ledger)}
+    detail = f"config offset {before} to {after}"
+    return [cause(CauseKind.CONNECTORS_CHANGED, step.at, topics=names, detail=detail)]
+
+
+def _config_offset(group: ClassicGroup) -> int | None:
+    """The newest config offset that a worker has read."""
+    offsets = (subscription(group, member).config_offset for member in group.members.values())
+    return max((offset for offset in offsets if offset is not None), default=None)
+
+
+def topic_changes_seen(recorder: Recorder, step: Transition) -> list[Cause]:
+    """Changes of subscribed topics that this generation is the first to act on.
+
+    There is no hash: the leader may not have seen a change yet. Whether it has shows in what it assigns.
+    """
+    ledger, last = recorder.ledger, step.last
+    still_subscribed = set(last.topics) & step.topics
+    if recorder.topics is None or last.topics_version < 0:
+        return _by_assignment(ledger, step, still_subscribed)
+    now = recorder.topics.version_at(step.at.timestamp_ms)
+    ledger.unseen += recorder.topics.changes(last.topics, last.topics_version, now)
+    if not ledger.unseen:
+        return []
+    assigned = _highest_assigned(ledger)
+    final = {change.name: change for change in ledger.unseen}
+    seen = {name for name, change in final.items() if _acted_on(change, assigned.get(name, -1))}
+    acted = [change for change in ledger.unseen if change.name in seen & still_subscribed]
+    ledger.unseen = [change for change in ledger.unseen if change.name in still_subscribed - seen]
+    return topic_causes(acted)
+
+
+def _acted_on(change: TopicChange, highest_assigned: int) -> bool:
+    if change.kind == "deleted":
+        return highest_assigned < 0
+    if change.kind == "grown" and change.before is not None:
+        return highest_assigned >= change.before.partitions
+    return change.kind == "moved" or highest_assigned >= 0
+
+
+def _highest_assigned(ledger: Ledger) -> dict[str, int]:
+    highest: dict[str, int] = {}
+    for held in ledger.current.members.values():
+        for (role, topic), partitions in held.items():
+            if role == "partition":
+                highest[topic] = max(highest.get(topic, -1), *partitions)
+    return highest
+
+
+def _by_assignment(ledger: Ledger, step: Transition, subscribed: set[str]) -> list[Cause]:
+    """Without a topic history: partitions never assigned before, and topics of which none is assigned any more."""
+    found = []
+    assigned = _highest_assigned(ledger)
+    for topic in sorted(subscribed):
+        before, now = ledger.highest.get(topic, -1), assigned.get(topic, -1)
+        if now > before:
+            kind = CauseKind.TOPIC_CREATED if before < 0 else CauseKind.TOPIC_GROWN
+            detail = f"partitions {before + 1} to {now} are assigned for the first time"
+            found.append(cause(kind, step.at, topics=(topic,), detail=detail))
+        elif before >= 0 and now < 0 and step.new.protocol in ASSIGNS_ALL and step.new.members:
+            detail = "it is subscribed, yet none of its partitions is assigned any more"
+            found.append(cause(CauseKind.TOPIC_DELETED, step.at, topics=(topic,), detail=detail))
+            del ledger.highest[topic]
+    return found
+
+
+def note_highest(ledger: Ledger, taken: list[Interval]) -> None:
+    """Keep the highest partition ever assigned of each topic."""
+    for _, (role, topic), partition, _ in taken:
+        if role == "partition" and partition > ledger.highest.get(topic, -1):
+            ledger.highest[topic] = partition

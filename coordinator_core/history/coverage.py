@@ -1,0 +1,35 @@
+"""Which offsets of a log a dump holds: what lies between two records is known only where no offset is missing."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+
+
+class Coverage:
+    """Ranges of offsets, by log partition, without a gap in them.
+
+    Compaction, retention and dumps that stop and start again leave gaps; a dump made by a consumer has more of them, as
+    control records take offsets too.
+    """
+
+    def __init__(self, ranges: Mapping[int, Iterable[tuple[int, int]]]) -> None:
+        """``ranges`` has, by log partition, (first, last) offsets, both included, in any order."""
+        self._first: dict[int, list[int]] = {}
+        self._last: dict[int, list[int]] = {}
+        for partition, spans in ranges.items():
+            firsts: list[int] = []
+            lasts: list[int] = []
+            for first, last in sorted(spans):
+                if lasts and first <= lasts[-1] + 1:
+                    lasts[-1] = max(lasts[-1], last)
+                else:
+                    firsts.append(first)
+                    lasts.append(last)
+            self._first[partition], self._last[partition] = firsts, lasts
+
+    def unbroken(self, partition: int, first: int, last: int) -> bool:
+        """Whether every offset from ``first`` to ``last`` is there."""
+        firsts = self._first.get(partition, [])
+        index = bisect_right(firsts, first) - 1
+        return index >= 0 and last <= self._last[partition][index]

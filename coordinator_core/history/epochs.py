@@ -1,0 +1,381 @@
+"""The history of groups with epochs: consumer (KIP-848), share (KIP-932) and streams (KIP-1071).
+
+An epoch bump opens a rebalance, the target assignment's own epoch says that the target is installed, and the last
+member to reach it closes the rebalance; a further bump supersedes it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
+from coordinator_core.groups.consumer.state import MemberState as ConsumerMemberState
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup, EpochMember
+from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareGroup
+from coordinator_core.groups.streams.state import MemberState as StreamsMemberState
+from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.groups.violations import Violations
+from coordinator_core.history.causes import (
+    CauseKind,
+    cause,
+    config_causes,
+    difference,
+    member_changes,
+    member_facts,
+    recorded_topic_causes,
+)
+from coordinator_core.history.holdings import Held
+from coordinator_core.history.opened import OpenEpoch, OpenMembership, OpenRebalance
+from coordinator_core.history.recorder import Recorder
+from coordinator_core.history.rows import Cause
+from coordinator_core.history.topics import Used, changes_between, topics_used
+from coordinator_core.history.units import (
+    consumer_held,
+    consumer_topics,
+    partitions_held,
+    share_held,
+    share_topics,
+    streams_held,
+    streams_target,
+    streams_topics,
+)
+from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
+
+AnyGroup = EpochGroup[Any, Any]
+
+
+GROUP_RESOURCE = 32
+"""The resource type of a group's dynamic configs (ConfigResource.Type.GROUP)."""
+
+
+class EpochType(NamedTuple):
+    """How one group type says what all of them have."""
+
+    type: GroupType
+    stable: int
+    held: Callable[[Any], Held]
+    target: Callable[[Any], Held]
+    topics: Callable[[Any], set[str]]
+
+
+CONSUMER = EpochType(GroupType.CONSUMER, ConsumerMemberState.STABLE, consumer_held, partitions_held, consumer_topics)
+SHARE = EpochType(GroupType.SHARE, MEMBER_STATE_STABLE, share_held, partitions_held, share_topics)
+STREAMS = EpochType(GroupType.STREAMS, StreamsMemberState.STABLE, streams_held, streams_target, streams_topics)
+
+
+def on_member(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+    """Member metadata: a member comes, changes or goes."""
+    ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
+    state = recorder.group.state
+    known = state.members.get(member_id) if isinstance(state, EpochGroup) else None
+    before = member_facts(known) if known is not None and known.has_metadata else None
+    violations = recorder.group.apply(record)
+    if record.value is None:
+        recorder.depart(member_id, at)
+        if ledger.rebalance is not None:
+            ledger.rebalance.behind.pop(member_id, None)
+        return violations
+    member = _group(recorder).members[member_id]
+    membership = ledger.memberships.get(member_id)
+    if membership is None or before is None:
+        membership = OpenMembership(member_id, at, "join")
+        _describe(membership, member)
+        recorder.join(membership)
+        if ledger.rebalance is not None:
+            ledger.rebalance.behind[member_id] = None
+    else:
+        _describe(membership, member)
+        ledger.changes += member_changes(before, member, at)
+    return violations
+
+
+def _describe(membership: OpenMembership, member: EpochMember) -> None:
+    membership.client_id, membership.client_host = member.client_id, member.client_host
+    membership.rack_id = member.rack_id
+    membership.instance_id = getattr(member, "instance_id", None)
+    membership.subscribed_topics = tuple(getattr(member, "subscribed_topic_names", ()))
+    membership.subscribed_regex = getattr(member, "subscribed_topic_regex", None) or None
+
+
+def on_current(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+    """Current assignment: what a member has, and how far it is."""
+    ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
+    if record.value is None:
+        _note_hint(recorder, kind, member_id, at)
+        violations = recorder.group.apply(record)
+        _put_current(recorder, member_id, {}, at, None)
+        return violations
+    violations = recorder.group.apply(record)
+    state = _group(recorder)
+    member = state.members[member_id]
+    _put_current(recorder, member_id, kind.held(member), at, member.member_epoch)
+    if member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        membership = ledger.memberships.get(member_id)
+        if membership is not None:
+            membership.away_since = at
+    rebalance = ledger.rebalance
+    if rebalance is not None:
+        rebalance.asked(member_id, _pending(member), at)
+        if member.state == kind.stable and member.member_epoch == rebalance.to_epoch:
+            if rebalance.behind.pop(member_id, rebalance) is None:
+                rebalance.last_member = member_id
+            _converge(recorder, rebalance, at)
+    return violations
+
+
+def _put_current(recorder: Recorder, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> None:
+    changed = recorder.put_current(member_id, held, at, epoch)
+    if changed.ended or changed.taken:
+        recorder.ledger.ownership.change(changed, at)
+
+
+def _note_hint(recorder: Recorder, kind: EpochType, member_id: str, at: LogPosition) -> None:
+    """The tombstones of a member begin with its current assignment; afterwards nobody knows what it had."""
+    membership = recorder.ledger.memberships.get(member_id)
+    if membership is None:
+        return
+    rebalance = recorder.ledger.rebalance
+    asked = rebalance.revoking.get(member_id) if rebalance is not None else None
+    member = _group(recorder).members.get(member_id)
+    timeout = getattr(member, "rebalance_timeout_ms", -1)
+    if asked is not None and 0 <= timeout <= at.timestamp_ms - asked[0].timestamp_ms:
+        membership.hint = f"expired: asked to revoke, it did not within its rebalance timeout of {timeout} ms"
+    else:
+        membership.hint = recorder.departure_hint(member_id, at, _session_timeout(recorder, kind, member, at))
+
+
+def _session_timeout(recorder: Recorder, kind: EpochType, member: object, at: LogPosition) -> int | None:
+    """The member's session timeout in ms: its own (classic protocol) or the group's dynamic config, if there is one."""
+    if isinstance(member, ConsumerMember) and member.classic is not None:
+        return member.classic.session_timeout_ms
+    if recorder.topics is None:
+        return None
+    configs = recorder.topics.config(
+        GROUP_RESOURCE, recorder.group.group_id, recorder.topics.version_at(at.timestamp_ms)
+    )
+    value = configs.get(f"{kind.type.lower()}.session.timeout.ms")
+    return int(value) if value is not None else None
+
+
+def _pending(member: Any) -> int:
+    pending = getattr(member, "pending_revocation", None)
+    if not pending:
+        return 0
+    roles = (pending,) if isinstance(pending, dict) else (pending.active, pending.standby, pending.warmup)
+    return sum(len(partitions) for tasks in roles for partitions in tasks.values())
+
+
+def _converge(recorder: Recorder, rebalance: OpenRebalance, at: LogPosition) -> None:
+    if not rebalance.behind and rebalance.target is not None:
+        epoch = recorder.ledger.epoch
+        if epoch is not None and epoch.state != "NOT_READY":
+            epoch.state = "STABLE"
+        recorder.end_rebalance("converged", at)
+
+
+def on_target(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+    """Target assignment of one member."""
+    violations = recorder.group.apply(record)
+    member_id = record.key["memberId"]
+    if record.value is None:
+        recorder.put_target(member_id, {}, record.at, None)
+    else:
+        state = _group(recorder)
+        recorder.put_target(member_id, kind.target(state.targets[member_id]), record.at, state.group_epoch)
+    return violations
+
+
+def on_target_epoch(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+    """Target assignment metadata: the target of an epoch is installed."""
+    violations = recorder.group.apply(record)
+    epoch, rebalance = recorder.ledger.epoch, recorder.ledger.rebalance
+    if record.value is None or epoch is None or record.value["assignmentEpoch"] != epoch.epoch:
+        return violations
+    if epoch.target is None:
+        epoch.target = record.at
+        epoch.assignor = _assignor(_group(recorder))
+        if epoch.state == "ASSIGNING":
+            epoch.state = "RECONCILING"
+    if rebalance is not None and rebalance.target is None:
+        rebalance.target = record.at
+        _converge(recorder, rebalance, record.at)
+    return violations
+
+
+def _assignor(state: AnyGroup) -> str | None:
+    """The assignor that most members name, None where none does."""
+    named = Counter(name for each in state.members.values() if (name := getattr(each, "server_assignor", None)))
+    return named.most_common(1)[0][0] if named else None
+
+
+def on_epoch(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+    """Group metadata: a new epoch opens and with it a rebalance; a tombstone ends the group."""
+    ledger, at, value = recorder.ledger, record.at, record.value
+    before = recorder.group.state
+    configs = before.last_assignment_configs if isinstance(before, StreamsGroup) else None
+    violations = recorder.group.apply(record)
+    if value is None:
+        if ledger.type == kind.type:
+            ledger.ended = at
+        return violations
+    state = _group(recorder)
+    names = kind.topics(state)
+    used = topics_used(recorder.topics, value.get("metadataHash"), names, at)
+    last = ledger.epoch
+    if last is not None and last.epoch == value["epoch"]:
+        _take_topics(last, used, names)
+        last.state = _opening_state(state)
+        return violations
+    if configs is not None and isinstance(state, StreamsGroup) and last is not None:
+        ledger.changes += config_causes(configs, state.last_assignment_configs, at)
+    if last is not None:
+        ledger.changes += _topic_causes(recorder, last, used, names, at)
+    missing = recorder.missing_before(value["epoch"], at)
+    causes = recorder.take_causes(missing, at)
+    from_epoch = ledger.last_epoch
+    members_before = len(last.members) if last is not None else None if missing else 0
+    recorder.end_rebalance("superseded", at)
+    members = tuple(state.members)
+    epoch = OpenEpoch(value["epoch"], at, members, _opening_state(state), causes, missing=missing)
+    _take_topics(epoch, used, names)
+    epoch.assignor = _assignor(state)
+    recorder.begin_epoch(epoch)
+    recorder.begin_rebalance(
+        OpenRebalance(
+            at, from_epoch, epoch.epoch, causes, members_before, len(members), dict.fromkeys(members), missing=missing
+        )
+    )
+    if not members:
+        recorder.end_rebalance("emptied", at)
+    return violations
+
+
+def _take_topics(epoch: OpenEpoch, used: Used, names: set[str]) -> None:
+    epoch.metadata_hash, epoch.topics_proven = used.hash, used.proven
+    epoch.topics_at, epoch.topics_version = used.at, used.version
+    epoch.topics = tuple(sorted(names))
+
+
+def _opening_state(state: AnyGroup) -> str:
+    if not state.members:
+        return "EMPTY"
+    if isinstance(state, StreamsGroup) and (
+        state.topology is None or state.validated_topology_epoch != state.topology.epoch
+    ):
+        return "NOT_READY"
+    return "ASSIGNING"
+
+
+def _topic_causes(recorder: Recorder, last: OpenEpoch, used: Used, names: set[str], at: LogPosition) -> list[Cause]:
+    """Changes of the topics subscribed before, and of those that a regular expression newly matches.
+
+    Without a hash, brokers wrote what they knew of the topics in records of their own (type 4).
+    """
+    changes = recorder.ledger.changes
+    if used.hash is None or used.hash == last.metadata_hash:
+        return []
+    matched = {name for change in changes if change.kind == CauseKind.REGEX_RESOLVED for name in change.topics}
+    found = changes_between(recorder.topics, set(last.topics) | (names & matched), last.topics_version, used.version)
+    if not found and not changes and last.metadata_hash is not None:
+        detail = "the metadata hash changed; which topic did is not known"
+        found.append(cause(CauseKind.TOPIC_METADATA_CHANGED, at, topics=names, detail=detail))
+    return found
+
+
+def on_partition_metadata(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+    """Partition metadata of brokers before 4.1: the topics as the group sees them."""
+    state = recorder.group.state
+    before = state.subscription_metadata if isinstance(state, ConsumerGroup) else None
+    violations = recorder.group.apply(record)
+    state = recorder.group.state
+    if record.value is None or not isinstance(state, ConsumerGroup):
+        return violations
+    after = state.subscription_metadata or {}
+    recorder.ledger.topic_names.update({topic.topic_id: name for name, topic in after.items()})
+    last = recorder.ledger.epoch
+    if before is not None and last is not None:
+        recorder.ledger.changes += recorded_topic_causes(before, after, set(last.topics), record.at)
+    return violations
+
+
+def on_regex(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+    """A regular expression is resolved: it makes a rebalance if it now matches other topics."""
+    state, regex = recorder.group.state, record.key["regularExpression"]
+    known = state.regexes.get(regex) if isinstance(state, ConsumerGroup) else None
+    violations = recorder.group.apply(record)
+    if record.value is not None:
+        before, after = set(known.topics if known else ()), set(record.value["topics"])
+        if before != after:
+            detail = f"{regex}: {difference(before, after)}"
+            recorder.ledger.changes.append(
+                cause(CauseKind.REGEX_RESOLVED, record.at, topics=before ^ after, detail=detail)
+            )
+    return violations
+
+
+def on_topology(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+    """The topology of a streams group; the first one comes with the first member."""
+    state = recorder.group.state
+    before = state.topology if isinstance(state, StreamsGroup) else None
+    violations = recorder.group.apply(record)
+    if record.value is not None and before is not None and before.epoch != record.value["epoch"]:
+        detail = f"topology epoch {before.epoch} to {record.value['epoch']}"
+        recorder.ledger.changes.append(cause(CauseKind.TOPOLOGY_CHANGED, record.at, detail=detail))
+    return violations
+
+
+def on_state_partitions(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+    """Which share partitions are assignable: those initialised, by topic name."""
+    state = recorder.group.state
+    before = state.state_partitions if isinstance(state, ShareGroup) else None
+    violations = recorder.group.apply(record)
+    state = recorder.group.state
+    after = state.state_partitions if isinstance(state, ShareGroup) else None
+    if record.value is None or after is None:
+        return violations
+    for topics in (after.initializing, after.initialized):
+        recorder.ledger.topic_names.update({topic_id: topic.name for topic_id, topic in topics.items()})
+    known = before.initialized if before is not None else {}
+    topics_now = [
+        topic.name
+        for topic_id, topic in after.initialized.items()
+        if topic_id not in known or set(known[topic_id].partitions) != set(topic.partitions)
+    ]
+    if topics_now:
+        recorder.ledger.changes.append(cause(CauseKind.SHARE_STATE_INITIALIZED, record.at, topics=topics_now))
+    return violations
+
+
+def _group(recorder: Recorder) -> AnyGroup:
+    state = recorder.group.state
+    assert isinstance(state, EpochGroup)
+    return state
+
+
+Handler = Callable[[Recorder, EpochType, CoordinatorRecord], Violations]
+
+HANDLERS: dict[int, tuple[EpochType, Handler]] = {
+    RecordType.CONSUMER_GROUP_METADATA: (CONSUMER, on_epoch),
+    RecordType.CONSUMER_GROUP_PARTITION_METADATA: (CONSUMER, on_partition_metadata),
+    RecordType.CONSUMER_GROUP_MEMBER_METADATA: (CONSUMER, on_member),
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: (CONSUMER, on_target_epoch),
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: (CONSUMER, on_target),
+    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: (CONSUMER, on_current),
+    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: (CONSUMER, on_regex),
+    RecordType.SHARE_GROUP_METADATA: (SHARE, on_epoch),
+    RecordType.SHARE_GROUP_MEMBER_METADATA: (SHARE, on_member),
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: (SHARE, on_target_epoch),
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: (SHARE, on_target),
+    RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: (SHARE, on_current),
+    RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: (SHARE, on_state_partitions),
+    RecordType.STREAMS_GROUP_METADATA: (STREAMS, on_epoch),
+    RecordType.STREAMS_GROUP_MEMBER_METADATA: (STREAMS, on_member),
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: (STREAMS, on_target_epoch),
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: (STREAMS, on_target),
+    RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: (STREAMS, on_current),
+    RecordType.STREAMS_GROUP_TOPOLOGY: (STREAMS, on_topology),
+}
+"""Record type to the group type that it belongs to and what it does to the history."""

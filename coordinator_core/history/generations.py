@@ -1,0 +1,268 @@
+"""The history of classic groups, generation by generation (JoinGroup and SyncGroup).
+
+One record holds the whole group and is written when a rebalance completes: when it began is not logged, only bounded,
+and generations that never completed leave nothing but a gap in the numbers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
+from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.violations import Violations
+from coordinator_core.history.classic_causes import (
+    Transition,
+    connect_causes,
+    follow_up_causes,
+    note_highest,
+    subscription,
+    subscription_causes,
+    topic_changes_seen,
+    units_of_work,
+)
+from coordinator_core.history.holdings import Changed, Interval
+from coordinator_core.history.opened import OpenEpoch, OpenMembership
+from coordinator_core.history.recorder import Recorder, numbers
+from coordinator_core.history.rows import Cause, RebalanceRow, Revocation
+from coordinator_core.history.topics import topics_used
+from coordinator_core.history.units import NO_ASSIGNMENT, ClassicAssignment, classic_assignment
+from coordinator_core.records import CoordinatorRecord, LogPosition
+
+FIRST_GENERATION = 1
+"""A group's first record has generation 0, and no members; older brokers began with 1."""
+
+
+def on_generation(recorder: Recorder, record: CoordinatorRecord) -> Violations:
+    """Group metadata: a generation is complete, the same one is written again, or the group ends."""
+    ledger, at, last = recorder.ledger, record.at, recorder.ledger.epoch
+    old = _before(recorder)
+    violations = recorder.group.apply(record)
+    new = recorder.group.state
+    if not isinstance(new, ClassicGroup) or new.generation is None:
+        if ledger.type == GroupType.CLASSIC:
+            ledger.ended = at
+        return violations
+    work = units_of_work(ledger)
+    _members(recorder, old, new, at)
+    assigned = _assign(recorder, old, new, at)
+    if last is not None and last.epoch == new.generation:
+        ledger.ownership.change(assigned.changed, at)
+        ledger.changes.clear()
+        ledger.joined.clear()
+        recorder.take_part(new.generation)
+        last.leader = new.leader
+        return violations
+    topics = set().union(*{subscription(new, member).topics for member in new.members.values()})
+    ledger.changes += subscription_causes(old, new, at)
+    if last is not None and last.members:
+        step = Transition(last, old, new, topics, assigned.changed.taken, at)
+        ledger.changes += follow_up_causes(ledger, step)
+        ledger.changes += connect_causes(ledger, step, work) + topic_changes_seen(recorder, step)
+    note_highest(ledger, assigned.changed.taken)
+    ledger.ownership.change(_counted(new, assigned.changed), at)
+    ledger.ownership.forget(recorder.vanished(at, topics))
+    _complete(recorder, new, topics, assigned, at)
+    return violations
+
+
+def _before(recorder: Recorder) -> ClassicGroup:
+    """The group before a record, which changes it in place; empty if that was another life."""
+    state = recorder.group.state
+    if not isinstance(state, ClassicGroup) or recorder.ledger.epoch is None:
+        return ClassicGroup()
+    return ClassicGroup(state.generation, state.protocol_type, state.protocol, state.leader, None, state.members)
+
+
+# --- members ---------------------------------------------------------------------------------------------------------
+
+
+def _members(recorder: Recorder, old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> None:
+    """Who went, who came, and what members say of themselves."""
+    ledger = recorder.ledger
+    for member_id, gone in old.members.items():
+        membership = ledger.memberships.get(member_id)
+        if member_id not in new.members and membership is not None:
+            membership.hint = recorder.departure_hint(member_id, at, gone.session_timeout_ms)
+            recorder.depart(member_id, at)
+    for member_id, member in new.members.items():
+        membership = ledger.memberships.get(member_id)
+        known = old.members.get(member_id)
+        if membership is None:
+            membership = OpenMembership(member_id, at, "join", instance_id=member.instance_id)
+            _describe(membership, new, member)
+            recorder.join(membership)
+        elif known is None or known.subscription != member.subscription:
+            _describe(membership, new, member)
+
+
+def _describe(membership: OpenMembership, group: ClassicGroup, member: ClassicMember) -> None:
+    asked = subscription(group, member)
+    membership.client_id, membership.client_host = member.client_id, member.client_host
+    membership.rack_id, membership.subscribed_topics = asked.rack_id, tuple(sorted(asked.topics))
+
+
+# --- assignments -----------------------------------------------------------------------------------------------------
+
+
+class _Assigned(NamedTuple):
+    """What a generation ends and begins, Connect's delay, and when the group wants to rebalance again (ms)."""
+
+    changed: Changed
+    delay_ms: int | None
+    due_ms: int | None
+    revocations: list[Revocation]
+
+
+def _assign(recorder: Recorder, old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> _Assigned:
+    """Lay the members' assignments over what they had; owners stay as they were for now."""
+    changed = Changed([], [])
+    delays: list[int] = []
+    due: list[int] = []
+    revocations: list[Revocation] = []
+    same_protocol = (old.protocol_type, old.protocol) == (new.protocol_type, new.protocol)
+    for member_id in old.members:
+        if member_id not in new.members:
+            changed.ended.extend(recorder.put_current(member_id, {}, at, None).ended)
+    for member_id, member in new.members.items():
+        known = old.members.get(member_id)
+        same = same_protocol and known is not None and known.assignment == member.assignment
+        if same and known is not None and known.subscription == member.subscription and not recorder.ledger.due_ms:
+            continue
+        given = _assignment(new, member)
+        if given.delay_ms:
+            delays.append(given.delay_ms)
+        if given.next_rebalance_ms is not None:
+            due.append(given.next_rebalance_ms)
+        if given.revoked:
+            revocations.append(Revocation(member_id, given.revoked, at, None, None))
+        put = recorder.put_current(member_id, given.held, at, new.generation)
+        changed.ended.extend(put.ended)
+        changed.taken.extend(put.taken)
+    due += [at.timestamp_ms + delay for delay in delays]
+    return _Assigned(changed, max(delays, default=None), min(due, default=None), revocations)
+
+
+def _assignment(group: ClassicGroup, member: ClassicMember) -> ClassicAssignment:
+    given = classic_assignment(group.protocol_type or "", group.protocol, member.assignment, member.subscription)
+    return given or NO_ASSIGNMENT
+
+
+def _counted(group: ClassicGroup, changed: Changed) -> Changed:
+    """The units that count when a rebalance is judged: of Kafka Streams its tasks, not their partitions once more."""
+    if group.protocol != "stream":
+        return changed
+
+    def tasks(intervals: list[Interval]) -> list[Interval]:
+        return [interval for interval in intervals if interval.resource[0] != "partition"]
+
+    return Changed(tasks(changed.ended), tasks(changed.taken))
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+
+def _complete(recorder: Recorder, new: ClassicGroup, topics: set[str], assigned: _Assigned, at: LogPosition) -> None:
+    """A generation is complete: one row for the rebalance that led to it, and a new open epoch."""
+    ledger, last, generation = recorder.ledger, recorder.ledger.epoch, new.generation or 0
+    from_epoch = ledger.last_epoch
+    skipped = max(generation - from_epoch - 1, 0) if from_epoch is not None else 0
+    missing = _missing(recorder, generation, skipped, at)
+    born_empty = from_epoch is None and not new.members
+    causes: tuple[Cause, ...] = () if born_empty and missing is None else recorder.take_causes(missing, at)
+    members = tuple(new.members)
+    if not born_empty:
+        _add_rebalance(recorder, new, causes, assigned, skipped, missing, at)
+    used = topics_used(recorder.topics, None, topics, at)
+    recorder.begin_epoch(
+        OpenEpoch(
+            generation,
+            at,
+            members,
+            "STABLE" if members else "EMPTY",
+            causes,
+            new.protocol_type or None,
+            new.protocol,
+            new.leader,
+            at if members else None,
+            topics_at=used.at,
+            topics_version=used.version,
+            topics=tuple(sorted(topics)),
+            missing=missing,
+        )
+    )
+    ledger.ownership.settle(at, new.members)
+    ledger.due_ms = assigned.due_ms
+    ledger.revoked = sum(each.units for each in assigned.revocations)
+    if last is not None and not members:
+        ledger.unseen.clear()
+
+
+def _missing(recorder: Recorder, generation: int, skipped: int, at: LogPosition) -> str | None:
+    """What of the history before this generation was not seen; skipped ones are known never to have completed only if
+    the log has no gap since the last.
+    """
+    ledger, coverage = recorder.ledger, recorder.coverage
+    if ledger.last_epoch is None:
+        if generation <= FIRST_GENERATION or ledger.reborn:
+            return None
+        if coverage is not None and coverage.unbroken(at.partition, 0, at.offset):
+            return None
+        return f"the group before generation {generation} was not seen"
+    last = ledger.epoch.opened if ledger.epoch is not None else None
+    if not skipped or (
+        last is not None and coverage is not None and coverage.unbroken(at.partition, last.offset, at.offset)
+    ):
+        return None
+    return f"{numbers('generation', ledger.last_epoch + 1, generation - 1)} never completed, or not seen"
+
+
+def _add_rebalance(
+    recorder: Recorder,
+    new: ClassicGroup,
+    causes: tuple[Cause, ...],
+    assigned: _Assigned,
+    skipped: int,
+    missing: str | None,
+    at: LogPosition,
+) -> None:
+    ledger, last = recorder.ledger, recorder.ledger.epoch
+    ownership = ledger.ownership
+    tally = ownership.tally()
+    began_after = last.opened.timestamp_ms if last is not None else None
+    began_before = new.current_state_timestamp or at.timestamp_ms
+    recorder.rows.append(
+        RebalanceRow(
+            group_id=recorder.group.group_id,
+            group_type=str(GroupType.CLASSIC),
+            at=at,
+            from_epoch=ledger.last_epoch,
+            to_epoch=new.generation or 0,
+            causes=causes,
+            outcome="converged" if new.members else "emptied",
+            is_open=False,
+            began_after_ms=began_after,
+            began_before_ms=began_before,
+            target=at,
+            finished=at,
+            time_to_target_ms=None,
+            time_to_converge_ms=None,
+            duration_min_ms=max(at.timestamp_ms - began_before, 0),
+            duration_max_ms=at.timestamp_ms - began_after if began_after is not None else None,
+            members_before=len(last.members) if last is not None else None if missing else 0,
+            members_after=len(new.members),
+            units_moved=tally.moved,
+            units_moved_back=tally.moved_back,
+            units_lost=tally.lost,
+            idle_ms=ownership.idle_ms,
+            idle_max_ms=ownership.idle_max_ms,
+            revocations=tuple(assigned.revocations),
+            last_member=None,
+            members_behind=0,
+            behind=(),
+            skipped_generations=skipped,
+            delay_ms=assigned.delay_ms,
+            history_complete=missing is None,
+            missing=missing,
+        )
+    )

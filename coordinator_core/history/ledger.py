@@ -1,0 +1,49 @@
+"""The open history of one group, as plain data: what lasts, and what the operation under way has done so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from coordinator_core.cluster.topic_history import TopicChange
+from coordinator_core.history.holdings import Holdings, Ownership
+from coordinator_core.history.opened import OpenEpoch, OpenMembership, OpenRebalance
+from coordinator_core.history.rows import Cause
+from coordinator_core.records import LogPosition
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Everything that the history of a group needs beyond the group's own state, kept from run to run.
+
+    ``type`` is that of the life that is open, ``ended`` the tombstone that ended it within the operation under way;
+    ``reborn`` says that what went before the life was seen. ``departed`` has the members removed in this operation,
+    ``crossing`` those that may go on under another type. ``changes`` are the causes of the next epoch, ``joined`` who
+    came in this operation since an epoch was opened. ``commits`` has the time (ms) of the last commit by topic name and
+    partition. Of classic groups: ``highest`` has the highest partition ever assigned of a topic, ``due_ms`` the time
+    at which the group itself wants to rebalance again, ``revoked`` how much its Connect workers were told to give up
+    for the next generation to assign, ``unseen`` the changes of its topics that its leader has not yet acted on.
+    """
+
+    group_id: str
+    type: str | None = None
+    operation: tuple[int, int] | None = None
+    ended: LogPosition | None = None
+    reborn: bool = False
+    last: LogPosition | None = None
+    last_epoch: int | None = None
+    epoch: OpenEpoch | None = None
+    rebalance: OpenRebalance | None = None
+    memberships: dict[str, OpenMembership] = field(default_factory=dict)
+    departed: dict[str, OpenMembership] = field(default_factory=dict)
+    crossing: dict[str, OpenMembership] = field(default_factory=dict)
+    joined: list[str] = field(default_factory=list)
+    changes: list[Cause] = field(default_factory=list)
+    current: Holdings = field(default_factory=Holdings)
+    target: Holdings = field(default_factory=Holdings)
+    ownership: Ownership = field(default_factory=Ownership)
+    topic_names: dict[str, str] = field(default_factory=dict)
+    commits: dict[tuple[str, int], int] = field(default_factory=dict)
+    highest: dict[str, int] = field(default_factory=dict)
+    due_ms: int | None = None
+    revoked: int = 0
+    unseen: list[TopicChange] = field(default_factory=list)

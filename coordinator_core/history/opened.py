@@ -1,0 +1,187 @@
+"""What of a group's history is still open: an epoch, a rebalance and memberships, and the rows that they become."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from coordinator_core.history.holdings import Ownership
+from coordinator_core.history.rows import Cause, GroupEpochRow, MembershipRow, RebalanceRow, Revocation
+from coordinator_core.records import LogPosition
+
+NAMED_BEHIND = 10
+"""How many of the members that are behind a rebalance row names."""
+
+
+@dataclass(slots=True)
+class OpenEpoch:
+    """An epoch, or generation, that lasts.
+
+    ``topics`` are the names subscribed, ``topics_version`` the version of the topic history that was used for it (-1:
+    unknown). ``missing`` is None where its predecessor was seen.
+    """
+
+    epoch: int
+    opened: LogPosition
+    members: tuple[str, ...]
+    state: str
+    causes: tuple[Cause, ...] = ()
+    protocol_type: str | None = None
+    assignor: str | None = None
+    leader: str | None = None
+    target: LogPosition | None = None
+    metadata_hash: int | None = None
+    topics_proven: bool | None = None
+    topics_at: LogPosition | None = None
+    topics_version: int = -1
+    topics: tuple[str, ...] = ()
+    missing: str | None = None
+
+    def row(
+        self, group_id: str, group_type: str, ended: LogPosition | None = None, ended_by: str | None = None
+    ) -> GroupEpochRow:
+        """The row of ``group_epochs``, final if the epoch has ``ended``."""
+        return GroupEpochRow(
+            group_id,
+            group_type,
+            self.epoch,
+            self.opened,
+            ended,
+            ended_by,
+            ended is None,
+            self.state,
+            self.protocol_type,
+            self.assignor,
+            self.leader,
+            self.members,
+            self.target,
+            self.metadata_hash,
+            self.topics_proven,
+            self.topics_at,
+            self.causes,
+            self.missing is None,
+            self.missing,
+        )
+
+
+@dataclass(slots=True)
+class OpenRebalance:
+    """A rebalance of an epoch-based group under way.
+
+    ``behind`` has the members that are not yet at the target, ``revoking`` since when and how many units a member is
+    asked to give up; dicts, as their order is the log's.
+    """
+
+    at: LogPosition
+    from_epoch: int | None
+    to_epoch: int
+    causes: tuple[Cause, ...]
+    members_before: int | None
+    members_after: int
+    behind: dict[str, None]
+    target: LogPosition | None = None
+    revoking: dict[str, tuple[LogPosition, int]] = field(default_factory=dict)
+    revocations: list[Revocation] = field(default_factory=list)
+    last_member: str | None = None
+    missing: str | None = None
+
+    def asked(self, member_id: str, units: int, at: LogPosition) -> None:
+        """A current assignment of the member asks for ``units`` to be given up; none: it has given them."""
+        asked = self.revoking.get(member_id)
+        if asked is None:
+            if units:
+                self.revoking[member_id] = (at, units)
+        elif not units:
+            del self.revoking[member_id]
+            duration = at.timestamp_ms - asked[0].timestamp_ms
+            self.revocations.append(Revocation(member_id, asked[1], asked[0], at, duration))
+
+    def row(
+        self, group_id: str, group_type: str, outcome: str, ownership: Ownership | None, finished: LogPosition | None
+    ) -> RebalanceRow:
+        """The row of ``rebalances``; ``ownership`` is None where units have no single owner (share groups)."""
+        began = self.at.timestamp_ms
+        lasted = None if finished is None else finished.timestamp_ms - began
+        tally = ownership.tally() if ownership else None
+        unanswered = [Revocation(member, units, at, None, None) for member, (at, units) in self.revoking.items()]
+        return RebalanceRow(
+            group_id,
+            group_type,
+            self.at,
+            self.from_epoch,
+            self.to_epoch,
+            self.causes,
+            outcome,
+            finished is None,
+            began,
+            began,
+            self.target,
+            finished,
+            self.target.timestamp_ms - began if self.target else None,
+            lasted if outcome == "converged" else None,
+            lasted,
+            lasted,
+            self.members_before,
+            self.members_after,
+            tally and tally.moved,
+            tally and tally.moved_back,
+            tally and tally.lost,
+            ownership.idle_ms if ownership else None,
+            ownership.idle_max_ms if ownership else None,
+            (*self.revocations, *unanswered),
+            self.last_member,
+            len(self.behind),
+            tuple(self.behind)[:NAMED_BEHIND],
+            0,
+            None,
+            self.missing is None,
+            self.missing,
+        )
+
+
+@dataclass(slots=True)
+class OpenMembership:
+    """A member that is there, or that left within the operation under way (``left``)."""
+
+    member_id: str
+    joined: LogPosition
+    came_by: str
+    instance_id: str | None = None
+    client_id: str | None = None
+    client_host: str | None = None
+    rack_id: str | None = None
+    subscribed_topics: tuple[str, ...] = ()
+    subscribed_regex: str | None = None
+    replaces: str | None = None
+    first_epoch: int | None = None
+    left: LogPosition | None = None
+    went_by: str | None = None
+    hint: str | None = None
+    away_since: LogPosition | None = None
+    last_epoch: int | None = None
+    missing: str | None = None
+
+    def row(self, group_id: str, group_type: str, *, final: bool) -> MembershipRow:
+        """The row of ``memberships``."""
+        return MembershipRow(
+            group_id,
+            group_type,
+            self.member_id,
+            self.instance_id,
+            self.client_id,
+            self.client_host,
+            self.rack_id,
+            self.subscribed_topics,
+            self.subscribed_regex,
+            self.joined,
+            self.came_by,
+            self.replaces,
+            self.first_epoch,
+            self.left,
+            self.went_by,
+            self.hint,
+            self.away_since,
+            self.last_epoch,
+            not final,
+            self.missing is None,
+            self.missing,
+        )

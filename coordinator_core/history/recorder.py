@@ -1,0 +1,393 @@
+"""Writes down the history of one group: opens and closes epochs, rebalances, memberships and intervals, and makes rows.
+
+An operation is what the coordinator wrote at once: the records of one batch and time. Some things are known only at its
+end: a member that is removed may be back in it under a new id, a group that ends may go on as another type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from copy import deepcopy
+
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.group import Group, GroupType
+from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.groups.violations import Violation
+from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.holdings import Changed, Held, Interval, Ownership, Since, Unit
+from coordinator_core.history.ledger import Ledger
+from coordinator_core.history.opened import OpenEpoch, OpenMembership, OpenRebalance
+from coordinator_core.history.rows import AssignmentRow, Cause, HistoryRow
+from coordinator_core.records import CoordinatorRecord, LogPosition
+
+NOT_SEEN_TO_JOIN = "its joining was not seen"
+FIRST_EPOCH = 2
+"""The first epoch that a group logs: 2, or 1 by older brokers."""
+
+_JOIN = frozenset((CauseKind.MEMBER_JOINED,))
+_DEPARTURES = frozenset((CauseKind.MEMBER_LEFT_OR_EXPIRED, CauseKind.STATIC_MEMBER_LEFT))
+
+
+def numbers(what: str, first: int, last: int) -> str:
+    """``epoch 3 was``, or ``epochs 3 to 5 were``."""
+    return f"{what} {first} was" if first == last else f"{what}s {first} to {last} were"
+
+
+class Recorder:
+    """The history of one group under way: its state, its open history, and the rows that are final (``rows``).
+
+    ``topics`` and ``coverage`` are None where nobody knows; then what depends on them is unknown.
+    """
+
+    __slots__ = ("coverage", "group", "ledger", "rows", "topics")
+
+    def __init__(self, group: Group, ledger: Ledger, topics: TopicHistory | None, coverage: Coverage | None) -> None:
+        self.group = group
+        self.ledger = ledger
+        self.topics = topics
+        self.coverage = coverage
+        self.rows: list[HistoryRow] = []
+
+    # --- operations --------------------------------------------------------------------------------------------------
+
+    def operation(self, record: CoordinatorRecord) -> None:
+        """Note to which operation a record belongs; a new one ends the one before."""
+        key = (record.at.timestamp_ms, record.batch)
+        ledger = self.ledger
+        if key != ledger.operation:
+            if ledger.operation is not None:
+                self._end_operation()
+            ledger.operation = key
+
+    def _end_operation(self) -> None:
+        ledger = self.ledger
+        if ledger.departed:
+            self._close(ledger.departed)
+        if ledger.crossing:
+            self._close(ledger.crossing)
+        if ledger.ended is not None:
+            self._end_life("group deleted", ledger.ended)
+            ledger.type = ledger.ended = None
+        if ledger.joined:
+            self._doubt_joins()
+        if ledger.changes:
+            ledger.changes = [change for change in ledger.changes if change.kind not in NEEDS_BUMP_AT_ONCE]
+
+    def _close(self, memberships: dict[str, OpenMembership]) -> None:
+        self.rows += [
+            membership.row(self.group.group_id, self._type, final=True) for membership in memberships.values()
+        ]
+        memberships.clear()
+
+    def _doubt_joins(self) -> None:
+        """A member that is new here, yet opened no epoch, was there before, unless it waits for its regex."""
+        ledger = self.ledger
+        for member_id in ledger.joined:
+            membership = ledger.memberships.get(member_id)
+            if membership is not None and membership.subscribed_regex is None:
+                membership.came_by, membership.missing = "unknown", NOT_SEEN_TO_JOIN
+                self._withdraw(member_id)
+        ledger.joined.clear()
+
+    def _withdraw(self, member_id: str, kinds: AbstractSet[str] = _JOIN) -> None:
+        """Take back causes about a member."""
+        ledger = self.ledger
+        ledger.changes = [
+            change for change in ledger.changes if change.member_id != member_id or change.kind not in kinds
+        ]
+
+    # --- lives -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _type(self) -> str:
+        return self.ledger.type or "CLASSIC"
+
+    def live_as(self, group_type: GroupType, at: LogPosition) -> None:
+        """The group is of this type from ``at`` on; if it was of another, or ended just now, that life is over."""
+        ledger = self.ledger
+        if ledger.type == group_type and ledger.ended is None:
+            return
+        if ledger.type is not None and ledger.type != group_type:
+            up = ledger.type == GroupType.CLASSIC
+            ledger.crossing.update(ledger.memberships)
+            ledger.crossing.update(ledger.departed)
+            ledger.memberships.clear()
+            ledger.departed.clear()
+            for membership in ledger.crossing.values():
+                membership.left = membership.left or at
+                membership.went_by = membership.went_by or ("upgrade" if up else "downgrade")
+            self._end_life("group upgraded" if up else "group downgraded", ledger.ended or at)
+            kind = CauseKind.GROUP_UPGRADED if up else CauseKind.GROUP_DOWNGRADED
+            ledger.changes.append(cause(kind, at, detail=f"{ledger.type} to {group_type}"))
+        elif ledger.ended is not None:
+            self._end_life("group deleted", ledger.ended)
+        ledger.type = group_type
+        ledger.ended = None
+
+    def _end_life(self, how: str, at: LogPosition) -> None:
+        ledger = self.ledger
+        self.end_rebalance(how, at)
+        self.end_epoch(how, at)
+        for membership in ledger.memberships.values():
+            membership.left, membership.went_by, membership.last_epoch = at, how, ledger.last_epoch
+        self._close(ledger.memberships)
+        self._ended(ledger.current.clear(), "current", at)
+        self._ended(ledger.target.clear(), "target", at)
+        ledger.ownership.clear()
+        ledger.highest.clear()
+        ledger.due_ms = None
+        ledger.reborn = True
+        if how == "group deleted":
+            ledger.last_epoch = None
+            ledger.changes.clear()
+
+    # --- members -----------------------------------------------------------------------------------------------------
+
+    def join(self, membership: OpenMembership) -> None:
+        """A member is there that was not; that is no cause if it only goes on under another group type."""
+        ledger, member_id = self.ledger, membership.member_id
+        at, instance = membership.joined, membership.instance_id
+        crossing = ledger.crossing.pop(member_id, None)
+        if crossing is not None:
+            self._withdraw(member_id, _DEPARTURES)
+            membership.joined, membership.came_by = crossing.joined, crossing.came_by
+            membership.replaces, membership.first_epoch = crossing.replaces, crossing.first_epoch
+            membership.missing = crossing.missing
+            ledger.memberships[member_id] = membership
+            return
+        ledger.memberships[member_id] = membership
+        replaced = self._replaced(membership)
+        if replaced is None:
+            ledger.joined.append(member_id)
+            ledger.changes.append(cause(CauseKind.MEMBER_JOINED, at, member=member_id, instance=instance))
+            return
+        membership.came_by, membership.replaces = "static replacement", replaced.member_id
+        membership.first_epoch = ledger.last_epoch
+        replaced.went_by, replaced.hint = "static replacement", None
+        self._withdraw(replaced.member_id, _DEPARTURES)
+        ledger.ownership.rename(replaced.member_id, member_id)
+        silent = ledger.type == GroupType.CLASSIC
+        seen_away = replaced.away_since is not None or silent
+        kind = CauseKind.STATIC_MEMBER_RETURNED if seen_away else CauseKind.STATIC_MEMBER_REPLACED
+        hint = "when it was away is not logged in a classic group" if silent else None
+        detail = f"in place of {replaced.member_id}"
+        ledger.changes.append(cause(kind, at, member=member_id, instance=instance, detail=detail, hint=hint))
+
+    def _replaced(self, membership: OpenMembership) -> OpenMembership | None:
+        if membership.instance_id is None:
+            return None
+        departed = self.ledger.departed.values()
+        return next((gone for gone in departed if gone.instance_id == membership.instance_id), None)
+
+    def depart(self, member_id: str, at: LogPosition) -> None:
+        """A member is removed; nothing happens if it was not known."""
+        ledger = self.ledger
+        membership = ledger.memberships.pop(member_id, None)
+        if membership is None:
+            return
+        membership.left, membership.went_by, membership.last_epoch = at, "leave or expiry", ledger.last_epoch
+        ledger.departed[member_id] = membership
+        instance, away, hint, detail = membership.instance_id, membership.away_since, membership.hint, None
+        kind = CauseKind.MEMBER_LEFT_OR_EXPIRED if instance is None else CauseKind.STATIC_MEMBER_LEFT
+        if away is not None:
+            hint, detail = "expired", f"left at offset {away.offset} and did not return"
+        ledger.changes.append(cause(kind, at, member=member_id, instance=instance, hint=hint, detail=detail))
+
+    def departure_hint(self, member_id: str, at: LogPosition, session_timeout_ms: int | None) -> str | None:
+        """What the commits of a member's partitions suggest: one that expires has not committed for its timeout."""
+        ledger = self.ledger
+        membership = ledger.memberships.get(member_id)
+        if membership is None or not ledger.commits or ledger.type == GroupType.SHARE:
+            return None
+        times = [ledger.commits.get(key) for unit in ledger.current.units(member_id) for key in self._committed(unit)]
+        since = membership.joined.timestamp_ms
+        last = max((time for time in times if time is not None and time >= since), default=None)
+        if last is None:
+            return "it never committed" if times else None
+        gap = at.timestamp_ms - last
+        if session_timeout_ms is None:
+            return f"its last commit was {gap} ms before"
+        if gap < session_timeout_ms:
+            return f"left: it committed {gap} ms before, within its session timeout of {session_timeout_ms} ms"
+        return f"expired, or idle: its last commit was {gap} ms before, its session timeout is {session_timeout_ms} ms"
+
+    def _committed(self, unit: Unit) -> list[tuple[str, int]]:
+        """Topic names and partitions whose offsets the owner of a unit commits."""
+        (role, name), partition = unit
+        if role == "partition":
+            topic = name if self.ledger.type == GroupType.CLASSIC else self.topic_name(name)
+            return [(topic, partition)] if topic is not None else []
+        state = self.group.state
+        if role == "active" and isinstance(state, StreamsGroup) and state.topology is not None:
+            mine = (each for each in state.topology.subtopologies if each.subtopology_id == name)
+            return [(topic, partition) for each in mine for topic in each.source_topics]
+        return []
+
+    # --- units -------------------------------------------------------------------------------------------------------
+
+    def put_current(self, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> Changed:
+        """A member has exactly these units; what that ends and begins is for the caller to count."""
+        changed = self.ledger.current.put(member_id, held, Since(at, epoch, self._seen_before(member_id)))
+        if changed.ended:
+            self._ended(changed.ended, "current", at)
+        return changed
+
+    def put_target(self, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> None:
+        """A member is to have exactly these units."""
+        changed = self.ledger.target.put(member_id, held, Since(at, epoch, self._seen_before(member_id)))
+        if changed.ended:
+            self._ended(changed.ended, "target", at)
+
+    def _seen_before(self, member_id: str) -> bool:
+        """Whether what the member had before now is known."""
+        membership = self.ledger.memberships.get(member_id)
+        return (membership is not None and membership.missing is None) or member_id in self.ledger.current.members
+
+    def _ended(self, intervals: Iterable[Interval], kind: str, at: LogPosition) -> None:
+        for interval in intervals:
+            self.rows.append(self._assignment(interval, kind, at))
+
+    def _assignment(self, interval: Interval, kind: str, until: LogPosition | None) -> AssignmentRow:
+        member_id, (role, name), partition, since = interval
+        topic = topic_id = subtopology = connector = None
+        if role == "partition":
+            if self.ledger.type == GroupType.CLASSIC:
+                topic = name
+            else:
+                topic, topic_id = self.topic_name(name), name
+        elif role in ("connector", "task"):
+            connector = name
+        else:
+            subtopology = name
+        return AssignmentRow(
+            self.group.group_id,
+            self._type,
+            member_id,
+            kind,
+            role,
+            topic,
+            topic_id,
+            subtopology,
+            connector,
+            partition,
+            since.epoch,
+            since.at,
+            until,
+            until is None,
+            since.seen,
+        )
+
+    def topic_name(self, topic_id: str) -> str | None:
+        """The name of a topic by its id, as far as anybody told; None: unknown."""
+        name = self.topics.topic_name(topic_id) if self.topics else None
+        return name or self.ledger.topic_names.get(topic_id)
+
+    # --- epochs and rebalances ---------------------------------------------------------------------------------------
+
+    def begin_epoch(self, epoch: OpenEpoch) -> None:
+        """A new epoch: the one before ends, who joined takes part from now on."""
+        ledger = self.ledger
+        self.end_epoch("next epoch", epoch.opened)
+        ledger.epoch = epoch
+        ledger.last_epoch = epoch.epoch
+        ledger.changes = []
+        ledger.joined.clear()
+        self.take_part(epoch.epoch, seen_to_join=epoch.missing is None)
+
+    def take_part(self, epoch: int, *, seen_to_join: bool = True) -> None:
+        """Who joined since the last epoch takes part from this one on."""
+        for membership in self.ledger.memberships.values():
+            if membership.first_epoch is None:
+                membership.first_epoch = epoch
+                if not seen_to_join:
+                    membership.came_by, membership.missing = "unknown", NOT_SEEN_TO_JOIN
+
+    def end_epoch(self, ended_by: str, at: LogPosition) -> None:
+        """The open epoch, if any, is over."""
+        epoch = self.ledger.epoch
+        if epoch is not None:
+            self.rows.append(epoch.row(self.group.group_id, self._type, at, ended_by))
+            self.ledger.epoch = None
+
+    def begin_rebalance(self, rebalance: OpenRebalance) -> None:
+        """A new rebalance; the one before must be over."""
+        self.ledger.rebalance = rebalance
+        self.ledger.ownership.begin()
+
+    def end_rebalance(self, outcome: str, at: LogPosition) -> None:
+        """The open rebalance, if any, is over."""
+        ledger = self.ledger
+        rebalance = ledger.rebalance
+        if rebalance is None:
+            return
+        ledger.ownership.forget(self.vanished(at, ledger.epoch.topics if ledger.epoch else ()))
+        self.rows.append(rebalance.row(self.group.group_id, self._type, outcome, self._sole_owners, at))
+        ledger.rebalance = None
+        if outcome != "superseded":
+            ledger.ownership.before.clear()
+
+    def vanished(self, at: LogPosition, subscribed: Container[str]) -> list[Unit]:
+        """Units that nobody has because nobody can or wants to: they are gone, or their topic no longer subscribed."""
+        idle = [unit for unit in self.ledger.ownership.idle if unit[0][0] == "partition"]
+        found = self.topics.at(at.timestamp_ms) if self.topics and idle else None
+        gone = []
+        for unit in idle:
+            (_, topic), partition = unit
+            name = topic if self.ledger.type == GroupType.CLASSIC else self.topic_name(topic)
+            known = found.image.by_id.get(topic) or found.image.by_name.get(topic) if found else None
+            exists = found is None or (known is not None and partition < known.partitions)
+            if not exists or (name is not None and name not in subscribed):
+                gone.append(unit)
+        return gone
+
+    def take_causes(self, missing: str | None, at: LogPosition) -> tuple[Cause, ...]:
+        """The causes of the epoch that opens; where the log shows none, that is said."""
+        causes = self.ledger.changes
+        if missing is not None and self.ledger.last_epoch is None:
+            causes = [each for each in causes if each.kind != CauseKind.MEMBER_JOINED]
+        return tuple(causes) or (cause(CauseKind.UNKNOWN, at, detail=missing or "the log shows none"),)
+
+    def missing_before(self, epoch: int, at: LogPosition) -> str | None:
+        """What of the history before this epoch was not seen, None if all was."""
+        before = self.ledger.last_epoch
+        if before is None:
+            first_ever = epoch <= FIRST_EPOCH or self.ledger.reborn
+            if first_ever or (self.coverage is not None and self.coverage.unbroken(at.partition, 0, at.offset)):
+                return None
+            return f"the group before epoch {epoch} was not seen"
+        if epoch <= before + 1:
+            return None
+        return f"{numbers('epoch', before + 1, epoch - 1)} not seen"
+
+    # --- as of now ---------------------------------------------------------------------------------------------------
+
+    def open_rows(self) -> Iterator[HistoryRow]:
+        """Rows of what lasts, and of what ended in the operation under way: a later run may replace them."""
+        ledger = self.ledger
+        if ledger.ended is not None or ledger.departed or ledger.crossing:
+            settled = Recorder(self.group, deepcopy(ledger), self.topics, self.coverage)
+            settled._end_operation()
+            for row in settled.rows:
+                yield row if isinstance(row, Violation) else row._replace(is_open=True)
+            yield from settled._lasting()
+        else:
+            yield from self._lasting()
+
+    def _lasting(self) -> Iterator[HistoryRow]:
+        ledger, group_id = self.ledger, self.group.group_id
+        if ledger.epoch is not None:
+            yield ledger.epoch.row(group_id, self._type)
+        if ledger.rebalance is not None:
+            yield ledger.rebalance.row(group_id, self._type, "open", self._sole_owners, None)
+        for membership in ledger.memberships.values():
+            yield membership.row(group_id, self._type, final=False)
+        for interval in ledger.current:
+            yield self._assignment(interval, "current", None)
+        for interval in ledger.target:
+            yield self._assignment(interval, "target", None)
+
+    @property
+    def _sole_owners(self) -> Ownership | None:
+        return None if self.ledger.type == GroupType.SHARE else self.ledger.ownership

@@ -1,0 +1,186 @@
+"""The rows of history: one tuple type a table, each column with its meaning; the tables' schemas derive from here.
+
+A row that may still change is marked ``is_open``: a later run replaces it by its key. All other rows are final. Columns
+of type ``LogPosition`` are the records that prove the row; in milliseconds since the epoch are all times, in
+milliseconds all durations.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+from coordinator_core.cluster.topic_history import TopicInterval
+from coordinator_core.groups.violations import Violation
+from coordinator_core.records import LogPosition
+
+At = LogPosition
+MaybeAt = LogPosition | None
+
+
+class Cause(NamedTuple):
+    """One thing that made a group rebalance, with what proves it."""
+
+    kind: Annotated[str, "a CauseKind"]
+    member_id: Annotated[str | None, "the member that it is about; null: the group or its topics"]
+    instance_id: Annotated[str | None, "that member's instance id, if static"]
+    topics: Annotated[tuple[str, ...], "the topics (connectors) that it is about"]
+    detail: Annotated[str | None, "what changed, from what to what"]
+    hint: Annotated[str | None, "what the log suggests where it does not prove, such as left or expired"]
+    source: Annotated[str, "where the evidence lies: group log, cluster metadata, topic snapshot"]
+    at: Annotated[At, "the record, or snapshot, that proves it"]
+
+
+class Revocation(NamedTuple):
+    """What one member was asked to give up in a rebalance."""
+
+    member_id: Annotated[str, "the member"]
+    units: Annotated[int, "partitions or tasks to give up"]
+    asked: Annotated[At, "the record that asks for them"]
+    given: Annotated[MaybeAt, "the record that acknowledges; null: never, within the rebalance"]
+    duration_ms: Annotated[int | None, "from asked to given"]
+
+
+class GroupEpochRow(NamedTuple):
+    """One epoch (classic: generation) of one group."""
+
+    group_id: Annotated[str, "the group"]
+    group_type: Annotated[str, "CLASSIC, CONSUMER, SHARE, STREAMS or CONNECT"]
+    epoch: Annotated[int, "group epoch, or generation"]
+    opened: Annotated[At, "the record that opened it (classic: the record of the completed generation)"]
+    ended: Annotated[MaybeAt, "the record that ended it; null while it lasts"]
+    ended_by: Annotated[str | None, "next epoch, group deleted, group upgraded or group downgraded"]
+    is_open: Annotated[bool, "it lasts; a later run replaces this row"]
+    state: Annotated[str, "state of the group at its end, or now: EMPTY, ASSIGNING, RECONCILING, STABLE, NOT_READY"]
+    protocol_type: Annotated[str | None, "classic groups: consumer, connect, or what the client named"]
+    assignor: Annotated[str | None, "assignor (classic: protocol) as far as the log tells; null: the broker's default"]
+    leader: Annotated[str | None, "classic groups: the member that assigned"]
+    members: Annotated[tuple[str, ...], "member ids when it opened"]
+    target: Annotated[MaybeAt, "the record that installed its target; null: none was"]
+    metadata_hash: Annotated[int | None, "hash of the subscribed topics; null: the record has none"]
+    topics_proven: Annotated[bool | None, "some image of the topics has that hash; null: no hash, or no topic history"]
+    topics_at: Annotated[MaybeAt, "the version of the topics used: with that hash, else the one at that time"]
+    causes: Annotated[tuple[Cause, ...], "what opened it"]
+    history_complete: Annotated[bool, "what was before it was seen"]
+    missing: Annotated[str | None, "what was not seen"]
+
+
+class RebalanceRow(NamedTuple):
+    """One rebalance: from an epoch to the next, until every member is there or the next one begins."""
+
+    group_id: Annotated[str, "the group"]
+    group_type: Annotated[str, "CLASSIC, CONSUMER, SHARE, STREAMS or CONNECT"]
+    at: Annotated[At, "the record that opens it (classic: the record of the completed generation)"]
+    from_epoch: Annotated[int | None, "epoch or generation before; null: none, or unknown"]
+    to_epoch: Annotated[int, "epoch or generation that it leads to"]
+    causes: Annotated[tuple[Cause, ...], "why; more than one may apply"]
+    outcome: Annotated[str, "converged, emptied, superseded, group deleted, group upgraded, group downgraded or open"]
+    is_open: Annotated[bool, "under way; a later run replaces this row"]
+    began_after_ms: Annotated[int | None, "it began at or after this time; null: unknown"]
+    began_before_ms: Annotated[int, "it began at or before this time"]
+    target: Annotated[MaybeAt, "the record that installs the target; null: none (yet)"]
+    finished: Annotated[MaybeAt, "the record with which it converged or was superseded"]
+    time_to_target_ms: Annotated[int | None, "from opened to target; null: no target, or classic"]
+    time_to_converge_ms: Annotated[int | None, "from opened to converged; null: never, or classic"]
+    duration_min_ms: Annotated[int | None, "it lasted at least so long"]
+    duration_max_ms: Annotated[int | None, "it lasted at most so long; null: not finished, or unknown"]
+    members_before: Annotated[int | None, "members in the epoch before; null: unknown"]
+    members_after: Annotated[int, "members when it opened (classic: completed)"]
+    units_moved: Annotated[int | None, "partitions or tasks that went from one member to another; null: share groups"]
+    units_moved_back: Annotated[int | None, "those given up and then given back to the same member"]
+    units_lost: Annotated[int | None, "those given up that nobody had when it ended"]
+    idle_ms: Annotated[int | None, "sum over units of the time that nobody had them"]
+    idle_max_ms: Annotated[int | None, "the longest such time of one unit"]
+    revocations: Annotated[tuple[Revocation, ...], "what members were asked to give up (classic: not logged)"]
+    last_member: Annotated[str | None, "who held it up: the last to reach the target"]
+    members_behind: Annotated[int, "members that had not reached the target when it ended, or now"]
+    behind: Annotated[tuple[str, ...], "the first ten of them"]
+    skipped_generations: Annotated[int, "classic: generations in between that never completed, or were not seen"]
+    delay_ms: Annotated[int | None, "Connect: the scheduled rebalance delay that the leader set"]
+    history_complete: Annotated[bool, "what was before it was seen"]
+    missing: Annotated[str | None, "what was not seen"]
+
+
+class MembershipRow(NamedTuple):
+    """One member over its life."""
+
+    group_id: Annotated[str, "the group"]
+    group_type: Annotated[str, "type of the group, when the member was last seen"]
+    member_id: Annotated[str, "the member"]
+    instance_id: Annotated[str | None, "its instance id, if static"]
+    client_id: Annotated[str | None, "its client id; null: not seen"]
+    client_host: Annotated[str | None, "its host; null: not seen"]
+    rack_id: Annotated[str | None, "its rack; null: none, or classic"]
+    subscribed_topics: Annotated[tuple[str, ...], "topics that it named, when last seen"]
+    subscribed_regex: Annotated[str | None, "its regular expression, when last seen"]
+    joined: Annotated[At, "the record that first shows it"]
+    came_by: Annotated[str, "join, static replacement or unknown (it may have been there before)"]
+    replaces: Annotated[str | None, "the member whose instance id it took over"]
+    first_epoch: Annotated[int | None, "epoch or generation in which it first took part"]
+    left: Annotated[MaybeAt, "the record that removes it; null while it is there"]
+    went_by: Annotated[str | None, "leave or expiry, static replacement, group deleted, downgrade, upgrade"]
+    hint: Annotated[str | None, "what the log suggests of leave or expiry"]
+    away_since: Annotated[MaybeAt, "the record with which a static member left, to come back or not"]
+    last_epoch: Annotated[int | None, "last epoch or generation in which it took part"]
+    is_open: Annotated[bool, "it is there; a later run replaces this row"]
+    history_complete: Annotated[bool, "it was seen to join"]
+    missing: Annotated[str | None, "what was not seen"]
+
+
+class AssignmentRow(NamedTuple):
+    """One partition or task of one member over an interval."""
+
+    group_id: Annotated[str, "the group"]
+    group_type: Annotated[str, "CLASSIC, CONSUMER, SHARE, STREAMS or CONNECT"]
+    member_id: Annotated[str, "the member"]
+    kind: Annotated[str, "target (was to own) or current (owned, as far as the coordinator knew)"]
+    role: Annotated[str, "partition, active, standby, warmup, connector or task"]
+    topic: Annotated[str | None, "topic name; null: no topic, or an id that nobody knows"]
+    topic_id: Annotated[str | None, "topic id; null: classic"]
+    subtopology: Annotated[str | None, "streams: the subtopology of the task"]
+    connector: Annotated[str | None, "Connect: the connector"]
+    partition: Annotated[int, "partition, or number of the task; -1 for a connector"]
+    epoch: Annotated[int | None, "member epoch (target: assignment epoch; classic: generation) in which it began"]
+    since: Annotated[At, "the record with which it began"]
+    until: Annotated[MaybeAt, "the record with which it ended; null while it lasts"]
+    is_open: Annotated[bool, "it lasts; a later run replaces this row"]
+    history_complete: Annotated[bool, "it was seen to begin"]
+
+
+class Table(NamedTuple):
+    """A table of history: its name, the type of its rows, and the columns (dotted into positions) that identify one."""
+
+    name: str
+    row: type
+    key: tuple[str, ...]
+
+
+TABLES = (
+    Table("group_epochs", GroupEpochRow, ("group_id", "opened.partition", "opened.offset")),
+    Table("rebalances", RebalanceRow, ("group_id", "at.partition", "at.offset")),
+    Table("memberships", MembershipRow, ("group_id", "member_id", "joined.partition", "joined.offset")),
+    Table(
+        "assignments",
+        AssignmentRow,
+        (
+            "group_id",
+            "member_id",
+            "kind",
+            "role",
+            "topic",
+            "topic_id",
+            "subtopology",
+            "connector",
+            "partition",
+            "since.partition",
+            "since.offset",
+        ),
+    ),
+    Table("violations", Violation, ("group_id", "rule", "member_id", "at.partition", "at.offset", "detail")),
+    Table(
+        "topic_history", TopicInterval, ("topic", "topic_id", "since.partition", "since.offset", "since.timestamp_ms")
+    ),
+)
+"""Every table whose rows the core makes."""
+
+HistoryRow = GroupEpochRow | RebalanceRow | MembershipRow | AssignmentRow | Violation
+"""A row of the fold of one group."""

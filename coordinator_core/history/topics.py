@@ -1,0 +1,48 @@
+"""Which topics an epoch was made with, and how topics changed since the epoch before."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.history.causes import topic_causes
+from coordinator_core.history.rows import Cause
+from coordinator_core.records import LogPosition
+
+CLOCK_SLACK_MS = 10_000
+"""How far the clock of the metadata log's controller may be ahead of the coordinator's."""
+
+
+class Used(NamedTuple):
+    """The topics that an epoch was made with.
+
+    ``hash`` is None where the record has none. ``proven`` says that an image of the topics has that hash; None: no
+    hash, or no topic history. ``at`` and ``version`` are the image's, the one of the time where none is proven; None
+    and -1 where nothing is known.
+    """
+
+    hash: int | None
+    proven: bool | None
+    at: LogPosition | None
+    version: int
+
+
+def topics_used(topics: TopicHistory | None, metadata_hash: int | None, names: set[str], at: LogPosition) -> Used:
+    """The image of ``names`` that the coordinator used when it wrote the record at ``at``."""
+    if topics is None:
+        return Used(metadata_hash, None, None, -1)
+    if metadata_hash is not None:
+        for slack in (0, CLOCK_SLACK_MS):
+            found = topics.newest_matching_hash(metadata_hash, names, at.timestamp_ms, slack)
+            if found is not None:
+                return Used(metadata_hash, True, found.at, found.version)
+    version = topics.version_at(at.timestamp_ms)
+    proven = None if metadata_hash is None or version < 0 else False
+    return Used(metadata_hash, proven, topics.positions[version] if version >= 0 else None, version)
+
+
+def changes_between(topics: TopicHistory | None, names: set[str], before: int, now: int) -> list[Cause]:
+    """What happened to topics between two versions of their history."""
+    if topics is None or before < 0 or now <= before:
+        return []
+    return topic_causes(topics.changes(names, before, now))

@@ -1,0 +1,191 @@
+"""What members have or are to have, as sets of units, and what they subscribe to: one function a kind of state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from typing import NamedTuple
+
+from coordinator_core.errors import DecodeError
+from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
+from coordinator_core.groups.epochs import Partitions
+from coordinator_core.groups.share.state import ShareGroup, ShareMember
+from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, TargetTasks
+from coordinator_core.history.holdings import Held, Resource
+from coordinator_core.records import Fields
+from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription
+
+CONNECTOR_ITSELF = -1
+"""The number that stands for a connector among the tasks of one."""
+CACHED_BLOBS = 4096
+
+
+def consumer_held(member: ConsumerMember) -> Held:
+    """Assigned partitions, and those to be revoked, which the member still has."""
+    held: dict[Resource, AbstractSet[int]] = {
+        ("partition", topic): partitions.keys() for topic, partitions in member.assigned.items() if partitions
+    }
+    for topic, partitions in member.pending_revocation.items():
+        if partitions:
+            held[("partition", topic)] = held.get(("partition", topic), frozenset()) | partitions.keys()
+    return held
+
+
+def share_held(member: ShareMember) -> Held:
+    """Partitions that the member reads, along with others."""
+    return partitions_held(member.assigned)
+
+
+def partitions_held(assigned: Partitions) -> Held:
+    """Partitions by topic id, as in a target of a consumer or share group."""
+    return {("partition", topic): set(partitions) for topic, partitions in assigned.items() if partitions}
+
+
+def streams_held(member: StreamsMember) -> Held:
+    """Assigned tasks by role, and those to be revoked, which the member still has."""
+    held: dict[Resource, AbstractSet[int]] = {}
+    for tasks in (member.assigned, member.pending_revocation):
+        _add("active", tasks.active, held)
+        _add("standby", tasks.standby, held)
+        _add("warmup", tasks.warmup, held)
+    return held
+
+
+def streams_target(target: TargetTasks) -> Held:
+    """Target tasks by role."""
+    held: dict[Resource, AbstractSet[int]] = {}
+    _add("active", target.active, held)
+    _add("standby", target.standby, held)
+    _add("warmup", target.warmup, held)
+    return held
+
+
+def _add(role: str, tasks: Mapping[str, Iterable[int]], held: dict[Resource, AbstractSet[int]]) -> None:
+    for subtopology, partitions in tasks.items():
+        if partitions:
+            resource = (role, subtopology)
+            held[resource] = held[resource] | set(partitions) if resource in held else set(partitions)
+
+
+def consumer_topics(state: ConsumerGroup) -> set[str]:
+    """Names of the topics that some member subscribes to, by name or by a resolved regular expression."""
+    names: set[str] = set()
+    for member in state.members.values():
+        names.update(member.subscribed_topic_names)
+        resolved = state.regexes.get(member.subscribed_topic_regex or "")
+        if resolved is not None:
+            names.update(resolved.topics)
+    return names
+
+
+def share_topics(state: ShareGroup) -> set[str]:
+    """Names of the topics that some member subscribes to."""
+    return {name for member in state.members.values() for name in member.subscribed_topic_names}
+
+
+def streams_topics(state: StreamsGroup) -> set[str]:
+    """Names of the source, repartition and changelog topics of the topology."""
+    names: set[str] = set()
+    for subtopology in state.topology.subtopologies if state.topology else ():
+        names.update(subtopology.source_topics)
+        names.update(topic.name for topic in subtopology.repartition_source_topics)
+        names.update(topic.name for topic in subtopology.state_changelog_topics)
+    return names
+
+
+class ClassicSubscription(NamedTuple):
+    """What a member of a classic group asked for: topics (consumer), or its config offset (Connect)."""
+
+    topics: frozenset[str]
+    config_offset: int | None
+    rack_id: str | None
+
+
+class ClassicAssignment(NamedTuple):
+    """What a member of a classic group was given.
+
+    ``delay_ms`` is Connect's scheduled rebalance delay, ``next_rebalance_ms`` the time at which Kafka Streams wants to
+    rebalance again. ``incremental`` says that ``held`` follows from the member's subscription too; ``revoked`` counts
+    what an incremental Connect assignment takes away.
+    """
+
+    held: Held
+    revoked: int = 0
+    delay_ms: int = 0
+    next_rebalance_ms: int | None = None
+    incremental: bool = False
+
+
+NO_SUBSCRIPTION = ClassicSubscription(frozenset(), None, None)
+NO_ASSIGNMENT = ClassicAssignment({})
+_NEVER = 2**63 - 1
+
+
+@lru_cache(maxsize=CACHED_BLOBS)
+def classic_subscription(protocol_type: str, protocol: str | None, data: bytes) -> ClassicSubscription | None:
+    """A member's subscription in a classic group; None where it cannot be read."""
+    try:
+        blob = decode_subscription(protocol_type, protocol, data)
+    except DecodeError:
+        return None
+    if blob is None:
+        return NO_SUBSCRIPTION
+    fields = blob.fields
+    if "configOffset" in fields:
+        return ClassicSubscription(frozenset(), fields["configOffset"], None)
+    return ClassicSubscription(frozenset(fields["topics"]), None, fields.get("rackId"))
+
+
+@lru_cache(maxsize=CACHED_BLOBS)
+def classic_assignment(
+    protocol_type: str, protocol: str | None, data: bytes, subscription: bytes
+) -> ClassicAssignment | None:
+    """What a member of a classic group has after a rebalance; None where it cannot be read.
+
+    An incremental Connect assignment (version 1 and later, KIP-415) only says what is new and what is revoked: the rest
+    is in the member's own ``subscription``.
+    """
+    try:
+        blob = decode_assignment(protocol_type, protocol, data)
+        owned = decode_subscription(protocol_type, protocol, subscription) if blob and blob.version else None
+    except DecodeError:
+        return None
+    if blob is None:
+        return NO_ASSIGNMENT
+    if "configOffset" in blob.fields:
+        return _connect_assignment(blob, owned)
+    held: dict[Resource, AbstractSet[int]] = {}
+    for each in blob.fields["assignedPartitions"]:
+        if each["partitions"]:
+            held[("partition", each["topic"])] = set(each["partitions"])
+    next_rebalance = _streams_tasks(blob.nested, held) if blob.nested else None
+    return ClassicAssignment(held, next_rebalance_ms=next_rebalance)
+
+
+def _streams_tasks(info: Blob, held: dict[Resource, AbstractSet[int]]) -> int | None:
+    """Adds the tasks of a Kafka Streams assignment by role; returns when it wants to rebalance again, if it does."""
+    for role, tasks in (("active", "activeTasks"), ("standby", "standbyTasks")):
+        by_subtopology: dict[str, set[int]] = {}
+        for task in info.fields.get(tasks, ()):
+            by_subtopology.setdefault(str(task["topicGroupId"]), set()).add(task["partition"])
+        _add(role, by_subtopology, held)
+    at = info.fields.get("nextRebalanceMs", _NEVER)
+    return None if at == _NEVER else at
+
+
+def _connect_assignment(blob: Blob, subscription: Blob | None) -> ClassicAssignment:
+    fields = blob.fields
+    work = _connect_work(fields["assignment"])
+    revoked = _connect_work(fields.get("revoked") or ())
+    if subscription is not None and subscription.nested is not None:
+        work = (_connect_work(subscription.nested.fields["assignment"]) - revoked) | work
+    held: dict[Resource, set[int]] = {}
+    for connector, task in work:
+        role = "connector" if task == CONNECTOR_ITSELF else "task"
+        held.setdefault((role, connector), set()).add(task)
+    return ClassicAssignment(held, len(revoked), fields.get("delay") or 0, None, blob.version > 0)
+
+
+def _connect_work(entries: Iterable[Fields]) -> set[tuple[str, int]]:
+    return {(entry["connector"], task) for entry in entries for task in entry["tasks"]}
