@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -37,7 +36,7 @@ class _Group:
                 self.topics[change["name"]] = Topic(change["name"], change["id"], change["partitions"])
 
     def step(self, step: Mapping[str, Any]) -> Step:
-        """What one step gives; where the assignor fails, the group stays as it was."""
+        """What one step gives; where the assignor fails, nothing of its result is applied."""
         self.change_topics(step.get("topics", ()))
         for regex, topics in step.get("regexes", {}).items():
             self.view.resolve(regex, topics)
@@ -48,7 +47,6 @@ class _Group:
         if step["op"] == "join":
             member = step["member"]
             return self._assign({member["id"]: _subscriber(member)})
-        before = deepcopy(self.view)
         if step["op"] == "bulk":
             for member in step["members"]:
                 self.view.put_member(member["id"], _subscriber(member))
@@ -64,10 +62,7 @@ class _Group:
         by = step.get("by", "")
         if by not in self.view.members:
             return {"skipped": True}
-        outcome = self._assign({by: self.view.members[by]})
-        if "error" in outcome:
-            self.view = before
-        return outcome
+        return self._assign({by: self.view.members[by]})
 
     def _assign(self, updates: dict[str, Subscriber]) -> Step:
         """One heartbeat of a member that leads to a new target, and the records that come of it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator_core.assignors.cases import broker, client, connect, hash_order
+from coordinator_core.assignors.cases import broker, client, connect, hash_order, streams, streams_mock
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.errors import AssignorError, InputError
 
@@ -24,6 +24,8 @@ RUNNERS: dict[str, Runner] = {
     "uniform": broker.uniform,
     "range": broker.range_,
     "simple": broker.simple,
+    "streams-sticky": streams.sticky,
+    "streams-mock": streams_mock.run,
 }
 
 

@@ -1,0 +1,64 @@
+"""java.util.PriorityQueue, whose binary heap decides the order of elements that compare as equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+class PriorityQueue:
+    """A queue of small integers, the one with the least priority first; ties go by the heap's sift rules.
+
+    ``priority`` is looked up by element and may change while an element is out of the queue.
+    """
+
+    __slots__ = ("_heap", "_priority")
+
+    def __init__(self, priority: Sequence[float], elements: Iterable[int] = ()) -> None:
+        self._priority = priority
+        self._heap: list[int] = []
+        for element in elements:
+            self.add(element)
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, element: int) -> None:
+        """Insert at the end and sift up past parents with a larger priority."""
+        heap, priority = self._heap, self._priority
+        mine = priority[element]
+        at = len(heap)
+        heap.append(element)
+        while at:
+            parent = at - 1 >> 1
+            above = heap[parent]
+            if mine >= priority[above]:
+                break
+            heap[at] = above
+            at = parent
+        heap[at] = element
+
+    def poll(self) -> int:
+        """Remove the first element; the last one takes its place and sifts down past smaller children."""
+        heap, priority = self._heap, self._priority
+        first = heap[0]
+        moved = heap.pop()
+        size = len(heap)
+        if not size:
+            return first
+        mine = priority[moved]
+        at, child = 0, 1
+        while child < size:
+            below = heap[child]
+            least = priority[below]
+            right = child + 1
+            if right < size and least > priority[heap[right]]:
+                child = right
+                below = heap[right]
+                least = priority[below]
+            if mine <= least:
+                break
+            heap[at] = below
+            at = child
+            child = 2 * at + 1
+        heap[at] = moved
+        return first

@@ -1,0 +1,1 @@
+"""Assignors of the broker for streams groups (KIP-1071)."""

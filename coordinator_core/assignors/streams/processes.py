@@ -1,0 +1,72 @@
+"""Processes, their members, and the tasks they have been given so far.
+
+Members are numbered as presented, processes in the order of their first members, tasks as in ``Topology``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from coordinator_core.assignors.java_hash import STRING
+from coordinator_core.assignors.java_heap import PriorityQueue
+from coordinator_core.assignors.java_order import hash_order
+from coordinator_core.assignors.spec import StreamsGroupSpec
+
+
+class Processes:
+    """Loads as an assignor goes along. ``load`` is a process's count of tasks divided by its count of members."""
+
+    def __init__(self, spec: StreamsGroupSpec, tasks: int) -> None:
+        self.ids: dict[str, int] = {}
+        self.of_member: list[int] = []
+        names: list[list[str]] = []
+        numbers = {member: number for number, member in enumerate(spec.members)}
+        for member, had in spec.members.items():
+            process = self.ids.setdefault(had.process_id, len(names))
+            if process == len(names):
+                names.append([])
+            names[process].append(member)
+            self.of_member.append(process)
+        self.members = [[numbers[member] for member in hash_order(STRING, group)] for group in names]
+        self.counts = [0] * len(numbers)
+        self.totals = [0] * len(names)
+        self.load = [0.0] * len(names)
+        self.active: list[list[int]] = [[] for _ in numbers]
+        self.standby: list[list[int]] = [[] for _ in numbers]
+        self._holders: list[list[int]] = [[] for _ in range(tasks)]
+        self._queues: list[PriorityQueue | None] = [None] * len(names)
+
+    def in_order(self) -> Iterable[int]:
+        """Processes in the order of a HashMap by process id, made for as many entries as there are members."""
+        return (self.ids[process] for process in hash_order(STRING, list(self.ids), len(self.counts)))
+
+    def has(self, process: int, task: int) -> bool:
+        """Whether some member of the process has the task, in whatever role."""
+        return process in self._holders[task]
+
+    def give(self, member: int, task: int, to: list[list[int]]) -> int:
+        """Give the task to this member; how many tasks it has now."""
+        process = self.of_member[member]
+        self._queues[process] = None
+        return self._add(process, member, task, to)
+
+    def give_to_least_loaded(self, process: int, task: int, to: list[list[int]]) -> int:
+        """Give the task to the process's member with the fewest tasks; how many tasks that one has now."""
+        members = self.members[process]
+        if len(members) == 1:
+            return self._add(process, members[0], task, to)
+        queue = self._queues[process]
+        if queue is None:
+            queue = self._queues[process] = PriorityQueue(self.counts, members)
+        member = queue.poll()
+        count = self._add(process, member, task, to)
+        queue.add(member)
+        return count
+
+    def _add(self, process: int, member: int, task: int, to: list[list[int]]) -> int:
+        to[member].append(task)
+        self._holders[task].append(process)
+        self.totals[process] += 1
+        self.load[process] = self.totals[process] / len(self.members[process])
+        self.counts[member] += 1
+        return self.counts[member]

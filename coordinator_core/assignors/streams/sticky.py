@@ -1,0 +1,175 @@
+"""Kafka's ``sticky`` task assignor of streams groups (KIP-1071): balanced loads, then tasks where they were.
+
+Reproduces the results of Kafka 4.3.1's StickyTaskAssignor, which makes no warm-up tasks and knows nothing of lags or
+racks.
+"""
+
+from __future__ import annotations
+
+from coordinator_core.assignors.java_heap import PriorityQueue
+from coordinator_core.assignors.profiles import Profile
+from coordinator_core.assignors.spec import Assignment, StreamsGroupSpec, Tasks
+from coordinator_core.assignors.streams.processes import Processes
+from coordinator_core.assignors.streams.topology import Topology
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.errors import AssignorError
+
+
+def assign(spec: StreamsGroupSpec, image: TopicImage, profile: Profile) -> Assignment[Tasks]:
+    """Assign active and standby tasks.
+
+    Raises AssignorError (TaskAssignorException) when there are tasks and no members.
+    """
+    builder = _Builder(spec)
+    builder.assign_active()
+    builder.assign_standby()
+    return Assignment(
+        {
+            member: Tasks(builder.topology.by_subtopology(active), builder.topology.by_subtopology(standby))
+            for member, active, standby in zip(
+                spec.members, builder.processes.active, builder.processes.standby, strict=True
+            )
+        }
+    )
+
+
+class _Quota:
+    """How many tasks each member may take; recomputed for the others whenever one has taken as many."""
+
+    def __init__(self, tasks: int, members: int) -> None:
+        self.tasks = tasks
+        self.members = members
+        self.each = _ceiling(tasks, members)
+
+    def count(self, taken: int) -> None:
+        """Some member has that many tasks now."""
+        if taken == self.each:
+            self.members -= 1
+            self.tasks -= taken
+            self.each = _ceiling(self.tasks, self.members)
+
+
+def _ceiling(tasks: int, members: int) -> int:
+    return -(-tasks // members) if members else 0
+
+
+class _Builder:
+    def __init__(self, spec: StreamsGroupSpec) -> None:
+        self.topology = topology = Topology(spec.subtopologies)
+        self.standbys = spec.configs.num_standby_replicas
+        self.processes = Processes(spec, topology.size)
+        self.had_active: dict[int, int] = {}
+        self.had_standby: dict[int, list[int]] = {}
+        for member, had in enumerate(spec.members.values()):
+            self.had_active.update(dict.fromkeys(topology.numbers(had.previous.active), member))
+            for task in topology.numbers(had.previous.standby):
+                self.had_standby.setdefault(task, []).append(member)
+        members = len(spec.members)
+        self.active_quota = _Quota(topology.size, members)
+        self.quota = _Quota(topology.size + len(topology.stateful) * self.standbys, members)
+
+    def assign_active(self) -> None:
+        """Active tasks to whoever had them active, then to whoever had them as standby, then to the least loaded."""
+        processes = self.processes
+        rest: list[int] = []
+        for task in self.topology.by_partition():
+            member = self.had_active.get(task)
+            if member is not None and processes.counts[member] < self.active_quota.each:
+                self._count(processes.give(member, task, processes.active))
+            else:
+                rest.append(task)
+        left: list[int] = []
+        for task in rest:
+            member = self._least_loaded(self.had_standby.get(task))
+            if member is not None and processes.counts[member] < self.active_quota.each:
+                self._count(processes.give(member, task, processes.active))
+            else:
+                left.append(task)
+        queue = PriorityQueue(processes.load, processes.in_order())
+        for task in sorted(left):
+            if not queue:
+                subtopology, partition = self.topology.task_id(task)
+                raise AssignorError(
+                    "TaskAssignorException", f"No process available to assign active task {subtopology}_{partition}."
+                )
+            process = queue.poll()
+            self._count(processes.give_to_least_loaded(process, task, processes.active))
+            queue.add(process)
+
+    def assign_standby(self) -> None:
+        """Standby tasks to former holders on processes that do not have the task, then to the least loaded ones."""
+        if not self.standbys:
+            return
+        stateful = set(self.topology.stateful)
+        missing: list[tuple[int, int]] = []
+        for task in reversed(self.topology.by_partition()):
+            if task not in stateful:
+                continue
+            wanted = self.standbys
+            while wanted and self._return_standby(task):
+                wanted -= 1
+            if wanted:
+                missing.append((task, wanted))
+        processes = self.processes
+        queue = PriorityQueue(processes.load, processes.in_order())
+        for task, wanted in sorted(missing, reverse=True):
+            for _ in range(wanted):
+                if not self._place_standby(queue, task):
+                    break
+
+    def _return_standby(self, task: int) -> bool:
+        """Give a standby task to a member that had the task before, if one has room for it."""
+        processes = self.processes
+        before = self.had_active.get(task)
+        if before is None or not self._takes_standby(before, task):
+            before = self._least_loaded(self.had_standby.get(task), task)
+            if before is None or processes.counts[before] >= self.quota.each:
+                return False
+        self.quota.count(processes.give(before, task, processes.standby))
+        return True
+
+    def _takes_standby(self, member: int, task: int) -> bool:
+        processes = self.processes
+        has = processes.has(processes.of_member[member], task)
+        return not has and processes.counts[member] < self.quota.each
+
+    def _place_standby(self, queue: PriorityQueue, task: int) -> bool:
+        """Give a standby task to the least loaded process that does not have the task."""
+        processes = self.processes
+        passed: list[int] = []
+        found = False
+        while queue and not found:
+            process = queue.poll()
+            passed.append(process)
+            if not processes.has(process, task):
+                self.quota.count(processes.give_to_least_loaded(process, task, processes.standby))
+                found = True
+        for process in reversed(passed):
+            queue.add(process)
+        return found
+
+    def _least_loaded(self, members: list[int] | None, task: int | None = None) -> int | None:
+        """Of former holders the one that is least loaded, as process and as member both.
+
+        None when the process of the first of them has the task already; without a task nobody is excluded.
+        """
+        if not members:
+            return None
+        processes = self.processes
+        candidate = members[0]
+        first = processes.of_member[candidate]
+        process_load, member_load = processes.load[first], processes.counts[candidate]
+        for member in members[1:]:
+            process = processes.of_member[member]
+            if (
+                processes.load[process] < process_load
+                and (task is None or not processes.has(process, task))
+                and processes.counts[member] < member_load
+            ):
+                process_load, member_load = processes.load[process], processes.counts[member]
+                candidate = member
+        return None if task is not None and processes.has(first, task) else candidate
+
+    def _count(self, taken: int) -> None:
+        self.active_quota.count(taken)
+        self.quota.count(taken)
