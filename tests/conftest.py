@@ -1,7 +1,18 @@
-"""Test tiers: ``differential`` is collected only where the recorded results lie beside the project."""
+"""Test tiers: ``differential`` is collected only where the recorded results lie beside the project.
+
+Hypothesis runs few and always the same examples, unless HYPOTHESIS_PROFILE=exhaustive asks for many new ones.
+"""
 
 from __future__ import annotations
 
+import os
+
+from hypothesis import settings
+
 from tests.shared_data import SHARED
+
+settings.register_profile("quick", max_examples=25, derandomize=True, deadline=None)
+settings.register_profile("exhaustive", max_examples=1000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 collect_ignore = [] if SHARED.is_dir() else ["differential"]

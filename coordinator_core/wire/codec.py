@@ -18,7 +18,7 @@ from coordinator_core.errors import (
     UnexpectedNullError,
 )
 from coordinator_core.records import Fields
-from coordinator_core.wire.layout import Array, Node, Scalar, Sized, Slot, Struct, smallest
+from coordinator_core.wire.layout import Array, Node, Scalar, Sized, Slot, Struct
 from coordinator_core.wire.primitives import (
     MAX_ARRAY,
     MAX_TAGGED_FIELDS,
@@ -114,14 +114,13 @@ def _check_null(node: Sized | Array, length: int, position: int) -> None:
 
 def _array_reader(node: Array) -> Read:
     read_length, read_element = _length_reader(node), reader(node.element)
-    least = smallest(node.element)
 
     def read(data: bytes, position: int) -> tuple[list[Any] | None, int]:
         count, at = read_length(data, position)
         if count < 0:
             _check_null(node, count, position)
             return None, at
-        if count > MAX_ARRAY or count * least > len(data) - at:
+        if count > min(MAX_ARRAY, len(data) - at):
             raise HostileLengthError(f"an array of {count} elements in {len(data) - at} bytes", position=position)
         values = []
         for index in range(count):
@@ -225,13 +224,24 @@ def _sized_writer(node: Sized) -> Write:
         if value is None and node.nullable:
             write_length(out, -1)
             return
-        if not isinstance(value, bytes if encoding is None else str):
-            raise EncodeError(f"{value!r} is no {node.kind}")
-        raw = value.encode(encoding) if isinstance(value, str) and encoding else value
+        raw = _encoded(value, encoding)
         write_length(out, len(raw))
-        out += raw  # type: ignore[arg-type]
+        out += raw
 
     return write
+
+
+def _encoded(value: Any, encoding: str | None) -> bytes:
+    if encoding is None:
+        if isinstance(value, bytes):
+            return value
+        raise EncodeError(f"{value!r} is no bytes")
+    if not isinstance(value, str):
+        raise EncodeError(f"{value!r} is no string")
+    try:
+        return value.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise EncodeError(f"{value!r} has no {encoding}") from error
 
 
 def _array_writer(node: Array) -> Write:
