@@ -85,7 +85,7 @@ def on_member(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) ->
         _describe(membership, member)
         recorder.join(membership)
         if ledger.rebalance is not None:
-            ledger.rebalance.behind[member_id] = None
+            ledger.rebalance.behind[member_id] = True
     else:
         _describe(membership, member)
         ledger.changes += member_changes(before, member, at)
@@ -120,7 +120,7 @@ def on_current(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -
     if rebalance is not None:
         rebalance.asked(member_id, _pending(member), at)
         if member.state == kind.stable and member.member_epoch == rebalance.to_epoch:
-            if rebalance.behind.pop(member_id, rebalance) is None:
+            if rebalance.behind.pop(member_id, False):
                 rebalance.last_member = member_id
             _converge(recorder, rebalance, at)
     return violations
@@ -141,7 +141,7 @@ def _note_hint(recorder: Recorder, kind: EpochType, member_id: str, at: LogPosit
     asked = rebalance.revoking.get(member_id) if rebalance is not None else None
     member = _group(recorder).members.get(member_id)
     timeout = getattr(member, "rebalance_timeout_ms", -1)
-    if asked is not None and 0 <= timeout <= at.timestamp_ms - asked[0].timestamp_ms:
+    if asked is not None and 0 <= timeout <= at.timestamp_ms - asked.at.timestamp_ms:
         membership.hint = f"expired: asked to revoke, it did not within its rebalance timeout of {timeout} ms"
     else:
         membership.hint = recorder.departure_hint(member_id, at, _session_timeout(recorder, kind, member, at))
@@ -245,7 +245,14 @@ def on_epoch(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> 
     recorder.begin_epoch(epoch)
     recorder.begin_rebalance(
         OpenRebalance(
-            at, from_epoch, epoch.epoch, causes, members_before, len(members), dict.fromkeys(members), missing=missing
+            at,
+            from_epoch,
+            epoch.epoch,
+            causes,
+            members_before,
+            len(members),
+            dict.fromkeys(members, True),
+            missing=missing,
         )
     )
     if not members:

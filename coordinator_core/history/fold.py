@@ -102,7 +102,7 @@ def _dispatch(recorder: Recorder, record: CoordinatorRecord) -> Violations:
 def _note_commit(ledger: Ledger, record: CoordinatorRecord) -> None:
     key, value = record.key, record.value
     if value is not None:
-        ledger.commits[key["topic"], key["partition"]] = record.at.timestamp_ms
+        ledger.commits.setdefault(key["topic"], {})[key["partition"]] = record.at.timestamp_ms
         topic_id = value.get("topicId")
         if topic_id is not None:
             ledger.topic_names[topic_id] = key["topic"]

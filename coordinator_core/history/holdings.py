@@ -55,6 +55,14 @@ class Holdings:
     def __init__(self) -> None:
         self.members: dict[str, dict[Resource, dict[int, Since]]] = {}
 
+    @classmethod
+    def of(cls, intervals: Iterable[Interval]) -> Holdings:
+        """Holdings with these intervals open."""
+        made = cls()
+        for member_id, resource, partition, since in intervals:
+            made.members.setdefault(member_id, {}).setdefault(resource, {})[partition] = since
+        return made
+
     def put(self, member_id: str, held: Held, since: Since) -> Changed:
         """A member has exactly ``held`` from now on: what it does not have any more ends, what is new begins."""
         mine = self.members.get(member_id)
@@ -66,7 +74,7 @@ class Holdings:
             return _UNCHANGED
         ended: list[Interval] = []
         taken: list[Interval] = []
-        for resource in mine.keys() | held.keys():
+        for resource in {**mine, **held}:
             known, wanted = mine.get(resource), held.get(resource, frozenset())
             if known is None:
                 known = mine[resource] = {}

@@ -18,8 +18,8 @@ class Ledger:
     ``type`` is that of the life that is open, ``ended`` the tombstone that ended it within the operation under way;
     ``reborn`` says that what went before the life was seen. ``departed`` has the members removed in this operation,
     ``crossing`` those that may go on under another type. ``changes`` are the causes of the next epoch, ``joined`` who
-    came in this operation since an epoch was opened. ``commits`` has the time (ms) of the last commit by topic name and
-    partition. Of classic groups: ``highest`` has the highest partition ever assigned of a topic, ``due_ms`` the time
+    came in this operation since an epoch was opened. ``commits`` has the time (ms) of the last commit by topic name
+    and partition. Of classic groups: ``highest`` has the highest partition ever assigned of a topic, ``due_ms`` the time
     at which the group itself wants to rebalance again, ``revoked`` how much its Connect workers were told to give up
     for the next generation to assign, ``unseen`` the changes of its topics that its leader has not yet acted on.
     """
@@ -42,7 +42,7 @@ class Ledger:
     target: Holdings = field(default_factory=Holdings)
     ownership: Ownership = field(default_factory=Ownership)
     topic_names: dict[str, str] = field(default_factory=dict)
-    commits: dict[tuple[str, int], int] = field(default_factory=dict)
+    commits: dict[str, dict[int, int]] = field(default_factory=dict)
     highest: dict[str, int] = field(default_factory=dict)
     due_ms: int | None = None
     revoked: int = 0

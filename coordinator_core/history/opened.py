@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from coordinator_core.history.holdings import Ownership
 from coordinator_core.history.rows import Cause, GroupEpochRow, MembershipRow, RebalanceRow, Revocation
@@ -63,12 +64,19 @@ class OpenEpoch:
         )
 
 
+class Asked(NamedTuple):
+    """A member is asked to give up units."""
+
+    at: LogPosition
+    units: int
+
+
 @dataclass(slots=True)
 class OpenRebalance:
     """A rebalance of an epoch-based group under way.
 
-    ``behind`` has the members that are not yet at the target, ``revoking`` since when and how many units a member is
-    asked to give up; dicts, as their order is the log's.
+    ``behind`` has the members that are not yet at the target (a dict, as its order is the log's), ``revoking`` what
+    members are asked to give up.
     """
 
     at: LogPosition
@@ -77,9 +85,9 @@ class OpenRebalance:
     causes: tuple[Cause, ...]
     members_before: int | None
     members_after: int
-    behind: dict[str, None]
+    behind: dict[str, bool]
     target: LogPosition | None = None
-    revoking: dict[str, tuple[LogPosition, int]] = field(default_factory=dict)
+    revoking: dict[str, Asked] = field(default_factory=dict)
     revocations: list[Revocation] = field(default_factory=list)
     last_member: str | None = None
     missing: str | None = None
@@ -89,11 +97,11 @@ class OpenRebalance:
         asked = self.revoking.get(member_id)
         if asked is None:
             if units:
-                self.revoking[member_id] = (at, units)
+                self.revoking[member_id] = Asked(at, units)
         elif not units:
             del self.revoking[member_id]
-            duration = at.timestamp_ms - asked[0].timestamp_ms
-            self.revocations.append(Revocation(member_id, asked[1], asked[0], at, duration))
+            duration = at.timestamp_ms - asked.at.timestamp_ms
+            self.revocations.append(Revocation(member_id, asked.units, asked.at, at, duration))
 
     def row(
         self, group_id: str, group_type: str, outcome: str, ownership: Ownership | None, finished: LogPosition | None

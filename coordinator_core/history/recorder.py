@@ -201,7 +201,8 @@ class Recorder:
         membership = ledger.memberships.get(member_id)
         if membership is None or not ledger.commits or ledger.type == GroupType.SHARE:
             return None
-        times = [ledger.commits.get(key) for unit in ledger.current.units(member_id) for key in self._committed(unit)]
+        keys = [key for unit in ledger.current.units(member_id) for key in self._committed(unit)]
+        times = [ledger.commits.get(topic, {}).get(partition) for topic, partition in keys]
         since = membership.joined.timestamp_ms
         last = max((time for time in times if time is not None and time >= since), default=None)
         if last is None:

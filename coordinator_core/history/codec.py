@@ -1,0 +1,101 @@
+"""The state of a fold as JSON: a group and its open history, for the table that keeps them from night to night."""
+
+from __future__ import annotations
+
+import json
+import typing
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+from coordinator_core.errors import StateFormatError
+from coordinator_core.groups.codec import coder, decode_group, encode_group
+from coordinator_core.groups.group import Group
+from coordinator_core.history.holdings import Holdings, Interval, Ownership, Resource, Unit
+from coordinator_core.history.ledger import Ledger
+from coordinator_core.records import LogPosition
+
+VERSION = 1
+"""Of the form of the ledger; raised with every change of one of its classes, so that older forms are refused."""
+
+
+class _Owned(NamedTuple):
+    resource: Resource
+    partition: int
+    owner: str
+
+
+class _Idle(NamedTuple):
+    resource: Resource
+    partition: int
+    since: LogPosition
+
+
+@dataclass(slots=True)
+class _Units:
+    """Holdings and owners as lists: their keys are no text."""
+
+    current: list[Interval]
+    target: list[Interval]
+    owners: list[_Owned]
+    idle: list[_Idle]
+    before: list[_Owned]
+    idle_ms: int
+    idle_max_ms: int
+
+
+_UNITS = ("current", "target", "ownership")
+_HINTS = typing.get_type_hints(Ledger)
+_CODERS = {each.name: coder(_HINTS[each.name]) for each in fields(Ledger) if each.name not in _UNITS}
+
+
+def encode_history(group: Group, ledger: Ledger) -> str:
+    """Group and open history as one JSON text."""
+    owned = ledger.ownership
+    units = _Units(
+        list(ledger.current),
+        list(ledger.target),
+        [_Owned(*unit, owner) for unit, owner in owned.owners.items()],
+        [_Idle(*unit, since) for unit, since in owned.idle.items()],
+        [_Owned(*unit, owner) for unit, owner in owned.before.items()],
+        owned.idle_ms,
+        owned.idle_max_ms,
+    )
+    stored = {
+        "version": VERSION,
+        "group": encode_group(group),
+        "ledger": {name: each.to_json(getattr(ledger, name)) for name, each in _CODERS.items()},
+        "units": coder(_Units).to_json(units),
+    }
+    return json.dumps(stored, separators=(",", ":"))
+
+
+def decode_history(text: str) -> tuple[Group, Ledger]:
+    """What ``encode_history`` wrote; raises StateFormatError if this is none, or of another version."""
+    try:
+        stored = json.loads(text)
+        version = stored["version"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise StateFormatError("not a stored history") from error
+    if version != VERSION:
+        raise StateFormatError(
+            f"a history stored in form {version}, this release reads {VERSION}: rebuild from the log"
+        )
+    try:
+        values: dict[str, Any] = {name: each.from_json(stored["ledger"][name]) for name, each in _CODERS.items()}
+        ledger = Ledger(**values)
+        units: _Units = coder(_Units).from_json(stored["units"])
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise StateFormatError(f"a stored history that its form does not explain: {error!r}") from error
+    ledger.current, ledger.target = Holdings.of(units.current), Holdings.of(units.target)
+    ledger.ownership = Ownership(
+        _by_unit(units.owners),
+        {(each.resource, each.partition): each.since for each in units.idle},
+        _by_unit(units.before),
+        units.idle_ms,
+        units.idle_max_ms,
+    )
+    return decode_group(stored["group"]), ledger
+
+
+def _by_unit(owned: list[_Owned]) -> dict[Unit, str]:
+    return {(each.resource, each.partition): each.owner for each in owned}
