@@ -19,9 +19,11 @@ class Ledger:
     ``reborn`` says that what went before the life was seen. ``departed`` has the members removed in this operation,
     ``crossing`` those that may go on under another type. ``changes`` are the causes of the next epoch, ``joined`` who
     came in this operation since an epoch was opened. ``commits`` has the time (ms) of the last commit by topic name
-    and partition. Of classic groups: ``highest`` has the highest partition ever assigned of a topic, ``due_ms`` the time
-    at which the group itself wants to rebalance again, ``revoked`` how much its Connect workers were told to give up
-    for the next generation to assign, ``unseen`` the changes of its topics that its leader has not yet acted on.
+    and partition.
+
+    Of classic groups: ``highest`` has the highest partition ever assigned of a topic, ``due_ms`` the time at which the
+    group itself wants to rebalance again, ``revoked`` how much its Connect workers were told to give up for the next
+    generation to assign, ``unseen`` the changes of its topics that its leader has not yet acted on.
     """
 
     group_id: str
@@ -29,7 +31,6 @@ class Ledger:
     operation: tuple[int, int] | None = None
     ended: LogPosition | None = None
     reborn: bool = False
-    last: LogPosition | None = None
     last_epoch: int | None = None
     epoch: OpenEpoch | None = None
     rebalance: OpenRebalance | None = None
