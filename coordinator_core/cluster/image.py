@@ -23,14 +23,20 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class TopicImage:
-    """The topics of a cluster at one moment, by name and by id. Racks of brokers, where known, by broker id."""
+    """The topics of a cluster at one moment, by name and by id. Racks of brokers, where known, by broker id.
+
+    ``version`` is the metadata offset up to which this holds; -1: not known.
+    """
 
     by_name: Mapping[str, Topic]
     by_id: Mapping[str, Topic]
     broker_racks: Mapping[int, str | None] = field(default_factory=dict)
+    version: int = -1
 
     @classmethod
-    def of(cls, topics: Iterable[Topic], broker_racks: Mapping[int, str | None] | None = None) -> TopicImage:
+    def of(
+        cls, topics: Iterable[Topic], broker_racks: Mapping[int, str | None] | None = None, version: int = -1
+    ) -> TopicImage:
         """An image of these topics; of two with one name the later wins."""
         by_name = {topic.name: topic for topic in topics}
-        return cls(by_name, {topic.id: topic for topic in by_name.values()}, broker_racks or {})
+        return cls(by_name, {topic.id: topic for topic in by_name.values()}, broker_racks or {}, version)

@@ -8,13 +8,15 @@ the group anew from it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import HashMap
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicGroupState
-from coordinator_core.groups.group import Group
+from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
-from coordinator_core.records import CoordinatorRecord
+from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 
 Protocols = tuple[tuple[str, bytes], ...]
 """Name and metadata of each protocol that a member supports, in its order of preference."""
@@ -56,7 +58,9 @@ class LiveClassicMember:
 class LiveClassicGroup:
     """The group; members iterate in Java's order, which decides who leads next and whose vote counts first."""
 
-    group: Group
+    type: ClassVar = GroupType.CLASSIC
+
+    group_id: str
     state: ClassicGroupState = ClassicGroupState.EMPTY
     previous_state: ClassicGroupState = ClassicGroupState.DEAD
     state_timestamp_ms: int = -1
@@ -71,11 +75,23 @@ class LiveClassicGroup:
     new_member_added: bool = False
     protocol_counts: dict[str, int] = field(default_factory=dict)
 
-    def follow(self, record: CoordinatorRecord) -> tuple[set[str], set[str]]:
+    timer_keys: ClassVar = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the group is in state EMPTY: one that gathers for the first time no longer is."""
+        return self.state is ClassicGroupState.EMPTY
+
+    def tombstones(self) -> list[tuple[RecordType, Fields, None]]:
+        """The one record of a classic group."""
+        return [(RecordType.GROUP_METADATA, {"group": self.group_id}, None)]
+
+    def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
         """Apply the record and begin anew from it. Classic groups ask for no news of topics."""
-        self.group.apply(record)
-        if isinstance(self.group.state, ClassicGroup):
-            self._load(self.group.state)
+        log.apply(record)
+        state = log.groups[self.group_id].state
+        if isinstance(state, ClassicGroup):
+            self._load(state)
         return set(), set()
 
     def request_metadata_refresh(self) -> None:
@@ -108,11 +124,6 @@ class LiveClassicGroup:
                 ),
                 self.protocol_type,
             )
-
-    @property
-    def group_id(self) -> str:
-        """The group's id."""
-        return self.group.group_id
 
     @property
     def awaiting_join(self) -> int:
@@ -203,9 +214,7 @@ class LiveClassicGroup:
                 None,
             )
             if vote is None:
-                raise ApiError(
-                    ErrorCode.UNKNOWN_SERVER_ERROR, "Member does not support any of the candidate protocols"
-                )
+                raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Member does not support any of the candidate protocols")
             votes[vote] = votes.get(vote, 0) + 1
         return max(votes, key=votes.__getitem__)
 

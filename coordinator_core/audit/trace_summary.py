@@ -1,0 +1,35 @@
+"""The few figures of a group that a trace has after each step."""
+
+from __future__ import annotations
+
+from coordinator_core.groups.classic.live import LiveClassicGroup
+from coordinator_core.groups.consumer.live import LiveConsumerGroup
+from coordinator_core.groups.memory import Memory
+from coordinator_core.groups.snapshots import group_state, kafka_name
+from coordinator_core.records import Fields
+
+
+def summary(memory: Memory, group_id: str) -> Fields | None:
+    """The group's type, state, epochs and sizes; None where there is none."""
+    group = memory.live.get(group_id)
+    if group is None:
+        return None
+    figures: Fields = {"type": str(group.type).lower(), "state": kafka_name(group_state(group))}
+    if isinstance(group, LiveConsumerGroup):
+        figures |= {
+            "group_epoch": group.group_epoch,
+            "assignment_epoch": group.assignment_epoch,
+            "metadata_hash": group.metadata_hash,
+            "members": len(group.log.members),
+        }
+    elif isinstance(group, LiveClassicGroup):
+        figures |= {
+            "generation": group.generation,
+            "protocol_type": group.protocol_type,
+            "protocol": group.protocol,
+            "leader": group.leader,
+            "members": len(group.members),
+            "pending_members": len(group.pending_join),
+            "awaiting_join": group.awaiting_join,
+        }
+    return figures

@@ -1,0 +1,60 @@
+"""The consumer protocol inside the classic one: subscriptions and assignments of members that speak JoinGroup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.errors import DecodeError
+from coordinator_core.wire.embedded import decode_blob, encode_blob
+
+SUBSCRIPTION = "ConsumerProtocolSubscription"
+ASSIGNMENT = "ConsumerProtocolAssignment"
+HIGHEST_VERSION = 3
+"""The newest version of both messages; a newer one is treated as this."""
+
+
+class EmbeddedSubscription(NamedTuple):
+    """What a member asked for in its JoinGroup; topics by name."""
+
+    version: int
+    topics: list[str]
+    rack_id: str | None
+    owned: list[tuple[str, list[int]]]
+
+
+def subscription(metadata: bytes) -> EmbeddedSubscription:
+    """Read a member's protocol metadata; raises DecodeError."""
+    blob = decode_blob(SUBSCRIPTION, metadata)
+    owned = [(each["topic"], each["partitions"]) for each in blob.fields.get("ownedPartitions", ())]
+    return EmbeddedSubscription(blob.version, blob.fields["topics"], blob.fields.get("rackId") or None, owned)
+
+
+def assigned_partitions(assignment: bytes) -> tuple[list[tuple[str, list[int]]], bytes | None]:
+    """Read an assignment as topic names with partitions, and the assignor's own data; raises DecodeError."""
+    fields = decode_blob(ASSIGNMENT, assignment).fields
+    return [(each["topic"], each["partitions"]) for each in fields["assignedPartitions"]], fields["userData"]
+
+
+def assignment(partitions: Mapping[str, Iterable[int]], topics: TopicImage, metadata: bytes) -> bytes:
+    """An assignment by topic id in the version that the member's metadata has; topics that are gone are left out.
+
+    Raises DecodeError if the metadata has no version.
+    """
+    if len(metadata) < 2:
+        raise DecodeError("no version", record_type=SUBSCRIPTION)
+    version = int.from_bytes(metadata[:2], signed=True)
+    if version < 0:
+        raise DecodeError(f"version {version}", record_type=SUBSCRIPTION)
+    named = [
+        {"topic": topics.by_id[topic_id].name, "partitions": list(numbers)}
+        for topic_id, numbers in partitions.items()
+        if topic_id in topics.by_id
+    ]
+    return encode_blob(ASSIGNMENT, min(version, HIGHEST_VERSION), {"assignedPartitions": named, "userData": None})
+
+
+def by_topic_id(named: Iterable[tuple[str, Sequence[int]]], topics: TopicImage) -> dict[str, list[int]]:
+    """Partitions by topic id, without topics that are gone."""
+    return {topics.by_name[name].id: list(numbers) for name, numbers in named if name in topics.by_name}

@@ -1,0 +1,234 @@
+"""A consumer group as its coordinator holds it in memory: the log's state, and what is kept beside it.
+
+Everything here but the metadata refresh deadline follows from the records in their order, and only makes it cheap to
+ask; the deadline is soft state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from coordinator_core.assignors.java_hash import STRING
+from coordinator_core.assignors.java_order import HashMap, TimelineHashMap
+from coordinator_core.assignors.presented import Subscriber, SubscriptionView
+from coordinator_core.groups.consumer.records import Unwritten, group_tombstones
+from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, MemberState
+from coordinator_core.groups.consumer.subscriptions import Subscriptions
+from coordinator_core.groups.epochs import PartitionEpochs
+from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.records import CoordinatorRecord, RecordType
+
+FIRST_EPOCH = 1
+"""The group epoch and the assignment epoch of a group whose records do not say otherwise."""
+
+_NO_TOPICS: tuple[set[str], set[str]] = (set(), set())
+
+
+@dataclass(slots=True)
+class LiveConsumerGroup:
+    """A consumer group; a new one, which no record made yet, is empty.
+
+    ``view`` holds what an assignor is given, in the order of Kafka's collections; ``owned`` the member epoch at which
+    each partition is owned; ``assignors`` and ``classic_protocols`` count members. ``refresh_at_ms`` and
+    ``refresh_epoch`` say when topics are looked at again if nothing else asks for it.
+    """
+
+    type: ClassVar = GroupType.CONSUMER
+    timer_keys: ClassVar = ()
+
+    group_id: str
+    log: ConsumerGroup = field(default_factory=ConsumerGroup)
+    view: SubscriptionView = field(default_factory=SubscriptionView)
+    subscriptions: Subscriptions = field(default_factory=Subscriptions)
+    assignors: TimelineHashMap[str, int] = field(default_factory=lambda: TimelineHashMap(STRING))
+    classic_members: int = 0
+    classic_protocols: dict[str, int] = field(default_factory=dict)
+    owned: PartitionEpochs = field(default_factory=dict)
+    refresh_at_ms: int = 0
+    refresh_epoch: int = 0
+    _homogeneous: bool | None = True
+
+    @property
+    def group_epoch(self) -> int:
+        """The group epoch."""
+        return FIRST_EPOCH if self.log.group_epoch is None else self.log.group_epoch
+
+    @property
+    def assignment_epoch(self) -> int:
+        """The epoch of the target assignment."""
+        return FIRST_EPOCH if self.log.assignment_epoch is None else self.log.assignment_epoch
+
+    @property
+    def metadata_hash(self) -> int:
+        """The hash of the subscribed topics as of the group epoch."""
+        return self.log.metadata_hash or 0
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether all members subscribe to the same, as of the last change of a member (a regex alone is none)."""
+        if self._homogeneous is None:
+            self._homogeneous = self.subscriptions.are_homogeneous(len(self.log.members))
+        return self._homogeneous
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the group has no members."""
+        return not self.log.members
+
+    def tombstones(self, renamed: Mapping[str, str] | None = None) -> list[Unwritten]:
+        """All records of the group; ``renamed`` members have records under a new id already."""
+        names = renamed or {}
+        members = [names.get(member_id, member_id) for member_id in self.view.members]
+        return group_tombstones(self.group_id, members, self.log.regexes)
+
+    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
+        """The member that holds that instance id."""
+        member_id = None if instance_id is None else self.view.static.get(instance_id)
+        return None if member_id is None else self.log.members.get(member_id)
+
+    def is_free(self, topic_id: str, partition: int) -> bool:
+        """Whether no member owns the partition, nor has still to give it up."""
+        return partition not in self.owned.get(topic_id, ())
+
+    def metadata_expired(self, now: int) -> bool:
+        """Whether the subscribed topics have to be looked at again."""
+        return now >= self.refresh_at_ms or self.group_epoch < self.refresh_epoch
+
+    def request_metadata_refresh(self) -> None:
+        """A subscribed topic changed: the next heartbeat looks at the topics."""
+        self.refresh_at_ms = self.refresh_epoch = 0
+
+    def preferred_assignor(self, old: ConsumerMember, new: ConsumerMember) -> str | None:
+        """The server assignor that most members ask for once ``new`` is in the place of ``old``; None: nobody does."""
+        counts: HashMap[str, int] = HashMap(STRING, len(self.assignors) * 4 // 3 + 1)
+        counts.update(self.assignors)
+        _count(counts, old.server_assignor, -1)
+        if new.server_assignor is not None:
+            counts[new.server_assignor] = counts.compute_if_absent(new.server_assignor, int) + 1
+        return max(counts, key=counts.__getitem__, default=None)
+
+    def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
+        """Apply the record to the log, the indices in step; which topics are subscribed anew, which no more."""
+        topics = _NO_TOPICS
+        if record.type == RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT:
+            self._follow_assignment(record, log)
+        elif record.type == RecordType.CONSUMER_GROUP_MEMBER_METADATA:
+            topics = self._follow_member(record, log)
+        elif record.type == RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION:
+            topics = self._follow_regex(record, log)
+        else:
+            self._apply(record, log)
+            if record.type == RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
+                self._follow_target(record.key["memberId"])
+        return topics
+
+    def _apply(self, record: CoordinatorRecord, log: CoordinatorShard) -> None:
+        log.apply(record)
+        state = log.groups[self.group_id].state
+        if isinstance(state, ConsumerGroup):
+            self.log = state
+
+    def _follow_assignment(self, record: CoordinatorRecord, log: CoordinatorShard) -> None:
+        member_id = record.key["memberId"]
+        old = self.log.members.get(member_id)
+        if old is not None:
+            self._release(old)
+        self._apply(record, log)
+        new = self.log.members.get(member_id)
+        if new is not None:
+            self._own(new)
+            # Kafka puts the member into its map again, which can make the map grow.
+            self.view.members[member_id] = self.view.members.get(member_id, Subscriber())
+        self._homogeneous = None
+
+    def _follow_member(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
+        member_id = record.key["memberId"]
+        present = self.log.members.get(member_id)
+        old = None if present is None else replace(present)
+        self._apply(record, log)
+        new = self.log.members.get(member_id)
+        names = [*(old.subscribed_topic_names if old else ()), *(new.subscribed_topic_names if new else ())]
+        before = self.subscriptions.among(names)
+        if old is not None:
+            self._count_member(old, -1)
+        if new is not None:
+            self._count_member(new, 1)
+            self.view.put_member(member_id, subscriber(new))
+        elif old is not None:
+            self._release(old)
+            self.view.remove_member(member_id)
+        self._homogeneous = None
+        after = self.subscriptions.among(names)
+        return after - before, before - after
+
+    def _count_member(self, member: ConsumerMember, by: int) -> None:
+        self.subscriptions.count_member(member, by)
+        _count(self.assignors, member.server_assignor, by)
+        if member.classic is not None:
+            self.classic_members += by
+            for protocol in member.classic.supported_protocols:
+                _count(self.classic_protocols, protocol.name, by)
+
+    def _follow_regex(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
+        regex = record.key["regularExpression"]
+        old = self.log.regexes.get(regex)
+        # The judgement of a group as homogeneous is not made anew for a regex; it has to be fixed before.
+        _ = self.homogeneous
+        self._apply(record, log)
+        new = self.log.regexes.get(regex)
+        self.view.resolve(regex, None if new is None else new.topics)
+        topics = [*(old.topics if old else ()), *(new.topics if new else ())]
+        before = self.subscriptions.among(topics)
+        if old is not None:
+            self.subscriptions.count_resolution(old.topics, -1)
+        if new is not None:
+            self.subscriptions.count_resolution(new.topics, 1)
+        after = self.subscriptions.among(topics)
+        return after - before, before - after
+
+    def _follow_target(self, member_id: str) -> None:
+        target = self.log.targets.get(member_id)
+        if target is None:
+            self.view.remove_target(member_id)
+        else:
+            self.view.put_target(member_id, target.items())
+
+    def _own(self, member: ConsumerMember) -> None:
+        epoch = member.member_epoch or 0
+        for partitions in (member.assigned, member.pending_revocation):
+            for topic_id, epochs in partitions.items():
+                self.owned.setdefault(topic_id, {}).update(dict.fromkeys(epochs, epoch))
+
+    def _release(self, member: ConsumerMember) -> None:
+        epoch = member.member_epoch or 0
+        for partitions in (member.assigned, member.pending_revocation):
+            for topic_id, epochs in partitions.items():
+                owned = self.owned.get(topic_id, {})
+                for partition in epochs:
+                    if owned.get(partition) == epoch:
+                        del owned[partition]
+
+
+def is_reconciled_to(member: ConsumerMember, epoch: int) -> bool:
+    """Whether the member has nothing left to do to reach the target of this epoch."""
+    return member.state == MemberState.STABLE and member.member_epoch == epoch
+
+
+def subscriber(member: ConsumerMember) -> Subscriber:
+    """The member as an assignor is told of it."""
+    return Subscriber(
+        tuple(member.subscribed_topic_names), member.subscribed_topic_regex, member.instance_id, member.rack_id
+    )
+
+
+def _count(counts: TimelineHashMap[str, int] | HashMap[str, int] | dict[str, int], key: str | None, by: int) -> None:
+    if key is None:
+        return
+    count = counts.get(key, 0) + by
+    if count > 0:
+        counts[key] = count
+    else:
+        counts.pop(key, None)

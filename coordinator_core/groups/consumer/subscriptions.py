@@ -1,0 +1,57 @@
+"""Who subscribes to what in a consumer group, as counts: by topic name, by resolved regex, and by regex."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from coordinator_core.groups.consumer.state import ConsumerMember
+
+
+@dataclass(slots=True)
+class Subscriptions:
+    """Counts without zeros. ``by_name`` counts members, ``by_regex`` resolved regexes, ``regexes`` members again."""
+
+    by_name: dict[str, int] = field(default_factory=dict)
+    by_regex: dict[str, int] = field(default_factory=dict)
+    regexes: dict[str, int] = field(default_factory=dict)
+
+    def copy(self) -> Subscriptions:
+        """The same counts, to be changed apart."""
+        return Subscriptions(dict(self.by_name), dict(self.by_regex), dict(self.regexes))
+
+    @property
+    def topics(self) -> set[str]:
+        """The names of all subscribed topics, whether they exist or not."""
+        return self.by_name.keys() | self.by_regex.keys()
+
+    def among(self, names: Iterable[str]) -> set[str]:
+        """Those of the topic names that are subscribed."""
+        return {name for name in names if name in self.by_name or name in self.by_regex}
+
+    def count_member(self, member: ConsumerMember, by: int) -> None:
+        """The member comes (1) or goes (-1)."""
+        _count(self.by_name, member.subscribed_topic_names, by)
+        if member.subscribed_topic_regex:
+            _count(self.regexes, (member.subscribed_topic_regex,), by)
+
+    def count_resolution(self, topics: Iterable[str], by: int) -> None:
+        """A regex comes to match these topics (1) or no longer does (-1)."""
+        _count(self.by_regex, topics, by)
+
+    def are_homogeneous(self, members: int) -> bool:
+        """Whether all members subscribe to the same: to equal names, or all to one regex and no names."""
+        if not self.regexes:
+            return all(self.by_name.get(topic, 0) == members for topic in self.topics)
+        if next(iter(self.regexes.values())) != members:
+            return False
+        return not self.by_name and all(count == 1 for count in self.by_regex.values())
+
+
+def _count(counts: dict[str, int], keys: Iterable[str], by: int) -> None:
+    for key in keys:
+        count = counts.get(key, 0) + by
+        if count > 0:
+            counts[key] = count
+        else:
+            counts.pop(key, None)

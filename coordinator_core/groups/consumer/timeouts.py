@@ -1,0 +1,71 @@
+"""The timers of consumer group members, and what happens when they run out."""
+
+from __future__ import annotations
+
+from coordinator_core.groups.consumer.state import ConsumerMember
+from coordinator_core.groups.operation import Operation
+
+FENCE = "consumer member fenced"
+REVOCATION_EXPIRED = "consumer revocation expired"
+
+
+def session_key(group_id: str, member_id: str) -> str:
+    """The key of a member's session timer."""
+    return f"session-timeout-{group_id}-{member_id}"
+
+
+def rebalance_key(group_id: str, member_id: str) -> str:
+    """The key of the timer for partitions that a member has to give up."""
+    return f"rebalance-timeout-{group_id}-{member_id}"
+
+
+def join_key(group_id: str, member_id: str) -> str:
+    """The key of the timer for a classic member that was told to join."""
+    return f"join-{group_id}-{member_id}"
+
+
+def sync_key(group_id: str, member_id: str) -> str:
+    """The key of the timer for a classic member that joined and has to sync."""
+    return f"sync-{group_id}-{member_id}"
+
+
+def expect_heartbeat(op: Operation, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
+    """Expect a sign of life within the session timeout: the group's, unless a classic member brings its own."""
+    if timeout_ms is None:
+        timeout_ms = op.memory.group_config(group_id).consumer_session_timeout_ms
+    op.arm(session_key(group_id, member_id), timeout_ms, FENCE, group_id, member_id)
+
+
+def expect_revocation(op: Operation, group_id: str, member: ConsumerMember) -> None:
+    """Expect the member to leave its epoch, by giving up partitions, within its rebalance timeout."""
+    op.arm(
+        rebalance_key(group_id, member.member_id),
+        member.rebalance_timeout_ms,
+        REVOCATION_EXPIRED,
+        group_id,
+        member.member_id,
+        member.member_epoch,
+    )
+
+
+def expect_join(op: Operation, group_id: str, member: ConsumerMember) -> None:
+    """Expect a classic member to join again within its rebalance timeout, unless that is already expected."""
+    key = join_key(group_id, member.member_id)
+    if key not in op.memory.timers:
+        op.arm(key, member.rebalance_timeout_ms, FENCE, group_id, member.member_id)
+
+
+def expect_sync(op: Operation, group_id: str, member_id: str, timeout_ms: int) -> None:
+    """Expect a classic member to sync within its rebalance timeout."""
+    op.arm(sync_key(group_id, member_id), timeout_ms, FENCE, group_id, member_id)
+
+
+def cancel_rebalance_timeout(op: Operation, group_id: str, member_id: str) -> None:
+    """The member has nothing to give up."""
+    op.cancel(rebalance_key(group_id, member_id))
+
+
+def cancel_all(op: Operation, group_id: str, member_id: str) -> None:
+    """The member is gone."""
+    for key in (session_key, rebalance_key, join_key, sync_key):
+        op.cancel(key(group_id, member_id))

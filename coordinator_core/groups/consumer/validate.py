@@ -1,0 +1,162 @@
+"""What a ConsumerGroupHeartbeat has to look like, and what the coordinator refuses (KIP-848)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator_core.groups.config import BrokerConfig
+from coordinator_core.groups.consumer.live import LiveConsumerGroup
+from coordinator_core.groups.consumer.state import ConsumerMember
+from coordinator_core.groups.epochs import (
+    LEAVE_GROUP_MEMBER_EPOCH,
+    LEAVE_GROUP_STATIC_MEMBER_EPOCH,
+    PartitionEpochs,
+)
+from coordinator_core.groups.fields import Field, checked, int32, int32s, string, strings, structs
+from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
+from coordinator_core.records import Fields
+
+CONSUMER_GENERATED_MEMBER_ID_REQUIRED_VERSION = 1
+"""From this version on the consumer makes up its member id (KIP-1082)."""
+
+HEARTBEAT: tuple[Field, ...] = (
+    string("groupId"),
+    string("memberId"),
+    int32("memberEpoch"),
+    string("instanceId", None, nullable=True),
+    string("rackId", None, nullable=True),
+    int32("rebalanceTimeoutMs", -1),
+    strings("subscribedTopicNames", None, nullable=True),
+    string("subscribedTopicRegex", None, nullable=True),
+    string("serverAssignor", None, nullable=True),
+    structs("topicPartitions", string("topicId"), int32s("partitions"), default=None, nullable=True),
+)
+
+
+def heartbeat(request: Request, config: BrokerConfig) -> Fields:
+    """The data of a ConsumerGroupHeartbeat; raises ApiError for what is wrong with it by itself."""
+    data = checked(request, HEARTBEAT, range(2))
+    epoch = data["memberEpoch"]
+    if (
+        request.version >= CONSUMER_GENERATED_MEMBER_ID_REQUIRED_VERSION
+        or epoch > 0
+        or epoch == LEAVE_GROUP_MEMBER_EPOCH
+    ):
+        _not_blank(data["memberId"], "MemberId can't be empty.")
+    _not_blank(data["groupId"], "GroupId can't be empty.")
+    _not_blank(data["instanceId"], "InstanceId can't be empty.")
+    _not_blank(data["rackId"], "RackId can't be empty.")
+    if epoch == 0:
+        _joining(data)
+    elif epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        if data["instanceId"] is None:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "InstanceId can't be null.")
+    elif epoch < LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "MemberEpoch is invalid.")
+    assignor = data["serverAssignor"]
+    if assignor is not None and assignor not in config.group_consumer_assignors:
+        supported = ", ".join(config.group_consumer_assignors)
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {assignor} is not supported. Supported assignors: {supported}.",
+        )
+    return data
+
+
+def _joining(data: Fields) -> None:
+    if data["rebalanceTimeoutMs"] == -1:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "RebalanceTimeoutMs must be provided in first request.")
+    if data["topicPartitions"] is None or data["topicPartitions"]:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "TopicPartitions must be empty when (re-)joining.")
+    if data["subscribedTopicNames"] is None and data["subscribedTopicRegex"] is None:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+        )
+
+
+def _not_blank(value: str | None, message: str) -> None:
+    # Java's String.trim: everything up to the space counts as white.
+    if value is not None and not value.strip(_WHITE):
+        raise ApiError(ErrorCode.INVALID_REQUEST, message)
+
+
+_WHITE = "".join(map(chr, range(0x21)))
+
+
+def room(group: LiveConsumerGroup, member_id: str, config: BrokerConfig) -> None:
+    """Raises ApiError if the group is full and this is none of its members."""
+    limit = config.group_consumer_max_size
+    if len(group.log.members) >= limit and member_id not in group.log.members:
+        raise ApiError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The consumer group has reached its maximum capacity of {limit} members.",
+        )
+
+
+def member_epoch(member: ConsumerMember, epoch: int, owned: list[dict[str, Any]] | None) -> None:
+    """Raises ApiError unless the epoch is the member's, or the one before (its answer may have been lost).
+
+    With the epoch before, the member must not own more than it was assigned. Epoch 0 rejoins and is always right.
+    """
+    known = member.member_epoch or 0
+    if epoch in (0, known):
+        return
+    if epoch > known:
+        raise _fenced("greater", epoch, known)
+    if epoch != member.previous_member_epoch or not _owns_only(owned, member.assigned):
+        raise _fenced("smaller", epoch, known)
+
+
+def _fenced(how: str, epoch: int, known: int) -> ApiError:
+    return ApiError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The consumer group member has a {how} member epoch ({epoch}) than the one known by the group coordinator "
+        f"({known}). The member must abandon all its partitions and rejoin.",
+    )
+
+
+def _owns_only(owned: list[dict[str, Any]] | None, assigned: PartitionEpochs) -> bool:
+    if owned is None:
+        return False
+    for topic in owned:
+        partitions = assigned.get(topic["topicId"])
+        if partitions is None or any(partition not in partitions for partition in topic["partitions"]):
+            return False
+    return True
+
+
+def static_holder(group: LiveConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
+    """The member that holds the instance id; raises ApiError if there is none or it is another one."""
+    holder = group.static_member(instance_id)
+    if holder is None:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    not_fenced(holder, member_id, instance_id)
+    return holder
+
+
+def not_fenced(holder: ConsumerMember, member_id: str, instance_id: str) -> None:
+    """Raises ApiError if the instance id belongs to another member."""
+    if holder.member_id != member_id:
+        raise ApiError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}.",
+        )
+
+
+def released(holder: ConsumerMember, member_id: str, instance_id: str) -> None:
+    """Raises ApiError unless the holder of the instance id has left for a while."""
+    if holder.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        raise ApiError(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
+            f"is owned by {holder.member_id} member.",
+        )
+
+
+def known_member(group: LiveConsumerGroup, member_id: str) -> ConsumerMember:
+    """The member; raises ApiError if there is none."""
+    member = group.log.members.get(member_id)
+    if member is None:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
+    return member

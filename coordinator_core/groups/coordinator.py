@@ -1,0 +1,100 @@
+"""The group coordinator as an executable model: requests, time and topics in; records, answers and timers out.
+
+Nothing here reads a clock, draws a random number or does input or output. State changes by applying the records that
+an operation wrote, with the same ``apply`` that replays a log; what no record holds is soft state of the ``Memory``.
+The behaviour is that of Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import UUID
+
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups.classic import coordinator as classic
+from coordinator_core.groups.consumer import coordinator as consumer
+from coordinator_core.groups.memory import Memory
+from coordinator_core.groups.operation import Operation
+from coordinator_core.groups.protocol import ApiError, ErrorCode, Outcome, Request, Task, Timer
+from coordinator_core.records import Fields
+
+REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {**classic.REQUESTS, **consumer.REQUESTS}
+"""API name to what serves it. None is the answer of a request that stays pending."""
+
+TIMERS: dict[str, Callable[..., None]] = {**classic.TIMERS, **consumer.TIMERS}
+"""Timer action to what it does; it is given the operation, the group id and the timer's arguments."""
+
+TASKS: dict[str, Callable[..., None]] = {**consumer.TASKS}
+"""Action of background work to what its completion does; arguments as for timers."""
+
+
+def handle(memory: Memory, request: Request, topics: TopicImage, now: int, ids: Iterator[UUID]) -> Outcome:
+    """Serve one request at ``now`` (ms). What is wrong with it becomes ``Outcome.error``, never an exception.
+
+    ``ids`` gives the random UUIDs that the broker would draw, at most one a request.
+    """
+    operation = Operation(memory, topics, now, ids)
+    handler = REQUESTS.get(request.api)
+    if handler is None:
+        operation.outcome.error = ApiError(ErrorCode.INVALID_REQUEST, f"no such API: {request.api}")
+        return operation.outcome
+    outcome = _run(operation, handler, request)
+    _own_answer(outcome, request)
+    return outcome
+
+
+def delete_group(memory: Memory, group_id: str, topics: TopicImage, now: int) -> Outcome:
+    """DeleteGroups of one group: only one without members can go."""
+    return _run(Operation(memory, topics, now, iter(())), _delete, group_id)
+
+
+def _delete(operation: Operation, group_id: str) -> None:
+    group = operation.memory.live.get(group_id)
+    if group is None:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    if not group.is_empty:
+        raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+    operation.erase(group)
+
+
+def expire(memory: Memory, timer: Timer, topics: TopicImage, now: int) -> Outcome:
+    """Run a timer whose deadline has come; one that was cancelled or armed anew since does nothing."""
+    operation = Operation(memory, topics, now, iter(()))
+    if memory.timers.get(timer.key) is not timer:
+        return operation.outcome
+    del memory.timers[timer.key]
+    return _run(operation, TIMERS[timer.action], timer.group_id, *timer.args)
+
+
+def complete(memory: Memory, task: Task, topics: TopicImage, now: int) -> Outcome:
+    """Complete background work: it sees the topics and the time of its completion."""
+    operation = Operation(memory, topics, now, iter(()))
+    if memory.tasks.get(task.key) is not task:
+        return operation.outcome
+    del memory.tasks[task.key]
+    return _run(operation, TASKS[task.action], task.group_id, *task.args)
+
+
+def _run(operation: Operation, handler: Callable[..., Fields | None], *args: Any) -> Outcome:
+    """An operation that fails writes nothing; soft state that it changed before stays changed, as in Kafka."""
+    outcome = operation.outcome
+    try:
+        outcome.response = handler(operation, *args)
+    except ApiError as error:
+        outcome.error = error
+        outcome.records.clear()
+        return outcome
+    operation.commit()
+    return outcome
+
+
+def _own_answer(outcome: Outcome, request: Request) -> None:
+    """A request that was parked and answered in one go is answered after all; one still parked is pending."""
+    if outcome.response is None and outcome.error is None:
+        own = next((answer for answer in outcome.completed if answer.request.correlation == request.correlation), None)
+        if own is None:
+            outcome.pending = True
+        else:
+            outcome.completed.remove(own)
+            outcome.response = own.response

@@ -1,0 +1,139 @@
+"""The shape of request data: what each field may hold, and what it holds when the request leaves it out.
+
+A broker never sees a request of another shape: its decoder refuses it. Here the data is a dictionary that anyone may
+have made, so it is checked, and refused with INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
+from coordinator_core.records import Fields
+
+MAX_STRING = 32_767
+"""The longest string of the protocol, in bytes."""
+
+Check = Callable[[Any], bool]
+
+
+class Field(NamedTuple):
+    """A field: whether a value fits, what stands for an absent one (REQUIRED: nothing), the fields of its elements."""
+
+    name: str
+    fits: Check
+    default: Any
+    nullable: bool = False
+    elements: Shape | None = None
+
+
+Shape = tuple[Field, ...]
+REQUIRED: Any = object()
+
+
+def _is_string(value: Any) -> bool:
+    if type(value) is not str or len(value) > MAX_STRING:
+        return False
+    if value.isascii():
+        return True
+    try:
+        return len(value.encode()) <= MAX_STRING
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_int32(value: Any) -> bool:
+    return type(value) is int and -(2**31) <= value < 2**31
+
+
+def _is_int64(value: Any) -> bool:
+    return type(value) is int and -(2**63) <= value < 2**63
+
+
+def _is_bool(value: Any) -> bool:
+    return type(value) is bool
+
+
+def _is_bytes(value: Any) -> bool:
+    return type(value) is bytes
+
+
+def _is_list(value: Any) -> bool:
+    return type(value) is list
+
+
+def string(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> Field:
+    """A string."""
+    return Field(name, _is_string, default, nullable)
+
+
+def int32(name: str, default: Any = REQUIRED) -> Field:
+    """A whole number of 32 bits."""
+    return Field(name, _is_int32, default)
+
+
+def int64(name: str, default: Any = REQUIRED) -> Field:
+    """A whole number of 64 bits."""
+    return Field(name, _is_int64, default)
+
+
+def boolean(name: str, default: Any = REQUIRED) -> Field:
+    """True or False."""
+    return Field(name, _is_bool, default)
+
+
+def binary(name: str, default: Any = REQUIRED) -> Field:
+    """Bytes."""
+    return Field(name, _is_bytes, default)
+
+
+def strings(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> Field:
+    """A list of strings."""
+    return Field(name, lambda value: _is_list(value) and all(map(_is_string, value)), default, nullable)
+
+
+def int32s(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> Field:
+    """A list of whole numbers of 32 bits."""
+    return Field(name, lambda value: _is_list(value) and all(map(_is_int32, value)), default, nullable)
+
+
+def structs(name: str, *elements: Field, default: Any = REQUIRED, nullable: bool = False) -> Field:
+    """A list of structures."""
+    return Field(name, _is_list, default, nullable, elements)
+
+
+def struct(name: str, *elements: Field, default: Any = REQUIRED, nullable: bool = False) -> Field:
+    """One structure."""
+    return Field(name, lambda value: type(value) is dict, default, nullable, elements)
+
+
+def checked(request: Request, shape: Shape, versions: range) -> Fields:
+    """The request's data with every field in it; raises ApiError if it is of another shape or version."""
+    if request.version not in versions:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{request.api} has no version {request.version}")
+    return _filled(request.data, shape, request.api)
+
+
+def _filled(data: Any, shape: Shape, where: str) -> Fields:
+    if type(data) is not dict:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{where} is no structure.")
+    filled: Fields = {}
+    for name, fits, default, nullable, elements in shape:
+        value = data.get(name, default)
+        if value is default and default is not REQUIRED:
+            filled[name] = value
+            continue
+        if value is None and nullable:
+            filled[name] = None
+            continue
+        if value is REQUIRED or not fits(value):
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{where}.{name} is not what the protocol asks for.")
+        if elements is not None:
+            inner = f"{where}.{name}"
+            if type(value) is dict:
+                value = _filled(value, elements, inner)
+            else:
+                value = [_filled(each, elements, inner) for each in value]
+        filled[name] = value
+    return filled
