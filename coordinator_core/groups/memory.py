@@ -125,7 +125,7 @@ class Memory:
             return
         group_id = record.group_id
         live = self.live.get(group_id)
-        if type(live) is not live_type:
+        if live is None or type(live) is not live_type:
             if record.value is None:
                 self.log.apply(record)
                 return

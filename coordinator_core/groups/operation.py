@@ -17,7 +17,7 @@ from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, Rec
 
 @dataclass(slots=True)
 class Operation:
-    """An operation at ``now`` (ms) on the memory of a coordinator, with the topics of this moment and a source of random UUIDs.
+    """An operation at ``now`` (ms), with the topics of this moment and a source of random UUIDs.
 
     Records are applied when the operation ends without an error, so that everything in it sees the state before it.
     ``replays`` is False where Kafka changes its memory itself: then the records go to the log's state only.
@@ -38,7 +38,7 @@ class Operation:
             raise InputError("the operation needs another random id than were given") from None
 
     def next_text_id(self) -> str:
-        """The next id in Kafka's form; one that begins with a dash would look like an option of a tool, so is skipped."""
+        """The next id in Kafka's form; one that begins with a dash looks like an option of a tool and is skipped."""
         while True:
             text = urlsafe_b64encode(self.next_id().bytes).decode().rstrip("=")
             if not text.startswith("-"):

@@ -82,12 +82,14 @@ def _join_new(op: Operation, request: Request, group: LiveClassicGroup, protocol
     if instance_id is not None:
         old_id = group.static_members.get(instance_id)
         if old_id is not None:
-            return _replace_static(op, request, group, group.members[old_id], new_id, protocols)
+            _replace_static(op, request, group, group.members[old_id], new_id, protocols)
+            return None
     elif request.version >= KNOWN_MEMBER_ID_REQUIRED_VERSION:
         group.pending_join.add(new_id)
         rebalance.expect_heartbeat(op, group, new_id, data["sessionTimeoutMs"])
         return responses.join_group(request.version, new_id, ErrorCode.MEMBER_ID_REQUIRED)
-    return _add(op, request, group, new_id, protocols)
+    _add(op, request, group, new_id, protocols)
+    return None
 
 
 def _join_known(op: Operation, request: Request, group: LiveClassicGroup, protocols: Protocols) -> Fields | None:
@@ -100,7 +102,8 @@ def _join_known(op: Operation, request: Request, group: LiveClassicGroup, protoc
                 f"Received unexpected JoinGroup with groupInstanceId={instance_id} for pending member with "
                 f"memberId={member_id}",
             )
-        return _add(op, request, group, member_id, protocols)
+        _add(op, request, group, member_id, protocols)
+        return None
     try:
         validate.member(group, member_id, instance_id)
     except ApiError as error:

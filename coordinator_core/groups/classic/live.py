@@ -21,9 +21,6 @@ from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 Protocols = tuple[tuple[str, bytes], ...]
 """Name and metadata of each protocol that a member supports, in its order of preference."""
 
-CONSUMER_PROTOCOL = "consumer"
-"""The protocol type of Kafka's consumers."""
-
 
 @dataclass(slots=True)
 class LiveClassicMember:

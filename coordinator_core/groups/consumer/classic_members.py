@@ -12,7 +12,7 @@ from typing import Any
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic import responses
 from coordinator_core.groups.classic.join import KNOWN_MEMBER_ID_REQUIRED_VERSION
-from coordinator_core.groups.classic.live import CONSUMER_PROTOCOL
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.config import MigrationPolicy
 from coordinator_core.groups.consumer import embedded, fence, members, records, timeouts, validate
 from coordinator_core.groups.consumer.conversion import can_downgrade_replacing, downgrade_replacing
@@ -77,14 +77,14 @@ def join(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
         request.version,
         member_id,
         generation=updated.member_epoch or 0,
-        protocol_type=CONSUMER_PROTOCOL,
+        protocol_type=CONSUMER_PROTOCOL_TYPE,
         protocol=data["protocols"][0]["name"],
     )
 
 
 def _supports(group: LiveConsumerGroup, data: Fields) -> bool:
     """Whether the member shares a protocol with all classic members."""
-    return data["protocolType"] == CONSUMER_PROTOCOL and any(
+    return data["protocolType"] == CONSUMER_PROTOCOL_TYPE and any(
         group.classic_protocols.get(protocol["name"], 0) == group.classic_members for protocol in data["protocols"]
     )
 
@@ -144,11 +144,11 @@ def sync(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
     classic = _same_generation(member, data["generationId"])
     protocol_type, protocol = data["protocolType"], data["protocolName"]
     joined = classic.supported_protocols[0]
-    if protocol_type is not None and protocol_type != CONSUMER_PROTOCOL:
+    if protocol_type is not None and protocol_type != CONSUMER_PROTOCOL_TYPE:
         raise ApiError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
             f"The protocol type {protocol_type} from member {member_id} request is not equal to the group protocol "
-            f"type {CONSUMER_PROTOCOL}.",
+            f"type {CONSUMER_PROTOCOL_TYPE}.",
         )
     if protocol is not None and protocol != joined.name:
         raise ApiError(

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic import rebalance as classic_rebalance
-from coordinator_core.groups.classic.live import CONSUMER_PROTOCOL, LiveClassicGroup, LiveClassicMember
+from coordinator_core.groups.classic.live import LiveClassicGroup, LiveClassicMember
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.consumer import embedded, records
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
@@ -14,6 +15,7 @@ from coordinator_core.groups.consumer.members import new_member, topic_names
 from coordinator_core.groups.consumer.records import Unwritten
 from coordinator_core.groups.consumer.state import ClassicMemberMetadata, ClassicProtocol, ConsumerMember
 from coordinator_core.groups.consumer.timeouts import expect_heartbeat
+from coordinator_core.groups.epochs import PartitionEpochs
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode
 from coordinator_core.groups.shard import CoordinatorShard
@@ -44,15 +46,14 @@ def upgrade(op: Operation, classic: LiveClassicGroup) -> LiveConsumerGroup:
     members = [group.log.members[member_id] for member_id in group.view.members]
     metadata_hash = op.memory.metadata_hash(group.subscriptions.topics, op.topics)
     tail = [records.group_epoch(group.group_id, classic.generation, metadata_hash)]
-    for member in members:
-        tail.append(records.target_assignment(group.group_id, member.member_id, member.assigned))
+    tail += [records.target_assignment(group.group_id, each.member_id, _numbers(each.assigned)) for each in members]
     tail.append(records.target_epoch(group.group_id, classic.generation, 0))
     for record in tail:
         follow(record)
     for record in (
-        *(records.member_metadata(group.group_id, member) for member in members),
+        *(records.member_metadata(group.group_id, each) for each in members),
         *tail,
-        *(records.current_assignment(group.group_id, member) for member in members),
+        *(records.current_assignment(group.group_id, each) for each in members),
     ):
         op.write(*record)
     for member in classic.members.values():
@@ -60,11 +61,15 @@ def upgrade(op: Operation, classic: LiveClassicGroup) -> LiveConsumerGroup:
     return group
 
 
+def _numbers(assigned: PartitionEpochs) -> dict[str, list[int]]:
+    return {topic: list(epochs) for topic, epochs in assigned.items()}
+
+
 def _check_upgrade(op: Operation, classic: LiveClassicGroup) -> None:
     config = op.memory.config
     if not config.group_consumer_migration_policy.upgrades:
         reason = "online upgrade is disabled"
-    elif classic.protocol_type != CONSUMER_PROTOCOL:
+    elif classic.protocol_type != CONSUMER_PROTOCOL_TYPE:
         reason = "the group does not use the consumer embedded protocol"
     elif len(classic.members) > config.group_consumer_max_size:
         reason = "the group size exceeds the consumer group maximum size"
@@ -89,8 +94,8 @@ def _as_consumer(op: Operation, classic: LiveClassicGroup, member: LiveClassicMe
             if user_data:
                 raise _no_upgrade(
                     classic,
-                    "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default "
-                    "assignor before re-attempting the upgrade",
+                    "an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
+                    "default assignor before re-attempting the upgrade",
                 )
             assigned = embedded.by_topic_id(named, op.topics)
         if classic.protocol is None:
@@ -175,7 +180,7 @@ def _as_classic(
                     member.classic.session_timeout_ms,
                     tuple((name, metadata) for name, metadata in member.classic.supported_protocols),
                 ),
-                CONSUMER_PROTOCOL,
+                CONSUMER_PROTOCOL_TYPE,
             )
     classic.protocol = classic.select_protocol()
     try:

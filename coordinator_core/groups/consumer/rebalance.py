@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from coordinator_core.assignors.presented import Subscriber
 from coordinator_core.assignors.registry import assign
 from coordinator_core.assignors.spec import Partitions
 from coordinator_core.cluster.image import TopicImage
@@ -65,7 +66,7 @@ def update_target(
     """Compute the target of a newer epoch, unless the last one is too young: then that one holds a while longer."""
     if group.assignment_epoch >= epoch.number or not _may_compute(op, group):
         return Target(group.assignment_epoch, current_target(group, new))
-    updates = {new.member_id: subscriber(new)}
+    updates: dict[str, Subscriber | None] = {new.member_id: subscriber(new)}
     former = None if new.instance_id is None else group.view.static.get(new.instance_id)
     if former is not None and former != new.member_id:
         updates[former] = None
