@@ -5,54 +5,28 @@ The fold is the core's own, the same that the replay job runs.
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import NamedTuple
 
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.cluster.metadata_log import MetadataLog
+from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.errors import DecodeError, InputError, UnknownTypeError
+from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.groups.describe import Surroundings
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.share.offsets import ShareStateLog
 from coordinator_core.records import CoordinatorRecord, Family, LogPosition
-from coordinator_core.wire.batch_format import BatchHeader, Damage, ReadAt
+from coordinator_core.wire.batch_format import BatchHeader, Damage
 from coordinator_core.wire.batch_records import LogRecord
 from coordinator_core.wire.batches import read_rows
 from coordinator_core.wire.control import COMMIT
 from coordinator_core.wire.row import decode_record
+from jobs.sources.files import LogFile
 
-FAMILIES = {
-    "__consumer_offsets": Family.GROUP,
-    "__share_group_state": Family.SHARE,
-    "__cluster_metadata": Family.METADATA,
-    "__worker_offsets": Family.CONNECT,
-}
-"""Topics that are replayed; folders of others are left alone."""
-
-PARTITION_FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
-SEGMENT_FILE = re.compile(r"(?P<base>\d{20})\.log")
+FIRST_SEGMENT = "00000000000000000000.log"
 
 Warn = Callable[[str], None]
-
-
-class LogPartition(NamedTuple):
-    """A partition of a topic, as its folder is named."""
-
-    topic: str
-    partition: int
-
-
-class Segment(NamedTuple):
-    """A segment file and the offset that it begins at."""
-
-    base_offset: int
-    path: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,115 +73,88 @@ class Replayed:
         return Surroundings(self.image(), self.share_state)
 
 
-def find_logs(paths: Iterable[Path]) -> dict[LogPartition, list[Segment]]:
-    """The segments under these files and folders, by partition, in the order of their offsets.
-
-    The folder that holds a segment names its topic and partition, as on a broker. Raises InputError for a path that
-    does not exist or holds no segment of a log that is known here.
-    """
-    found: dict[LogPartition, set[Segment]] = {}
-    for path in paths:
-        if not path.exists():
-            raise InputError(f"{path}: no such file or folder")
-        segments = [path] if path.is_file() else sorted(path.rglob("*.log"))
-        known = 0
-        for segment in segments:
-            folder = PARTITION_FOLDER.fullmatch(segment.resolve().parent.name)
-            name = SEGMENT_FILE.fullmatch(segment.name)
-            if folder and name and folder["topic"] in FAMILIES:
-                partition = LogPartition(folder["topic"], int(folder["partition"]))
-                found.setdefault(partition, set()).add(Segment(int(name["base"]), segment.resolve()))
-                known += 1
-        if not known:
-            topics = ", ".join(FAMILIES)
-            raise InputError(f"{path}: no segment (20 digits and .log) in a folder <topic>-<partition> of {topics}")
-    return {partition: sorted(found[partition]) for partition in sorted(found)}
-
-
-def replay(logs: Mapping[LogPartition, list[Segment]], moment: Moment, warn: Warn) -> Replayed:
+def replay(logs: Iterable[LogFile], moment: Moment, warn: Warn) -> Replayed:
     """Replays the logs up to the moment; what could not be read or decoded is told to ``warn`` and left out."""
+    partitions: dict[Family, dict[int, list[LogFile]]] = {family: {} for family in Family}
+    for file in logs:
+        partitions[file.family].setdefault(file.partition, []).append(file)
     replayed = Replayed(time_ms=moment.time_ms)
-    for partition in logs:
-        if FAMILIES[partition.topic] in (Family.GROUP, Family.CONNECT):
-            left_out = _replay_groups(replayed, partition, logs[partition], moment, warn)
-            if left_out is not None and moment.time_ms is None:
-                replayed.time_ms = min(left_out - 1, replayed.time_ms if replayed.time_ms is not None else left_out)
-    metadata = MetadataLog()
-    for partition in logs:
-        family = FAMILIES[partition.topic]
-        if family is Family.SHARE:
-            replayed.share_state = replayed.share_state or ShareStateLog()
-            for row in _until(replayed.time_ms, log_records(logs[partition], warn)):
-                record = None if row.control else _decoded(partition, row, warn)
-                if record is not None:
-                    replayed.share_state.apply(record)
-        elif family is Family.METADATA:
-            for row in log_records(logs[partition], warn):
-                record = None if row.batch.is_control else _decoded(partition, row, warn)
-                if record is not None:
-                    metadata.apply(record)
-            replayed.topics = metadata.finish()
+    for family, shards in ((Family.GROUP, replayed.shards), (Family.CONNECT, replayed.connect)):
+        for partition, files in partitions[family].items():
+            reader = LogReader(files, warn)
+            shard = shards[partition] = CoordinatorShard(from_start=reader.from_start, family=family)
+            left_out = _replay_groups(shard, reader, moment.time_ms, moment.offsets.get(partition))
+            if left_out is not None:
+                before = left_out - 1
+                replayed.time_ms = before if replayed.time_ms is None else min(before, replayed.time_ms)
+    for files in partitions[Family.SHARE].values():
+        replayed.share_state = replayed.share_state or ShareStateLog()
+        for record in LogReader(files, warn).records(replayed.time_ms):
+            replayed.share_state.apply(record)
+    for files in partitions[Family.METADATA].values():
+        replayed.topics = fold_metadata_log(LogReader(files, warn).records())
     return replayed
 
 
-def _replay_groups(
-    replayed: Replayed, partition: LogPartition, segments: list[Segment], moment: Moment, warn: Warn
-) -> int | None:
+def _replay_groups(shard: CoordinatorShard, reader: LogReader, time_ms: int | None, end: int | None) -> int | None:
     """Replays a partition of groups; returns the time of the first record left out because of its offset."""
-    shards = replayed.shards if FAMILIES[partition.topic] is Family.GROUP else replayed.connect
-    shard = shards[partition.partition] = CoordinatorShard(
-        from_start=segments[0].base_offset == 0, family=FAMILIES[partition.topic]
-    )
-    end = moment.offsets.get(partition.partition)
-    for row in _until(moment.time_ms, log_records(segments, warn)):
+    for row in reader.rows(time_ms):
         if end is not None and row.offset >= end:
             return row.timestamp
         if row.batch.is_control:
             if row.control is not None:
                 shard.end_transaction(row.batch.producer_id, committed=row.control.type == COMMIT)
             continue
-        record = _decoded(partition, row, warn)
+        record = reader.decoded(row)
         if record is not None:
             producer_id = row.batch.producer_id if row.batch.is_transactional else None
             shard.apply(record, producer_id, row.batch.leader_epoch)
     return None
 
 
-def _until(time_ms: int | None, rows: Iterator[LogRecord]) -> Iterator[LogRecord]:
-    for row in rows:
-        if time_ms is not None and row.timestamp > time_ms:
-            return
-        yield row
+class LogReader:
+    """The records of one partition, from its segment files in the order of their offsets."""
 
+    def __init__(self, files: list[LogFile], warn: Warn) -> None:
+        self._files = files
+        self._warn = warn
 
-def log_records(segments: Iterable[Segment], warn: Warn) -> Iterator[LogRecord]:
-    """The records of one partition in offset order, each once even where dumps overlap."""
-    last = -1
-    for segment in segments:
-        with segment.path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            for row in read_rows(_reader(file.fileno()), size, name=str(segment.path)):
-                if isinstance(row, Damage):
-                    warn(f"{segment.path} at byte {row.position}: {row.cause} ({row.size} bytes left out)")
-                elif not isinstance(row, BatchHeader) and row.offset > last:
-                    last = row.offset
-                    yield row
+    @property
+    def from_start(self) -> bool:
+        """Whether the first file is named as the partition's first segment."""
+        return self._files[0].segment == FIRST_SEGMENT
 
+    def rows(self, time_ms: int | None = None) -> Iterator[LogRecord]:
+        """Records and markers, each once even where dumps overlap, before the first one later than ``time_ms``."""
+        last = -1
+        for file in self._files:
+            with file.open() as read_at:
+                for row in read_rows(read_at, file.size, name=file.name):
+                    if isinstance(row, Damage):
+                        self._warn(f"{file.name} at byte {row.position}: {row.cause} ({row.size} bytes left out)")
+                    elif not isinstance(row, BatchHeader) and row.offset > last:
+                        if time_ms is not None and row.timestamp > time_ms:
+                            return
+                        last = row.offset
+                        yield row
 
-def _reader(descriptor: int) -> ReadAt:
-    return lambda at, count: os.pread(descriptor, count, at)
+    def records(self, time_ms: int | None = None) -> Iterator[CoordinatorRecord]:
+        """The decoded records, without markers."""
+        for row in self.rows(time_ms):
+            record = None if row.batch.is_control else self.decoded(row)
+            if record is not None:
+                yield record
 
-
-def _decoded(partition: LogPartition, row: LogRecord, warn: Warn) -> CoordinatorRecord | None:
-    family = FAMILIES[partition.topic]
-    at = LogPosition(partition.partition, row.offset, row.timestamp)
-    try:
-        decoded = decode_record(row.key, row.value, family)
-    except UnknownTypeError as error:
-        if family is not Family.METADATA:  # most of its types say nothing of topics and are not described
-            warn(f"{partition.topic}-{partition.partition} offset {row.offset}: {error}")
-        return None
-    except DecodeError as error:
-        warn(f"{partition.topic}-{partition.partition} offset {row.offset}: {error}")
-        return None
-    return CoordinatorRecord(at, decoded.type, decoded.key, decoded.value, decoded.value_version, row.batch.base_offset)
+    def decoded(self, row: LogRecord) -> CoordinatorRecord | None:
+        """The record in a row; None, and a warning, if it cannot be decoded."""
+        file = self._files[0]
+        try:
+            decoded = decode_record(row.key, row.value, file.family)
+        except DecodeError as error:
+            # Most types of the metadata log say nothing of topics, and have no schema here.
+            if file.family is not Family.METADATA or not isinstance(error, UnknownTypeError):
+                self._warn(f"{file.topic}-{file.partition} offset {row.offset}: {error}")
+            return None
+        at = LogPosition(file.partition, row.offset, row.timestamp)
+        batch = row.batch.base_offset
+        return CoordinatorRecord(at, decoded.type, decoded.key, decoded.value, decoded.value_version, batch)

@@ -97,17 +97,21 @@ def compare(folder: Path) -> Tally:
         if not checkpoint["stable"]:
             continue
         replayer.forward(checkpoint)
-        described = replayer.describe_all(checkpoint)
-        admin_groups = checkpoint["groups"]
-        for group_id in sorted(admin_groups.keys() | described.keys()):
-            admin, log = admin_groups.get(group_id), described.get(group_id)
-            for part in ["existence"] if admin is None or log is None else admin:
-                tally.compared += 1
-                theirs = normal(admin if part == "existence" else admin[part])
-                ours = normal(log if part == "existence" else log.get(part))
-                if theirs != ours:
-                    tally.differences.append(Difference(checkpoint["label"], group_id, part, theirs, ours))
+        compare_groups(checkpoint, replayer.describe_all(checkpoint), tally)
     return tally
+
+
+def compare_groups(checkpoint: Line, described: dict[str, Line], tally: Tally) -> None:
+    """Every part that Admin gave of every group with what the log tells of it."""
+    admin_groups = checkpoint["groups"]
+    for group_id in sorted(admin_groups.keys() | described.keys()):
+        admin, log = admin_groups.get(group_id), described.get(group_id)
+        for part in ["existence"] if admin is None or log is None else admin:
+            tally.compared += 1
+            theirs = normal(admin if part == "existence" else admin[part])
+            ours = normal(log if part == "existence" else log.get(part))
+            if theirs != ours:
+                tally.differences.append(Difference(checkpoint["label"], group_id, part, theirs, ours))
 
 
 def normal(value: Any) -> Any:

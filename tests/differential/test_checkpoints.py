@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.differential.checkpoints import Difference, compare
+from tests.differential.checkpoints import Difference, Tally, compare
 from tests.shared_data import CORPUS
 
 REBALANCING = ("PREPARING_REBALANCE", "COMPLETING_REBALANCE")
@@ -31,6 +31,15 @@ def reason(difference: Difference, rebalancing: set[tuple[str, str]]) -> str | N
     return None
 
 
+def rebalancing_groups(tally: Tally) -> set[tuple[str, str]]:
+    """Checkpoints and groups where Admin saw a classic rebalance under way."""
+    return {
+        (each.label, each.group_id)
+        for each in tally.differences
+        if each.part == "listing" and each.admin["groupState"] in REBALANCING
+    }
+
+
 def _without_upgraded(described: dict) -> dict:
     members = [{**member, "upgraded": None} for member in described["members"]]
     return {**described, "members": members}
@@ -49,11 +58,7 @@ def _without_upgraded(described: dict) -> dict:
 )
 def test_every_group_at_every_checkpoint(corpus: str, most_differences: int) -> None:
     tally = compare(CORPUS / corpus)
-    rebalancing = {
-        (each.label, each.group_id)
-        for each in tally.differences
-        if each.part == "listing" and each.admin["groupState"] in REBALANCING
-    }
+    rebalancing = rebalancing_groups(tally)
     reasons = Counter(reason(each, rebalancing) for each in tally.differences)
     print(f"\n{corpus}: {tally.equal} of {tally.compared} equal")
     for cause, count in reasons.items():

@@ -1,0 +1,184 @@
+"""Groups in the shape of Kafka's Admin client, with the quirks of each type."""
+
+from __future__ import annotations
+
+from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.groups.describe import Surroundings, describe
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.offsets import GroupOffsets, TopicPartition
+from coordinator_core.groups.owners import owners
+from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.groups.share.offsets import SHARE_SNAPSHOT, SHARE_UPDATE, ShareStateLog
+from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
+from tests.core.builders import GroupLog, classic_member, subtopology
+
+ORDERS, GONE = "orders-topic-id-______", "deleted-topic-id______"
+TOPICS = TopicImage.of([Topic("orders", ORDERS, 3)])
+ASSIGNMENT = bytes.fromhex(
+    "0001 00000002 0006 6f7264657273 00000001 00000000 0006 6f7264657273 00000001 00000001 ffffffff"
+)
+
+
+def described(records: list[CoordinatorRecord], around: Surroundings | None = None) -> Fields:
+    shard = CoordinatorShard()
+    for record in records:
+        shard.apply(record)
+    return describe(shard.groups["g"], shard.offsets_of("g"), around or Surroundings(TOPICS))
+
+
+def test_consumer_group_holds_what_it_has_yet_to_give_up() -> None:
+    log = GroupLog()
+    group = described(
+        [*log.join("a", 2, {ORDERS: [0]}), log.current("a", 2, {ORDERS: [0], GONE: [4]}, {ORDERS: [1]}, 1)]
+    )
+    assert group["listing"] == {
+        "groupId": "g",
+        "groupState": "RECONCILING",
+        "isSimpleConsumerGroup": False,
+        "protocol": "consumer",
+        "type": "CONSUMER",
+    }
+    member = group["describe_consumer"]["members"][0]
+    assert member["assignment"] == {"topicPartitions": ["orders-0", "orders-1"]}, "a deleted topic is left out"
+    assert member["targetAssignment"] == {"topicPartitions": ["orders-0"]}
+    assert member["upgraded"] is True
+    assert group["describe_consumer"]["partitionAssignor"] == "uniform"
+
+
+def test_classic_group_that_repeats_a_topic_in_its_assignment() -> None:
+    log = GroupLog()
+    group = described([log.classic(1, [classic_member("a", b"", ASSIGNMENT), classic_member("b", b"", b"\xff")])])
+    both = group["describe_classic"]["members"]
+    assert both[0]["assignment"] == {"topicPartitions": ["orders-0", "orders-1"]}
+    assert both[1]["assignment"] is None, "bytes that are no assignment"
+    assert group["describe_consumer"]["type"] == "CLASSIC"
+    assert group["describe_classic"]["protocolData"] == "range"
+
+
+def test_connect_workers_are_no_consumers() -> None:
+    log = GroupLog()
+    group = described([log.classic(1, [classic_member("w", b"", b"\x00\x01")], protocolType="connect")])
+    assert "describe_consumer" not in group
+    assert group["describe_classic"]["members"][0]["assignment"] == {"topicPartitions": []}
+    assert group["listing"]["protocol"] == "connect"
+
+
+def test_simple_group_and_a_negative_offset() -> None:
+    log = GroupLog()
+    group = described([log.commit("orders", 0, -1), log.commit("orders", 1, 3, leaderEpoch=2, metadata="m")])
+    assert group["listing"]["isSimpleConsumerGroup"] is True
+    assert group["offsets"] == {"orders-0": None, "orders-1": {"leaderEpoch": 2, "metadata": "m", "offset": 3}}
+
+
+def test_admin_refuses_the_empty_group_id() -> None:
+    group = Group("", from_start=True)
+    group.commit()
+    assert "InvalidGroupIdException" in describe(group, GroupOffsets(), Surroundings())["describe_consumer"]["error"]
+
+
+def test_what_the_log_has_not_shown_is_null() -> None:
+    group = Group("g")
+    assert describe(group, GroupOffsets(), Surroundings())["listing"] == {
+        "groupId": "g",
+        "groupState": None,
+        "isSimpleConsumerGroup": None,
+        "protocol": None,
+        "type": None,
+    }
+    group.apply(GroupLog().target_epoch(5))
+    group.apply(GroupLog().current("a", 5, {ORDERS: [0]}))
+    told = describe(group, GroupOffsets(), Surroundings(TOPICS))["describe_consumer"]
+    assert (told["groupState"], told["groupEpoch"], told["members"][0]["clientId"]) == (None, None, None)
+
+
+def test_streams_group_with_its_topology_on_the_topics() -> None:
+    log = GroupLog()
+    changelog = {
+        "name": "counts",
+        "partitions": 0,
+        "replicationFactor": 1,
+        "topicConfigs": [{"key": "k", "value": "v"}],
+    }
+    records = [
+        log.streams_member("a"),
+        log.topology([subtopology("0", ["orders"], stateChangelogTopics=[changelog])]),
+        log.streams_epoch(2),
+        log.streams_target("a", {"0": [2, 0, 1]}),
+        log.streams_current("a", 2, {"0": [0, 1]}, {}, {"0": [2]}),
+    ]
+    topics = TopicImage.of([Topic("orders", ORDERS, 3), Topic("counts", "counts-id", 3)])
+    group = described(records, Surroundings(topics))["describe_streams"]
+    member = group["members"][0]
+    assert member["assignment"]["activeTasks"] == [{"partitions": [0, 1], "subtopologyId": "0"}], "revoked ones are not"
+    assert member["targetAssignment"]["activeTasks"] == [{"partitions": [0, 1, 2], "subtopologyId": "0"}]
+    assert (member["userEndpoint"], member["clientTags"]) == ({"host": "10.0.0.1", "port": 7070}, {"zone": "a"})
+    counts = {"partitions": 3, "replicationFactor": 1, "topicConfigs": {"k": "v"}}
+    assert group["subtopologies"][0]["stateChangelogTopics"] == {"counts": counts}
+    unready = described(records)["describe_streams"]
+    assert unready["subtopologies"][0]["stateChangelogTopics"] == {"counts": {**counts, "partitions": 0}}
+
+
+def test_a_coordinator_that_loaded_an_empty_streams_group_has_not_configured_it() -> None:
+    log, shard = GroupLog(), CoordinatorShard()
+    for record in (log.streams_member("a"), log.topology(), log.streams_epoch(2)):
+        shard.apply(record, leader_epoch=1)
+    shard.apply(log.tombstone(19, memberId="a"), leader_epoch=2)
+    group = describe(shard.groups["g"], GroupOffsets(), Surroundings(TOPICS))["describe_streams"]
+    assert (group["groupState"], group["subtopologies"][0]["sourceTopics"]) == ("EMPTY", ["orders"])
+
+
+def share_state(kind: int, offset: int, partition: int, value: Fields | None) -> CoordinatorRecord:
+    key = {"groupId": "g", "topicId": ORDERS, "partition": partition}
+    return CoordinatorRecord(LogPosition(0, offset, 0), kind, key, value)
+
+
+def test_share_offsets_and_lag() -> None:
+    state = ShareStateLog()
+    snapshot = {"snapshotEpoch": 0, "stateEpoch": 1, "leaderEpoch": 3, "startOffset": 4, "stateBatches": []}
+    state.apply(share_state(SHARE_SNAPSHOT, 0, 0, {**snapshot, "deliveryCompleteCount": 0}))
+    state.apply(
+        share_state(
+            SHARE_UPDATE, 1, 0, {"snapshotEpoch": 0, "leaderEpoch": -1, "startOffset": -1, "deliveryCompleteCount": 2}
+        )
+    )
+    state.apply(share_state(SHARE_SNAPSHOT, 2, 1, {**snapshot, "startOffset": -1}))
+    state.apply(share_state(SHARE_SNAPSHOT, 3, 2, snapshot))
+    log = GroupLog()
+    records = [log.share_member("a"), log.share_state({ORDERS: ("orders", [0, 1, 2, 3]), GONE: ("gone", [0])})]
+    ends = {TopicPartition("orders", 0): 10}
+    offsets = described(records, Surroundings(TOPICS, state, ends))["share_offsets"]
+    assert offsets == {
+        "orders-0": {"lag": 4, "leaderEpoch": 3, "startOffset": 4},
+        "orders-1": None,
+        "orders-2": {"lag": None, "leaderEpoch": 3, "startOffset": 4},
+        "orders-3": None,
+    }
+    state.apply(share_state(SHARE_SNAPSHOT, 4, 0, None))
+    assert described(records, Surroundings(TOPICS, state, ends))["share_offsets"]["orders-0"] is None
+    assert "share_offsets" not in described(records)
+
+
+def test_owners_of_a_topic_in_groups_of_every_type() -> None:
+    consumer, share, streams = (Group(name) for name in ("consumer", "share", "streams"))
+    log = GroupLog()
+    for record in (log.member("a"), log.current("a", 2, {ORDERS: [0]}, {ORDERS: [1]})):
+        consumer.apply(record)
+    for record in (log.share_member("s"), log.share_current("s", 2, {ORDERS: [0, 1]})):
+        share.apply(record)
+    for record in (
+        log.topology([subtopology("0", ["orders"]), subtopology("1", ["other"])]),
+        log.streams_member("t"),
+        log.streams_current("t", 2, {"0": [0, 7], "1": [1]}, {"0": [1]}),
+    ):
+        streams.apply(record)
+    groups = [consumer, share, streams, Group("none")]
+    held = [(each.partition, each.group_id, each.role) for each in owners(groups, TOPICS, "orders")]
+    assert held == [
+        (0, "consumer", "assigned"),
+        (0, "share", "assigned"),
+        (0, "streams", "active"),
+        (1, "consumer", "revoking"),
+        (1, "share", "assigned"),
+        (1, "streams", "standby"),
+    ], "task 7 has no partition of this topic"
+    assert [each.group_id for each in owners(groups, None, ORDERS, 0)] == ["consumer", "share"]

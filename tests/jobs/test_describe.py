@@ -1,0 +1,180 @@
+"""The commands that look at log folders directly, from segment files to what is printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from coordinator_core.records import CoordinatorRecord, Family, LogPosition
+from coordinator_core.wire.control import COMMIT
+from jobs.cli.app import app
+from tests.core.builders import GroupLog, classic_member
+from tests.jobs.logs import batch, marker, write_segment
+
+ORDERS = "b3JkZXJzIHRvcGljIGlkIQ"
+ASSIGNMENT = bytes.fromhex("0001 00000001 0006 6f7264657273 00000002 00000000 00000001 ffffffff")
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def lines(*arguments: object) -> list[dict[str, Any]]:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A consumer group that grows by a member, a classic group, a simple group with a transaction; and the topic."""
+    log = GroupLog("payments")
+    first = log.join("a", 2, {ORDERS: [0, 1]})
+    second = [
+        log.member("b"),
+        log.epoch(3),
+        log.target("a", {ORDERS: [0]}),
+        log.target("b", {ORDERS: [1]}),
+        log.target_epoch(3),
+        log.current("b", 3, state=2),
+        log.current("a", 2, {ORDERS: [0]}, {ORDERS: [1]}, state=1),
+    ]
+    write_segment(tmp_path / "__consumer_offsets-0", [batch(*first), batch(*second)])
+    billing, simple = GroupLog("billing"), GroupLog("simple")
+    classic = billing.classic(1, [classic_member("c", b"\x00", ASSIGNMENT)])
+    simple.offset = 1
+    commit, pending = simple.commit("orders", 0, 5), simple.commit("orders", 0, 9)
+    write_segment(
+        tmp_path / "__consumer_offsets-1",
+        [batch(classic), batch(commit), batch(pending, producer_id=7), marker(COMMIT, 7, 3, 3_000)],
+    )
+    write_segment(tmp_path / "__cluster_metadata-0", [batch(*topic_records(), family=Family.METADATA)])
+    return tmp_path
+
+
+def topic_records() -> list[CoordinatorRecord]:
+    topic = {"name": "orders", "topicId": ORDERS}
+    partitions = [
+        {
+            "partitionId": partition,
+            "topicId": ORDERS,
+            "replicas": [1],
+            "isr": [1],
+            "removingReplicas": [],
+            "addingReplicas": [],
+            "leader": 1,
+            "leaderRecoveryState": 0,
+            "leaderEpoch": 0,
+            "partitionEpoch": 0,
+        }
+        for partition in (0, 1)
+    ]
+    values = [(2, topic), *((3, partition) for partition in partitions)]
+    return [
+        CoordinatorRecord(LogPosition(0, offset, 0), kind, {}, value, 0) for offset, (kind, value) in enumerate(values)
+    ]
+
+
+def test_groups(folder: Path) -> None:
+    assert [
+        (each["group"], each["type"], each["state"], each["epoch"]) for each in lines("groups", "--log", folder)
+    ] == [
+        ("billing", "CLASSIC", "STABLE", 1),
+        ("payments", "CONSUMER", "RECONCILING", 3),
+        ("simple", "CLASSIC", "EMPTY", None),
+    ]
+
+
+def test_describe_now_and_at_an_offset_and_at_a_time(folder: Path) -> None:
+    (now,) = lines("describe", "payments", "--log", folder)
+    described = now["describe_consumer"]
+    assert (described["groupEpoch"], described["groupState"]) == (3, "RECONCILING")
+    held = {each["consumerId"]: each["assignment"]["topicPartitions"] for each in described["members"]}
+    assert held == {"a": ["orders-0", "orders-1"], "b": []}
+    for moment in (("--at-offset", "0:5"), ("--at", "4000"), ("--at", "1970-01-01T00:00:04.5Z")):
+        (then,) = lines("describe", "payments", "--log", folder, *moment)
+        assert then["describe_consumer"]["groupState"] == "STABLE", moment
+        assert [each["consumerId"] for each in then["describe_consumer"]["members"]] == ["a"]
+
+
+def test_describe_all_gives_one_line_for_each_group(folder: Path) -> None:
+    described = lines("describe", "--all", "--log", folder / "__consumer_offsets-1")
+    assert [each["group"] for each in described] == ["billing", "simple"]
+    member = described[0]["describe_classic"]["members"][0]
+    assert member["assignment"] == {"topicPartitions": ["orders-0", "orders-1"]}
+    assert described[1]["offsets"] == {"orders-0": {"leaderEpoch": None, "metadata": "", "offset": 9}}
+
+
+def test_offsets_before_and_after_the_end_of_a_transaction(folder: Path) -> None:
+    before = lines("offsets", "simple", "--log", folder, "--at-offset", "1:3")
+    assert [(each["status"], each["offset"]) for each in before] == [("committed", 5), ("pending", 9)]
+    after = lines("offsets", "simple", "--log", folder)
+    assert [(each["status"], each["offset"], each["logOffset"]) for each in after] == [("committed", 9, 2)]
+
+
+def test_owners(folder: Path) -> None:
+    held = lines("owners", "orders", "--log", folder)
+    assert [(each["partition"], each["group_id"], each["member_id"], each["role"]) for each in held] == [
+        (0, "billing", "c", "assigned"),
+        (0, "payments", "a", "assigned"),
+        (1, "billing", "c", "assigned"),
+        (1, "payments", "a", "revoking"),
+    ]
+    assert [each["partition"] for each in lines("owners", "orders", 1, "--log", folder)] == [1, 1]
+
+
+def test_tables_for_people(folder: Path) -> None:
+    for command in (["groups"], ["describe", "--all"], ["offsets", "simple"], ["owners", "orders"]):
+        result = run(*command, "--log", folder)
+        assert result.exit_code == 0
+    described = run("describe", "payments", "--log", folder).stdout
+    assert "RECONCILING" in described
+    assert "orders 0-1" in described
+
+
+def test_without_the_metadata_log_topics_have_ids(folder: Path) -> None:
+    (described,) = lines("describe", "payments", "--log", folder / "__consumer_offsets-0")
+    held = [each["assignment"]["topicPartitions"] for each in described["describe_consumer"]["members"]]
+    assert held == [[f"{ORDERS}-0", f"{ORDERS}-1"], []]
+
+
+def test_overlapping_dumps_count_once(folder: Path) -> None:
+    once = lines("describe", "--all", "--log", folder)
+    assert lines("describe", "--all", "--log", folder, "--log", folder / "__consumer_offsets-0") == once
+
+
+def test_a_damaged_batch_is_told_and_left_out(folder: Path) -> None:
+    path = folder / "__consumer_offsets-1" / f"{0:020}.log"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    result = run("offsets", "simple", "--log", folder)
+    assert result.exit_code == 0
+    assert f"{path} at byte" in result.stderr
+    left = lines("offsets", "simple", "--log", folder)
+    assert [each["status"] for each in left] == ["committed", "pending"], "the marker was in the damaged batch"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("describe", "nobody"), "error: no group 'nobody' in these logs at that moment"),
+        (("groups", "--at", "yesterday"), "'yesterday' is no time"),
+        (("groups", "--at-offset", "0"), "'0' is no PARTITION:OFFSET"),
+        (("groups", "--at-offset", "0:1", "--at-offset", "0:2"), "names partition 0 twice"),
+    ],
+)
+def test_wrong_usage_is_one_line(folder: Path, arguments: tuple[str, ...], message: str) -> None:
+    result = run(*arguments, "--log", folder)
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_either_a_group_or_all(folder: Path) -> None:
+    assert run("describe", "--log", folder).exit_code == 2
+    assert run("describe", "payments", "--all", "--log", folder).exit_code == 2
