@@ -113,6 +113,26 @@ def _canonical(value: Any, name: str, ordered: Collection[str]) -> Any:
     return value
 
 
+def shown(expected: Any, actual: Any) -> list[str]:
+    """What differs, a line each: ``-`` is expected and missing, ``+`` is there and not expected."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return [
+            f"{name}: {line}"
+            for name in dict.fromkeys((*expected, *actual))
+            if canonical_text(expected.get(name)) != canonical_text(actual.get(name))
+            for line in shown(expected.get(name), actual.get(name))
+        ]
+    wanted, given = _elements(expected), _elements(actual)
+    lines = [f"- {each}" for each in wanted if each not in given] + [
+        f"+ {each}" for each in given if each not in wanted
+    ]
+    return lines or ["the same in another order"]
+
+
+def _elements(value: Any) -> list[str]:
+    return [canonical_text(each) for each in (value if isinstance(value, list) else [value])]
+
+
 def _paired(value: Fields) -> Fields:
     """Partitions and their epochs are two parallel lists; as pairs they can be put in order."""
     epochs = value["assignmentEpochs"]

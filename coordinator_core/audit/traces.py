@@ -23,7 +23,7 @@ from coordinator_core.audit.trace_compare import (
 )
 from coordinator_core.audit.trace_summary import summary
 from coordinator_core.cluster.image import Topic, TopicImage
-from coordinator_core.errors import InputError
+from coordinator_core.errors import DecodeError, InputError
 from coordinator_core.groups import coordinator, snapshots
 from coordinator_core.groups.config import BrokerConfig
 from coordinator_core.groups.memory import Memory
@@ -65,7 +65,11 @@ def run_traces(lines: Iterable[Fields]) -> Iterator[StepResult]:
         if kind == "header":
             trace = _Trace.begin(line)
         elif kind == "step" and trace is not None:
-            yield trace.run(line)
+            try:
+                yield trace.run(line)
+            except (KeyError, TypeError, ValueError, DecodeError) as cause:
+                where = f"trace {trace.seed}, step {line.get('i')}"
+                raise InputError(f"{where}: {type(cause).__name__}: {cause}") from cause
         elif kind != "end" or trace is None:
             raise InputError(f"a trace has header, step and end lines, in this order; there is {kind!r}")
 

@@ -1,0 +1,89 @@
+"""Does the coordinator model do what a recorded coordinator did: ``trace``."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from coordinator_core.audit.trace_compare import shown
+from coordinator_core.audit.traces import StepResult, run_traces
+from coordinator_core.errors import InputError
+from jobs.cli.console import JsonOption, QuietOption
+
+DIFFERS = 3
+"""Exit code when a step differs."""
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="Traces as JSON lines, gzipped or not.")]
+
+
+def trace_command(file: FileArgument, quiet: QuietOption = False, as_json: JsonOption = False) -> None:
+    """Run recorded traces through the coordinator model and say, step by step, whether it does the same.
+
+    With --json one object for each step that differs, and last a summary; with --quiet only what differs. Exit code 3
+    if any step differs.
+    """
+    equal = steps = 0
+    for result in run_traces(read_lines(file)):
+        steps += 1
+        equal += result.equal
+        if as_json and not result.equal:
+            print(json.dumps(_as_object(result)))
+        elif not as_json and not (quiet and result.equal):
+            _print(result)
+    if as_json:
+        print(json.dumps({"equal": equal, "steps": steps}))
+    else:
+        print(f"{equal} of {steps} steps equal")
+    if equal < steps:
+        raise typer.Exit(DIFFERS)
+
+
+def read_lines(file: Path) -> Iterator[dict[str, Any]]:
+    """The JSON objects of the file, one a line; raises InputError that names the line."""
+    with open(file, "rb") as raw:
+        packed = raw.read(2) == b"\x1f\x8b"
+    opener = gzip.open if packed else open
+    with opener(file, "rt", encoding="utf-8") as lines:
+        try:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield _object(file, number, line)
+        except (EOFError, UnicodeDecodeError, gzip.BadGzipFile) as cause:
+            raise InputError(f"{file}: {cause}") from cause
+
+
+def _object(file: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except json.JSONDecodeError as cause:
+        raise InputError(f"{file}, line {number}: {cause}") from cause
+    if not isinstance(value, dict):
+        raise InputError(f"{file}, line {number}: no JSON object")
+    return value
+
+
+def _as_object(result: StepResult) -> dict[str, Any]:
+    return {
+        "seed": result.seed,
+        "step": result.number,
+        "operation": result.operation,
+        "differences": [
+            {"part": each.part, "expected": each.expected, "actual": each.actual} for each in result.differences
+        ],
+    }
+
+
+def _print(result: StepResult) -> None:
+    where = f"trace {result.seed}, step {result.number}, {result.operation}"
+    if result.equal:
+        print(f"{where}: equal")
+        return
+    print(f"{where}: differs in {', '.join(each.part for each in result.differences)}")
+    for difference in result.differences:
+        for line in shown(difference.expected, difference.actual):
+            print(f"  {difference.part} {line}")
