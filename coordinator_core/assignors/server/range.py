@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from coordinator_core.assignors.java_hash import UUID, utf16
 from coordinator_core.assignors.java_order import hash_order
 from coordinator_core.assignors.profiles import Profile
@@ -64,11 +62,11 @@ def _differing(spec: GroupSpec, members: list[str], image: TopicImage) -> dict[s
             subscribers[topic] = subscribers.get(topic, 0) + 1
     shares = {topic: divmod(counts[topic], number) for topic, number in subscribers.items()}
     cursors = dict.fromkeys(counts, (0, 0))
-    orders: dict[tuple[Sequence[str], int], list[str]] = {}
+    orders: dict[tuple[tuple[str, ...], int], list[str]] = {}
     ranges: dict[str, Partitions] = {}
     for member in members:
         subscription = spec.members[member]
-        key = subscription.topics, subscription.subscribed
+        key = tuple(subscription.topics), subscription.subscribed
         if key not in orders:
             orders[key] = hash_order(UUID, subscription.topics, _map_capacity(subscription.subscribed))
         taken: dict[str, range] = {}
