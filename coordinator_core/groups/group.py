@@ -44,26 +44,23 @@ _TYPES: Mapping[type[GroupState], GroupType] = {
 
 _Handler = Callable[[Any, CoordinatorRecord], Violations]
 _Handlers = Mapping[int, tuple[type[GroupState], _Handler]]
-_HANDLERS: Mapping[Family, _Handlers] = {
-    Family.GROUP: {
-        RecordType.GROUP_METADATA: (ClassicGroup, classic.apply),
-        **{type_: (ConsumerGroup, handler) for type_, handler in consumer.HANDLERS.items()},
-        **{type_: (ShareGroup, handler) for type_, handler in share.HANDLERS.items()},
-        **{type_: (StreamsGroup, handler) for type_, handler in streams.HANDLERS.items()},
-    },
-    Family.CONNECT: {type_: (ConnectGroup, handler) for type_, handler in connect.HANDLERS.items()},
+_HANDLERS: _Handlers = {
+    RecordType.GROUP_METADATA: (ClassicGroup, classic.apply),
+    **{type_: (ConsumerGroup, handler) for type_, handler in consumer.HANDLERS.items()},
+    **{type_: (ShareGroup, handler) for type_, handler in share.HANDLERS.items()},
+    **{type_: (StreamsGroup, handler) for type_, handler in streams.HANDLERS.items()},
 }
-_ENDS_GROUP: Mapping[Family, frozenset[int]] = {
-    Family.GROUP: frozenset(
-        (
-            RecordType.GROUP_METADATA,
-            RecordType.CONSUMER_GROUP_METADATA,
-            RecordType.SHARE_GROUP_METADATA,
-            RecordType.STREAMS_GROUP_METADATA,
-        )
-    ),
-    Family.CONNECT: frozenset((ConnectRecordType.GROUP_METADATA,)),
-}
+_CONNECT_HANDLERS: _Handlers = {type_: (ConnectGroup, handler) for type_, handler in connect.HANDLERS.items()}
+_ENDS_GROUP = frozenset(
+    (
+        (ClassicGroup, RecordType.GROUP_METADATA),
+        (ConsumerGroup, RecordType.CONSUMER_GROUP_METADATA),
+        (ShareGroup, RecordType.SHARE_GROUP_METADATA),
+        (StreamsGroup, RecordType.STREAMS_GROUP_METADATA),
+        (ConnectGroup, ConnectRecordType.GROUP_METADATA),
+    )
+)
+"""The record whose tombstone ends a group of that type."""
 
 
 @dataclass(slots=True)
@@ -99,14 +96,14 @@ class Group:
 
         The first record of another type begins the group anew with that type: what the log says now is what holds.
         """
-        entry = _HANDLERS[self.family].get(record.type)
+        entry = (_HANDLERS if self.family is Family.GROUP else _CONNECT_HANDLERS).get(record.type)
         if entry is None:
             return violation(Rule.UNKNOWN_RECORD_TYPE, record, f"record type {record.type}")
         state_class, handler = entry
         state = self.state
         if type(state) is state_class:
             seen = handler(state, record)
-            if record.value is None and record.type in _ENDS_GROUP[self.family]:
+            if record.value is None and (state_class, record.type) in _ENDS_GROUP:
                 self.state, self.from_start = None, True
             return seen
         if record.value is None:
@@ -133,4 +130,4 @@ class Group:
 
 def is_group_record(record_type: int) -> bool:
     """Whether records of this type of ``__consumer_offsets`` change a group, as opposed to its committed offsets."""
-    return record_type in _HANDLERS[Family.GROUP]
+    return record_type in _HANDLERS

@@ -78,19 +78,17 @@ def encode_blob(message: str, version: int, fields: Fields) -> bytes:
 
 
 def _decode_member_blob(field: str, protocol_type: str, protocol: str | None, data: bytes | None) -> Blob | None:
-    message = _carried(Carrier(field, protocol_type=protocol_type))
+    message = _carried(field, protocol_type)
     if message is None or not data:
         return None
     return decode_blob(message, data, protocol)
 
 
 @cache
-def _carried(carrier: Carrier) -> str | None:
+def _carried(field: str, protocol_type: str | None = None, protocol: str | None = None) -> str | None:
     """The message that a field holds."""
-    for name, schema in embedded_schemas().items():
-        if carrier in schema.carriers:
-            return name
-    return None
+    carrier = Carrier(field, protocol_type, protocol)
+    return next((name for name, schema in embedded_schemas().items() if carrier in schema.carriers), None)
 
 
 def _schema(message: str) -> EmbeddedSchema:
@@ -148,7 +146,7 @@ def _decode_nested(message: str, fields: Fields, protocol: str | None) -> Blob |
     for name, value in fields.items():
         if isinstance(value, bytes) and value:
             field = f"{message}.{name}"
-            nested = _carried(Carrier(field, protocol=protocol)) or _carried(Carrier(field))
+            nested = _carried(field, protocol=protocol) or _carried(field)
             if nested is not None:
                 try:
                     return decode_blob(nested, value)
