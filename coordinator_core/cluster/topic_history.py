@@ -17,6 +17,8 @@ from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.versions import VersionedMap
 from coordinator_core.records import LogPosition
 
+CACHED_MATCHES = 4096
+"""How many answers about hashes are kept."""
 MOST_RACK_COMBINATIONS = 4096
 """How many combinations of old racks are tried against one hash at one version."""
 
@@ -83,10 +85,12 @@ class TopicHistory:
         self._times: list[int] = []
         self._topics: VersionedMap[str, Topic] = VersionedMap()
         self._by_id: VersionedMap[str, Topic] = VersionedMap()
+        self._names: dict[str, str] = {}
         self._racks: VersionedMap[int, str] = VersionedMap()
         self._configs: VersionedMap[tuple[int, str], Mapping[str, str]] = VersionedMap()
         self._only_racks: set[tuple[str, int]] = set()
         self._hashes: dict[tuple[str, int], int] = {}
+        self._matches: dict[tuple[int, int, frozenset[str]], ImageVersion | None] = {}
 
     # --- filling -----------------------------------------------------------------------------------------------------
 
@@ -122,6 +126,7 @@ class TopicHistory:
     def _put(self, topic: Topic) -> None:
         self._topics.put(topic.name, topic, self._newest)
         self._by_id.put(topic.id, topic, self._newest)
+        self._names[topic.id] = topic.name
 
     def _has_only_new_racks(self, name: str) -> bool:
         return (name, next(self._topics.past(name, self._newest))[0]) in self._only_racks
@@ -192,9 +197,17 @@ class TopicHistory:
         match. None when no image known matches.
         """
         newest = self.version_at(before_ms + slack_ms)
-        topics = sorted(set(names))
         if newest < 0:
             return None
+        asked = (wanted, newest, frozenset(names))
+        if asked not in self._matches:
+            if len(self._matches) >= CACHED_MATCHES:
+                self._matches.clear()
+            self._matches[asked] = self._newest_match(*asked)
+        return self._matches[asked]
+
+    def _newest_match(self, wanted: int, newest: int, names: frozenset[str]) -> ImageVersion | None:
+        topics = sorted(names)
         for version in (*reversed(self._topics.versions(topics, upto=newest)), 0):
             choices = [cached for cached in (self._cached(name, version) for name in topics) if cached]
             for combination in islice(product(*choices), MOST_RACK_COMBINATIONS):
@@ -228,7 +241,11 @@ class TopicHistory:
 
     def topic_name(self, topic_id: str) -> str | None:
         """The name under which a topic id was ever known; None: unknown."""
-        return next((topic.name for _, topic in self._by_id.changes(topic_id) if topic), None)
+        return self._names.get(topic_id)
+
+    def topic_at(self, name: str, time_ms: int) -> Topic | None:
+        """A topic at a time; None if it was not there, or nothing is known of that time."""
+        return self._topics.at(name, self.version_at(time_ms))
 
     def changes(self, names: Iterable[str], after: int, upto: int) -> list[TopicChange]:
         """What happened to these topics in the versions ``(after, upto]``, oldest first."""

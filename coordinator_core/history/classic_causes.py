@@ -7,7 +7,7 @@ from typing import NamedTuple
 from coordinator_core.cluster.topic_history import TopicChange
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.history.causes import CauseKind, cause, difference, topic_causes
-from coordinator_core.history.holdings import Interval, Unit
+from coordinator_core.history.holdings import Unit
 from coordinator_core.history.ledger import Ledger
 from coordinator_core.history.opened import OpenEpoch
 from coordinator_core.history.recorder import Recorder
@@ -28,7 +28,7 @@ class Transition(NamedTuple):
     old: ClassicGroup
     new: ClassicGroup
     topics: set[str]
-    taken: list[Interval]
+    taken: list[Unit]
     at: LogPosition
 
 
@@ -71,9 +71,7 @@ def follow_up_causes(ledger: Ledger, step: Transition) -> list[Cause]:
     found = []
     idle, before, last = ledger.ownership.idle, ledger.ownership.before, step.last
     withheld = ledger.revoked or sum(
-        1
-        for _, resource, partition, _ in step.taken
-        if idle.get((resource, partition)) == last.opened and before.get((resource, partition)) in step.old.members
+        1 for unit in step.taken if idle.get(unit) == last.opened and before.get(unit) in step.old.members
     )
     if withheld:
         detail = f"{withheld} partitions or tasks that generation {last.epoch} took away"
@@ -169,8 +167,8 @@ def _by_assignment(ledger: Ledger, step: Transition, subscribed: set[str]) -> li
     return found
 
 
-def note_highest(ledger: Ledger, taken: list[Interval]) -> None:
+def note_highest(ledger: Ledger, taken: list[Unit]) -> None:
     """Keep the highest partition ever assigned of each topic."""
-    for _, (role, topic), partition, _ in taken:
+    for (role, topic), partition in taken:
         if role == "partition" and partition > ledger.highest.get(topic, -1):
             ledger.highest[topic] = partition

@@ -6,7 +6,6 @@ member to reach it closes the rebalance; a further bump supersedes it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -129,7 +128,7 @@ def on_current(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -
 def _put_current(recorder: Recorder, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> None:
     changed = recorder.put_current(member_id, held, at, epoch)
     if changed.ended or changed.taken:
-        recorder.ledger.ownership.change(changed, at)
+        recorder.ledger.ownership.change((changed,), at)
 
 
 def _note_hint(recorder: Recorder, kind: EpochType, member_id: str, at: LogPosition) -> None:
@@ -207,8 +206,10 @@ def on_target_epoch(recorder: Recorder, kind: EpochType, record: CoordinatorReco
 
 def _assignor(state: AnyGroup) -> str | None:
     """The assignor that most members name, None where none does."""
-    named = Counter(name for each in state.members.values() if (name := getattr(each, "server_assignor", None)))
-    return named.most_common(1)[0][0] if named else None
+    if not isinstance(state, ConsumerGroup):
+        return None
+    named = [member.server_assignor for member in state.members.values() if member.server_assignor]
+    return max(set(named), key=named.count, default=None)
 
 
 def on_epoch(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
@@ -241,7 +242,6 @@ def on_epoch(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> 
     members = tuple(state.members)
     epoch = OpenEpoch(value["epoch"], at, members, _opening_state(state), causes, missing=missing)
     _take_topics(epoch, used, names)
-    epoch.assignor = _assignor(state)
     recorder.begin_epoch(epoch)
     recorder.begin_rebalance(
         OpenRebalance(
@@ -364,25 +364,34 @@ def _group(recorder: Recorder) -> AnyGroup:
 
 Handler = Callable[[Recorder, EpochType, CoordinatorRecord], Violations]
 
+_CONSUMER: dict[int, Handler] = {
+    RecordType.CONSUMER_GROUP_METADATA: on_epoch,
+    RecordType.CONSUMER_GROUP_PARTITION_METADATA: on_partition_metadata,
+    RecordType.CONSUMER_GROUP_MEMBER_METADATA: on_member,
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: on_target_epoch,
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: on_target,
+    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: on_current,
+    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: on_regex,
+}
+_SHARE: dict[int, Handler] = {
+    RecordType.SHARE_GROUP_METADATA: on_epoch,
+    RecordType.SHARE_GROUP_MEMBER_METADATA: on_member,
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: on_target_epoch,
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: on_target,
+    RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: on_current,
+    RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: on_state_partitions,
+}
+_STREAMS: dict[int, Handler] = {
+    RecordType.STREAMS_GROUP_METADATA: on_epoch,
+    RecordType.STREAMS_GROUP_MEMBER_METADATA: on_member,
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: on_target_epoch,
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: on_target,
+    RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: on_current,
+    RecordType.STREAMS_GROUP_TOPOLOGY: on_topology,
+}
 HANDLERS: dict[int, tuple[EpochType, Handler]] = {
-    RecordType.CONSUMER_GROUP_METADATA: (CONSUMER, on_epoch),
-    RecordType.CONSUMER_GROUP_PARTITION_METADATA: (CONSUMER, on_partition_metadata),
-    RecordType.CONSUMER_GROUP_MEMBER_METADATA: (CONSUMER, on_member),
-    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: (CONSUMER, on_target_epoch),
-    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: (CONSUMER, on_target),
-    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: (CONSUMER, on_current),
-    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: (CONSUMER, on_regex),
-    RecordType.SHARE_GROUP_METADATA: (SHARE, on_epoch),
-    RecordType.SHARE_GROUP_MEMBER_METADATA: (SHARE, on_member),
-    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: (SHARE, on_target_epoch),
-    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: (SHARE, on_target),
-    RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: (SHARE, on_current),
-    RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: (SHARE, on_state_partitions),
-    RecordType.STREAMS_GROUP_METADATA: (STREAMS, on_epoch),
-    RecordType.STREAMS_GROUP_MEMBER_METADATA: (STREAMS, on_member),
-    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: (STREAMS, on_target_epoch),
-    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: (STREAMS, on_target),
-    RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: (STREAMS, on_current),
-    RecordType.STREAMS_GROUP_TOPOLOGY: (STREAMS, on_topology),
+    record_type: (kind, handler)
+    for kind, handlers in ((CONSUMER, _CONSUMER), (SHARE, _SHARE), (STREAMS, _STREAMS))
+    for record_type, handler in handlers.items()
 }
 """Record type to the group type that it belongs to and what it does to the history."""

@@ -54,11 +54,14 @@ class GroupFold:
     def feed(self, record: CoordinatorRecord) -> list[HistoryRow]:
         """The rows that this record makes final, violations among them; raises nothing."""
         recorder = self._recorder
+        ledger = recorder.ledger
         if record.type <= RecordType.OFFSET_COMMIT:
-            _note_commit(recorder.ledger, record)
+            _note_commit(ledger, record)
             return _NO_ROWS
-        recorder.operation(record)
-        violations = _dispatch(recorder, record)
+        operation = (record.at.timestamp_ms, record.batch)
+        if operation != ledger.operation:
+            recorder.begin_operation(operation)
+        violations = _dispatch(recorder, ledger, record)
         rows = recorder.rows
         if violations:
             rows.extend(violations)
@@ -85,15 +88,15 @@ def fold(
     yield from state.open_rows()
 
 
-def _dispatch(recorder: Recorder, record: CoordinatorRecord) -> Violations:
+def _dispatch(recorder: Recorder, ledger: Ledger, record: CoordinatorRecord) -> Violations:
     entry = epochs.HANDLERS.get(record.type)
     if entry is not None:
         kind, handler = entry
-        if record.value is not None:
+        if record.value is not None and (ledger.type != kind.type or ledger.ended is not None):
             recorder.live_as(kind.type, record.at)
         return handler(recorder, kind, record)
     if record.type == RecordType.GROUP_METADATA:
-        if record.value is not None:
+        if record.value is not None and (ledger.type != GroupType.CLASSIC or ledger.ended is not None):
             recorder.live_as(GroupType.CLASSIC, record.at)
         return on_generation(recorder, record)
     return recorder.group.apply(record)

@@ -21,7 +21,7 @@ from coordinator_core.history.classic_causes import (
     topic_changes_seen,
     units_of_work,
 )
-from coordinator_core.history.holdings import Changed, Interval
+from coordinator_core.history.holdings import Changed
 from coordinator_core.history.opened import OpenEpoch, OpenMembership
 from coordinator_core.history.recorder import Recorder, numbers
 from coordinator_core.history.rows import Cause, RebalanceRow, Revocation
@@ -47,20 +47,21 @@ def on_generation(recorder: Recorder, record: CoordinatorRecord) -> Violations:
     _members(recorder, old, new, at)
     assigned = _assign(recorder, old, new, at)
     if last is not None and last.epoch == new.generation:
-        ledger.ownership.change(assigned.changed, at)
+        ledger.ownership.change(assigned.changes, at)
         ledger.changes.clear()
         ledger.joined.clear()
         recorder.take_part(new.generation)
         last.leader = new.leader
         return violations
     topics = set().union(*{subscription(new, member).topics for member in new.members.values()})
+    taken = [unit for changed in assigned.changes for unit in changed.taken]
     ledger.changes += subscription_causes(old, new, at)
     if last is not None and last.members:
-        step = Transition(last, old, new, topics, assigned.changed.taken, at)
+        step = Transition(last, old, new, topics, taken, at)
         ledger.changes += follow_up_causes(ledger, step)
         ledger.changes += connect_causes(ledger, step, work) + topic_changes_seen(recorder, step)
-    note_highest(ledger, assigned.changed.taken)
-    ledger.ownership.change(_counted(new, assigned.changed), at)
+    note_highest(ledger, taken)
+    ledger.ownership.change(_counted(new, assigned.changes), at)
     ledger.ownership.forget(recorder.vanished(at, topics))
     _complete(recorder, new, topics, assigned, at)
     return violations
@@ -108,7 +109,7 @@ def _describe(membership: OpenMembership, group: ClassicGroup, member: ClassicMe
 class _Assigned(NamedTuple):
     """What a generation ends and begins, Connect's delay, and when the group wants to rebalance again (ms)."""
 
-    changed: Changed
+    changes: list[Changed]
     delay_ms: int | None
     due_ms: int | None
     revocations: list[Revocation]
@@ -116,14 +117,14 @@ class _Assigned(NamedTuple):
 
 def _assign(recorder: Recorder, old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> _Assigned:
     """Lay the members' assignments over what they had; owners stay as they were for now."""
-    changed = Changed([], [])
+    changes: list[Changed] = []
     delays: list[int] = []
     due: list[int] = []
     revocations: list[Revocation] = []
     same_protocol = (old.protocol_type, old.protocol) == (new.protocol_type, new.protocol)
     for member_id in old.members:
         if member_id not in new.members:
-            changed.ended.extend(recorder.put_current(member_id, {}, at, None).ended)
+            changes.append(recorder.put_current(member_id, {}, at, None))
     for member_id, member in new.members.items():
         known = old.members.get(member_id)
         same = same_protocol and known is not None and known.assignment == member.assignment
@@ -136,11 +137,9 @@ def _assign(recorder: Recorder, old: ClassicGroup, new: ClassicGroup, at: LogPos
             due.append(given.next_rebalance_ms)
         if given.revoked:
             revocations.append(Revocation(member_id, given.revoked, at, None, None))
-        put = recorder.put_current(member_id, given.held, at, new.generation)
-        changed.ended.extend(put.ended)
-        changed.taken.extend(put.taken)
+        changes.append(recorder.put_current(member_id, given.held, at, new.generation))
     due += [at.timestamp_ms + delay for delay in delays]
-    return _Assigned(changed, max(delays, default=None), min(due, default=None), revocations)
+    return _Assigned(changes, max(delays, default=None), min(due, default=None), revocations)
 
 
 def _assignment(group: ClassicGroup, member: ClassicMember) -> ClassicAssignment:
@@ -148,15 +147,18 @@ def _assignment(group: ClassicGroup, member: ClassicMember) -> ClassicAssignment
     return given or NO_ASSIGNMENT
 
 
-def _counted(group: ClassicGroup, changed: Changed) -> Changed:
+def _counted(group: ClassicGroup, changes: list[Changed]) -> list[Changed]:
     """The units that count when a rebalance is judged: of Kafka Streams its tasks, not their partitions once more."""
     if group.protocol != "stream":
-        return changed
-
-    def tasks(intervals: list[Interval]) -> list[Interval]:
-        return [interval for interval in intervals if interval.resource[0] != "partition"]
-
-    return Changed(tasks(changed.ended), tasks(changed.taken))
+        return changes
+    return [
+        Changed(
+            changed.member_id,
+            [ended for ended in changed.ended if ended[0][0] != "partition"],
+            [unit for unit in changed.taken if unit[0][0] != "partition"],
+        )
+        for changed in changes
+    ]
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------

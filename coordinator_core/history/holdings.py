@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -38,13 +38,14 @@ class Interval(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """What a record ends and what it begins."""
+    """What one record ends of what a member has, and what it begins."""
 
-    ended: list[Interval]
-    taken: list[Interval]
+    member_id: str
+    ended: list[tuple[Resource, int, Since]]
+    taken: list[Unit]
 
 
-_UNCHANGED = Changed([], [])
+_NOTHING = Changed("", [], [])
 
 
 class Holdings:
@@ -68,32 +69,36 @@ class Holdings:
         mine = self.members.get(member_id)
         if mine is None:
             if not held:
-                return _UNCHANGED
+                return _NOTHING
             mine = self.members[member_id] = {}
-        elif mine.keys() == held.keys() and all(mine[resource].keys() == held[resource] for resource in held):
-            return _UNCHANGED
-        ended: list[Interval] = []
-        taken: list[Interval] = []
-        for resource in {**mine, **held}:
-            known, wanted = mine.get(resource), held.get(resource, frozenset())
+        elif mine.keys() == held.keys():
+            for resource in held:
+                if mine[resource].keys() != held[resource]:
+                    break
+            else:
+                return _NOTHING
+        ended: list[tuple[Resource, int, Since]] = []
+        taken: list[Unit] = []
+        for resource in [resource for resource in mine if resource not in held]:
+            ended += [(resource, partition, begun) for partition, begun in mine.pop(resource).items()]
+        for resource, wanted in held.items():
+            known = mine.get(resource)
             if known is None:
-                known = mine[resource] = {}
-            for partition in known.keys() - wanted:
-                ended.append(Interval(member_id, resource, partition, known.pop(partition)))
-            for partition in wanted - known.keys():
-                known[partition] = since
-                taken.append(Interval(member_id, resource, partition, since))
-            if not known:
-                del mine[resource]
+                mine[resource] = dict.fromkeys(wanted, since)
+                taken += [(resource, partition) for partition in wanted]
+            elif known.keys() != wanted:
+                ended += [(resource, partition, known.pop(partition)) for partition in known.keys() - wanted]
+                for partition in wanted - known.keys():
+                    known[partition] = since
+                    taken.append((resource, partition))
         if not mine:
             del self.members[member_id]
-        return Changed(ended, taken)
+        return Changed(member_id, ended, taken)
 
-    def clear(self) -> list[Interval]:
+    def clear(self, at: LogPosition) -> list[Changed]:
         """Nobody has anything any more."""
-        ended = list(self)
-        self.members.clear()
-        return ended
+        nothing = Since(at, None, True)
+        return [self.put(member_id, {}, nothing) for member_id in list(self.members)]
 
     def units(self, member_id: str) -> Iterator[Unit]:
         """What a member has."""
@@ -130,12 +135,14 @@ class Ownership:
     idle_ms: int = 0
     idle_max_ms: int = 0
 
-    def change(self, changed: Changed, at: LogPosition) -> None:
-        """What records end, then what they begin."""
-        for interval in changed.ended:
-            self.release((interval.resource, interval.partition), interval.member_id, at)
-        for interval in changed.taken:
-            self.take((interval.resource, interval.partition), interval.member_id, at)
+    def change(self, changes: Sequence[Changed], at: LogPosition) -> None:
+        """What records that belong together end, then what they begin."""
+        for changed in changes:
+            for resource, partition, _ in changed.ended:
+                self.release((resource, partition), changed.member_id, at)
+        for changed in changes:
+            for unit in changed.taken:
+                self.take(unit, changed.member_id, at)
 
     def release(self, unit: Unit, member_id: str, at: LogPosition) -> None:
         """``member_id`` gives up a unit; nothing happens if it was not the owner."""

@@ -6,9 +6,10 @@ end: a member that is removed may be back in it under a new id, a group that end
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator
 from collections.abc import Set as AbstractSet
 from copy import deepcopy
+from math import inf
 
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group, GroupType
@@ -16,11 +17,11 @@ from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.holdings import Changed, Held, Interval, Ownership, Since, Unit
+from coordinator_core.history.holdings import Changed, Held, Holdings, Ownership, Resource, Since, Unit
 from coordinator_core.history.ledger import Ledger
 from coordinator_core.history.opened import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rows import AssignmentRow, Cause, HistoryRow
-from coordinator_core.records import CoordinatorRecord, LogPosition
+from coordinator_core.records import LogPosition
 
 NOT_SEEN_TO_JOIN = "its joining was not seen"
 FIRST_EPOCH = 2
@@ -28,6 +29,9 @@ FIRST_EPOCH = 2
 
 _JOIN = frozenset((CauseKind.MEMBER_JOINED,))
 _DEPARTURES = frozenset((CauseKind.MEMBER_LEFT_OR_EXPIRED, CauseKind.STATIC_MEMBER_LEFT))
+
+
+ResourceColumns = tuple[str, str | None, str | None, str | None, str | None]
 
 
 def numbers(what: str, first: int, last: int) -> str:
@@ -41,7 +45,7 @@ class Recorder:
     ``topics`` and ``coverage`` are None where nobody knows; then what depends on them is unknown.
     """
 
-    __slots__ = ("coverage", "group", "ledger", "rows", "topics")
+    __slots__ = ("_columns", "coverage", "group", "ledger", "rows", "topics")
 
     def __init__(self, group: Group, ledger: Ledger, topics: TopicHistory | None, coverage: Coverage | None) -> None:
         self.group = group
@@ -49,17 +53,15 @@ class Recorder:
         self.topics = topics
         self.coverage = coverage
         self.rows: list[HistoryRow] = []
+        self._columns: dict[Resource, ResourceColumns] = {}
 
     # --- operations --------------------------------------------------------------------------------------------------
 
-    def operation(self, record: CoordinatorRecord) -> None:
-        """Note to which operation a record belongs; a new one ends the one before."""
-        key = (record.at.timestamp_ms, record.batch)
-        ledger = self.ledger
-        if key != ledger.operation:
-            if ledger.operation is not None:
-                self._end_operation()
-            ledger.operation = key
+    def begin_operation(self, operation: tuple[int, int]) -> None:
+        """The next record is of another operation: the one before, if any, is over."""
+        if self.ledger.operation is not None:
+            self._end_operation()
+        self.ledger.operation = operation
 
     def _end_operation(self) -> None:
         ledger = self.ledger
@@ -105,10 +107,8 @@ class Recorder:
         return self.ledger.type or "CLASSIC"
 
     def live_as(self, group_type: GroupType, at: LogPosition) -> None:
-        """The group is of this type from ``at`` on; if it was of another, or ended just now, that life is over."""
+        """A life of this type begins; one of another type, or one that ended just now, is over."""
         ledger = self.ledger
-        if ledger.type == group_type and ledger.ended is None:
-            return
         if ledger.type is not None and ledger.type != group_type:
             up = ledger.type == GroupType.CLASSIC
             ledger.crossing.update(ledger.memberships)
@@ -125,6 +125,7 @@ class Recorder:
             self._end_life("group deleted", ledger.ended)
         ledger.type = group_type
         ledger.ended = None
+        self._columns.clear()
 
     def _end_life(self, how: str, at: LogPosition) -> None:
         ledger = self.ledger
@@ -133,8 +134,9 @@ class Recorder:
         for membership in ledger.memberships.values():
             membership.left, membership.went_by, membership.last_epoch = at, how, ledger.last_epoch
         self._close(ledger.memberships)
-        self._ended(ledger.current.clear(), "current", at)
-        self._ended(ledger.target.clear(), "target", at)
+        for kind, holdings in (("current", ledger.current), ("target", ledger.target)):
+            for changed in holdings.clear(at):
+                self._ended(changed, kind, at)
         ledger.ownership.clear()
         ledger.highest.clear()
         ledger.due_ms = None
@@ -230,60 +232,56 @@ class Recorder:
 
     def put_current(self, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> Changed:
         """A member has exactly these units; what that ends and begins is for the caller to count."""
-        changed = self.ledger.current.put(member_id, held, Since(at, epoch, self._seen_before(member_id)))
+        ledger = self.ledger
+        changed = ledger.current.put(member_id, held, Since(at, epoch, self._seen_before(member_id, ledger.current)))
         if changed.ended:
-            self._ended(changed.ended, "current", at)
+            self._ended(changed, "current", at)
         return changed
 
     def put_target(self, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> None:
         """A member is to have exactly these units."""
-        changed = self.ledger.target.put(member_id, held, Since(at, epoch, self._seen_before(member_id)))
+        ledger = self.ledger
+        changed = ledger.target.put(member_id, held, Since(at, epoch, self._seen_before(member_id, ledger.target)))
         if changed.ended:
-            self._ended(changed.ended, "target", at)
+            self._ended(changed, "target", at)
 
-    def _seen_before(self, member_id: str) -> bool:
+    def _seen_before(self, member_id: str, holdings: Holdings) -> bool:
         """Whether what the member had before now is known."""
+        if member_id in holdings.members:
+            return True
         membership = self.ledger.memberships.get(member_id)
-        return (membership is not None and membership.missing is None) or member_id in self.ledger.current.members
+        return membership is not None and membership.missing is None
 
-    def _ended(self, intervals: Iterable[Interval], kind: str, at: LogPosition) -> None:
-        for interval in intervals:
-            self.rows.append(self._assignment(interval, kind, at))
+    def _ended(self, changed: Changed, kind: str, at: LogPosition) -> None:
+        group_id, group_type, member_id = self.group.group_id, self._type, changed.member_id
+        for resource, partition, (since, epoch, seen) in changed.ended:
+            what = self._resource(resource)
+            self.rows.append(
+                AssignmentRow(group_id, group_type, member_id, kind, *what, partition, epoch, since, at, False, seen)
+            )
 
-    def _assignment(self, interval: Interval, kind: str, until: LogPosition | None) -> AssignmentRow:
-        member_id, (role, name), partition, since = interval
-        topic = topic_id = subtopology = connector = None
+    def _resource(self, resource: Resource) -> ResourceColumns:
+        """Role, topic, topic id, subtopology and connector of a resource, remembered once the topic has a name."""
+        columns = self._columns.get(resource)
+        if columns is None:
+            columns = self._resource_columns(*resource)
+            if columns[1] is not None:
+                self._columns[resource] = columns
+        return columns
+
+    def _resource_columns(self, role: str, name: str) -> ResourceColumns:
         if role == "partition":
             if self.ledger.type == GroupType.CLASSIC:
-                topic = name
-            else:
-                topic, topic_id = self.topic_name(name), name
-        elif role in ("connector", "task"):
-            connector = name
-        else:
-            subtopology = name
-        return AssignmentRow(
-            self.group.group_id,
-            self._type,
-            member_id,
-            kind,
-            role,
-            topic,
-            topic_id,
-            subtopology,
-            connector,
-            partition,
-            since.epoch,
-            since.at,
-            until,
-            until is None,
-            since.seen,
-        )
+                return role, name, None, None, None
+            return role, self.topic_name(name), name, None, None
+        if role in ("connector", "task"):
+            return role, None, None, None, name
+        return role, None, None, name, None
 
     def topic_name(self, topic_id: str) -> str | None:
         """The name of a topic by its id, as far as anybody told; None: unknown."""
-        name = self.topics.topic_name(topic_id) if self.topics else None
-        return name or self.ledger.topic_names.get(topic_id)
+        known = self.topics.topic_name(topic_id) if self.topics is not None else None
+        return known or self.ledger.topic_names.get(topic_id)
 
     # --- epochs and rebalances ---------------------------------------------------------------------------------------
 
@@ -331,17 +329,22 @@ class Recorder:
 
     def vanished(self, at: LogPosition, subscribed: Container[str]) -> list[Unit]:
         """Units that nobody has because nobody can or wants to: they are gone, or their topic no longer subscribed."""
-        idle = [unit for unit in self.ledger.ownership.idle if unit[0][0] == "partition"]
-        found = self.topics.at(at.timestamp_ms) if self.topics and idle else None
-        gone = []
-        for unit in idle:
-            (_, topic), partition = unit
-            name = topic if self.ledger.type == GroupType.CLASSIC else self.topic_name(topic)
-            known = found.image.by_id.get(topic) or found.image.by_name.get(topic) if found else None
-            exists = found is None or (known is not None and partition < known.partitions)
-            if not exists or (name is not None and name not in subscribed):
-                gone.append(unit)
-        return gone
+        idle = self.ledger.ownership.idle
+        if not idle:
+            return []
+        topics = {name for (role, name), _ in idle if role == "partition"}
+        counts = {name: self._partitions_wanted(name, at, subscribed) for name in topics}
+        return [unit for unit in idle if unit[0][0] == "partition" and unit[1] >= counts[unit[0][1]]]
+
+    def _partitions_wanted(self, topic: str, at: LogPosition, subscribed: Container[str]) -> float:
+        """How many partitions of a topic (its id, in a classic group its name) there are to have."""
+        name = topic if self.ledger.type == GroupType.CLASSIC else self.topic_name(topic)
+        if name is not None and name not in subscribed:
+            return 0
+        known = self.topics.topic_at(name, at.timestamp_ms) if self.topics is not None and name is not None else None
+        if self.topics is None:
+            return inf
+        return known.partitions if known is not None and topic in (known.id, known.name) else 0
 
     def take_causes(self, missing: str | None, at: LogPosition) -> tuple[Cause, ...]:
         """The causes of the epoch that opens; where the log shows none, that is said."""
@@ -384,10 +387,21 @@ class Recorder:
             yield ledger.rebalance.row(group_id, self._type, "open", self._sole_owners, None)
         for membership in ledger.memberships.values():
             yield membership.row(group_id, self._type, final=False)
-        for interval in ledger.current:
-            yield self._assignment(interval, "current", None)
-        for interval in ledger.target:
-            yield self._assignment(interval, "target", None)
+        for kind, holdings in (("current", ledger.current), ("target", ledger.target)):
+            for member_id, resource, partition, since in holdings:
+                yield AssignmentRow(
+                    group_id,
+                    self._type,
+                    member_id,
+                    kind,
+                    *self._resource(resource),
+                    partition,
+                    since.epoch,
+                    since.at,
+                    None,
+                    True,
+                    since.seen,
+                )
 
     @property
     def _sole_owners(self) -> Ownership | None:
