@@ -1,0 +1,59 @@
+"""Connect's assignors used for a group on KIP-848, whose target says what each worker shall run in the end.
+
+The incremental assignor stops work in one round and gives it away in the next; the coordinator of such a group sees to
+that order itself. So the worker that computes runs rounds on their own results until nothing is left to be stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from coordinator_core.assignors.connect.work import NO_ERROR, Unit, Work, WorkerAssignment, configured, target
+from coordinator_core.assignors.profiles import DEFAULT, Profile
+from coordinator_core.assignors.registry import assign
+from coordinator_core.assignors.spec import Assignment, ConnectGroupSpec, WorkerSpec
+from coordinator_core.cluster.image import TopicImage
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTarget:
+    """What each worker shall run. ``waiting`` is work that nobody gets until ``delay_ms`` have passed (0: no delay).
+
+    ``error`` is that of the assignor; the target is then what the workers run already. ``memory`` goes to the same
+    worker's next computation, whose ``last_completed_generation`` is ``generation``.
+    """
+
+    works: Mapping[str, Work]
+    waiting: tuple[Unit, ...]
+    delay_ms: int
+    error: int
+    generation: int
+    memory: Any
+
+
+def declare_target(protocol: str, spec: ConnectGroupSpec, profile: Profile = DEFAULT) -> DeclaredTarget:
+    """Compute a target from what the workers run now. Raises what the assignor of that protocol raises."""
+    while True:
+        round_: Assignment[WorkerAssignment] = assign(protocol, spec, TopicImage.of(()), profile)
+        works = target(spec, round_.members)
+        told = round_.members[spec.leader]
+        if told.error != NO_ERROR or not any(
+            mine.revoked_connectors or mine.revoked_tasks for mine in round_.members.values()
+        ):
+            break
+        spec = replace(
+            spec,
+            members={worker: _running(spec.members[worker], work) for worker, work in works.items()},
+            generation=spec.generation + 1,
+            last_completed_generation=spec.generation,
+            memory=round_.memory,
+        )
+    assigned = {unit for work in works.values() for unit in work.units()}
+    waiting = tuple(unit for unit in configured(spec).units() if unit not in assigned) if told.delay_ms else ()
+    return DeclaredTarget(works, waiting, told.delay_ms, told.error, spec.generation, round_.memory)
+
+
+def _running(worker: WorkerSpec, work: Work) -> WorkerSpec:
+    return replace(worker, connectors=list(work.connectors), tasks=list(work.tasks))
