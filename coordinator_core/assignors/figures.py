@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from coordinator_core.assignors.connect.work import WorkerAssignment
 from coordinator_core.assignors.spec import (
     Assignment,
-    ClassicGroupSpec,
     ClassicMemberSpec,
-    GroupSpec,
+    GroupSpecs,
     MemberSpec,
     Partitions,
-    StreamsGroupSpec,
     StreamsMemberSpec,
     Tasks,
+    WorkerSpec,
 )
 from coordinator_core.cluster.image import Topic, TopicImage
 
@@ -42,10 +42,8 @@ class Figures:
     rack_misses: int
 
 
-def measure(
-    spec: GroupSpec | StreamsGroupSpec | ClassicGroupSpec, image: TopicImage, assignment: Assignment[Any]
-) -> Figures:
-    """The figures of an assignment of that group."""
+def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) -> Figures:
+    """The figures of an assignment of that group; a connector itself counts as one more of its tasks."""
     before: dict[Unit, set[str]] = {}
     for member, had in spec.members.items():
         for unit in _previous(had):
@@ -65,7 +63,7 @@ def measure(
                 kept += 1
             else:
                 moved += 1
-            misses += _misses_rack(image, unit, had.rack_id)
+            misses += _misses_rack(image, unit, getattr(had, "rack_id", None))
     return Figures(
         members=len(loads),
         units=sum(loads),
@@ -78,19 +76,22 @@ def measure(
     )
 
 
-def _previous(member: MemberSpec | StreamsMemberSpec | ClassicMemberSpec) -> Iterator[Unit]:
+def _previous(member: MemberSpec | StreamsMemberSpec | ClassicMemberSpec | WorkerSpec) -> Iterator[Unit]:
     if isinstance(member, ClassicMemberSpec):
         return iter(member.owned or ())
-    return _units(member.previous)
+    return _units(member if isinstance(member, WorkerSpec) else member.previous)
 
 
-def _units(work: Partitions | Tasks | Sequence[Unit] | None) -> Iterator[Unit]:
+def _units(work: Partitions | Tasks | WorkerSpec | WorkerAssignment | Sequence[Unit] | None) -> Iterator[Unit]:
     """Every partition or task of a member's work, whatever its form."""
     if work is None:
         return
     if isinstance(work, Tasks):
         for role in (work.active, work.standby, work.warmup):
             yield from _units(role)
+    elif isinstance(work, WorkerSpec | WorkerAssignment):
+        yield from ((connector, -1) for connector in work.connectors)
+        yield from work.tasks
     elif isinstance(work, Mapping):
         for name, numbers in work.items():
             for number in numbers:

@@ -19,6 +19,9 @@ from coordinator_core.errors import InputError
 Assignor = Callable[[Any, TopicImage, Profile], Assignment[Any]]
 """Spec of the group type it serves, topics, behaviour -> assignment; raises AssignorError where Kafka throws."""
 
+Assign = Callable[[str, GroupSpecs, TopicImage, Profile], Assignment[Any]]
+"""The same for all assignors, chosen by name: what ``assign`` is."""
+
 ASSIGNORS: dict[tuple[GroupType, str], Assignor] = {
     (GroupType.CLASSIC, "range"): client_range.assign_range,
     (GroupType.CLASSIC, "roundrobin"): roundrobin.assign_round_robin,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,8 +10,8 @@ import typer
 
 from coordinator_core.audit.trace_compare import shown
 from coordinator_core.audit.traces import StepResult, run_traces
-from coordinator_core.errors import InputError
 from jobs.cli.console import JsonOption, QuietOption
+from jobs.cli.json_lines import read_lines
 
 DIFFERS = 3
 """Exit code when a step differs."""
@@ -41,30 +39,6 @@ def trace_command(file: FileArgument, quiet: QuietOption = False, as_json: JsonO
         print(f"{equal} of {steps} steps equal")
     if equal < steps:
         raise typer.Exit(DIFFERS)
-
-
-def read_lines(file: Path) -> Iterator[dict[str, Any]]:
-    """The JSON objects of the file, one a line; raises InputError that names the line."""
-    with open(file, "rb") as raw:
-        packed = raw.read(2) == b"\x1f\x8b"
-    opener = gzip.open if packed else open
-    with opener(file, "rt", encoding="utf-8") as lines:
-        try:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield _object(file, number, line)
-        except (EOFError, UnicodeDecodeError, gzip.BadGzipFile) as cause:
-            raise InputError(f"{file}: {cause}") from cause
-
-
-def _object(file: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        value = json.loads(line)
-    except json.JSONDecodeError as cause:
-        raise InputError(f"{file}, line {number}: {cause}") from cause
-    if not isinstance(value, dict):
-        raise InputError(f"{file}, line {number}: no JSON object")
-    return value
 
 
 def _as_object(result: StepResult) -> dict[str, Any]:

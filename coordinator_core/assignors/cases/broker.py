@@ -8,7 +8,7 @@ from typing import Any
 
 from coordinator_core.assignors.presented import Subscriber, SubscriptionView
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.registry import assign
+from coordinator_core.assignors.registry import Assign
 from coordinator_core.assignors.spec import GroupSpec, GroupType, Partitions
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.errors import AssignorError, InputError
@@ -19,7 +19,10 @@ Step = dict[str, Any]
 class _Group:
     """The group of a case with the topics of its cluster, as the steps have left them."""
 
-    def __init__(self, group_type: GroupType, assignor: str, case: Mapping[str, Any], profile: Profile) -> None:
+    def __init__(
+        self, group_type: GroupType, assignor: str, case: Mapping[str, Any], profile: Profile, assign: Assign
+    ) -> None:
+        self.assign = assign
         self.view = SubscriptionView(group_type, jdk=profile.jdk)
         self.assignor = assignor
         self.profile = profile
@@ -76,7 +79,7 @@ class _Group:
         spec = view.spec(image, laid_over, homogeneous=view.judge(member, subscriber), assignable=self._assignable())
         presented = {"presented": _presented(spec)}
         try:
-            assignment = assign(self.assignor, spec, image, self.profile)
+            assignment = self.assign(self.assignor, spec, image, self.profile)
         except AssignorError as error:
             return {**presented, "error": error.kind, "message": error.message}
         if replaced != member:
@@ -100,9 +103,11 @@ class _Group:
         }
 
 
-def run(group_type: GroupType, assignor: str, case: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
+def run(
+    group_type: GroupType, assignor: str, case: Mapping[str, Any], profile: Profile, assign: Assign
+) -> dict[str, Any]:
     """Every step of the case, one after another."""
-    group = _Group(group_type, assignor, case, profile)
+    group = _Group(group_type, assignor, case, profile, assign)
     return {"steps": [group.step(step) for step in case["steps"]]}
 
 

@@ -10,16 +10,16 @@ from typing import Any
 from coordinator_core.assignors.client.leader import leader_order
 from coordinator_core.assignors.client.sticky import MEMBER_DATA, remembered
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.registry import assign
+from coordinator_core.assignors.registry import Assign
 from coordinator_core.assignors.spec import ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.errors import AssignorError, InputError
 
 
-def runner(name: str) -> Callable[[Mapping[str, Any], Profile], dict[str, Any]]:
+def runner(name: str) -> Callable[[Mapping[str, Any], Profile, Assign], dict[str, Any]]:
     """Runs cases of this assignor. Its memory lives as long as its member is in the group."""
 
-    def run(case: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
+    def run(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, Any]:
         broker_racks = {broker["id"]: broker.get("rack") for broker in case["brokers"]}
         memories: dict[str, Any] = {}
         results: list[dict[str, Any]] = []

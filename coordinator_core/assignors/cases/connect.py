@@ -9,7 +9,7 @@ from coordinator_core.assignors.client.leader import leader_order
 from coordinator_core.assignors.connect.work import WorkerAssignment
 from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.registry import assign
+from coordinator_core.assignors.registry import Assign
 from coordinator_core.assignors.spec import Assignment, ConnectGroupSpec, ConnectorTask, WorkerSpec
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError, InputError
@@ -18,7 +18,7 @@ PROTOCOLS = {"EAGER": "default", "COMPATIBLE": "compatible", "SESSIONED": "sessi
 """Names of Connect's protocols in cases to those in group records."""
 
 
-def run(case: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
+def run(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, Any]:
     """The rounds of one case. A worker's assignor lives as long as the worker is in the group."""
     protocol = PROTOCOLS.get(case["protocol"])
     if protocol is None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from coordinator_core.assignors import registry
 from coordinator_core.assignors.cases import broker, client, connect, hash_order, streams, streams_mock
 from coordinator_core.assignors.profiles import DEFAULT, Profile
-from coordinator_core.errors import AssignorError, InputError
+from coordinator_core.assignors.registry import Assign
+from coordinator_core.errors import InputError
 
-Step = dict[str, Any]
-Runner = Callable[[Mapping[str, Any], Profile], dict[str, Any]]
-"""A case's ``input`` and the profile -> its ``expected``; steps with ``presented`` where the kind has it."""
+Runner = Callable[[Mapping[str, Any], Profile, Assign], dict[str, Any]]
+"""A case's ``input``, the profile and how to assign -> its ``expected``, with ``presented`` where the kind has it."""
 
 RUNNERS: dict[str, Runner] = {
     "client-range": client.runner("range"),
@@ -29,7 +30,9 @@ RUNNERS: dict[str, Runner] = {
 }
 
 
-def run_case(case: Mapping[str, Any], profile: Profile = DEFAULT, *, presented: bool = False) -> dict[str, Any]:
+def run_case(
+    case: Mapping[str, Any], profile: Profile = DEFAULT, *, presented: bool = False, assign: Assign = registry.assign
+) -> dict[str, Any]:
     """The ``expected`` of one case, ``{"steps": [...]}`` for most kinds.
 
     ``presented`` keeps what the coordinator gave the assignor. Raises InputError for an unknown kind or for input
@@ -39,18 +42,10 @@ def run_case(case: Mapping[str, Any], profile: Profile = DEFAULT, *, presented: 
     if kind not in RUNNERS:
         raise InputError(f"no assignor {kind!r} to run a case; there are {', '.join(sorted(RUNNERS))}")
     try:
-        expected = RUNNERS[kind](case["input"], profile)
-    except (KeyError, TypeError) as cause:
+        expected = RUNNERS[kind](case["input"], profile, assign)
+    except (AttributeError, KeyError, TypeError, ValueError) as cause:
         raise InputError(f"case {case.get('id')!r} is no {kind} case: {type(cause).__name__} {cause}") from cause
     if not presented:
         for step in expected.get("steps", ()):
             step.pop("presented", None)
     return expected
-
-
-def outcome(step: Callable[[], Step]) -> Step:
-    """The step's result, or the error that Kafka's class would throw, as a result."""
-    try:
-        return step()
-    except AssignorError as error:
-        return {"error": error.kind, "message": error.message}

@@ -8,19 +8,21 @@ from typing import Any
 from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.assignors.presented import Process, StreamsView
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.registry import assign
+from coordinator_core.assignors.registry import Assign
 from coordinator_core.assignors.spec import Assignment, StreamsConfigs, StreamsGroupSpec, Subtopology, Tasks
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError, InputError
 
 Step = dict[str, Any]
-Assign = Callable[[StreamsGroupSpec, Profile], Assignment[Tasks]]
+StreamsAssign = Callable[[StreamsGroupSpec, Profile], Assignment[Tasks]]
 
 
 class StreamsCase:
     """The group of a case, as the steps have left it."""
 
-    def __init__(self, view: StreamsView, run_assignor: Assign, case: Mapping[str, Any], profile: Profile) -> None:
+    def __init__(
+        self, view: StreamsView, run_assignor: StreamsAssign, case: Mapping[str, Any], profile: Profile
+    ) -> None:
         self.view = view
         self.run_assignor = run_assignor
         self.profile = profile
@@ -89,7 +91,7 @@ class StreamsCase:
         }
 
 
-def sticky(case: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
+def sticky(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, Any]:
     """Every step of a case of the ``sticky`` assignor."""
 
     def run_assignor(spec: StreamsGroupSpec, profile: Profile) -> Assignment[Tasks]:

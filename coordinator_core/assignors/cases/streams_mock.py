@@ -51,7 +51,7 @@ class _SharedSets(StreamsView):
         self.targets[member] = Tasks(active, kept.standby, kept.warmup)
 
 
-def run(case: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
+def run(case: Mapping[str, Any], profile: Profile, assign: object = None) -> dict[str, Any]:
     """Every step of the case, one after another."""
     group = StreamsCase(_SharedSets(jdk=profile.jdk), _assign, case, profile)
     return {"steps": [group.step(step) for step in case["steps"]]}

@@ -1,0 +1,99 @@
+"""Kafka's assignors on groups written as JSON lines: ``assign`` and ``compare``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from coordinator_core.assignors.cases.comparison import Row, compare_case
+from coordinator_core.assignors.cases.kinds import run_case
+from coordinator_core.assignors.profiles import DEFAULT, PROFILES, Profile, profile
+from coordinator_core.errors import InputError
+from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.cli.json_lines import STANDARD_INPUT, read_lines
+
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="[FILE]", help="Cases as JSON lines, gzipped or not; standard input if absent or -.")
+]
+ProfileOption = Annotated[
+    str, typer.Option("--profile", help=f"Whose behaviour to reproduce: {', '.join(sorted(PROFILES))}.")
+]
+JdkOption = Annotated[int, typer.Option("--jdk", help="Java version of the broker or client; 19 changed an order.")]
+
+
+def assign_command(
+    context: typer.Context,
+    file: FileArgument = STANDARD_INPUT,
+    profile_name: ProfileOption = DEFAULT.name,
+    jdk: JdkOption = DEFAULT.jdk,
+    presented: Annotated[
+        bool, typer.Option("--presented", help="Also what the coordinator presented to the assignor.")
+    ] = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run each case and print {"id": ..., "expected": ...}, one line a case.
+
+    A line that is no case is reported on standard error and skipped; the exit code is 1 then.
+    """
+    skipped = False
+    for case, behaviour in _cases(file, profile_name, jdk):
+        try:
+            expected = run_case(case, behaviour, presented=presented)
+        except InputError as error:
+            Console.of(context).warn(str(error))
+            skipped = True
+        else:
+            print(json.dumps({"id": case.get("id"), "expected": expected}, ensure_ascii=False, separators=(",", ":")))
+    if skipped:
+        raise typer.Exit(1)
+
+
+def compare_command(
+    file: FileArgument = STANDARD_INPUT,
+    assignor: Annotated[
+        list[str] | None,
+        typer.Option("--assignor", "-a", help="An assignor to compare; all of the group's type if none."),
+    ] = None,
+    profile_name: ProfileOption = DEFAULT.name,
+    jdk: JdkOption = DEFAULT.jdk,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run several assignors on the same cases and print balance, movement and rack figures side by side.
+
+    Each assignor starts from its own former results, where a case is a chain. With --quiet only the sums over a case.
+    """
+    for case, behaviour in _cases(file, profile_name, jdk):
+        rows = compare_case(case, behaviour, assignor)
+        if quiet:
+            rows = [row for row in rows if row.round == "all"]
+        if as_json:
+            for row in rows:
+                print(json.dumps({"id": case.get("id"), **asdict(row)}))
+        else:
+            print(f"{case.get('id')}")
+            for line in _table(rows):
+                print(f"  {line}")
+
+
+def _cases(file: Path, profile_name: str, jdk: int) -> Iterator[tuple[dict[str, Any], Profile]]:
+    behaviour = profile(profile_name, jdk)
+    return ((case, behaviour) for case in read_lines(file))
+
+
+def _table(rows: list[Row]) -> Iterator[str]:
+    """Rows as aligned text: words to the left, numbers to the right."""
+    cells = [[str(cell) for cell in asdict(row).values()] for row in rows]
+    head = list(Row.__dataclass_fields__)
+    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+    for line in [head, *cells]:
+        yield "  ".join(
+            cell.rjust(width) if position > 1 else cell.ljust(width)
+            for position, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
