@@ -1,0 +1,410 @@
+"""Transcripts of a coordinator at work that an operator can read: what clients do, what is written and answered.
+
+A transcript is a text of blocks; a block is one or more commands, a line ``----``, and what came of them, up to an
+empty line. ``run`` gives the text again with what comes of the commands now. Commands:
+
+    config NAME=VALUE...                    broker settings, before anything else
+    topics NAME=PARTITIONS... -NAME...      create, change and delete topics
+    consumer NAME join|beat|leave|pause OPTION=VALUE...
+    classic NAME join|sync|beat|leave OPTION=VALUE...
+    wait SECONDS                            time passes, timers run
+    resolve                                 background work is done
+    describe, timers, delete                the group as it is; what is armed; delete it
+
+Clients are well-behaved unless an option says otherwise: they own what they were last given and use their last epoch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.groups import coordinator, snapshots
+from coordinator_core.groups.config import BrokerConfig
+from coordinator_core.groups.consumer import embedded
+from coordinator_core.groups.memory import Memory
+from coordinator_core.groups.protocol import Completed, Outcome, Request
+from coordinator_core.records import CoordinatorRecord, Fields, RecordType
+from coordinator_core.wire.embedded import encode_blob
+
+GROUP = "billing"
+START_MS = 1_700_000_000_000
+SEPARATOR = "----"
+
+
+def run(text: str) -> str:
+    """The transcript with what comes of its commands now."""
+    play = _Play()
+    blocks = []
+    for block in text.strip("\n").split("\n\n"):
+        lines = block.split("\n")
+        if all(line.startswith("#") for line in lines):
+            blocks.append(block)
+            continue
+        commands = lines[: lines.index(SEPARATOR)]
+        shown = [line for command in commands for line in play.command(command)]
+        blocks.append("\n".join([*commands, SEPARATOR, *shown]))
+    return "\n\n".join(blocks) + "\n"
+
+
+@dataclass(slots=True)
+class _Client:
+    name: str
+    member_id: str = ""
+    epoch: int = 0
+    owned: list[Fields] = field(default_factory=list)
+    protocol: str | None = None
+    options: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Play:
+    memory: Memory = field(default_factory=Memory)
+    topics: TopicImage = field(default_factory=lambda: TopicImage.of([], version=0))
+    now: int = START_MS
+    clients: dict[str, _Client] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    requests: int = 0
+
+    def command(self, line: str) -> Iterator[str]:
+        word, *rest = line.split()
+        yield from getattr(self, f"_{word}")(rest)
+
+    def _config(self, words: list[str]) -> Iterator[str]:
+        self.memory = Memory(BrokerConfig.of(dict(word.split("=", 1) for word in words)))
+        return iter(())
+
+    def _topics(self, words: list[str]) -> Iterator[str]:
+        named = dict(self.topics.by_name)
+        changes: dict[str, list[str]] = {"created": [], "changed": [], "deleted": []}
+        for word in words:
+            name, _, count = word.partition("=")
+            if word.startswith("-"):
+                del named[word[1:]]
+                changes["deleted"].append(word[1:])
+                continue
+            changes["changed" if name in named else "created"].append(name)
+            named[name] = Topic(name, _topic_id(name), int(count))
+        version = self.topics.version + 1
+        self.topics = TopicImage.of(named.values(), version=version)
+        self.memory.publish(version, **changes)
+        return iter(())
+
+    def _wait(self, words: list[str]) -> Iterator[str]:
+        until = self.now + int(float(words[0].rstrip("s")) * 1000)
+        while True:
+            due = [timer for timer in self.memory.timers.values() if timer.deadline_ms <= until]
+            if not due:
+                break
+            timer = min(due, key=lambda each: (each.deadline_ms, each.key))
+            self.now = timer.deadline_ms
+            outcome = coordinator.expire(self.memory, timer, self.topics, self.now)
+            yield f"{self._time(self.now)} {self._named(timer.key)}"
+            yield from (f"  {line}" for line in self._shown(outcome))
+        self.now = until
+
+    def _resolve(self, _: list[str]) -> Iterator[str]:
+        for task in list(self.memory.tasks.values()):
+            yield from self._shown(coordinator.complete(self.memory, task, self.topics, self.now))
+
+    def _timers(self, _: list[str]) -> Iterator[str]:
+        for timer in sorted(self.memory.timers.values(), key=lambda each: (each.deadline_ms, each.key)):
+            yield f"{self._time(timer.deadline_ms)} {self._named(timer.key)}"
+
+    def _delete(self, _: list[str]) -> Iterator[str]:
+        yield from self._shown(coordinator.delete_group(self.memory, GROUP, self.topics, self.now))
+
+    def _describe(self, _: list[str]) -> Iterator[str]:
+        for group in snapshots.list_groups(self.memory):
+            yield f"{group['groupType']} group, {group['groupState']}"
+        group = snapshots.consumer_group_describe(self.memory, GROUP, self.topics)
+        if not group["errorCode"]:
+            yield f"epoch {group['groupEpoch']}, target of epoch {group['assignmentEpoch']} by {group['assignorName']}"
+            for member in sorted(group["members"], key=lambda each: self._named(each["memberId"])):
+                has, wants = (
+                    _partitions((each["topicName"], each["partitions"]) for each in member[which]["topicPartitions"])
+                    for which in ("assignment", "targetAssignment")
+                )
+                kind = "consumer" if member["memberType"] else "classic member"
+                name = self._named(member["memberId"])
+                yield f"{kind} {name} at epoch {member['memberEpoch']}: has {has}, is to have {wants}"
+        group = snapshots.describe_groups(self.memory, GROUP, self.topics)
+        if not group["errorCode"]:
+            for member in sorted(group["members"], key=lambda each: self._named(each["memberId"])):
+                yield f"member {self._named(member['memberId'])}: {_assigned(member['memberAssignment'])}"
+
+    def _consumer(self, words: list[str]) -> Iterator[str]:
+        name, action, *rest = words
+        given = dict(word.split("=", 1) for word in rest)
+        client = self._client(name, member_id=name)
+        if action == "join":
+            client.epoch, client.owned, client.options = 0, [], client.options | given
+        options = client.options if action == "join" else {}
+        epoch = {"leave": -1, "pause": -2}.get(action, client.epoch)
+        owned = client.owned if "owns" not in given else self._owned(given["owns"])
+        data = {
+            "groupId": GROUP,
+            "memberId": given.get("id", client.member_id),
+            "memberEpoch": int(given.get("epoch", epoch)),
+            "instanceId": client.options.get("instance"),
+            "rackId": options.get("rack"),
+            "rebalanceTimeoutMs": int(float(options.get("timeout", 60)) * 1000) if action == "join" else -1,
+            "subscribedTopicNames": _topic_list(options | given),
+            "subscribedTopicRegex": (options | given).get("regex"),
+            "serverAssignor": options.get("assignor"),
+            "topicPartitions": owned,
+        }
+        if data["subscribedTopicNames"] is data["subscribedTopicRegex"] is None and action == "join":
+            data["subscribedTopicNames"] = []
+        outcome = self._send("ConsumerGroupHeartbeat", 1, name, data)
+        response = outcome.response
+        if response is not None:
+            self._consumer_answered(client, response)
+        yield from self._shown(outcome, name)
+
+    def _consumer_answered(self, client: _Client, response: Fields) -> None:
+        client.epoch = response["memberEpoch"]
+        if response["assignment"] is not None:
+            client.owned = response["assignment"]["topicPartitions"]
+
+    def _classic(self, words: list[str]) -> Iterator[str]:
+        name, action, *rest = words
+        client = self._client(name)
+        given = dict(word.split("=", 1) for word in rest)
+        send: Callable[[_Client, dict[str, str]], Outcome] = getattr(self, f"_classic_{action}")
+        outcome = send(client, given)
+        if outcome.response is not None and outcome.response["errorCode"] == 79:
+            yield from self._shown(outcome, name)
+            if "once" in given:
+                return
+            outcome = send(client, given)
+        yield from self._shown(outcome, name)
+
+    def _classic_join(self, client: _Client, given: dict[str, str]) -> Outcome:
+        client.options |= given
+        options = client.options
+        subscription = {
+            "topics": _topic_list(options) or [],
+            "userData": None,
+            "ownedPartitions": [
+                {"topic": self.topics.by_id[each["topicId"]].name, "partitions": each["partitions"]}
+                for each in client.owned
+            ],
+            "generationId": client.epoch,
+            "rackId": options.get("rack"),
+        }
+        metadata = encode_blob(embedded.SUBSCRIPTION, 3, subscription)
+        protocols = options.get("protocols", "range").split(",")
+        data = {
+            "groupId": GROUP,
+            "sessionTimeoutMs": int(float(options.get("session", 45)) * 1000),
+            "rebalanceTimeoutMs": int(float(options.get("timeout", 60)) * 1000),
+            "memberId": given.get("id", client.member_id),
+            "groupInstanceId": options.get("instance"),
+            "protocolType": options.get("type", "consumer"),
+            "protocols": [{"name": protocol, "metadata": metadata} for protocol in protocols],
+            "reason": None,
+        }
+        return self._send("JoinGroup", int(given.get("version", 9)), client.name, data)
+
+    def _classic_sync(self, client: _Client, given: dict[str, str]) -> Outcome:
+        assignments = [
+            {"memberId": self.clients[name].member_id, "assignment": self._assignment(partitions)}
+            for name, partitions in given.items()
+            if name in self.clients
+        ]
+        data = {
+            "groupId": GROUP,
+            "generationId": int(given.get("generation", client.epoch)),
+            "memberId": client.member_id,
+            "groupInstanceId": client.options.get("instance"),
+            "protocolType": "consumer",
+            "protocolName": client.protocol,
+            "assignments": assignments,
+        }
+        return self._send("SyncGroup", 5, client.name, data)
+
+    def _classic_beat(self, client: _Client, given: dict[str, str]) -> Outcome:
+        data = {
+            "groupId": GROUP,
+            "generationId": int(given.get("generation", client.epoch)),
+            "memberId": client.member_id,
+            "groupInstanceId": client.options.get("instance"),
+        }
+        return self._send("Heartbeat", 4, client.name, data)
+
+    def _classic_leave(self, client: _Client, given: dict[str, str]) -> Outcome:
+        instance = client.options.get("instance")
+        member_id = "" if instance else client.member_id
+        members = [{"memberId": member_id, "groupInstanceId": instance, "reason": None}]
+        return self._send("LeaveGroup", 5, client.name, {"groupId": GROUP, "members": members})
+
+    def _client(self, name: str, member_id: str = "") -> _Client:
+        if name not in self.clients:
+            self.clients[name] = _Client(name, member_id)
+        return self.clients[name]
+
+    def _send(self, api: str, version: int, client: str, data: Fields) -> Outcome:
+        self.requests += 1
+        request = Request(api, version, client, data, correlation=self.requests)
+        ids = iter([UUID(int=self.requests)])
+        return coordinator.handle(self.memory, request, self.topics, self.now, ids)
+
+    def _shown(self, outcome: Outcome, name: str = "") -> Iterator[str]:
+        for answer in outcome.completed:
+            self._answered(answer)
+        if name and outcome.response is not None and "generationId" in outcome.response:
+            self._joined(self.clients[name], outcome.response)
+        if outcome.error is not None:
+            yield f"{name} <- {outcome.error.code.name}: {self._named(outcome.error.message)}".strip()
+        elif name and outcome.response is not None:
+            yield f"{name} <- {self._response(name, outcome.response)}"
+        elif name:
+            yield f"{name} waits"
+        for answer in sorted(outcome.completed, key=lambda each: each.request.client_id):
+            yield f"{answer.request.client_id} <- {self._response(answer.request.client_id, answer.response)}"
+        yield from (f"  {self._record(record)}" for record in outcome.records)
+
+    def _answered(self, answer: Completed) -> None:
+        if "generationId" in answer.response:
+            self._joined(self.clients[answer.request.client_id], answer.response)
+
+    def _joined(self, client: _Client, response: Fields) -> None:
+        if response["errorCode"] in (0, 79):
+            client.member_id = response["memberId"]
+            self.names[client.member_id] = client.name
+        if response["errorCode"] == 0:
+            client.epoch, client.protocol = response["generationId"], response["protocolName"]
+
+    def _response(self, name: str, response: Fields) -> str:
+        code = response["errorCode"]
+        if code:
+            return coordinator.ErrorCode(code).name
+        client = self.clients[name]
+        if "generationId" in response:
+            what = f"joined generation {response['generationId']} by {response['protocolName']}"
+            if response["members"]:
+                members = sorted(self._named(each["memberId"]) for each in response["members"])
+                what += f", leads {', '.join(members)}"
+            return what
+        if "heartbeatIntervalMs" in response:
+            if response["memberEpoch"] < 0:
+                return "left" if response["memberEpoch"] == -1 else "left for a while"
+            owned = "no news" if response["assignment"] is None else f"has {self._by_id(client.owned)}"
+            return f"epoch {response['memberEpoch']}, {owned}"
+        if "assignment" in response:
+            named, _ = embedded.assigned_partitions(response["assignment"]) if response["assignment"] else ([], None)
+            client.owned = [
+                {"topicId": topic, "partitions": numbers}
+                for topic, numbers in embedded.by_topic_id(named, self.topics).items()
+            ]
+            return f"synced, has {_partitions(named)}"
+        if "members" in response:
+            codes = [coordinator.ErrorCode(each["errorCode"]).name for each in response["members"]]
+            return "left" if codes == ["NONE"] else ", ".join(codes)
+        return "ok"
+
+    def _record(self, record: CoordinatorRecord) -> str:
+        member = self._named(record.key.get("memberId", ""))
+        value = record.value
+        kind = RecordType(record.type)
+        if value is None:
+            return f"- {_KINDS[kind]} {member}{record.key.get('regularExpression', '')}".rstrip()
+        shown = getattr(self, f"_show_{kind.name.lower()}")(member, value)
+        regex = f"{record.key['regularExpression']} = " if "regularExpression" in record.key else ""
+        return f"+ {_KINDS[kind]} {regex}{shown}"
+
+    def _show_group_metadata(self, _: str, value: Fields) -> str:
+        members = ", ".join(
+            sorted(f"{self._named(each['memberId'])} {_assigned(each['assignment'])}" for each in value["members"])
+        )
+        text = f"generation {value['generation']}"
+        if value["leader"] is not None:
+            text += f" by {value['protocol']}, leader {self._named(value['leader'])}"
+        return f"{text}: {members or 'empty'}"
+
+    def _show_consumer_group_metadata(self, _: str, value: Fields) -> str:
+        return str(value["epoch"])
+
+    def _show_consumer_group_member_metadata(self, member: str, value: Fields) -> str:
+        topics = value["subscribedTopicNames"]
+        wants = [*topics, *([f"regex {value['subscribedTopicRegex']}"] if value["subscribedTopicRegex"] else [])]
+        instance = f" as {value['instanceId']}" if value["instanceId"] else ""
+        classic = " (classic)" if value["classicMemberMetadata"] else ""
+        return f"{member}{classic}{instance}: {', '.join(wants) or 'no topics'}"
+
+    def _show_consumer_group_target_assignment_metadata(self, _: str, value: Fields) -> str:
+        return str(value["assignmentEpoch"])
+
+    def _show_consumer_group_target_assignment_member(self, member: str, value: Fields) -> str:
+        return f"{member}: {self._by_id(value['topicPartitions'])}"
+
+    def _show_consumer_group_current_member_assignment(self, member: str, value: Fields) -> str:
+        state = ("stable", "unrevoked", "unreleased")[value["state"]]
+        text = f"{member}: epoch {value['memberEpoch']}, {state}, has {self._by_id(value['assignedPartitions'])}"
+        if value["partitionsPendingRevocation"]:
+            text += f", gives up {self._by_id(value['partitionsPendingRevocation'])}"
+        return text
+
+    def _show_consumer_group_regular_expression(self, _: str, value: Fields) -> str:
+        return f"{', '.join(value['topics']) or 'no topics'}"
+
+    def _named(self, text: str) -> str:
+        for member_id, name in self.names.items():
+            text = text.replace(member_id, name)
+        return text.replace(f"-{GROUP}", "")
+
+    def _by_id(self, partitions: Iterable[Fields]) -> str:
+        names = {topic.id: topic.name for topic in self.topics.by_name.values()}
+        return _partitions((names.get(each["topicId"], "?"), each["partitions"]) for each in partitions)
+
+    def _owned(self, text: str) -> list[Fields]:
+        return [{"topicId": self.topics.by_name[topic].id, "partitions": numbers} for topic, numbers in _parsed(text)]
+
+    def _assignment(self, text: str) -> bytes:
+        partitions = [{"topic": topic, "partitions": numbers} for topic, numbers in _parsed(text)]
+        return encode_blob(embedded.ASSIGNMENT, 3, {"assignedPartitions": partitions, "userData": None})
+
+    def _time(self, at: int) -> str:
+        seconds = (at - START_MS) / 1000
+        return f"{int(seconds // 60)}:{seconds % 60:04.1f}"
+
+
+_KINDS = {
+    RecordType.GROUP_METADATA: "classic group",
+    RecordType.CONSUMER_GROUP_METADATA: "group epoch",
+    RecordType.CONSUMER_GROUP_PARTITION_METADATA: "partition metadata",
+    RecordType.CONSUMER_GROUP_MEMBER_METADATA: "member",
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: "target epoch",
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: "target",
+    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: "current",
+    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: "regex",
+}
+
+
+def _topic_id(name: str) -> str:
+    return json.dumps(name)[1:-1].ljust(22, "A")[:22].replace(".", "_")
+
+
+def _topic_list(options: dict[str, str]) -> list[str] | None:
+    return [each for each in options["topics"].split(",") if each] if "topics" in options else None
+
+
+def _parsed(text: str) -> list[tuple[str, list[int]]]:
+    """``orders:0,1;audit:2`` as topics with partitions; ``-`` is nothing."""
+    if text == "-":
+        return []
+    parts = (part.split(":") for part in text.split(";"))
+    return [(topic, [int(number) for number in numbers.split(",")]) for topic, numbers in parts]
+
+
+def _assigned(assignment: bytes) -> str:
+    return _partitions(embedded.assigned_partitions(assignment)[0]) if assignment else "nothing"
+
+
+def _partitions(named: Iterable[tuple[str, Iterable[int]]]) -> str:
+    shown = [f"{topic} {','.join(map(str, sorted(numbers)))}" for topic, numbers in sorted(named)]
+    return "; ".join(shown) or "nothing"

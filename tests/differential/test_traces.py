@@ -1,0 +1,31 @@
+"""The coordinator model does, step by step, what Kafka 4.3.1's coordinator did in the recorded traces."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from coordinator_core.audit.traces import run_traces
+from tests.shared_data import TRACES
+
+STEPS = {"classic": 5320, "consumer": 4893, "migration": 4926}
+"""How many steps a file has, all of which have to be equal."""
+
+
+def read(name: str) -> Iterator[dict[str, Any]]:
+    with gzip.open(TRACES / f"{name}.jsonl.gz", "rt") as lines:
+        yield from map(json.loads, lines)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_every_step_is_equal(name: str) -> None:
+    tally: Counter[tuple[str, bool]] = Counter()
+    for result in run_traces(read(name)):
+        tally[result.operation, result.equal] += 1
+    assert {operation: count for (operation, equal), count in tally.items() if not equal} == {}
+    assert tally.total() == STEPS[name]
