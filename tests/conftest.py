@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from tests.shared_data import SHARED
 
-settings.register_profile("quick", max_examples=25, derandomize=True, deadline=None)
+settings.register_profile("quick", max_examples=12, derandomize=True, deadline=None)
 settings.register_profile("exhaustive", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 

@@ -70,8 +70,8 @@ class Source:
         edges = np.empty(2 * count + 1, np.int64 if wide else np.int32)
         edges[0:-1:2] = starts
         edges[1::2] = ends
-        # Arrow reserves by the distance from the first edge to the last: make that the true size
-        edges[-1] = min(edges[0] + 2 * int(ends.sum() - starts.sum()), _INT32_MAX)
+        # Arrow reserves room by the distance from the first edge to the last: come near the true size
+        edges[-1] = min(edges[0] + 2 * int(ends.sum() - starts.sum()), len(self.data))
         kind = pa.large_binary() if wide else pa.binary()
         ranges = pa.Array.from_buffers(kind, 2 * count, [None, pa.py_buffer(edges), self.buffer])
         taken = ranges.take(_even_indices(count)).cast(pa.binary())

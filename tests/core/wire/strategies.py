@@ -15,7 +15,7 @@ from coordinator_core.wire.schema import Message, RecordSchema, record_schemas
 
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
-TEXT = st.text(st.characters(codec="utf-8"), max_size=20) | st.text("x", min_size=120, max_size=140)
+TEXT = st.text(st.characters(codec="utf-8"), max_size=8) | st.integers(120, 140).map("x".__mul__)
 """Also long enough for lengths of two varint bytes."""
 
 
@@ -38,7 +38,7 @@ def values(node: Node) -> st.SearchStrategy[Any]:
         case Sized():
             return _nullable(TEXT, node.nullable)
         case Array(element):
-            return _nullable(st.lists(values(element), max_size=4), node.nullable)
+            return _nullable(st.lists(values(element), max_size=3), node.nullable)
         case Struct():
             return _nullable(fields(node), node.nullable)
 
