@@ -31,7 +31,7 @@ _ARROW: Final = {
     "bytes": pa.binary(),
 }
 
-UNKNOWN_TAGGED_TYPE: Final = pa.map_(pa.int32(), pa.binary())
+UNKNOWN_TAGGED_TYPE: Final = pa.map_(pa.int64(), pa.binary())
 
 
 @cache

@@ -66,11 +66,11 @@ def encode_blob(message: str, version: int, fields: Fields) -> bytes:
     """The bytes of a blob; ``nested`` data is encoded where the fields hold it as bytes. Raises EncodeError."""
     schema = _schema(message)
     out = bytearray()
-    if schema.version_field is not None:
-        scalar_writer(schema.version_field)(out, version)
     trailing: bytes = fields.get(TRAILING_BYTES, b"")
     known = {name: value for name, value in fields.items() if name != TRAILING_BYTES}
     try:
+        if schema.version_field is not None:
+            scalar_writer(schema.version_field)(out, version)
         writer(layout(schema.message, min(version, schema.message.versions.stop - 1)))(out, known)
     except EncodeError as error:
         raise error.within(message) from None
