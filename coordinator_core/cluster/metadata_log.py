@@ -154,6 +154,7 @@ class MetadataLog:
         self._touched.add(topic_id)
 
     def _register_broker(self, value: Fields) -> None:
+        self.history.note_registration(value["brokerId"], self._last)
         self._set_rack(value["brokerId"], value.get("rack"))
 
     def _unregister_broker(self, value: Fields) -> None:

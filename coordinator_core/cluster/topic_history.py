@@ -44,6 +44,13 @@ class TopicChange(NamedTuple):
     after: Topic | None
 
 
+class Registration(NamedTuple):
+    """A broker started, and registered."""
+
+    at: LogPosition
+    broker: int
+
+
 class HistoryGap(NamedTuple):
     """Something that the source of a history does not tell, found at ``at``."""
 
@@ -87,6 +94,7 @@ class TopicHistory:
         self._by_id: VersionedMap[str, Topic] = VersionedMap()
         self._names: dict[str, str] = {}
         self._racks: VersionedMap[int, str] = VersionedMap()
+        self._registrations: list[Registration] = []
         self._configs: VersionedMap[tuple[int, str], Mapping[str, str]] = VersionedMap()
         self._only_racks: set[tuple[str, int]] = set()
         self._hashes: dict[tuple[str, int], int] = {}
@@ -141,6 +149,10 @@ class TopicHistory:
     def put_broker(self, broker: int, rack: str | None) -> None:
         """Set a broker's rack in the newest version; None for a broker that has none or is gone."""
         self._racks.put(broker, rack, self._newest)
+
+    def note_registration(self, broker: int, at: LogPosition) -> None:
+        """A broker registered; that alone makes no version."""
+        self._registrations.append(Registration(at, broker))
 
     def put_config(self, resource_type: int, resource: str, name: str, value: str | None) -> None:
         """Set or, with None, unset a dynamic config in the newest version."""
@@ -258,6 +270,14 @@ class TopicHistory:
                     found.append(TopicChange(kind, name, self.positions[version], before, topic))
                 before = topic
         return sorted(found, key=lambda change: (change.at.offset, change.at.timestamp_ms))
+
+    def registrations(self, after_ms: int, upto_ms: int) -> list[Registration]:
+        """The brokers that registered in ``(after_ms, upto_ms]``, in order."""
+        first, end = (
+            bisect_right(self._registrations, time_ms, key=lambda each: each.at.timestamp_ms)
+            for time_ms in (after_ms, upto_ms)
+        )
+        return self._registrations[first:end]
 
     def config(self, resource_type: int, resource: str, version: int) -> Mapping[str, str]:
         """The dynamic configs of a resource at a version, empty when none are known."""

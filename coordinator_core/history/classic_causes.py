@@ -77,7 +77,7 @@ def follow_up_causes(ledger: Ledger, step: Transition) -> list[Cause]:
         detail = f"{withheld} partitions or tasks that generation {last.epoch} took away"
         found.append(cause(CauseKind.PARTITIONS_REVOKED, last.opened, detail=detail))
     downgrade = next((each for each in last.causes if each.kind == CauseKind.GROUP_DOWNGRADED), None)
-    if downgrade is not None:
+    if downgrade is not None and downgrade.at == last.opened:
         found.append(downgrade._replace(detail="its members join again as those of a classic group"))
     if ledger.due_ms is not None and step.at.timestamp_ms >= ledger.due_ms - DUE_SLACK_MS:
         detail = f"generation {last.epoch} set it for {ledger.due_ms}"

@@ -277,7 +277,7 @@ def _opening_state(state: AnyGroup) -> str:
 
 
 def _topic_causes(recorder: Recorder, last: OpenEpoch, used: Used, names: set[str], at: LogPosition) -> list[Cause]:
-    """Changes of the topics subscribed before, and of those that a regular expression newly matches.
+    """Changes of the topics subscribed before and now, and of those that a regular expression newly matches.
 
     Without a hash, brokers wrote what they knew of the topics in records of their own (type 4).
     """
@@ -285,9 +285,12 @@ def _topic_causes(recorder: Recorder, last: OpenEpoch, used: Used, names: set[st
     if used.hash is None or used.hash == last.metadata_hash:
         return []
     matched = {name for change in changes if change.kind == CauseKind.REGEX_RESOLVED for name in change.topics}
-    found = changes_between(recorder.topics, set(last.topics) | (names & matched), last.topics_version, used.version)
-    if not found and not changes and last.metadata_hash is not None:
+    concerned = names & ({*last.topics} | matched)
+    found = changes_between(recorder.topics, concerned, last.topics_version, used.version)
+    if not found and not changes:
         detail = "the metadata hash changed; which topic did is not known"
+        if last.metadata_hash is None:
+            detail = "the first metadata hash, as brokers since 4.1 write it"
         found.append(cause(CauseKind.TOPIC_METADATA_CHANGED, at, topics=names, detail=detail))
     return found
 
@@ -304,7 +307,8 @@ def on_partition_metadata(recorder: Recorder, kind: EpochType, record: Coordinat
     recorder.ledger.topic_names.update({topic.topic_id: name for name, topic in after.items()})
     last = recorder.ledger.epoch
     if before is not None and last is not None:
-        recorder.ledger.changes += recorded_topic_causes(before, after, set(last.topics), record.at)
+        names = kind.topics(state) & {*last.topics}
+        recorder.ledger.changes += recorded_topic_causes(before, after, names, record.at)
     return violations
 
 

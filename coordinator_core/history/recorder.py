@@ -24,6 +24,8 @@ from coordinator_core.history.rows import AssignmentRow, Cause, HistoryRow
 from coordinator_core.records import LogPosition
 
 NOT_SEEN_TO_JOIN = "its joining was not seen"
+RESTART_MS = 60_000
+"""How long after the start of a broker a rebalance without a cause may be its consequence."""
 FIRST_EPOCH = 2
 """The first epoch that a group logs: 2, or 1 by older brokers."""
 
@@ -351,7 +353,22 @@ class Recorder:
         causes = self.ledger.changes
         if missing is not None and self.ledger.last_epoch is None:
             causes = [each for each in causes if each.kind != CauseKind.MEMBER_JOINED]
-        return tuple(causes) or (cause(CauseKind.UNKNOWN, at, detail=missing or "the log shows none"),)
+        if causes:
+            return tuple(causes)
+        hint = self._restart_hint(at) if missing is None else None
+        return (cause(CauseKind.UNKNOWN, at, detail=missing or "the log shows none", hint=hint),)
+
+    def _restart_hint(self, at: LogPosition) -> str | None:
+        """Clients of a broker that starts again may join again, with nothing to show for it."""
+        epoch = self.ledger.epoch
+        if self.topics is None or epoch is None:
+            return None
+        since = max(epoch.opened.timestamp_ms, at.timestamp_ms - RESTART_MS)
+        started = self.topics.registrations(since, at.timestamp_ms)
+        if not started:
+            return None
+        last = started[-1]
+        return f"broker {last.broker} had started {at.timestamp_ms - last.at.timestamp_ms} ms before"
 
     def missing_before(self, epoch: int, at: LogPosition) -> str | None:
         """What of the history before this epoch was not seen, None if all was."""
