@@ -18,7 +18,7 @@ from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.group import Group, is_group_record
 from coordinator_core.records import CoordinatorRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.embedded import encode_blob
-from jobs.local import LogReader
+from jobs.log_reader import LogReader
 from jobs.sources.files import find_logs
 from tests.shared_data import CORPUS
 

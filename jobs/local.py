@@ -5,28 +5,29 @@ The fold is the core's own, the same that the replay job runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.groups.describe import Surroundings
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.share.offsets import ShareStateLog
-from coordinator_core.records import CoordinatorRecord, Family, LogPosition
-from coordinator_core.wire.batch_format import BatchHeader, Damage
-from coordinator_core.wire.batch_records import LogRecord
-from coordinator_core.wire.batches import read_rows
-from coordinator_core.wire.control import COMMIT
-from coordinator_core.wire.row import decode_record
+from coordinator_core.records import Family, RecordType
+from coordinator_core.wire import control
+from coordinator_core.wire.batch_format import Kind
+from coordinator_core.wire.control import control_name
+from coordinator_core.wire.primitives import INT16
+from jobs.log_reader import LogReader, LogRow, Warn
 from jobs.sources.files import LogFile
 
-FIRST_SEGMENT = "00000000000000000000.log"
+COMMIT_KEYS = tuple(INT16.pack(each) for each in (RecordType.OFFSET_COMMIT, RecordType.LEGACY_OFFSET_COMMIT))
+"""How the keys of offset commits begin."""
 
-Warn = Callable[[str], None]
+MARKERS = {control_name(control.COMMIT): True, control_name(control.ABORT): False}
+"""Whether the transaction that a marker ends was committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def replay(logs: Iterable[LogFile], moment: Moment, warn: Warn) -> Replayed:
         for partition, files in partitions[family].items():
             reader = LogReader(files, warn)
             shard = shards[partition] = CoordinatorShard(from_start=reader.from_start, family=family)
-            left_out = _replay_groups(shard, reader, moment.time_ms, moment.offsets.get(partition))
+            left_out = _replay_groups(shard, reader, moment, moment.offsets.get(partition))
             if left_out is not None:
                 before = left_out - 1
                 replayed.time_ms = before if replayed.time_ms is None else min(before, replayed.time_ms)
@@ -96,65 +97,32 @@ def replay(logs: Iterable[LogFile], moment: Moment, warn: Warn) -> Replayed:
     return replayed
 
 
-def _replay_groups(shard: CoordinatorShard, reader: LogReader, time_ms: int | None, end: int | None) -> int | None:
-    """Replays a partition of groups; returns the time of the first record left out because of its offset."""
-    for row in reader.rows(time_ms):
+def _replay_groups(shard: CoordinatorShard, reader: LogReader, moment: Moment, end: int | None) -> int | None:
+    """Replays a partition of groups; returns the time of the first record left out because of its offset.
+
+    Of the plain commits of one partition only the last before anything else that bears on it is decoded.
+    """
+    commits: dict[bytes, LogRow] = {}
+    for row in reader.rows(moment.time_ms):
         if end is not None and row.offset >= end:
+            _apply_all(shard, reader, commits)
             return row.timestamp
-        if row.batch.is_control:
-            if row.control is not None:
-                shard.end_transaction(row.batch.producer_id, committed=row.control.type == COMMIT)
+        if row.key[:2] in COMMIT_KEYS and row.value is not None and not row.is_transactional:
+            commits[row.key] = row
             continue
-        record = reader.decoded(row)
-        if record is not None:
-            producer_id = row.batch.producer_id if row.batch.is_transactional else None
-            shard.apply(record, producer_id, row.batch.leader_epoch)
+        if row.value is None or row.is_transactional:
+            _apply_all(shard, reader, commits)
+        if row.kind == Kind.RECORD.value:
+            _apply_all(shard, reader, {row.key: row})
+        elif row.control_type in MARKERS:
+            shard.end_transaction(row.producer_id, committed=MARKERS[row.control_type])
+    _apply_all(shard, reader, commits)
     return None
 
 
-class LogReader:
-    """The records of one partition, from its segment files in the order of their offsets."""
-
-    def __init__(self, files: list[LogFile], warn: Warn) -> None:
-        self._files = files
-        self._warn = warn
-
-    @property
-    def from_start(self) -> bool:
-        """Whether the first file is named as the partition's first segment."""
-        return self._files[0].segment == FIRST_SEGMENT
-
-    def rows(self, time_ms: int | None = None) -> Iterator[LogRecord]:
-        """Records and markers, each once even where dumps overlap, before the first one later than ``time_ms``."""
-        last = -1
-        for file in self._files:
-            with file.open() as read_at:
-                for row in read_rows(read_at, file.size, name=file.name):
-                    if isinstance(row, Damage):
-                        self._warn(f"{file.name} at byte {row.position}: {row.cause} ({row.size} bytes left out)")
-                    elif not isinstance(row, BatchHeader) and row.offset > last:
-                        if time_ms is not None and row.timestamp > time_ms:
-                            return
-                        last = row.offset
-                        yield row
-
-    def records(self, time_ms: int | None = None) -> Iterator[CoordinatorRecord]:
-        """The decoded records, without markers."""
-        for row in self.rows(time_ms):
-            record = None if row.batch.is_control else self.decoded(row)
-            if record is not None:
-                yield record
-
-    def decoded(self, row: LogRecord) -> CoordinatorRecord | None:
-        """The record in a row; None, and a warning, if it cannot be decoded."""
-        file = self._files[0]
-        try:
-            decoded = decode_record(row.key, row.value, file.family)
-        except DecodeError as error:
-            # Most types of the metadata log say nothing of topics, and have no schema here.
-            if file.family is not Family.METADATA or not isinstance(error, UnknownTypeError):
-                self._warn(f"{file.topic}-{file.partition} offset {row.offset}: {error}")
-            return None
-        at = LogPosition(file.partition, row.offset, row.timestamp)
-        batch = row.batch.base_offset
-        return CoordinatorRecord(at, decoded.type, decoded.key, decoded.value, decoded.value_version, batch)
+def _apply_all(shard: CoordinatorShard, reader: LogReader, rows: dict[bytes, LogRow]) -> None:
+    for row in rows.values():
+        record = reader.decoded(row)
+        if record is not None:
+            shard.apply(record, row.producer_id if row.is_transactional else None, row.leader_epoch)
+    rows.clear()

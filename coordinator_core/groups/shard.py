@@ -51,10 +51,12 @@ class CoordinatorShard:
         return NONE
 
     def _reload(self, leader_epoch: int) -> None:
-        if self.leader_epoch is not None:
+        if self.leader_epoch is None:
+            self.leader_epoch = leader_epoch
+        elif leader_epoch > self.leader_epoch:
+            self.leader_epoch = leader_epoch
             for group in self.groups.values():
                 group.reloaded = True
-        self.leader_epoch = leader_epoch
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Applies a transaction marker of the partition."""

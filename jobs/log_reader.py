@@ -1,0 +1,112 @@
+"""The records of one log partition, straight from segment files, for commands that need no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from coordinator_core.errors import DecodeError, UnknownTypeError
+from coordinator_core.records import CoordinatorRecord, Family, Fields, LogPosition
+from coordinator_core.wire.batch_format import Damage, Kind
+from coordinator_core.wire.batches import read_columns
+from coordinator_core.wire.row import decode_key, decode_metadata, decode_value
+from jobs.sources.files import LogFile
+
+FIRST_SEGMENT = "00000000000000000000.log"
+CACHED_KEYS = 1 << 18
+"""How many keys are kept decoded: those of offset commits come again and again."""
+
+Warn = Callable[[str], None]
+
+
+class LogRow(NamedTuple):
+    """A record as bytes, or a control record: then ``control_type`` is its name, None if its bytes do not tell."""
+
+    kind: str
+    offset: int
+    timestamp: int
+    key: bytes
+    value: bytes | None
+    control_type: str | None
+    is_transactional: bool
+    producer_id: int
+    leader_epoch: int
+    batch_base_offset: int
+
+
+class LogReader:
+    """The records of one partition, from its segment files in the order of their offsets.
+
+    What cannot be read or decoded is told to ``warn`` and left out.
+    """
+
+    def __init__(self, files: list[LogFile], warn: Warn) -> None:
+        self._files = files
+        self._warn = warn
+        self._keys: dict[bytes, tuple[int, Fields]] = {}
+
+    @property
+    def from_start(self) -> bool:
+        """Whether the first file is named as the partition's first segment."""
+        return self._files[0].segment == FIRST_SEGMENT
+
+    def rows(self, time_ms: int | None = None) -> Iterator[LogRow]:
+        """Records and control records, each once where dumps overlap, before the first one later than ``time_ms``."""
+        last = -1
+        for file in self._files:
+            with file.open() as read_at:
+                for part in read_columns(read_at, file.size, name=file.name):
+                    if isinstance(part, Damage):
+                        self._warn(f"{file.name} at byte {part.position}: {part.cause} ({part.size} bytes left out)")
+                        continue
+                    for row in _rows(part):
+                        if row.offset <= last:
+                            continue
+                        if time_ms is not None and row.timestamp > time_ms:
+                            return
+                        last = row.offset
+                        yield row
+
+    def records(self, time_ms: int | None = None) -> Iterator[CoordinatorRecord]:
+        """The decoded records, without control records."""
+        for row in self.rows(time_ms):
+            record = self.decoded(row) if row.kind == Kind.RECORD.value else None
+            if record is not None:
+                yield record
+
+    def decoded(self, row: LogRow) -> CoordinatorRecord | None:
+        """The record in a row; None, and a warning, if it cannot be decoded."""
+        file = self._files[0]
+        at = LogPosition(file.partition, row.offset, row.timestamp)
+        try:
+            if file.family is Family.METADATA:
+                record_type, version, fields = decode_metadata(row.value or b"")
+                return CoordinatorRecord(at, record_type, {}, fields, version, row.batch_base_offset)
+            record_type, key = self._key(row.key, file.family)
+            if row.value is None:
+                return CoordinatorRecord(at, record_type, key, None, None, row.batch_base_offset)
+            version, fields = decode_value(row.value, record_type, file.family)
+            return CoordinatorRecord(at, record_type, key, fields, version, row.batch_base_offset)
+        except DecodeError as error:
+            # Most types of the metadata log say nothing of topics, and have no schema here.
+            if file.family is not Family.METADATA or not isinstance(error, UnknownTypeError):
+                self._warn(f"{file.topic}-{file.partition} offset {row.offset}: {error}")
+            return None
+
+    def _key(self, data: bytes, family: Family) -> tuple[int, Fields]:
+        key = self._keys.get(data)
+        if key is None:
+            key = decode_key(data, family)
+            if len(self._keys) < CACHED_KEYS:
+                self._keys[data] = key
+        return key
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[LogRow]:
+    """The rows of a record batch of LOG_COLUMNS, without those that stand for an emptied batch."""
+    columns = [batch.column(name).to_pylist() for name in LogRow._fields]
+    key = LogRow._fields.index("key")
+    columns[key] = [each or b"" for each in columns[key]]
+    return (row for row in map(LogRow._make, zip(*columns, strict=True)) if row.kind != Kind.EMPTY.value)
