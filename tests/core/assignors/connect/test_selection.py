@@ -71,3 +71,13 @@ def test_what_two_get_is_named_with_both() -> None:
 def test_a_worker_that_is_not_in_the_group_is_named() -> None:
     found = breaches(["w1"], WORK, {"w1": ["A", ("A", 1)], "w9": [("A", 0)]})
     assert found == [Breach(Invariant.WORKERS_EXIST, "w9", ("w9",))]
+
+
+def test_the_document_s_own_targets() -> None:
+    """Its rule 'all are assigned' refuses what its case 'Worker Leaving the Group' installs, but for what waits."""
+    everything = ["AC0", "AT1", "AT2", "BC0", "BT1"]
+    joined = {"W1": ["AC0", "AT1", "AT2"], "W2": ["BC0", "BT1"]}
+    assert breaches(["W1", "W2"], everything, joined) == []
+    left = {"W1": ["AC0", "AT1"], "W3": ["AT2"]}
+    assert {breach.what for breach in breaches(["W1", "W3"], everything, left)} == {"BC0", "BT1"}
+    assert breaches(["W1", "W3"], everything, left, waiting=["BC0", "BT1"]) == []
