@@ -47,6 +47,12 @@ def _is_int32(value: Any) -> bool:
     return type(value) is int and -(2**31) <= value < 2**31
 
 
+def _are_int32(value: Any) -> bool:
+    if type(value) is not list or not {int}.issuperset(map(type, value)):
+        return False
+    return not value or (min(value) >= -(2**31) and max(value) < 2**31)
+
+
 def _is_int64(value: Any) -> bool:
     return type(value) is int and -(2**63) <= value < 2**63
 
@@ -95,7 +101,7 @@ def strings(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> Fi
 
 def int32s(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> Field:
     """A list of whole numbers of 32 bits."""
-    return Field(name, lambda value: _is_list(value) and all(map(_is_int32, value)), default, nullable)
+    return Field(name, _are_int32, default, nullable)
 
 
 def structs(name: str, *elements: Field, default: Any = REQUIRED, nullable: bool = False) -> Field:
@@ -116,24 +122,24 @@ def checked(request: Request, shape: Shape, versions: range) -> Fields:
 
 
 def _filled(data: Any, shape: Shape, where: str) -> Fields:
+    """The data itself if nothing is missing in it; fields that the shape does not know stay."""
     if type(data) is not dict:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{where} is no structure.")
-    filled: Fields = {}
+    filled: Fields | None = None
     for name, fits, default, nullable, elements in shape:
-        value = data.get(name, default)
-        if value is default and default is not REQUIRED:
-            filled[name] = value
-            continue
+        value = data.get(name, REQUIRED)
         if value is None and nullable:
-            filled[name] = None
             continue
-        if value is REQUIRED or not fits(value):
+        if value is REQUIRED and default is not REQUIRED:
+            filled = filled or dict(data)
+            filled[name] = default
+        elif value is REQUIRED or not fits(value):
             raise ApiError(ErrorCode.INVALID_REQUEST, f"{where}.{name} is not what the protocol asks for.")
-        if elements is not None:
+        elif elements is not None and value:
             inner = f"{where}.{name}"
+            filled = filled or dict(data)
             if type(value) is dict:
-                value = _filled(value, elements, inner)
+                filled[name] = _filled(value, elements, inner)
             else:
-                value = [_filled(each, elements, inner) for each in value]
-        filled[name] = value
-    return filled
+                filled[name] = [_filled(each, elements, inner) for each in value]
+    return data if filled is None else filled

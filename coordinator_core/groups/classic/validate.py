@@ -64,7 +64,8 @@ def leave_group(request: Request) -> Fields:
     """The data of a LeaveGroup request; before version 3 it names one member only. Raises ApiError."""
     data = checked(request, LEAVE_GROUP, range(6))
     if request.version < 3:
-        data["members"] = [{"memberId": data["memberId"], "groupInstanceId": None, "reason": None}]
+        leaving = {"memberId": data["memberId"], "groupInstanceId": None, "reason": None}
+        return data | {"members": [leaving]}
     return data
 
 

@@ -49,8 +49,16 @@ def joining_static(
 
 
 def updated(member: ConsumerMember, request: Request, data: Fields) -> ConsumerMember:
-    """The member as its heartbeat describes it; what the heartbeat leaves out stays."""
+    """The member as its heartbeat describes it; what the heartbeat leaves out stays. The same object if that is all."""
     names, regex, timeout = data["subscribedTopicNames"], data["subscribedTopicRegex"], data["rebalanceTimeoutMs"]
+    if (
+        names is regex is data["serverAssignor"] is data["rackId"] is member.classic is None
+        and timeout == -1
+        and data["instanceId"] in (None, member.instance_id)
+        and request.client_id == member.client_id
+        and request.client_host == member.client_host
+    ):
+        return member
     return replace(
         member,
         instance_id=_given(data["instanceId"], member.instance_id),
