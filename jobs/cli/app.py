@@ -21,6 +21,7 @@ class Entry(NamedTuple):
 
 
 COMMANDS: dict[str, Entry] = {
+    "dump": Entry("dump:dump", "Print the records of log segments as JSON lines, or as Kafka's own tools do."),
     "groups": Entry("describe:groups_command", "The groups with type, state and members, at any moment."),
     "describe": Entry("describe:describe_command", "A group as Kafka's Admin client would describe it, at any moment."),
     "offsets": Entry("describe:offsets_command", "The committed offsets of a group, at any moment."),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -41,6 +43,23 @@ class Console:
         if isinstance(error, Exception):
             facts["kind"] = type(error).__name__
         self._say("error", str(error), facts)
+
+    @contextmanager
+    def progress(self, total: int, what: str) -> Iterator[Callable[[int], None]]:
+        """A bar on standard error for long work; call what it gives with every amount done of ``total``.
+
+        There is none with ``--quiet`` or ``--json``, where nobody looks at it, or where results scroll by beside it.
+        """
+        if self.quiet or self.json or not sys.stderr.isatty() or sys.stdout.isatty():
+            yield lambda done: None
+            return
+        from rich.console import Console as Terminal
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn(what), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Terminal(stderr=True), transient=True) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda done: bar.advance(task, done)
 
     def _say(self, level: str, message: str, facts: dict[str, Any]) -> None:
         line = json.dumps({level: message, **facts}) if self.json else f"{level}: {' '.join(message.split())}"

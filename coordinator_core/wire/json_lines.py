@@ -1,0 +1,230 @@
+"""A log as JSON lines, one object a record: position, batch, producer, then the decoded key and value or the marker.
+
+``line`` renders one row and is the reference; ``lines`` renders a whole record batch, most of it a column at a time, to
+the same text. Rows are those of ``log_columns.LOG_COLUMNS``. Keys and values are in Kafka's JSON (``json_form``). What
+does not decode is printed with the reason and its bytes in base64.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from coordinator_core.errors import DecodeError
+from coordinator_core.records import Family, Fields
+from coordinator_core.wire import texts
+from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, Kind
+from coordinator_core.wire.columnar import decode_keys, decode_values
+from coordinator_core.wire.json_columns import UnusualError, json_parts
+from coordinator_core.wire.json_form import key_to_json, value_to_json
+from coordinator_core.wire.layout import layout
+from coordinator_core.wire.row import decode_record, record_schema
+from coordinator_core.wire.schema import record_schemas
+from coordinator_core.wire.texts import Const, Part
+from coordinator_core.wire.vectors import Source
+
+Rows = NDArray[np.int64]
+
+NULL, NONE = -1, -2
+"""Instead of a leading number: there is no value, or fewer than two bytes."""
+
+FEW_ROWS = 64
+"""So many records of one type and version, or fewer, are rendered one by one."""
+
+
+class Place(NamedTuple):
+    """Where rows come from: log partition (-1: not known), segment file, and the kind of log."""
+
+    partition: int
+    segment: str
+    family: Family
+
+
+def line(row: dict[str, Any], place: Place) -> str:
+    """One row of LOG_COLUMNS as a JSON object, without a line end."""
+    return _text(_object(row, place))
+
+
+def _text(value: Fields) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _object(row: dict[str, Any], place: Place) -> Fields:
+    producer = {"producerId": row["producer_id"], "producerEpoch": row["producer_epoch"]}
+    producer = {**producer, "baseSequence": row["base_sequence"]} if row["producer_id"] >= 0 else {}
+    bounds = {"segment": place.segment, "batchBase": row["batch_base_offset"], "batchLast": row["batch_last_offset"]}
+    flags = {"isTransactional": row["is_transactional"], "isControl": row["is_control"]}
+    if row["kind"] == Kind.EMPTY.value:
+        return {"partition": place.partition, "emptyBatch": True, **bounds, **flags, **producer}
+    batch = {
+        **bounds,
+        "leaderEpoch": row["leader_epoch"],
+        "compression": row["compression"],
+        "tsType": TIMESTAMP_TYPES[row["timestamp_type"]],
+    }
+    position = {"partition": place.partition, "offset": row["offset"], "timestamp": row["timestamp"]}
+    head = {**position, **batch, **producer, **flags}
+    if row["kind"] == Kind.CONTROL.value:
+        epoch = {} if row["coordinator_epoch"] is None else {"coordinatorEpoch": row["coordinator_epoch"]}
+        return {**head, "control": row["control_type"], **epoch}
+    key, value = row["key"], row["value"]
+    head |= {"keySize": -1 if key is None else len(key), "valueSize": -1 if value is None else len(value)}
+    try:
+        return head | _decoded(key, value, place.family)
+    except DecodeError as error:
+        return head | {"error": str(error), "keyBytes": _base64(key), "valueBytes": _base64(value)}
+
+
+def _decoded(key: bytes | None, value: bytes | None, family: Family) -> Fields:
+    record = decode_record(key, value, family)
+    named = {"type": record.type, "typeName": record.type_name}
+    shown_key = None if family is Family.METADATA else key_to_json(record.type, record.key, family)
+    if record.value is None or record.value_version is None:
+        return {**named, "key": shown_key, "valueVersion": None, "value": None}
+    shown = value_to_json(record.type, record.value_version, record.value, family)
+    return {**named, "key": shown_key, "valueVersion": record.value_version, "value": shown}
+
+
+def _base64(data: bytes | None) -> str | None:
+    return None if data is None else b64encode(data).decode()
+
+
+class Lines(NamedTuple):
+    """JSON objects as one string column, each with its line end, and the errors of the records that did not decode."""
+
+    text: pa.ChunkedArray
+    errors: list[str]
+
+
+def lines(columns: pa.RecordBatch, place: Place) -> Lines:
+    """All rows of a record batch, in order."""
+    rendered = list(_rendered_together(columns, place))
+    left = np.ones(columns.num_rows, np.bool_)
+    for rows, _ in rendered:
+        left[rows] = False
+    errors = []
+    if left.any():
+        objects = [_object(row, place) for row in columns.filter(pa.array(left)).to_pylist()]
+        errors = [f"offset {each['offset']}: {each['error']}" for each in objects if "error" in each]
+        rendered.append((np.flatnonzero(left), pa.array([_text(each) + "\n" for each in objects], texts.TEXT)))
+    return Lines(_in_order(rendered, columns.num_rows), errors)
+
+
+def _in_order(parts: list[tuple[Rows, pa.Array]], count: int) -> pa.ChunkedArray:
+    """Parts of a column of ``count`` rows, each with its rows' numbers (ascending), as that column.
+
+    Rows that stand together are sliced out of their part, unless that would make too many slices.
+    """
+    if len(parts) < 2:
+        return pa.chunked_array([text for _, text in parts], texts.TEXT)
+    part_of, place_in = np.empty(count, np.int64), np.empty(count, np.int64)
+    for number, (rows, _) in enumerate(parts):
+        part_of[rows] = number
+        place_in[rows] = np.arange(len(rows))
+    starts = np.concatenate([[0], np.flatnonzero(part_of[1:] != part_of[:-1]) + 1])
+    if 16 * len(starts) > count:
+        order = np.argsort(np.concatenate([rows for rows, _ in parts]))
+        return pa.chunked_array([pa.concat_arrays([text for _, text in parts]).take(pa.array(order))])
+    lengths = np.diff(starts, append=count)
+    slices = zip(part_of[starts].tolist(), place_in[starts].tolist(), lengths.tolist(), strict=True)
+    return pa.chunked_array([parts[number][1].slice(at, length) for number, at, length in slices], texts.TEXT)
+
+
+def _rendered_together(columns: pa.RecordBatch, place: Place) -> Iterator[tuple[Rows, pa.Array]]:
+    """Lines of rows that have the same layout, with the numbers of these rows (ascending)."""
+    if place.family is Family.METADATA:
+        return
+    head = texts.folded(_head(columns, place), columns.num_rows)
+    for record_type, version, rows in _by_layout(columns, place.family):
+        try:
+            rows, text = _body(columns, record_type, version, rows, place.family)
+        except UnusualError:
+            continue
+        yield rows, texts.column([*(texts.picked(part, rows) for part in head), *text, Const("}\n")], len(rows))
+
+
+def _by_layout(columns: pa.RecordBatch, family: Family) -> Iterator[tuple[int, int | None, Rows]]:
+    """The rows of each record type and value version (None: tombstones) that occur in more than a few rows."""
+    records = pc.equal(columns.column("kind"), Kind.RECORD.value).to_numpy(zero_copy_only=False)
+    types = np.where(records, _leading_numbers(columns.column("key")), NONE)
+    versions = _leading_numbers(columns.column("value"))
+    for record_type, schema in record_schemas(family).items():
+        of_type = types == record_type
+        if np.count_nonzero(of_type) > FEW_ROWS:
+            for version in (None, *schema.value.versions):
+                rows = np.flatnonzero(of_type & (versions == (NULL if version is None else version)))
+                if len(rows) > FEW_ROWS:
+                    yield record_type, version, rows
+
+
+def _leading_numbers(column: pa.Array) -> Rows:
+    """The int16 that each key or value begins with, NULL for nulls, NONE for those that are shorter."""
+    source = Source.of(column)
+    high, low = (source.data.take(source.starts + at, mode="clip").astype(np.int64) for at in (0, 1))
+    numbers = np.where(source.ends - source.starts < 2, NONE, high << 8 | low)
+    return numbers if source.valid is None else np.where(source.valid, numbers, NULL)
+
+
+def _body(
+    columns: pa.RecordBatch, record_type: int, version: int | None, rows: Rows, family: Family
+) -> tuple[Rows, list[Part]]:
+    """Type, key and value of those rows that decode; raises UnusualError."""
+    schema = record_schema(record_type, family)
+    if schema.key is None or not len(rows):
+        raise UnusualError(f"no keys of {schema.name}")
+    key, value = (
+        column if len(rows) == len(column) else column.take(pa.array(rows))
+        for column in (columns.column("key"), columns.column("value"))
+    )
+    keys = decode_keys(key, family)
+    values = decode_values(value, keys.numbers, family)
+    if wrong := [*keys.errors, *values.errors]:
+        return _body(columns, record_type, version, np.delete(rows, wrong), family)
+    kind = Const(f',"type":{record_type},"typeName":"{schema.name}","key":')
+    key_parts = json_parts(keys.groups[record_type].values, layout(schema.key, schema.key.versions.start))
+    if version is None:
+        return rows, [kind, *key_parts, Const(',"valueVersion":null,"value":null')]
+    value_parts = json_parts(values.groups[record_type].values, layout(schema.value, version))
+    return rows, [kind, *key_parts, Const(f',"valueVersion":{version},"value":'), *value_parts]
+
+
+def _head(columns: pa.RecordBatch, place: Place) -> Iterator[Part]:
+    """What comes before the type: position, batch, producer, sizes."""
+    column = columns.column
+    yield Const(f'{{"partition":{place.partition},"offset":')
+    yield texts.integers(column("offset"))
+    yield Const(',"timestamp":')
+    yield texts.integers(column("timestamp"))
+    yield Const(f',"segment":{json.dumps(place.segment, ensure_ascii=False)},"batchBase":')
+    yield texts.integers(column("batch_base_offset"))
+    yield Const(',"batchLast":')
+    yield texts.integers(column("batch_last_offset"))
+    yield Const(',"leaderEpoch":')
+    yield texts.integers(column("leader_epoch"))
+    yield Const(',"compression":')
+    yield texts.strings(column("compression"))
+    yield Const(',"tsType":')
+    yield texts.names([f'"{TIMESTAMP_TYPES[code]}"' for code in (-1, 0, 1)], column("timestamp_type").to_numpy() + 1)
+    yield from _producer(column("producer_id"), column("producer_epoch"), column("base_sequence"))
+    yield Const(',"isTransactional":')
+    yield texts.booleans(column("is_transactional"))
+    yield Const(',"isControl":false,"keySize":')
+    yield texts.integers(pc.binary_length(column("key")).fill_null(-1))
+    yield Const(',"valueSize":')
+    yield texts.integers(pc.binary_length(column("value")).fill_null(-1))
+
+
+def _producer(ids: pa.Array, epochs: pa.Array, sequences: pa.Array) -> Iterator[Part]:
+    nobody = ids.to_numpy() < 0
+    if nobody.all():
+        return
+    named = (("producerId", ids), ("producerEpoch", epochs), ("baseSequence", sequences))
+    parts = [part for name, values in named for part in (Const(f',"{name}":'), texts.integers(values))]
+    yield texts.replaced(texts.combined(parts, len(ids)), nobody, "")

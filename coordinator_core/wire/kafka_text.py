@@ -1,0 +1,141 @@
+"""What Kafka's own tools print for a log: its console formatters, and kafka-dump-log with a decoder.
+
+``formatted`` is the line of ``kafka-console-consumer --formatter ...MessageFormatter`` for one record; ``batch_line``
+and ``record_line`` are those of ``kafka-dump-log`` with ``--offsets-decoder``, ``--share-group-state-decoder`` or
+``--cluster-metadata-decoder``, which expands the subscriptions and assignments inside classic groups.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import Any
+
+from coordinator_core.errors import DecodeError, UnknownTypeError
+from coordinator_core.records import Family, Fields, RecordType
+from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, BatchHeader
+from coordinator_core.wire.batch_records import LogRecord, sequence_of
+from coordinator_core.wire.embedded import decode_blob
+from coordinator_core.wire.json_form import key_to_json, value_to_json
+from coordinator_core.wire.row import TRAILING_BYTES, DecodedRecord, decode_record, key_type
+
+FORMATTERS = {
+    "offsets": (Family.GROUP, frozenset({0, 1})),
+    "groupmetadata": (Family.GROUP, frozenset({2})),
+    "sharegroup": (Family.GROUP, frozenset(range(10, 16))),
+    "sharestate": (Family.SHARE, frozenset({0, 1})),
+}
+"""Kafka's console formatters for coordinator logs: which log they read and which record types they print."""
+
+BLOBS = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
+
+
+def formatted(record: LogRecord, types: frozenset[int], family: Family) -> str | None:
+    """A console formatter's line; None for what it passes over: control records, other types.
+
+    Raises DecodeError, where the formatter too fails.
+    """
+    if record.batch.is_control or record.key is None or key_type(record.key) not in types:
+        return None
+    decoded = decode_record(record.key, record.value, family)
+    key = {"type": decoded.type, "data": key_to_json(decoded.type, decoded.key, family)}
+    if decoded.value is None or decoded.value_version is None:
+        return _text({"key": key, "value": None})
+    data = value_to_json(decoded.type, decoded.value_version, decoded.value, family)
+    return _text({"key": key, "value": {"version": decoded.value_version, "data": data}})
+
+
+def batch_line(batch: BatchHeader, *, valid: bool = True) -> str:
+    """kafka-dump-log's line of a batch, or of a message of the old formats."""
+    if batch.magic >= 2:
+        horizon = batch.delete_horizon_ms
+        last_sequence = sequence_of(batch.base_sequence, batch.last_offset - batch.base_offset)
+        who = (
+            f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} count: {batch.record_count}"
+            f" baseSequence: {batch.base_sequence} lastSequence: {last_sequence} producerId: {batch.producer_id}"
+            f" producerEpoch: {batch.producer_epoch} partitionLeaderEpoch: {batch.leader_epoch}"
+            f" isTransactional: {_flag(batch.is_transactional)} isControl: {_flag(batch.is_control)}"
+            f" deleteHorizonMs: OptionalLong{'.empty' if horizon is None else f'[{horizon}]'}"
+        )
+    else:
+        who = f"offset: {batch.last_offset}"
+    return (
+        f"{who} position: {batch.position} {TIMESTAMP_TYPES[batch.timestamp_type]}: {batch.max_timestamp}"
+        f" size: {batch.size} magic: {batch.magic} compresscodec: {batch.compression} crc: {batch.crc}"
+        f" isvalid: {_flag(valid)}"
+    )
+
+
+def record_line(record: LogRecord, family: Family) -> str:
+    """kafka-dump-log's line of a record."""
+    batch = record.batch
+    key_size, value_size = (-1 if field is None else len(field) for field in (record.key, record.value))
+    line = (
+        f"| offset: {record.offset} {TIMESTAMP_TYPES[batch.timestamp_type]}: {record.timestamp}"
+        f" keySize: {key_size} valueSize: {value_size}"
+    )
+    if batch.magic >= 2:
+        line += f" sequence: {record.sequence} headerKeys: [{','.join(key for key, _ in record.headers)}]"
+    else:
+        line += f" isValid: true crc: {batch.crc}"
+    return line + (_control(record) if batch.is_control else _contents(record, family))
+
+
+def _control(record: LogRecord) -> str:
+    control = record.control
+    if control is None:
+        return " controlType: UNKNOWN"
+    if control.coordinator_epoch is None:
+        return f" controlType: {control.name}({control.type})"
+    return f" endTxnMarker: {control.name} coordinatorEpoch: {control.coordinator_epoch}"
+
+
+def _contents(record: LogRecord, family: Family) -> str:
+    try:
+        decoded = decode_record(record.key, record.value, family)
+    except UnknownTypeError:
+        number = "" if record.key is None else f" {key_type(record.key)}"
+        return f" key: Unknown record type{number} at offset {record.offset}, skipping."
+    except DecodeError as error:
+        return f" key: Error at offset {record.offset}, skipping. {error}"
+    version, value = decoded.value_version, decoded.value
+    if version is None or value is None:
+        return f" key: {_key(decoded, family)} payload: <DELETE>"
+    data = value_to_json(decoded.type, version, value, family)
+    if family is Family.METADATA:
+        return f" payload: {_text({'type': decoded.type_name, 'version': version, 'data': data})}"
+    if family is Family.GROUP and decoded.type == RecordType.GROUP_METADATA and value["protocolType"] == "consumer":
+        for shown, member in zip(data["members"], value["members"], strict=True):
+            shown.update({name: _expanded(message, member[name]) for name, message in BLOBS.items()})
+    return f" key: {_key(decoded, family)} payload: {_text({'version': str(version), 'data': data})}"
+
+
+def _key(decoded: DecodedRecord, family: Family) -> str:
+    return _text({"type": str(decoded.type), "data": key_to_json(decoded.type, decoded.key, family)})
+
+
+def _expanded(message: str, data: bytes | None) -> Any:
+    """A blob as JSON where it decodes, else its bytes in base64."""
+    if not data:
+        return None if data is None else ""
+    try:
+        fields = decode_blob(message, data).fields
+    except DecodeError:
+        return _json(data)
+    return {name: _json(value) for name, value in fields.items() if name != TRAILING_BYTES}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, dict):
+        return {name: _json(item) for name, item in value.items()}
+    return [_json(item) for item in value] if isinstance(value, list) else value
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _text(value: Fields) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,91 @@
+"""Text put together a column at a time equals text put together row by row."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_core.wire import texts
+from coordinator_core.wire.texts import Coded, Const, Plain
+
+int64s = st.integers(-(2**63), 2**63 - 1)
+words = st.text(alphabet=st.characters(codec="utf-8"), max_size=6) | st.sampled_from(["", "a", 'q"\\', "\x00\x1f", "☃"])
+
+
+def rows_of(part, count):
+    return texts.column([part], count).to_pylist()
+
+
+@given(st.lists(st.none() | int64s | st.integers(0, 9), min_size=1, max_size=60))
+def test_integers(values):
+    expected = ["null" if value is None else str(value) for value in values]
+    assert rows_of(texts.integers(pa.array(values, pa.int64())), len(values)) == expected
+
+
+def test_integers_that_stand_in_runs_or_close_together_are_coded():
+    assert isinstance(texts.integers(pa.array([10**9] * 50 + [10**12] * 50)), Coded)
+    assert isinstance(texts.integers(pa.array(range(1000))), Coded)
+    assert isinstance(texts.integers(pa.array(range(0, 10**9, 10**6))), Plain)
+
+
+@given(st.lists(st.none() | words, min_size=1, max_size=40))
+def test_strings(values):
+    expected = [json.dumps(value, ensure_ascii=False) for value in values]
+    assert rows_of(texts.strings(pa.array(values, pa.string())), len(values)) == expected
+
+
+@given(st.lists(st.none() | st.binary(max_size=4), min_size=1, max_size=40))
+def test_base64(values):
+    expected = ["null" if value is None else f'"{b64encode(value).decode()}"' for value in values]
+    assert rows_of(texts.base64(pa.array(values, pa.binary())), len(values)) == expected
+
+
+def test_booleans():
+    assert rows_of(texts.booleans(pa.array([True, False, None])), 3) == ["true", "false", "null"]
+
+
+@st.composite
+def parts(draw):
+    count = draw(st.integers(1, 40))
+    found = []
+    for kind in draw(st.lists(st.sampled_from("ncrp"), min_size=1, max_size=6)):
+        if kind == "n":
+            found.append(Const(draw(words)))
+        elif kind == "c":
+            of = draw(st.lists(words, min_size=1, max_size=5))
+            codes = draw(st.lists(st.integers(0, len(of) - 1), min_size=count, max_size=count))
+            found.append(texts.names(of, np.array(codes)))
+        elif kind == "r":
+            runs = sorted(draw(st.lists(st.integers(0, 3), min_size=count, max_size=count)))
+            found.append(texts.integers(pa.array([10**15 * run for run in runs])))
+        else:
+            found.append(Plain(pa.array(draw(st.lists(words, min_size=count, max_size=count)), texts.TEXT)))
+    return count, found
+
+
+@given(parts(), st.data())
+def test_folding_changes_no_text(drawn, data):
+    count, found = drawn
+    expected = ["".join(pieces) for pieces in zip(*(rows_of(part, count) for part in found), strict=True)]
+    assert texts.column(found, count).to_pylist() == expected
+    rows = np.array(data.draw(st.lists(st.integers(0, count - 1), min_size=1, max_size=count)))
+    chosen = [texts.picked(part, rows) for part in texts.folded(found, count)]
+    assert texts.column(chosen, len(rows)).to_pylist() == [expected[row] for row in rows]
+
+
+@pytest.mark.parametrize(
+    "part", [Const("b"), texts.names(["a", "b"], np.array([1, 1, 0])), Plain(pa.array(["b", "b", "a"]))]
+)
+def test_optional_and_replaced_parts(part):
+    before = rows_of(part, 3)
+    framed = texts.optional("<", part, ">", ["a", "c"])
+    assert rows_of(framed, 3) == ["" if text == "a" else f"<{text}>" for text in before]
+    where = np.array([True, False, False])
+    assert rows_of(texts.replaced(part, where, "x"), 3) == ["x", *before[1:]]
+    assert texts.replaced(part, np.zeros(3, np.bool_), "x") is part
