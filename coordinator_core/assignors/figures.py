@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from coordinator_core.assignors.client.user_data import sticky_data
 from coordinator_core.assignors.connect.work import WorkerAssignment
 from coordinator_core.assignors.spec import (
     Assignment,
@@ -78,7 +79,7 @@ def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) ->
 
 def _previous(member: MemberSpec | StreamsMemberSpec | ClassicMemberSpec | WorkerSpec) -> Iterator[Unit]:
     if isinstance(member, ClassicMemberSpec):
-        return iter(member.owned or ())
+        return iter(member.owned or sticky_data(member).partitions)
     return _units(member if isinstance(member, WorkerSpec) else member.previous)
 
 
