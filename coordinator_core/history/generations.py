@@ -44,7 +44,10 @@ def on_generation(recorder: Recorder, record: CoordinatorRecord) -> Violations:
             ledger.ended = at
         return violations
     work = units_of_work(ledger)
+    skipped, missing = _missing(recorder, new.generation, at)
     _members(recorder, old, new, at)
+    if missing is not None and last is None:
+        recorder.take_part(new.generation, seen_to_join=False)
     assigned = _assign(recorder, old, new, at)
     if last is not None and last.epoch == new.generation:
         ledger.ownership.change(assigned.changes, at)
@@ -63,7 +66,7 @@ def on_generation(recorder: Recorder, record: CoordinatorRecord) -> Violations:
     note_highest(ledger, taken)
     ledger.ownership.change(_counted(new, assigned.changes), at)
     ledger.ownership.forget(recorder.vanished(at, topics))
-    _complete(recorder, new, topics, assigned, at)
+    _complete(recorder, new, topics, assigned, skipped, missing, at)
     return violations
 
 
@@ -164,13 +167,18 @@ def _counted(group: ClassicGroup, changes: list[Changed]) -> list[Changed]:
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 
-def _complete(recorder: Recorder, new: ClassicGroup, topics: set[str], assigned: _Assigned, at: LogPosition) -> None:
+def _complete(
+    recorder: Recorder,
+    new: ClassicGroup,
+    topics: set[str],
+    assigned: _Assigned,
+    skipped: int,
+    missing: str | None,
+    at: LogPosition,
+) -> None:
     """A generation is complete: one row for the rebalance that led to it, and a new open epoch."""
     ledger, last, generation = recorder.ledger, recorder.ledger.epoch, new.generation or 0
-    from_epoch = ledger.last_epoch
-    skipped = max(generation - from_epoch - 1, 0) if from_epoch is not None else 0
-    missing = _missing(recorder, generation, skipped, at)
-    born_empty = from_epoch is None and not new.members
+    born_empty = ledger.last_epoch is None and not new.members
     causes: tuple[Cause, ...] = () if born_empty and missing is None else recorder.take_causes(missing, at)
     members = tuple(new.members)
     if not born_empty:
@@ -200,23 +208,24 @@ def _complete(recorder: Recorder, new: ClassicGroup, topics: set[str], assigned:
         ledger.unseen.clear()
 
 
-def _missing(recorder: Recorder, generation: int, skipped: int, at: LogPosition) -> str | None:
-    """What of the history before this generation was not seen; skipped ones are known never to have completed only if
-    the log has no gap since the last.
+def _missing(recorder: Recorder, generation: int, at: LogPosition) -> tuple[int, str | None]:
+    """How many generations are skipped since the last, and what of the history before this one was not seen.
+
+    Skipped ones are known never to have completed only if the log has no gap since the last.
     """
     ledger, coverage = recorder.ledger, recorder.coverage
     if ledger.last_epoch is None:
         if generation <= FIRST_GENERATION or ledger.reborn:
-            return None
+            return 0, None
         if coverage is not None and coverage.unbroken(at.partition, 0, at.offset):
-            return None
-        return f"the group before generation {generation} was not seen"
+            return 0, None
+        return 0, f"the group before generation {generation} was not seen"
+    skipped = max(generation - ledger.last_epoch - 1, 0)
     last = ledger.epoch.opened if ledger.epoch is not None else None
-    if not skipped or (
-        last is not None and coverage is not None and coverage.unbroken(at.partition, last.offset, at.offset)
-    ):
-        return None
-    return f"{numbers('generation', ledger.last_epoch + 1, generation - 1)} never completed, or not seen"
+    known = last is not None and coverage is not None and coverage.unbroken(at.partition, last.offset, at.offset)
+    if not skipped or known:
+        return skipped, None
+    return skipped, f"{numbers('generation', ledger.last_epoch + 1, generation - 1)} never completed, or not seen"
 
 
 def _add_rebalance(

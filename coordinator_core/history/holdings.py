@@ -100,6 +100,12 @@ class Holdings:
         nothing = Since(at, None, True)
         return [self.put(member_id, {}, nothing) for member_id in list(self.members)]
 
+    def doubt(self, member_id: str) -> None:
+        """What a member has may have begun before the log shows it."""
+        for partitions in self.members.get(member_id, {}).values():
+            for partition, since in partitions.items():
+                partitions[partition] = since._replace(seen=False)
+
     def units(self, member_id: str) -> Iterator[Unit]:
         """What a member has."""
         for resource, partitions in self.members.get(member_id, {}).items():

@@ -93,6 +93,8 @@ class Recorder:
             if membership is not None and membership.subscribed_regex is None:
                 membership.came_by, membership.missing = "unknown", NOT_SEEN_TO_JOIN
                 self._withdraw(member_id)
+                ledger.current.doubt(member_id)
+                ledger.target.doubt(member_id)
         ledger.joined.clear()
 
     def _withdraw(self, member_id: str, kinds: AbstractSet[str] = _JOIN) -> None:
@@ -125,7 +127,7 @@ class Recorder:
             ledger.changes.append(cause(kind, at, detail=f"{ledger.type} to {group_type}"))
         elif ledger.ended is not None:
             self._end_life("group deleted", ledger.ended)
-        ledger.type = group_type
+        ledger.type = group_type.value
         ledger.ended = None
         self._columns.clear()
 
@@ -387,7 +389,7 @@ class Recorder:
     def open_rows(self) -> Iterator[HistoryRow]:
         """Rows of what lasts, and of what ended in the operation under way: a later run may replace them."""
         ledger = self.ledger
-        if ledger.ended is not None or ledger.departed or ledger.crossing:
+        if ledger.ended is not None or ledger.departed or ledger.crossing or ledger.joined:
             settled = Recorder(self.group, deepcopy(ledger), self.topics, self.coverage)
             settled._end_operation()
             for row in settled.rows:

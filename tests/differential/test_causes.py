@@ -12,9 +12,9 @@ from coordinator_core.groups.group import Group
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.fold import fold
 from coordinator_core.history.rows import Cause, MembershipRow, RebalanceRow
+from tests.differential.histories import groups_of
 from tests.differential.metadata import topic_history
 from tests.differential.scripted import LEFT, Deed, deeds, events
-from tests.differential.test_history_splits import groups_of
 from tests.shared_data import CORPUS
 
 CORPORA = ["scenarios", "misc", "upgrade"]
