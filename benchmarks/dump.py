@@ -1,0 +1,63 @@
+"""``dump`` against kafka-dump-log on the same segment: ``python -m benchmarks.dump --segment FILE --kafka-libs DIR``.
+
+Both write to a file. The figure is the ratio of records a second, medians of several alternating runs. ``--kafka-libs``
+(or KAFKA_LIBS) is the folder with the jars of a Kafka distribution; Java must be on the path.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.generate import generate
+
+OURS = (sys.executable, "-c", "from jobs.cli.app import main; main()", "dump", "--quiet")
+
+
+def seconds(command: list[str], out: Path) -> float:
+    began = time.perf_counter()
+    with out.open("wb") as stream:
+        subprocess.run(command, stdout=stream, stderr=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - began
+
+
+def theirs(libs: str) -> list[str]:
+    tool = "org.apache.kafka.tools.DumpLogSegments"
+    return ["java", "-Xmx1g", "-cp", f"{libs}/*", tool, "--offsets-decoder", "--files"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--segment", type=Path, help="a segment of __consumer_offsets; generated unless given")
+    parser.add_argument("--commits", type=int, default=1_000_000, help="size of the generated segment")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--kafka-libs", default=os.environ.get("KAFKA_LIBS"), help="folder with Kafka's jars")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        if given.segment is None:
+            generate(Path(folder), given.commits, 2000)
+            given.segment = min(Path(folder).rglob("*.log"))
+        tools = {"dump": list(OURS)} | ({"kafka-dump-log": theirs(given.kafka_libs)} if given.kafka_libs else {})
+        times: dict[str, list[float]] = {name: [] for name in tools}
+        for _ in range(given.runs):
+            for name, command in tools.items():
+                times[name].append(seconds([*command, str(given.segment)], out))
+                if name == "dump":
+                    with out.open("rb") as stream:
+                        records = sum(1 for _ in stream)
+    medians = {name: statistics.median(taken) for name, taken in times.items()}
+    for name, median in medians.items():
+        print(f"{name:16}{records / median / 1e6:8.2f} million records/s{median:8.1f} s")
+    if "kafka-dump-log" in medians:
+        print(f"{'ratio':16}{medians['kafka-dump-log'] / medians['dump']:8.1f}")
+
+
+if __name__ == "__main__":
+    main()
