@@ -118,7 +118,9 @@ GAP = StructType(
     [
         column("first_offset", LONG, "First offset of the gap"),
         column("last_offset", LONG, "Last offset of the gap"),
-        column("cause", STRING, "missing, or unknown (what a consumer cannot see, or missing)"),
+        column(
+            "cause", STRING, "missing, damaged, or unknown (control records that a consumer cannot see, or missing)"
+        ),
     ]
 )
 
@@ -141,6 +143,7 @@ RUNS = Table(
             column("compacted_offsets", LONG, "Offsets without a record that compaction explains"),
             column("unknown_offsets", LONG, "Offsets without a record in dumps that cannot show control records"),
             column("missing_offsets", LONG, "Offsets without a record that nothing explains"),
+            column("damaged_offsets", LONG, "Offsets without a record where damaged bytes lie"),
             column("gaps", ArrayType(GAP), "The largest gaps that compaction does not explain"),
             column("finished_at", TimestampType(), "When the run had this partition complete"),
             column("version", STRING, "Version of this software"),

@@ -1,0 +1,80 @@
+"""``log_records`` to ``offset_commits``, ``group_records``, ``cluster_records`` and ``quarantine``.
+
+What an ingest run has added never changes, so its decoding is the same whenever it is done: each table gets one append
+a run, in a transaction of that name. What later runs learned about a record is merged into its decoded row.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from coordinator_core.records import Family
+from jobs import arrow_decode
+from jobs.arrow_decode import Work
+from jobs.ledger import balance
+from jobs.log_schema import LOG_RECORDS, QUARANTINE
+from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMIT_TYPES, OFFSET_COMMITS
+from jobs.sources.files import FAMILIES
+from jobs.tables import Table, Tables
+
+LEARNED: Final = ("batch_base", "batch_last", "producer_id", "producer_epoch", "outcome")
+"""What a record's decoded row repeats of what a later run can still learn."""
+
+
+class Output(NamedTuple):
+    """A table of decoded records, and which records of the log go there."""
+
+    table: Table
+    work: Work
+    wanted: Column
+
+
+def outputs() -> list[Output]:
+    """Where decoded records go: each record of a log to one table."""
+    commits = _of(Family.GROUP) & F.col("record_type").isin(*OFFSET_COMMIT_TYPES)
+    groups = _of(Family.GROUP, Family.SHARE, Family.CONNECT) & ~F.coalesce(commits, F.lit(False))
+    return [
+        Output(OFFSET_COMMITS, arrow_decode.offset_commits, commits),
+        Output(GROUP_RECORDS, arrow_decode.struct_records, groups),
+        Output(CLUSTER_RECORDS, arrow_decode.struct_records, _of(Family.METADATA)),
+    ]
+
+
+def _of(*families: Family) -> Column:
+    return F.col("log_topic").isin([topic for topic, family in FAMILIES.items() if family in families])
+
+
+def decode(tables: Tables, run_id: str) -> None:
+    """Decode what an ingest run has added, and pass on what it has learned about older records."""
+    for table in (*(output.table for output in outputs()), QUARANTINE):
+        tables.create(table)
+    log = tables.read(LOG_RECORDS)
+    added = log.where(F.col("run_id") == run_id)
+    records = added.where("kind = 'record'")
+    for table, work, wanted in outputs():
+        tables.append(table, _mapped(records.where(wanted), work, table), run_id)
+    if not balance(tables, run_id).where("records > decoded + control").isEmpty():
+        tables.append(QUARANTINE, _set_aside(added), run_id)
+    revised = log.where((F.col("revised_by") == run_id) & (F.col("run_id") != run_id))
+    if not revised.isEmpty():
+        for table, _, wanted in outputs():
+            names = [name for name in LEARNED if name in table.schema.names]
+            changes = revised.where(wanted).select(*table.key, *names)
+            tables.merge(table, changes, {name: f"s.{name}" for name in names})
+
+
+def _mapped(rows: DataFrame, work: Work, table: Table) -> DataFrame:
+    passed_on = [name for name in rows.columns if name in {*table.schema.names, "key", "value"}]
+    return rows.select(*passed_on).mapInArrow(arrow_decode.mapper(work, table, FAMILIES), table.schema)
+
+
+def _set_aside(added: DataFrame) -> DataFrame:
+    """Damaged bytes, and the records that do not decode, with the reason."""
+    faulty = _mapped(added.where("kind = 'record'"), arrow_decode.undecodable, QUARANTINE)
+    damage = added.where("kind = 'damaged'").withColumns(
+        {"reason": F.col("error"), "part": F.col("kind"), "byte_position": F.col("place")}
+    )
+    return faulty.unionByName(damage.select(*QUARANTINE.schema.names))
