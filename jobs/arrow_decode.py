@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from coordinator_core.errors import DecodeError
+from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.records import Family
 from coordinator_core.wire.arrow_types import message_type, to_arrow
 from coordinator_core.wire.columnar import NO_TYPE, Decoded, Group, decode_keys, decode_values
+from coordinator_core.wire.primitives import read_unsigned_varint
 from coordinator_core.wire.row import decode_metadata
 from coordinator_core.wire.schema import record_schemas
 from jobs.record_schema import OFFSET_COMMIT_TYPES, offset_commit_columns, record_struct, struct_columns
@@ -53,7 +54,10 @@ def _decode_coordinator(batch: pa.RecordBatch, family: Family) -> tuple[Decoded,
 
 
 def _decode_metadata(batch: pa.RecordBatch, family: Family) -> tuple[Decoded, Decoded]:
-    """The metadata log is small: its records are decoded one by one. The types take the keys' place."""
+    """The metadata log is small: its records are decoded one by one. The types take the keys' place.
+
+    It holds much that says nothing about topics: types without a schema are kept as bytes, and are no fault.
+    """
     types = np.full(batch.num_rows, NO_TYPE, np.int16)
     values = Decoded(types.copy())
     found: dict[int, list[tuple[int, dict[str, Any]]]] = {}
@@ -61,6 +65,8 @@ def _decode_metadata(batch: pa.RecordBatch, family: Family) -> tuple[Decoded, De
         try:
             types[row], values.numbers[row], fields = decode_metadata(data or b"")
             found.setdefault(int(types[row]), []).append((row, fields))
+        except UnknownTypeError:
+            types[row] = read_unsigned_varint(data, 1)[0]
         except DecodeError as error:
             values.errors[row] = error
     for number, rows in found.items():
