@@ -20,10 +20,10 @@ from coordinator_core.wire.scalars import WIRE_TYPES, Raw, to_arrow
 from coordinator_core.wire.tagged import TaggedColumns
 from coordinator_core.wire.vectors import Cursor, Ints, Mask, bitmap, expand
 
-FEW_ROWS: Final = 16
+FEW_ROWS: Final = 64
 """A list is walked only as far as this many rows reach; longer ones are left to the plain decoder."""
 
-SHORT_LIST: Final = 8
+SHORT_LIST: Final = 16
 """A list of so many elements is walked for however few rows."""
 
 
