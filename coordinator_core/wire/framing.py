@@ -29,7 +29,7 @@ from coordinator_core.wire.batch_format import (
     ReadAt,
 )
 
-CHUNK_BYTES = 8 << 20
+CHUNK_BYTES = 4 << 20
 SEARCH_CRC_BYTES = 1 << 30
 """How many bytes of candidate batches the searches in one scan may checksum before they give up."""
 
