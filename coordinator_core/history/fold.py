@@ -90,16 +90,18 @@ def fold(
 
 def _dispatch(recorder: Recorder, ledger: Ledger, record: CoordinatorRecord) -> Violations:
     entry = epochs.HANDLERS.get(record.type)
-    if entry is not None:
-        kind, handler = entry
-        if record.value is not None and (ledger.type != kind.type or ledger.ended is not None):
-            recorder.live_as(kind.type, record.at)
-        return handler(recorder, kind, record)
-    if record.type == RecordType.GROUP_METADATA:
-        if record.value is not None and (ledger.type != GroupType.CLASSIC or ledger.ended is not None):
-            recorder.live_as(GroupType.CLASSIC, record.at)
+    group_type = GroupType.CLASSIC if entry is None else entry[0].type
+    if entry is None and record.type != RecordType.GROUP_METADATA:
+        return recorder.group.apply(record)
+    if record.value is None:
+        if ledger.type != group_type:
+            return recorder.group.apply(record)
+    elif ledger.type != group_type or ledger.ended is not None:
+        recorder.live_as(group_type, record.at)
+    if entry is None:
         return on_generation(recorder, record)
-    return recorder.group.apply(record)
+    kind, handler = entry
+    return handler(recorder, kind, record)
 
 
 def _note_commit(ledger: Ledger, record: CoordinatorRecord) -> None:

@@ -33,7 +33,7 @@ _JOIN = frozenset((CauseKind.MEMBER_JOINED,))
 _DEPARTURES = frozenset((CauseKind.MEMBER_LEFT_OR_EXPIRED, CauseKind.STATIC_MEMBER_LEFT))
 
 
-ResourceColumns = tuple[str, str | None, str | None, str | None, str | None]
+ResourceColumns = tuple[str, str, str | None, str | None, str | None, str | None]
 
 
 def numbers(what: str, first: int, last: int) -> str:
@@ -265,22 +265,22 @@ class Recorder:
             )
 
     def _resource(self, resource: Resource) -> ResourceColumns:
-        """Role, topic, topic id, subtopology and connector of a resource, remembered once the topic has a name."""
+        """Role, resource, topic, topic id, subtopology and connector, remembered once the topic has a name."""
         columns = self._columns.get(resource)
         if columns is None:
             columns = self._resource_columns(*resource)
-            if columns[1] is not None:
+            if columns[2] is not None:
                 self._columns[resource] = columns
         return columns
 
     def _resource_columns(self, role: str, name: str) -> ResourceColumns:
         if role == "partition":
             if self.ledger.type == GroupType.CLASSIC:
-                return role, name, None, None, None
-            return role, self.topic_name(name), name, None, None
+                return role, name, name, None, None, None
+            return role, name, self.topic_name(name), name, None, None
         if role in ("connector", "task"):
-            return role, None, None, None, name
-        return role, None, None, name, None
+            return role, name, None, None, None, name
+        return role, name, None, None, name, None
 
     def topic_name(self, topic_id: str) -> str | None:
         """The name of a topic by its id, as far as anybody told; None: unknown."""

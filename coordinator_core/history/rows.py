@@ -134,6 +134,7 @@ class AssignmentRow(NamedTuple):
     member_id: Annotated[str, "the member"]
     kind: Annotated[str, "target (was to own) or current (owned, as far as the coordinator knew)"]
     role: Annotated[str, "partition, active, standby, warmup, connector or task"]
+    resource: Annotated[str, "what the log calls it: topic id (classic: topic name), subtopology or connector"]
     topic: Annotated[str | None, "topic name; null: no topic, or an id that nobody knows"]
     topic_id: Annotated[str | None, "topic id; null: classic"]
     subtopology: Annotated[str | None, "streams: the subtopology of the task"]
@@ -166,10 +167,7 @@ TABLES = (
             "member_id",
             "kind",
             "role",
-            "topic",
-            "topic_id",
-            "subtopology",
-            "connector",
+            "resource",
             "partition",
             "since.partition",
             "since.offset",

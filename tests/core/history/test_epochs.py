@@ -1,0 +1,250 @@
+"""History of groups with epochs, from hand-built logs."""
+
+from __future__ import annotations
+
+from coordinator_core.cluster.image import Topic
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.records import LogPosition, RecordType
+from tests.core.cluster.test_metadata_log import Log, hash_of, partition, topic
+from tests.core.history.logs import (
+    A,
+    GroupLog,
+    alone,
+    commit,
+    current,
+    epoch,
+    gone,
+    group_gone,
+    kinds,
+    member,
+    target,
+    target_epoch,
+)
+
+
+def two(log: GroupLog) -> GroupLog:
+    """A second member joins; the first gives two partitions up, which the second gets a second later."""
+    alone(log)
+    log.write(
+        member("m2", "t"), epoch(3), target("m1", 0, 1), target("m2", 2, 3), target_epoch(3), current("m2", 3, state=2)
+    )
+    log.write(current("m1", 2, 0, 1, state=1, revoking=(2, 3)))
+    log.write(current("m1", 3, 0, 1), after_ms=700)
+    return log.write(current("m2", 3, 2, 3))
+
+
+def test_a_join_opens_a_rebalance_that_converges_with_the_last_member():
+    first, second = two(GroupLog()).rebalances()
+    assert (first.from_epoch, first.to_epoch, first.outcome, first.time_to_converge_ms) == (None, 2, "converged", 0)
+    assert (second.from_epoch, second.to_epoch, second.outcome) == (2, 3, "converged")
+    assert kinds(second) == ["member_joined"]
+    assert second.causes[0].member_id == "m2"
+    assert second.causes[0].at == LogPosition(0, 5, 3000)
+    assert second.target == LogPosition(0, 9, 3000)
+    assert (second.time_to_target_ms, second.time_to_converge_ms) == (0, 1700 + 1000)
+    assert (second.members_before, second.members_after) == (1, 2)
+    assert (second.units_moved, second.units_moved_back, second.units_lost) == (2, 0, 0)
+    assert (second.idle_ms, second.idle_max_ms) == (2000, 1000)
+    assert second.history_complete
+    (revocation,) = second.revocations
+    assert (revocation.member_id, revocation.units, revocation.duration_ms) == ("m1", 2, 700)
+
+
+def test_the_last_member_to_reach_the_target_held_it_up():
+    second = two(GroupLog()).rebalances()[1]
+    assert second.last_member == "m2", "it waited for what m1 had to give up"
+
+
+def test_an_unreleased_member_is_not_there_yet():
+    log = alone(GroupLog())
+    log.write(member("m2", "t"), epoch(3), target("m2", 3), target_epoch(3), current("m2", 3, state=2))
+    log.write(current("m1", 3, 0, 1, 2))
+    (_, waiting) = log.rebalances()
+    assert waiting.outcome == "open"
+    assert waiting.is_open
+    assert waiting.behind == ("m2",)
+    log.write(current("m2", 3, 3))
+    (_, done) = log.rebalances()
+    assert (done.outcome, done.last_member) == ("converged", "m2")
+
+
+def test_a_bump_supersedes_and_what_is_in_flight_counts_for_the_next():
+    log = alone(GroupLog())
+    log.write(
+        member("m2", "t"), epoch(3), target("m1", 0, 1), target("m2", 2, 3), target_epoch(3), current("m2", 3, state=2)
+    )
+    log.write(current("m1", 3, 0, 1))
+    log.write(*gone("m2"), epoch(4), target("m1", 0, 1, 2, 3), target_epoch(4), current("m1", 4, 0, 1, 2, 3))
+    _, second, third = log.rebalances()
+    assert (second.outcome, second.finished, second.time_to_converge_ms) == ("superseded", third.at, None)
+    assert second.units_lost == 2
+    assert kinds(third) == ["member_left_or_expired"]
+    assert (third.units_moved, third.units_moved_back, third.idle_ms) == (0, 2, 2000)
+
+
+def test_the_last_member_leaves():
+    log = alone(GroupLog()).write(*gone("m1"), epoch(3))
+    _, last = log.rebalances()
+    assert (last.outcome, last.members_after, last.units_lost) == ("emptied", 0, 4)
+    left = log.memberships()["m1"]
+    assert (left.came_by, left.went_by, left.left) == ("join", "leave or expiry", LogPosition(0, 7, 3000))
+    assert (left.first_epoch, left.last_epoch) == (2, 2)
+    assert [row.state for row in log.epochs()] == ["STABLE", "EMPTY"]
+
+
+def test_a_static_member_leaves_and_returns_without_a_rebalance():
+    log = GroupLog().write(
+        member("s1", "t", instance="i"), epoch(2), target("s1", 0), target_epoch(2), current("s1", 2, 0)
+    )
+    log.write(current("s1", -2, 0))
+    log.write(
+        *gone("s1"),
+        member("s2", "t", instance="i"),
+        target("s2", 0),
+        current("s2", 0, 0),
+        member("s2", "t", instance="i"),
+        current("s2", 2, 0),
+    )
+    assert len(log.rebalances()) == 1
+    members = log.memberships()
+    assert (members["s1"].went_by, members["s1"].away_since) == ("static replacement", LogPosition(0, 5, 3000))
+    assert (members["s2"].came_by, members["s2"].replaces) == ("static replacement", "s1")
+
+
+def test_a_static_member_that_returns_with_another_subscription_makes_a_rebalance():
+    log = GroupLog().write(
+        member("s1", "t", instance="i"), epoch(2), target("s1", 0), target_epoch(2), current("s1", 2, 0)
+    )
+    log.write(current("s1", -2, 0))
+    log.write(
+        *gone("s1"),
+        member("s2", "t", instance="i"),
+        target("s2", 0),
+        current("s2", 0, 0),
+        member("s2", "u", instance="i"),
+        epoch(3),
+    )
+    assert kinds(log.rebalances()[1]) == ["static_member_returned", "subscription_changed"]
+
+
+def test_a_static_member_that_does_not_return():
+    log = GroupLog().write(member("s1", "t", instance="i"), epoch(2), target_epoch(2), current("s1", 2))
+    log.write(current("s1", -2)).write(*gone("s1"), epoch(3))
+    (cause,) = log.rebalances()[1].causes
+    assert (cause.kind, cause.instance_id, cause.hint) == ("static_member_left", "i", "expired")
+
+
+def test_the_commits_of_a_departed_member_give_a_hint():
+    log = alone(GroupLog()).write(commit("t", 1)).write(*gone("m1"), epoch(3), after_ms=300)
+    (cause,) = log.rebalances()[1].causes
+    assert cause.hint == "its last commit was 300 ms before"
+
+
+def test_a_member_that_does_not_revoke_in_time_expired():
+    log = alone(GroupLog())
+    log.write(member("m2", "t"), epoch(3), target("m1", 0), target_epoch(3), current("m2", 3))
+    log.write(current("m1", 2, 0, state=1, revoking=(1, 2, 3))).write(*gone("m1"), epoch(4), after_ms=5000)
+    (cause,) = log.rebalances()[2].causes
+    assert cause.hint == "expired: asked to revoke, it did not within its rebalance timeout of 5000 ms"
+    assert log.rebalances()[1].revocations[0].given is None
+
+
+def test_a_changed_subscription_names_the_topics():
+    log = alone(GroupLog()).write(member("m1", "t", "u"), epoch(3))
+    (cause,) = log.rebalances()[1].causes
+    assert (cause.kind, cause.topics, cause.detail) == ("subscription_changed", ("u",), "+u")
+
+
+def test_an_assignor_that_changed_without_a_bump_is_no_cause_of_a_later_one():
+    log = alone(GroupLog()).write(member("m1", "t", serverAssignor="range")).write(member("m2", "t"), epoch(3))
+    assert kinds(log.rebalances()[1]) == ["member_joined"]
+
+
+def test_a_regex_that_is_resolved_later_brings_the_member_in():
+    regex = RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, {"regularExpression": "t.*"}
+    log = GroupLog().write(member("m1", subscribedTopicRegex="t.*"), current("m1", 1))
+    log.write((*regex, {"topics": ["t1", "t2"], "version": 1, "timestamp": 1}), epoch(2))
+    log.write((*regex, {"topics": ["t1", "t2"], "version": 2, "timestamp": 2}))
+    log.write((*regex, {"topics": ["t1"], "version": 3, "timestamp": 3}), epoch(3))
+    first, second = log.rebalances()
+    assert kinds(first) == ["member_joined", "regex_resolved"]
+    assert kinds(second) == ["regex_resolved"]
+    assert second.causes[0].topics == ("t2",)
+    assert log.memberships()["m1"].came_by == "join"
+
+
+def test_topic_history_names_what_the_hash_only_proves():
+    metadata = Log().batch(topic("t", A), partition(A, 0, 1)).batch(partition(A, 1, 1))
+    topics = metadata.history()
+    one, both = Topic("t", A, 1, ((),), ((1,),)), Topic("t", A, 2, ((), ()), ((1,), (1,)))
+    log = GroupLog(time_ms=500).write(member("m1", "t"), epoch(2, hash_of(one)), target_epoch(2), current("m1", 2))
+    log.write(epoch(3, hash_of(both)))
+    first, second = log.epochs(topics)
+    assert (first.topics_proven, first.topics_at) == (True, LogPosition(0, 1, 1000))
+    (cause,) = second.causes
+    assert (cause.kind, cause.topics, cause.detail) == ("topic_grown", ("t",), "1 to 2 partitions")
+    assert (cause.source, cause.at) == ("cluster metadata", LogPosition(0, 2, 2000))
+    assert log.epochs()[1].causes[0].kind == "topic_metadata_changed"
+    assert log.epochs()[0].topics_proven is None
+    log.write(epoch(4, 12345))
+    assert log.epochs(topics)[2].topics_proven is False
+
+
+def test_an_epoch_without_a_cause_says_so():
+    log = alone(GroupLog()).write(epoch(3))
+    (cause,) = log.rebalances()[1].causes
+    assert (cause.kind, cause.detail) == ("unknown", "the log shows none")
+
+
+def test_a_group_that_is_deleted_and_born_again():
+    log = alone(GroupLog()).write(*gone("m1"), epoch(3)).write(*group_gone())
+    deleted = log.epochs()[-1]
+    assert (deleted.epoch, deleted.ended_by, deleted.ended) == (3, "group deleted", LogPosition(0, 10, 4000))
+    assert deleted.is_open, "the batch could go on with a downgrade"
+    log.write(member("m9", "t"), epoch(2))
+    *_, deleted, reborn = log.epochs()
+    assert not deleted.is_open
+    assert (reborn.epoch, reborn.history_complete, kinds(reborn)) == (2, True, ["member_joined"])
+
+
+def test_a_log_that_starts_in_the_middle_does_not_know_who_joined():
+    log = GroupLog(offset=500).write(member("m1", "t"), epoch(9), target_epoch(9), current("m1", 9, 0))
+    (row,) = log.rebalances()
+    assert (row.history_complete, row.missing, row.from_epoch) == (False, "the group before epoch 9 was not seen", None)
+    assert (kinds(row), row.members_before) == (["unknown"], None)
+    joined = log.memberships()["m1"]
+    assert (joined.came_by, joined.history_complete) == ("unknown", False)
+    assert [row.history_complete for row in log.assignments()] == [False]
+    (row,) = log.rebalances(coverage=Coverage({0: [(0, 600)]}))
+    assert (row.history_complete, kinds(row)) == (True, ["member_joined"])
+
+
+def test_epochs_that_are_missing_are_named():
+    log = alone(GroupLog()).skip(40).write(member("m2", "t"), epoch(7))
+    row = log.rebalances()[1]
+    assert row.missing == "epochs 3 to 6 were not seen"
+    assert kinds(row) == ["member_joined"]
+
+
+def test_a_member_left_over_by_compaction_was_not_seen_to_join():
+    log = GroupLog(offset=10).write(member("m1", "t"), current("m1", 5, 0)).write(member("m2", "t"), epoch(9))
+    assert log.memberships()["m1"].came_by == "unknown"
+    assert [row.history_complete for row in log.assignments()] == [False]
+
+
+def test_intervals_of_targets_and_current_assignments():
+    log = two(GroupLog())
+    given_up = [row for row in log.assignments() if row.member_id == "m1" and not row.is_open]
+    assert sorted((row.partition, row.since.offset, row.until.offset) for row in given_up) == [(2, 4, 12), (3, 4, 12)]
+    taken = [row for row in log.assignments() if row.member_id == "m2" and row.until is None]
+    assert sorted((row.partition, row.since.timestamp_ms) for row in taken) == [(2, 5700), (3, 5700)]
+    targets = log.assignments("target")
+    assert {row.epoch for row in targets if row.member_id == "m2"} == {3}
+    assert {row.topic for row in targets} == {None}, "nobody told the name of the id"
+    log.write(commit("t", 0)).write(*gone("m1"), epoch(4))
+    assert {row.topic for row in log.assignments() if row.member_id == "m1" and row.until.offset > 14} == {"t"}
+
+
+def test_violations_are_rows_of_their_own():
+    log = alone(GroupLog()).write(epoch(1))
+    assert [row.rule for row in log.rows() if type(row).__name__ == "Violation"] == ["epoch_went_back"]

@@ -1,0 +1,181 @@
+"""History of classic groups, from hand-built logs."""
+
+from __future__ import annotations
+
+from coordinator_core.cluster.snapshots import fold_snapshots
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.records import LogPosition, RecordType
+from tests.core.cluster.test_metadata_log import Log, partition, topic
+from tests.core.history.logs import A, GroupLog, classic, commit, epoch, generation, gone, kinds, member, worker
+
+
+def born(log: GroupLog) -> GroupLog:
+    return log.write(generation(0, {}, protocolType=""))
+
+
+def test_a_generation_is_logged_when_it_is_complete_and_bounds_the_rest():
+    log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0, 1]})}))
+    log.write(generation(2, {"a": classic({"t": [0]}), "b": classic({"t": [1]})}, currentStateTimestamp=3900))
+    first, second = log.rebalances()
+    assert (first.from_epoch, first.to_epoch, kinds(first)) == (0, 1, ["member_joined"])
+    assert (second.outcome, second.units_moved, second.members_before, second.members_after) == ("converged", 1, 1, 2)
+    assert (second.began_after_ms, second.began_before_ms) == (3000, 3900)
+    assert (second.duration_min_ms, second.duration_max_ms) == (100, 1000)
+    assert second.time_to_converge_ms is None, "when the join phase began is not logged"
+    assert second.history_complete
+    assert [row.state for row in log.epochs()] == ["EMPTY", "STABLE", "STABLE"]
+
+
+def test_skipped_generations_never_completed_if_nothing_is_missing():
+    log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0]})}))
+    log.skip(5).write(generation(5, {"a": classic({"t": [0]}), "b": classic({"t": []}, "t")}))
+    row = log.rebalances()[1]
+    assert row.skipped_generations == 3
+    assert row.missing == "generations 2 to 4 were never completed, or not seen"
+    whole = log.rebalances(coverage=Coverage({0: [(0, 100)]}))[1]
+    assert (whole.skipped_generations, whole.missing, whole.history_complete) == (3, None, True)
+
+
+def test_a_static_bounce_writes_the_same_generation_again():
+    log = born(GroupLog()).write(generation(1, {"s1": classic({"t": [0]}, instance="i")}))
+    log.write(generation(1, {"s2": classic({"t": [0]}, instance="i")}))
+    assert len(log.rebalances()) == 1
+    members = log.memberships()
+    assert members["s1"].went_by == "static replacement"
+    assert (members["s2"].came_by, members["s2"].replaces, members["s2"].first_epoch) == ("static replacement", "s1", 1)
+
+
+def test_members_leave_and_their_commits_tell_who_expired():
+    log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0]}), "b": classic({"t": [1]})}))
+    log.write(commit("t", 0), commit("t", 1)).write(commit("t", 1), after_ms=9000)
+    log.write(generation(2, {}), after_ms=1000)
+    a, b = log.rebalances()[1].causes
+    assert (a.kind, b.kind) == ("member_left_or_expired", "member_left_or_expired")
+    assert a.hint == "expired, or idle: its last commit was 10000 ms before, its session timeout is 10000 ms"
+    assert b.hint == "left: it committed 1000 ms before, within its session timeout of 10000 ms"
+    assert log.rebalances()[1].outcome == "emptied"
+
+
+def test_cooperative_rebalances_come_in_two_halves():
+    log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0, 1]})}, "cooperative-sticky"))
+    members = {"a": classic({"t": [0]}), "b": classic({"t": []}, "t")}
+    log.write(generation(2, members, "cooperative-sticky"))
+    log.write(generation(3, {**members, "b": classic({"t": [1]})}, "cooperative-sticky"), after_ms=400)
+    _, first, second = log.rebalances()
+    assert (kinds(first), first.units_moved, first.units_lost) == (["member_joined"], 0, 1)
+    assert kinds(second) == ["partitions_revoked"]
+    assert second.causes[0].at == first.at
+    assert (second.units_moved, second.idle_ms) == (1, 400)
+
+
+def test_subscription_and_protocol_changes():
+    log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0]})}))
+    log.write(generation(2, {"a": classic({"t": [0], "u": [0]})}, "roundrobin"))
+    row = log.rebalances()[1]
+    assert kinds(row) == ["protocol_changed", "subscription_changed"]
+    assert row.causes[1].topics == ("u",)
+
+
+def test_a_topic_that_grew_is_a_cause_once_the_leader_acts_on_it():
+    topics = Log().batch(topic("t", A), partition(A, 0, 1)).batch(partition(A, 1, 1)).history()
+    log = born(GroupLog(time_ms=500)).write(generation(1, {"a": classic({"t": [0]})}), after_ms=100)
+    log.write(generation(2, {"a": classic({"t": [0]}), "b": classic({"t": []}, "t")}))
+    log.write(generation(3, {"a": classic({"t": [0]}), "b": classic({"t": [1]})}))
+    _, unaware, aware = log.rebalances(topics)
+    assert kinds(unaware) == ["member_joined"]
+    assert kinds(aware) == ["topic_grown"]
+    assert aware.causes[0].at == LogPosition(0, 2, 2000)
+    assert kinds(log.rebalances()[2]) == ["topic_grown"], "without a topic history the new partition shows it"
+
+
+def test_a_topic_snapshot_proves_that_a_topic_was_deleted():
+    listed = [{"name": name, "id": None, "partitions": 1, "time": 500} for name in "tu"]
+    topics = fold_snapshots([*listed, {"name": "t", "id": None, "partitions": 1, "time": 3500}])
+    log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0], "u": [0]})}))
+    log.write(generation(2, {"a": classic({"t": [0]}, "t", "u")}))
+    (cause,) = log.rebalances(topics)[1].causes
+    assert (cause.kind, cause.topics, cause.source) == ("topic_deleted", ("u",), "topic snapshot")
+    assert log.rebalances(topics)[1].units_lost == 0, "what is gone is not lost"
+    assert kinds(log.rebalances()[1]) == ["topic_deleted"]
+
+
+def test_connect_workers_have_connectors_and_tasks():
+    group = {"protocolType": "connect"}
+    log = born(GroupLog()).write(generation(1, {"w1": worker(-1, {})}, "compatible", **group))
+    log.write(generation(2, {"w1": worker(3, {"c": [-1, 0, 1]})}, "compatible", **group))
+    joined = {"w1": worker(3, {}, had={"c": [-1, 0, 1]}, revoked={"c": [1]}), "w2": worker(3, {})}
+    log.write(generation(3, joined, "compatible", **group))
+    landed = {"w1": worker(3, {}, had={"c": [-1, 0]}), "w2": worker(3, {"c": [1]})}
+    log.write(generation(4, landed, "compatible", **group))
+    log.write(generation(5, {"w1": worker(3, {}, had={"c": [-1, 0]}, delay=2000)}, "compatible", **group))
+    log.write(generation(6, {"w1": worker(3, {"c": [1]}, had={"c": [-1, 0]})}, "compatible", **group), after_ms=2000)
+    _, configured, joins, lands, leaves, delayed = log.rebalances()
+    assert kinds(configured) == ["connectors_changed"]
+    assert configured.causes[0].topics == ("c",)
+    assert (kinds(joins), joins.revocations[0].units) == (["member_joined"], 1)
+    assert (kinds(lands), lands.units_moved) == (["partitions_revoked"], 1)
+    assert (kinds(leaves), leaves.delay_ms, leaves.units_lost) == (["member_left_or_expired"], 2000, 1)
+    assert (kinds(delayed), delayed.idle_ms) == (["delay_elapsed"], 2000)
+    roles = {(row.role, row.connector, row.partition) for row in log.assignments() if row.is_open}
+    assert roles == {("connector", "c", -1), ("task", "c", 0), ("task", "c", 1)}
+
+
+def test_blobs_that_cannot_be_read_are_no_exception():
+    broken = {**classic({"t": [0]}), "subscription": b"\x00", "assignment": b"\xff\xff\xff"}
+    log = born(GroupLog()).write(generation(1, {"a": broken})).write(generation(2, {"a": broken, "b": broken}))
+    assert kinds(log.rebalances()[1]) == ["member_joined"]
+    assert log.assignments() == []
+
+
+def test_an_upgrade_and_the_downgrade_after_it():
+    log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0]}), "b": classic({"t": [1]})}))
+    log.write(
+        (RecordType.GROUP_METADATA, {"group": "g"}, None),
+        member("a", "t"),
+        member("b", "t"),
+        epoch(1),
+        member("c", "t"),
+        epoch(2),
+    )
+    log.write(
+        *gone("a"),
+        *gone("b"),
+        *gone("c"),
+        (RecordType.CONSUMER_GROUP_METADATA, {}, None),
+        generation(2, {"a": classic({"t": [0]}), "b": classic({"t": [1]})}),
+    )
+    log.write(generation(3, {"a": classic({"t": [0]}), "b": classic({"t": [1]})}))
+    _, upgraded, joined, downgraded, again = log.rebalances()
+    assert (kinds(upgraded), upgraded.group_type) == (["group_upgraded"], "CONSUMER")
+    assert kinds(joined) == ["member_joined"]
+    assert kinds(downgraded) == ["member_left_or_expired", "group_downgraded"]
+    assert downgraded.causes[0].member_id == "c"
+    assert (kinds(again), again.group_type) == (["group_downgraded"], "CLASSIC")
+    members = log.memberships()
+    assert (members["a"].joined.offset, members["a"].left, members["a"].first_epoch) == (1, None, 1)
+    assert members["c"].went_by == "leave or expiry"
+    assert [row.ended_by for row in log.epochs()] == [
+        "next epoch",
+        "group upgraded",
+        "next epoch",
+        "group downgraded",
+        "next epoch",
+        None,
+    ]
+
+
+def test_a_log_that_starts_in_the_middle():
+    log = GroupLog(offset=70).write(generation(8, {"a": classic({"t": [0]})}))
+    (row,) = log.rebalances()
+    assert (row.missing, kinds(row), row.duration_max_ms) == (
+        "the group before generation 8 was not seen",
+        ["unknown"],
+        None,
+    )
+    assert log.memberships()["a"].came_by == "unknown"
+    assert not log.assignments()[0].history_complete
+
+
+def test_the_tombstone_of_a_group_that_only_committed_is_nothing():
+    log = GroupLog().write(commit("t", 0)).write((RecordType.GROUP_METADATA, {"group": "g"}, None))
+    assert log.rows() == []

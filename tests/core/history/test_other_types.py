@@ -1,0 +1,129 @@
+"""History of share and streams groups, from hand-built logs."""
+
+from __future__ import annotations
+
+from coordinator_core.records import Fields, RecordType
+from tests.core.history.logs import A, GroupLog, kinds
+
+CLIENT = {"clientId": "c", "clientHost": "/127.0.0.1", "rackId": None}
+
+
+def share(kind: str, value: Fields | None, member: str | None = None):
+    key = {} if member is None else {"memberId": member}
+    return RecordType[f"SHARE_GROUP_{kind}"], key, value
+
+
+def streams(kind: str, value: Fields | None, member: str | None = None):
+    key = {} if member is None else {"memberId": member}
+    return RecordType[f"STREAMS_GROUP_{kind}"], key, value
+
+
+def test_share_partitions_have_many_owners_and_become_assignable_later():
+    initialized = {"topicId": A, "topicName": "t", "partitions": [0, 1]}
+    log = GroupLog().write(
+        share("MEMBER_METADATA", {**CLIENT, "subscribedTopicNames": ["t"]}, "m"),
+        share("METADATA", {"epoch": 2, "metadataHash": 7}),
+        share("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 2}),
+        share("CURRENT_MEMBER_ASSIGNMENT", _share_current(2, []), "m"),
+    )
+    states = {"initializingTopics": [], "initializedTopics": [initialized], "deletingTopics": []}
+    log.write(share("STATE_PARTITION_METADATA", states))
+    log.write(
+        share("METADATA", {"epoch": 3, "metadataHash": 7}),
+        share("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 3}),
+        share("CURRENT_MEMBER_ASSIGNMENT", _share_current(3, [{"topicId": A, "partitions": [0, 1]}]), "m"),
+    )
+    _, second = log.rebalances()
+    assert (kinds(second), second.group_type, second.outcome) == (["share_state_initialized"], "SHARE", "converged")
+    assert second.units_moved is None
+    assert {(row.topic, row.partition) for row in log.assignments()} == {("t", 0), ("t", 1)}
+
+
+def _share_current(epoch: int, partitions: list[Fields]) -> Fields:
+    return {"memberEpoch": epoch, "previousMemberEpoch": epoch - 1, "state": 0, "assignedPartitions": partitions}
+
+
+def _streams_member(**changed: object) -> Fields:
+    fields = {"instanceId": None, "rebalanceTimeoutMs": 1000, "topologyEpoch": 0, "processId": "p"}
+    return {**CLIENT, **fields, "userEndpoint": None, "clientTags": [], **changed}
+
+
+def _streams_epoch(epoch: int, standbys: str, validated: int = 0) -> Fields:
+    configs = [{"key": "num.standby.replicas", "value": standbys}]
+    return {"epoch": epoch, "metadataHash": 7, "validatedTopologyEpoch": validated, "lastAssignmentConfigs": configs}
+
+
+def _streams_current(epoch: int, state: int = 1, revoking: tuple[int, ...] = (), **tasks: list[int]) -> Fields:
+    def of(role: str) -> list[Fields]:
+        return [{"subtopologyId": "0", "partitions": tasks[role]}] if tasks.get(role) else []
+
+    pending = [{"subtopologyId": "0", "partitions": list(revoking)}] if revoking else []
+    return {
+        "memberEpoch": epoch,
+        "previousMemberEpoch": epoch - 1,
+        "state": state,
+        "activeTasks": of("active"),
+        "standbyTasks": of("standby"),
+        "warmupTasks": of("warmup"),
+        "activeTasksPendingRevocation": pending,
+        "standbyTasksPendingRevocation": [],
+        "warmupTasksPendingRevocation": [],
+    }
+
+
+TOPOLOGY = {
+    "epoch": 0,
+    "subtopologies": [
+        {
+            "subtopologyId": "0",
+            "sourceTopics": ["in"],
+            "sourceTopicRegex": [],
+            "stateChangelogTopics": [],
+            "repartitionSinkTopics": [],
+            "repartitionSourceTopics": [],
+            "copartitionGroups": [],
+        }
+    ],
+}
+
+
+def test_streams_tasks_by_role_configs_and_members():
+    log = GroupLog().write(
+        streams("MEMBER_METADATA", _streams_member(), "m"),
+        streams("TOPOLOGY", TOPOLOGY),
+        streams("METADATA", _streams_epoch(2, "1", validated=-1)),
+        streams("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 2}),
+        streams("CURRENT_MEMBER_ASSIGNMENT", _streams_current(2, active=[0, 1], standby=[2]), "m"),
+    )
+    log.write(
+        streams("METADATA", _streams_epoch(3, "0")), streams("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 3})
+    )
+    log.write(streams("CURRENT_MEMBER_ASSIGNMENT", _streams_current(2, 2, revoking=(1,), active=[0]), "m"))
+    log.write(streams("CURRENT_MEMBER_ASSIGNMENT", _streams_current(3, active=[0]), "m"))
+    log.write(
+        streams("MEMBER_METADATA", _streams_member(processId="q"), "m"), streams("METADATA", _streams_epoch(4, "0"))
+    )
+    first, second, third = log.rebalances()
+    assert kinds(first) == ["member_joined"]
+    assert [(cause.kind, cause.detail) for cause in second.causes] == [
+        ("group_config_changed", "num.standby.replicas 1 to 0")
+    ]
+    assert (second.outcome, second.units_lost, second.revocations[0].duration_ms) == ("converged", 1, 1000)
+    assert [(cause.kind, cause.detail) for cause in third.causes] == [("member_changed", "process")]
+    assert [row.state for row in log.epochs()] == ["NOT_READY", "STABLE", "ASSIGNING"]
+    held = {(row.role, row.subtopology, row.partition, row.is_open) for row in log.assignments()}
+    assert held == {("active", "0", 0, True), ("active", "0", 1, False), ("standby", "0", 2, False)}
+
+
+def test_a_new_topology_is_a_cause():
+    log = GroupLog().write(
+        streams("MEMBER_METADATA", _streams_member(), "m"),
+        streams("TOPOLOGY", TOPOLOGY),
+        streams("METADATA", _streams_epoch(2, "0")),
+    )
+    log.write(
+        streams("MEMBER_METADATA", _streams_member(topologyEpoch=1), "m"),
+        streams("TOPOLOGY", {**TOPOLOGY, "epoch": 1}),
+        streams("METADATA", _streams_epoch(3, "0", validated=1)),
+    )
+    assert kinds(log.rebalances()[1]) == ["topology_changed", "topology_changed"]
