@@ -17,6 +17,7 @@ from coordinator_core.assignors.java_tree import UNTREEIFY_THRESHOLD, TreeBin
 
 K = TypeVar("K")
 V = TypeVar("V")
+Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 DEFAULT_CAPACITY = 16
 TREEIFY_THRESHOLD = 8
@@ -226,7 +227,7 @@ def hash_order(
 
 
 def slot_order(
-    hashes: np.ndarray[Any, np.dtype[np.int64]],
+    hashes: Ints,
     capacity: int = DEFAULT_CAPACITY,
     *,
     at_head: bool = False,
@@ -249,6 +250,32 @@ def slot_order(
     if at_head:
         return (size - 1 - np.argsort(slots[::-1], kind="stable")).astype(np.intp)
     return np.argsort(slots, kind="stable")
+
+
+def grouped_order(
+    group: Ints, hashes: Ints, capacity: Ints, to_hold: Ints, *, at_head: bool = False
+) -> tuple[Ints, set[int]]:
+    """The orders of many HashMaps at once: indices of all keys, group by group, each group in HashMap's order.
+
+    ``group`` and ``hashes`` hold one entry a key, in the order of insertion; ``capacity`` (as asked for) and
+    ``to_hold`` (how many keys the table must hold without growing: all of them, or one less where the last one came by
+    computeIfAbsent) one entry a group. The groups returned beside may have a tree and must be ordered by themselves.
+    """
+    tables = 1 << np.ceil(np.log2(np.maximum(capacity, 1))).astype(np.int64)
+    first = np.maximum(tables, DEFAULT_CAPACITY)
+    while (small := to_hold > tables * 3 // 4).any():
+        tables[small] *= 2
+    # Tables below the default capacity double before they can hold a tree's worth of keys.
+    bucket = group * int(first.max(initial=1)) + (hashes & first[group] - 1)
+    longest = TREEIFY_THRESHOLD - at_head
+    crowded: set[int] = set()
+    if len(group) and np.bincount(group).max() > longest:
+        buckets, count = np.unique(bucket, return_counts=True)
+        crowded = set((buckets[count > longest] // int(first.max())).tolist())
+    slots = hashes & tables[group] - 1
+    if at_head:
+        return len(group) - 1 - np.lexsort((slots[::-1], group[::-1])), crowded
+    return np.lexsort((slots, group)), crowded
 
 
 def fill(

@@ -1,136 +1,140 @@
 """Copies of previous assignments with edits made to them, in the order in which Java's collections end up.
 
 Kafka's assignors copy a member's assignment (a HashMap of HashSets) before they change it. The coordinator writes the
-copy down in its iteration order, and the next assignment starts from that.
+copy down in its iteration order, and the next assignment starts from that. Copies without edits, and assignments made
+from nothing, are ordered for all members at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import Enum
+from collections.abc import Mapping, Sequence
+from itertools import chain, pairwise
 
-from coordinator_core.assignors.java_hash import INTEGER, UUID
-from coordinator_core.assignors.java_order import HashMap, copy_capacity, fill, grown, hash_order, int_order, table_size
+import numpy as np
+
+from coordinator_core.assignors.java_hash import UUID, spread, uuid_hash
+from coordinator_core.assignors.java_order import DEFAULT_CAPACITY, Ints, grouped_order, hash_order, int_order
+from coordinator_core.assignors.server.edits import ADDED, Columns, Edits, by_member, ints
+from coordinator_core.assignors.server.one_copy import copy_capacities, edited
 from coordinator_core.assignors.spec import MemberSpec, Partitions
-
-ADDED, REMOVED = True, False
-
-Edits = list[tuple[str, bool, Sequence[int] | None]]
-"""Partitions of a topic added or removed, step by step; None stands for the whole topic (removed only)."""
-
-_NO_TREE = 8
-
-
-class Turn(Enum):
-    """What happened to a topic of the copied map: computeIfAbsent made it or found it, or it was removed."""
-
-    NEW = 1
-    FOUND = 2
-    GONE = 3
 
 
 class Copies:
     """Makes the copies.
 
-    ``set_capacity`` is the capacity of the set that a topic new to an assignment gets; ``keep_empty`` leaves a topic
-    whose last partition was removed in the assignment, with an empty set.
+    ``set_capacities`` are those of the sets that topics new to an assignment get. ``keep_empty`` leaves a topic whose
+    last partition was removed in the assignment, with an empty set.
     """
 
     def __init__(
-        self, jdk: int, *, set_capacity: Callable[[str], int] = lambda topic: 16, keep_empty: bool = False
+        self,
+        members: Mapping[str, MemberSpec],
+        edits: Edits,
+        jdk: int,
+        *,
+        set_capacities: Mapping[str, int] | None = None,
+        keep_empty: bool = False,
     ) -> None:
+        self._members = members
+        self._edits = edits
         self._jdk = jdk
-        self._set_capacity = set_capacity
+        self._set_capacities = set_capacities or {}
         self._keep_empty = keep_empty
-        self._orders: dict[tuple[tuple[str, ...], tuple[tuple[Turn, str], ...]], list[str]] = {}
+        self._result = [had.previous for had in members.values()]
 
-    def all(self, members: Mapping[str, MemberSpec], edits: Mapping[int, Edits]) -> dict[str, Partitions]:
-        """The assignments of all members; without an entry in ``edits`` (by number of member) they stay as they are."""
-        return {
-            member: self.edited(had.previous, edits[index]) if index in edits else had.previous
-            for index, (member, had) in enumerate(members.items())
-        }
+    def all(self) -> dict[str, Partitions]:
+        """The assignments of all members; those without edits stay as they are."""
+        columns = self._edits.columns()
+        had_some = np.fromiter(map(bool, self._result), bool, len(self._result))
+        touched = np.zeros(len(self._result), bool)
+        touched[columns.member] = True
+        one_by_one = touched & had_some
+        one_by_one[columns.member[columns.kind != ADDED]] = True
+        one_by_one[_given_twice(columns)] = True
+        self._copy([index for index in self._edits.copied if not touched[index]])
+        self._make(Columns(*(column[~one_by_one[columns.member]] for column in columns)))
+        for index, rows in by_member(columns, np.flatnonzero(one_by_one).tolist()):
+            changes = [(kind, self._edits.topics[topic], partition) for kind, topic, partition in rows]
+            self._result[index] = edited(
+                self._result[index], changes, self._jdk, self._set_capacities, keep_empty=self._keep_empty
+            )
+        return dict(zip(self._members, self._result, strict=True))
 
-    def edited(self, previous: Partitions, edits: Edits) -> Partitions:
-        """The copy of ``previous`` after the edits."""
-        sizes = {topic: len(numbers) for topic, numbers in previous.items()}
-        logs: dict[str, list[tuple[bool, Sequence[int]]]] = {}
-        born: dict[str, None] = {}
-        turns: list[tuple[Turn, str]] = []
-        for topic, added, numbers in edits:
-            if added and topic in sizes and turns and turns[-1][0] is not Turn.FOUND:
-                turns.append((Turn.FOUND, topic))
-            if topic not in sizes:
-                sizes[topic] = 0
-                born[topic] = None
-                logs[topic] = []
-                turns.append((Turn.NEW, topic))
-                if numbers is not None and len(numbers) > 1:
-                    turns.append((Turn.FOUND, topic))
-            if numbers is not None:
-                sizes[topic] += len(numbers) if added else -len(numbers)
-                logs.setdefault(topic, []).append((added, numbers))
-            if numbers is None or not (sizes[topic] or added or self._keep_empty):
-                del sizes[topic]
-                logs.pop(topic, None)
-                born.pop(topic, None)
-                turns.append((Turn.GONE, topic))
-        sets = {
-            topic: self._set((), logs[topic], self._set_capacity(topic))
-            if topic in born
-            else self._set(previous[topic], logs.get(topic, ()), copy_capacity(len(previous[topic]), self._jdk))
-            for topic in sizes
-        }
-        if len(sets) < 2:
-            return sets
-        return {topic: sets[topic] for topic in self._topics(previous, turns)}
+    def _copy(self, members: list[int]) -> None:
+        """Copies without edits: topics and partitions put one after another."""
+        previous = [self._result[index] for index in members]
+        sets = list(chain.from_iterable(had.values() for had in previous))
+        lengths = ints(map(len, sets))
+        topics = list(chain.from_iterable(previous))
+        sizes = ints(map(len, previous))
+        numbers = _sets(ints(chain.from_iterable(sets)), lengths, copy_capacities(lengths, self._jdk))
+        self._put(members, np.repeat(np.arange(len(members)), sizes), topics, numbers, sizes, sizes, at_head=False)
 
-    def _set(self, copied: Sequence[int], log: Iterable[tuple[bool, Sequence[int]]], capacity: int) -> list[int]:
-        live = dict.fromkeys(copied)
-        ever = peak = len(live)
-        for added, numbers in log:
-            if added:
-                live.update(dict.fromkeys(numbers))
-                ever += len(numbers)
-                peak = max(peak, len(live))
-            else:
-                for number in numbers:
-                    del live[number]
-        # Numbers below the table's size have a slot of their own, whatever happened before.
-        if ever <= _NO_TREE or max(live, default=0) < min(table_size(capacity), 1 << 16):
-            return int_order(list(live), grown(capacity, peak))
-        if ever == len(live):
-            return int_order(list(live), capacity)
-        replayed = fill(INTEGER, copied, capacity)
-        for added, numbers in log:
-            for number in numbers:
-                if added:
-                    replayed[number] = None
-                else:
-                    del replayed[number]
-        return list(replayed)
+    def _make(self, columns: Columns) -> None:
+        """Assignments made from nothing: each partition by computeIfAbsent of its topic, and then added to its set."""
+        width = len(self._edits.topics)
+        pairs, first, pair = np.unique(columns.member * width + columns.topic, return_index=True, return_inverse=True)
+        met = np.argsort(first)
+        rank = np.empty(len(met), np.int64)
+        rank[met] = np.arange(len(met))
+        own_set = rank[pair]
+        lengths = np.bincount(own_set, minlength=len(met))
+        topic = pairs[met] % max(width, 1)
+        capacities = ints(self._set_capacities.get(name, DEFAULT_CAPACITY) for name in self._edits.topics)[topic]
+        numbers = _sets(columns.partition[np.argsort(own_set, kind="stable")], lengths, capacities)
+        members, group = np.unique(pairs[met] // max(width, 1), return_inverse=True)
+        # A table that is full doubles when computeIfAbsent is called again, be it for a topic that is there.
+        last_call, last_new = np.zeros(len(members), np.int64), np.zeros(len(members), np.int64)
+        last_call[np.searchsorted(members, columns.member)] = np.arange(len(columns.member))
+        last_new[group] = first[met]
+        sizes = np.bincount(group, minlength=len(members))
+        topics = [self._edits.topics[number] for number in topic.tolist()]
+        to_hold = sizes - (last_call == last_new)
+        self._put(members.tolist(), group, topics, numbers, np.zeros_like(sizes), to_hold, at_head=True)
 
-    def _topics(self, previous: Partitions, turns: list[tuple[Turn, str]]) -> list[str]:
-        """Topics copied by put; then, in turn, new ones by computeIfAbsent, calls for those present, and removals."""
-        if not turns:
-            return self._cached(tuple(previous), ())
-        if not previous and all(turn is not Turn.GONE for turn, _ in turns):
-            return self._cached((), tuple(turns))
-        topics: HashMap[str, None] = fill(UUID, previous, len(previous))
-        for turn, topic in turns:
-            if turn is Turn.GONE:
-                del topics[topic]
-            else:
-                topics.compute_if_absent(topic, lambda: None)
-        return list(topics)
+    def _put(
+        self,
+        members: Sequence[int],
+        group: Ints,
+        topics: Sequence[str],
+        numbers: Sequence[list[int]],
+        capacity: Ints,
+        to_hold: Ints,
+        *,
+        at_head: bool,
+    ) -> None:
+        """Order the topics (``group``: of which of the members) by their maps, and set the members' results."""
+        hashes = {topic: spread(uuid_hash(topic)) for topic in set(topics)}
+        order, crowded = grouped_order(group, ints(map(hashes.__getitem__, topics)), capacity, to_hold, at_head=at_head)
+        keys = [topics[index] for index in order.tolist()]
+        values = [numbers[index] for index in order.tolist()]
+        ends = [0, *np.cumsum(np.bincount(group, minlength=len(members))).tolist()]
+        for index, (start, end) in zip(members, pairwise(ends), strict=True):
+            self._result[index] = dict(zip(keys[start:end], values[start:end], strict=True))
+        for number in crowded:
+            entries = np.flatnonzero(group == number).tolist()
+            sets = {topics[index]: numbers[index] for index in entries}
+            touched = at_head and int(to_hold[number]) == len(entries)
+            names = hash_order(UUID, list(sets), int(capacity[number]), at_head=at_head, touched=touched)
+            self._result[members[number]] = {name: sets[name] for name in names}
 
-    def _cached(self, copied: tuple[str, ...], turns: tuple[tuple[Turn, str], ...]) -> list[str]:
-        order = self._orders.get((copied, turns))
-        if order is None:
-            if copied:
-                order = hash_order(UUID, copied, len(copied))
-            else:
-                new = [topic for turn, topic in turns if turn is Turn.NEW]
-                order = hash_order(UUID, new, 0, at_head=True, touched=turns[-1][0] is Turn.FOUND)
-            self._orders[copied, turns] = order
-        return order
+
+def _given_twice(columns: Columns) -> Ints:
+    """Members that are given some partition of a topic more than once."""
+    width = int(columns.partition.max(initial=0)) + 1
+    topics = int(columns.topic.max(initial=0)) + 1
+    keys = np.sort((columns.member * topics + columns.topic) * width + columns.partition)
+    twice: Ints = keys[1:][keys[1:] == keys[:-1]] // (topics * width)
+    return twice
+
+
+def _sets(numbers: Ints, lengths: Ints, capacities: Ints) -> list[list[int]]:
+    """Sets of those lengths and initial capacities, made of successive numbers, each in HashSet's order."""
+    group = np.repeat(np.arange(len(lengths)), lengths)
+    order, crowded = grouped_order(group, numbers ^ numbers >> 16, capacities, lengths)
+    ends = [0, *np.cumsum(lengths).tolist()]
+    ordered = numbers[order].tolist()
+    sets = [ordered[start:end] for start, end in pairwise(ends)]
+    for number in crowded:
+        sets[number] = int_order(numbers[ends[number] : ends[number + 1]].tolist(), int(capacities[number]))
+    return sets

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from coordinator_core.assignors.server.edits import Ints, ints
 from coordinator_core.assignors.spec import MemberSpec
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Held(NamedTuple):
@@ -37,7 +36,13 @@ class Held(NamedTuple):
         known = topic >= 0
         return cls(member[known], topic[known], partition[known])
 
+    def bases(self, widths: Iterable[int]) -> Ints:
+        """Where each topic's partitions begin when all are numbered through; ``widths`` counts those that exist."""
+        wide = ints(widths)
+        np.maximum.at(wide, self.topic, self.partition + 1)
+        return np.concatenate((ints((0,)), np.cumsum(wide)))
 
-def ints(numbers: Iterable[int]) -> Ints:
-    """The numbers as an array."""
-    return np.fromiter(numbers, np.int64)
+    def by_topic(self, topics: int) -> list[Ints]:
+        """The rows of each topic, in order."""
+        order = np.argsort(self.topic, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(self.topic, minlength=topics))[:-1])

@@ -1,4 +1,4 @@
-"""The parts that both builders of the ``simple`` assignor are made of (KIP-932).
+"""What both builders of the ``simple`` assignor are made of (KIP-932): shares, and turns of members to get theirs.
 
 Reproduces Kafka 4.3.1, its failure included: where the last member below its quota is filled while a partition still
 wants more members, it throws NoSuchElementException.

@@ -7,19 +7,17 @@ which they are presented; ties in load go by that number.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from coordinator_core.assignors.java_hash import uuid_bits
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.server.copies import ADDED, REMOVED, Copies, Edits
+from coordinator_core.assignors.server.copies import Copies
+from coordinator_core.assignors.server.edits import ADDED, REMOVED, Edits, Ints
 from coordinator_core.assignors.server.topics import missing_topic, partition_count
 from coordinator_core.assignors.spec import GroupSpec, Partitions
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 MAX_ROUNDS = 16
 """How often Kafka goes around all topics at most; near balance is good enough where subscriptions overlap oddly."""
@@ -48,7 +46,7 @@ class _Builder:
             topic: np.full(image.by_id[topic].partitions, -1, np.int64) for topic in subscribers
         }
         self.loads: Ints = np.zeros(len(self.members), np.int64)
-        self.edits: dict[int, Edits] = {}
+        self.edits = Edits(subscribers)
 
     def build(self, profile: Profile) -> dict[str, Partitions]:
         if not self.owners:
@@ -57,12 +55,10 @@ class _Builder:
         for topic in self._sorted(self.owners):
             self._hand_out(topic)
         self._balance()
-        copies = Copies(profile.jdk, set_capacity=self._set_capacity)
-        return copies.all(self.spec.members, self.edits)
-
-    def _set_capacity(self, topic: str) -> int:
-        share = -(-len(self.owners[topic]) // len(self.subscribers[topic]))
-        return share * 4 // 3 + 1
+        capacities = {
+            topic: -(-len(owners) // len(self.subscribers[topic])) * 4 // 3 + 1 for topic, owners in self.owners.items()
+        }
+        return Copies(self.spec.members, self.edits, profile.jdk, set_capacities=capacities).all()
 
     def _sorted(self, topics: Sequence[str] | dict[str, Ints]) -> list[str]:
         """Most partitions a subscriber first, then fewest subscribers, then by topic id."""
@@ -79,7 +75,7 @@ class _Builder:
             subscribed = set(member.topics)
             for topic, partitions in member.previous.items():
                 if topic not in subscribed:
-                    self.edits.setdefault(index, []).append((topic, REMOVED, None))
+                    self.edits.drop(index, (topic,))
                     continue
                 self.loads[index] += len(partitions)
                 owners = self.owners[topic]
@@ -101,8 +97,7 @@ class _Builder:
         takers = ranked[_fill(self.loads[ranked], len(unowned))]
         owners[unowned] = takers
         self.loads += np.bincount(takers, minlength=len(self.loads))
-        for partition, taker in zip(unowned.tolist(), takers.tolist(), strict=True):
-            self.edits.setdefault(taker, []).append((topic, ADDED, (partition,)))
+        self.edits.put(ADDED, takers, self.edits.numbers[topic], unowned)
 
     def _balance(self) -> None:
         """Go around the topics until a whole round has moved nothing."""
@@ -126,16 +121,18 @@ class _Builder:
         held = np.bincount(owners, minlength=len(subscribers))
         moves = _moves(loads.tolist(), np.argsort(loads, kind="stable").tolist(), held.tolist())
         ends = np.cumsum(held).tolist()
-        for giver, taker in moves:
+        moved: list[int] = []
+        for giver, _ in moves:
             ends[giver] -= 1
-            partition = by_owner[ends[giver]]
-            old, new = int(subscribers[giver]), int(subscribers[taker])
-            self.edits.setdefault(old, []).append((topic, REMOVED, (partition,)))
-            self.edits.setdefault(new, []).append((topic, ADDED, (partition,)))
-            self.owners[topic][partition] = new
-            self.loads[old] -= 1
-            self.loads[new] += 1
-        return len(moves)
+            moved.append(by_owner[ends[giver]])
+        if moved:
+            both = subscribers[np.array(moves)]
+            self.owners[topic][moved] = both[:, 1]
+            self.loads += np.bincount(both[:, 1], minlength=len(self.loads))
+            self.loads -= np.bincount(both[:, 0], minlength=len(self.loads))
+            kinds = [REMOVED, ADDED] * len(moved)
+            self.edits.put(kinds, both.ravel(), self.edits.numbers[topic], np.repeat(moved, 2))
+        return len(moved)
 
 
 def _fill(loads: Ints, count: int) -> Ints:

@@ -1,0 +1,160 @@
+"""Revoking and handing out shared partitions: the steps of both builders of the ``simple`` assignor (KIP-932)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from coordinator_core.assignors.java_hash import INTEGER, TOPIC_ID_PARTITION, uuid_hash
+from coordinator_core.assignors.java_order import DEFAULT_CAPACITY, fill, hash_order, slot_order
+from coordinator_core.assignors.server.edits import ADDED, REMOVED, Edits, Ints, ints
+from coordinator_core.assignors.server.sharing import hand_out, map_capacity
+
+
+class OneTopic:
+    """How Kafka's maps know the partitions of one topic: by their numbers."""
+
+    def __init__(self, topic: int) -> None:
+        self.topic = topic
+
+    def hashes(self, numbers: Ints) -> Ints:
+        """HashMap's secondary hashes of the keys."""
+        return numbers ^ numbers >> 16
+
+    def order(self, numbers: Ints, capacity: int = DEFAULT_CAPACITY, **how: bool) -> list[int]:
+        """The numbers in the order of a HashMap of their keys; see ``hash_order``."""
+        return hash_order(INTEGER, numbers.tolist(), capacity, **how)
+
+    def parts(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """Numbers of the topics, and partitions."""
+        return np.full_like(numbers, self.topic), numbers
+
+
+class AllTopics:
+    """How they know those of many topics: by topic id and partition.
+
+    Here they are numbered through, those of topic t from ``bases[t]`` on.
+    """
+
+    def __init__(self, topics: Sequence[str], bases: Ints) -> None:
+        self.topics = topics
+        self.bases = bases
+        self._codes = ints(map(uuid_hash, topics))
+
+    def hashes(self, numbers: Ints) -> Ints:
+        """HashMap's secondary hashes of the keys."""
+        topic, partition = self.parts(numbers)
+        codes = (31 * self._codes[topic] + partition + (1 << 31)) % (1 << 32) - (1 << 31)
+        return codes ^ (codes & 0xFFFF_FFFF) >> 16
+
+    def order(self, numbers: Ints, capacity: int = DEFAULT_CAPACITY, **how: bool) -> list[int]:
+        """The numbers in the order of a HashMap of their keys; see ``hash_order``."""
+        topic, partition = self.parts(numbers)
+        names = [self.topics[number] for number in topic.tolist()]
+        by_key = dict(zip(zip(names, partition.tolist(), strict=True), numbers.tolist(), strict=True))
+        keys = hash_order(TOPIC_ID_PARTITION, list(by_key), capacity, **how)
+        return [by_key[key] for key in keys]
+
+    def parts(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """Numbers of the topics, and partitions."""
+        topic = np.searchsorted(self.bases, numbers, side="right") - 1
+        return topic, numbers - self.bases[topic]
+
+
+class Balance:
+    """Partitions and the members that share them.
+
+    ``held`` and ``holders`` say who had what, row by row in the order in which Kafka meets it; ``desired`` how many
+    partitions each member of the group is to have, ``sharing`` how many members each of the ``targets``.
+    """
+
+    def __init__(
+        self,
+        keys: OneTopic | AllTopics,
+        targets: Ints,
+        held: Ints,
+        holders: Ints,
+        desired: Ints,
+        sharing: int,
+        edits: Edits,
+    ) -> None:
+        self.keys = keys
+        self.targets = targets
+        self.held = held
+        self.holders = holders
+        self.desired = desired
+        self.sharing = sharing
+        self.edits = edits
+        width = int(max(held.max(initial=-1), targets.max(initial=-1))) + 1
+        self.counts = np.bincount(held, minlength=width)
+        self.sizes = np.bincount(holders, minlength=len(desired))
+        self.lost: dict[int, list[int]] = {}
+
+    def revoke_overfilled(self) -> None:
+        """Members with too many partitions lose those that come first in the order of a set of them."""
+        over = np.flatnonzero(self.sizes > self.desired)
+        if not len(over):
+            return
+        mine = np.argsort(self.holders, kind="stable")
+        holders = self.holders[mine]
+        for index in over.tolist():
+            start, end = np.searchsorted(holders, (index, index + 1))
+            excess = int(self.sizes[index] - self.desired[index])
+            order = self.keys.order(self.held[mine[start:end]])
+            self._revoke([index] * excess, order[:excess])
+
+    def revoke_overshared(self) -> None:
+        """Partitions with too many members lose those that come first in the order of a set of them."""
+        over = np.flatnonzero(self.counts > self.sharing)
+        if not len(over):
+            return
+        holders = self._holders(over)
+        for number in over.tolist():
+            order = fill(INTEGER, holders[number])
+            for index in self.lost.get(number, ()):
+                del order[index]
+            first = list(order)[: int(self.counts[number]) - self.sharing]
+            self._revoke(first, [number] * len(first))
+
+    def hand_out(self, turns: Sequence[int]) -> None:
+        """Give the partitions that lack members to members that lack partitions, in these turns."""
+        order = self._order()
+        lacking = order[self.counts[order] < self.sharing]
+        holders = self._holders(lacking[self.counts[lacking] > 0])
+        current = {number: set(who).difference(self.lost.get(number, ())) for number, who in holders.items()}
+        lacks = (self.desired - self.sizes).tolist()
+        room = {index: lacks[index] for index in turns if lacks[index] > 0}
+        members, numbers = hand_out(lacking.tolist(), current, self.sharing, room)
+        self.edits.put(ADDED, members, *self.keys.parts(np.array(numbers, np.int64)))
+
+    def _revoke(self, members: list[int], numbers: list[int]) -> None:
+        self.edits.put(REMOVED, members, *self.keys.parts(np.array(numbers, np.int64)))
+        for index, number in zip(members, numbers, strict=True):
+            self.lost.setdefault(number, []).append(index)
+            self.counts[number] -= 1
+            self.sizes[index] -= 1
+
+    def _holders(self, numbers: Ints) -> dict[int, list[int]]:
+        """Who held each of these partitions, in the order in which they were met."""
+        wanted = np.zeros(len(self.counts), bool)
+        wanted[numbers] = True
+        rows = np.flatnonzero(wanted[self.held])
+        holders: dict[int, list[int]] = {}
+        for number, index in zip(self.held[rows].tolist(), self.holders[rows].tolist(), strict=True):
+            holders.setdefault(number, []).append(index)
+        return holders
+
+    def _order(self) -> Ints:
+        """The order of Kafka's map of partitions: those held and then the targets come by computeIfAbsent."""
+        calls = np.concatenate((self.held, self.targets))
+        if not len(calls):
+            return calls
+        met = np.sort(np.unique(calls, return_index=True)[1])
+        capacity = map_capacity(len(self.targets))
+        touched = int(met[-1]) != len(calls) - 1
+        order = slot_order(self.keys.hashes(calls[met]), capacity, at_head=True, touched=touched)
+        if order is None:
+            return ints(self.keys.order(calls[met], capacity, at_head=True, touched=touched))
+        in_order: Ints = calls[met][order]
+        return in_order

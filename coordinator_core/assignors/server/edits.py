@@ -1,0 +1,74 @@
+"""What an assignor changes in the assignments of a group's members, as columns, in the order of the changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+ADDED, REMOVED, DROPPED = 0, 1, 2
+"""Kinds of change: a partition added or removed; a whole topic removed (its partition means nothing)."""
+
+
+def ints(numbers: Iterable[int]) -> Ints:
+    """The numbers as an array."""
+    return np.fromiter(numbers, np.int64)
+
+
+class Columns(NamedTuple):
+    """One row a change; members are numbered as presented, topics as in ``Edits.topics``."""
+
+    kind: Ints
+    member: Ints
+    topic: Ints
+    partition: Ints
+
+
+class Edits:
+    """The changes of all members.
+
+    ``copied`` holds members whose assignment Kafka copies even though it changes nothing in it.
+    """
+
+    def __init__(self, topics: Iterable[str] = ()) -> None:
+        self.topics = list(topics)
+        self.numbers = {topic: number for number, topic in enumerate(self.topics)}
+        self.copied: set[int] = set()
+        self._chunks: list[tuple[Ints, ...]] = []
+
+    def put(
+        self,
+        kind: int | Sequence[int],
+        member: int | Sequence[int] | Ints,
+        topic: int | Sequence[int] | Ints,
+        partition: int | Sequence[int] | Ints,
+    ) -> None:
+        """Changes, one after another; a single number stands for a column of it."""
+        columns = np.broadcast_arrays(*(np.asarray(column, np.int64) for column in (kind, member, topic, partition)))
+        self._chunks.append(tuple(np.atleast_1d(column) for column in columns))
+
+    def drop(self, member: int, topics: Iterable[str]) -> None:
+        """Remove whole topics, which may be others than the group's, from a member's assignment."""
+        for topic in topics:
+            if topic not in self.numbers:
+                self.numbers[topic] = len(self.topics)
+                self.topics.append(topic)
+            self.put(DROPPED, member, self.numbers[topic], -1)
+
+    def columns(self) -> Columns:
+        """All changes so far."""
+        none = np.empty(0, np.int64)
+        return Columns(*(np.concatenate(column) for column in zip((none,) * 4, *self._chunks, strict=True)))
+
+
+def by_member(columns: Columns, members: Iterable[int]) -> Iterator[tuple[int, list[tuple[int, int, int]]]]:
+    """The changes (kind, topic, partition) of each of these members, in order."""
+    order = np.argsort(columns.member, kind="stable")
+    kind, member, topic, partition = (column[order] for column in columns)
+    for index in members:
+        start, end = np.searchsorted(member, (index, index + 1)).tolist()
+        rows = slice(start, end)
+        yield index, list(zip(kind[rows].tolist(), topic[rows].tolist(), partition[rows].tolist(), strict=True))
