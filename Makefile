@@ -21,9 +21,9 @@ java:
 	  { echo "Java 17 or later is needed by Spark: sudo apt-get install openjdk-17-jre-headless (or: brew install openjdk@17)"; exit 1; }
 
 demo: setup
-	$(BIN)/coordinator-audit ingest data/samples --to $(DEMO)
-	$(BIN)/coordinator-audit decode --to $(DEMO)
-	$(BIN)/coordinator-audit tables --to $(DEMO)
+	$(BIN)/coordinator-audit ingest data/samples/logs --tables $(DEMO)
+	$(BIN)/coordinator-audit decode --tables $(DEMO)
+	$(BIN)/coordinator-audit tables --tables $(DEMO)
 
 lint: setup
 	$(BIN)/ruff check .

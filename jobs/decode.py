@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.records import Family
-from jobs import arrow_decode
+from jobs import arrow_decode, ledger
 from jobs.arrow_decode import Work
-from jobs.ledger import balance
 from jobs.log_schema import LOG_RECORDS, QUARANTINE
 from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMIT_TYPES, OFFSET_COMMITS
 from jobs.sources.files import FAMILIES
@@ -47,16 +46,31 @@ def _of(*families: Family) -> Column:
     return F.col("log_topic").isin([topic for topic, family in FAMILIES.items() if family in families])
 
 
-def decode(tables: Tables, run_id: str) -> None:
-    """Decode what an ingest run has added, and pass on what it has learned about older records."""
+def run(tables: Tables) -> list[Row]:
+    """Decode every ingest run that is not decoded yet; returns the rows of ``runs`` about it.
+
+    Raises:
+        UnbalancedError: the counts of a run do not add up.
+    """
+    for name in ledger.unaccounted(tables):
+        ledger.account_ingest(tables, name)
     for table in (*(output.table for output in outputs()), QUARANTINE):
         tables.create(table)
+    rows = []
+    for run_id in ledger.undecoded(tables):
+        decode(tables, run_id)
+        rows += ledger.account_decode(tables, run_id)
+    return rows
+
+
+def decode(tables: Tables, run_id: str) -> None:
+    """Decode what an ingest run has added, and pass on what it has learned about older records."""
     log = tables.read(LOG_RECORDS)
     added = log.where(F.col("run_id") == run_id)
     records = added.where("kind = 'record'")
     for table, work, wanted in outputs():
         tables.append(table, _mapped(records.where(wanted), work, table), run_id)
-    if not balance(tables, run_id).where("records > decoded + control").isEmpty():
+    if not ledger.balance(tables, run_id).where("records > decoded + control").isEmpty():
         tables.append(QUARANTINE, _set_aside(added), run_id)
     revised = log.where((F.col("revised_by") == run_id) & (F.col("run_id") != run_id))
     if not revised.isEmpty():

@@ -11,10 +11,11 @@ from functools import reduce
 from operator import or_
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.log_schema import LOG_RECORDS
+from jobs import ledger
+from jobs.log_schema import LOG_RECORDS, RUNS
 from jobs.sources.dump import Dump, Extent
 from jobs.tables import Tables
 from jobs.transactions import settle
@@ -36,9 +37,18 @@ DETAILS: Final = (
 """What a segment says about a record, and a dump by a consumer does not."""
 
 
+def run(tables: Tables, dumps: list[Dump], cluster: str) -> list[Row]:
+    """One ingest run; returns its rows of ``runs``, after those of runs that were killed before they had any."""
+    run_id = ledger.new_run_id()
+    for table in (LOG_RECORDS, RUNS):
+        tables.create(table)
+    unfinished = [row for name in ledger.unaccounted(tables) for row in ledger.account_ingest(tables, name, cluster)]
+    ingest(tables, dumps, cluster, run_id)
+    return [*unfinished, *ledger.account_ingest(tables, run_id, cluster)]
+
+
 def ingest(tables: Tables, dumps: list[Dump], cluster: str, run_id: str) -> None:
     """Add the records that are not in ``log_records`` yet, and learn what the dumps know about those that are."""
-    tables.create(LOG_RECORDS)
     for number, dump in enumerate(dumps):
         _take(tables, dump, cluster, run_id, f"{run_id}/{number}")
     settle(tables, cluster, run_id)

@@ -35,6 +35,7 @@ def _local(wanted: SparkSettings) -> SparkSession:
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH")])
     )
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("coordinator-audit")
     for key, value in {**DELTA_CONF, **wanted.conf}.items():
         builder = builder.config(key, value)

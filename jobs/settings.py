@@ -33,6 +33,8 @@ class SparkSettings(Section):
 class Settings(Section):
     """All settings; ``conf/defaults.yaml`` explains each."""
 
+    tables: str
+    cluster: str
     spark: SparkSettings
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
 from coordinator_core.errors import InputError
+from jobs.errors import one_line
 
 CATALOG_NAME = re.compile(r"\w+\.\w+(\.\w+)?")
 
@@ -68,7 +69,7 @@ class Tables:
             else:
                 empty.save(f"{self.home}/{table.name}")
         except Exception as error:
-            raise InputError(f"table {self.name(table)} cannot be created: {first_line(error)}") from error
+            raise InputError(f"table {self.name(table)} cannot be created: {one_line(error)}") from error
 
     def read(self, table: Table) -> DataFrame:
         """All rows.
@@ -80,7 +81,7 @@ class Tables:
             rows = self.spark.table(self.name(table))
             rows.schema  # noqa: B018  Spark Connect finds out about a missing table only when asked for its columns
         except AnalysisException as error:
-            raise InputError(f"no table {self.name(table)}: {first_line(error)}") from error
+            raise InputError(f"no table {self.name(table)}: {one_line(error)}") from error
         return rows
 
     def append(self, table: Table, rows: DataFrame, transaction: str) -> None:
@@ -107,8 +108,3 @@ class Tables:
             + ("WHEN NOT MATCHED THEN INSERT *" if insert else ""),
             rows=rows,
         )
-
-
-def first_line(error: Exception) -> str:
-    """The first line of what may be a page from the JVM."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

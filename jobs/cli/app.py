@@ -21,6 +21,9 @@ class Entry(NamedTuple):
 
 
 COMMANDS: dict[str, Entry] = {
+    "ingest": Entry("lake:ingest_command", "Take dumped coordinator logs into tables, each record once."),
+    "decode": Entry("lake:decode_command", "Decode what was taken in into typed tables."),
+    "tables": Entry("lake:tables_command", "The tables, with their rows."),
     "dump": Entry("dump:dump", "Print the records of log segments as JSON lines, or as Kafka's own tools do."),
     "groups": Entry("describe:groups_command", "The groups with type, state and members, at any moment."),
     "describe": Entry("describe:describe_command", "A group as Kafka's Admin client would describe it, at any moment."),

@@ -61,6 +61,18 @@ class Console:
             task = bar.add_task(what, total=total)
             yield lambda done: bar.advance(task, done)
 
+    @contextmanager
+    def step(self, what: str) -> Iterator[None]:
+        """Says what goes on while it does: a spinner on a terminal, a line elsewhere, nothing with ``--quiet``."""
+        if self.quiet or self.json or not sys.stderr.isatty():
+            self.note(what)
+            yield
+            return
+        from rich.console import Console as Terminal
+
+        with Terminal(stderr=True).status(what):
+            yield
+
     def _say(self, level: str, message: str, facts: dict[str, Any]) -> None:
         line = json.dumps({level: message, **facts}) if self.json else f"{level}: {' '.join(message.split())}"
         print(line, file=sys.stderr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.errors import InputError
+from jobs.errors import one_line
 from jobs.sources import kafka_shape
 from jobs.sources.files import KNOWN_TOPICS, LOG_SUFFIX, SEGMENT, find_logs
 from jobs.sources.json_source import JsonLines
 from jobs.sources.segments import Segments
-from jobs.tables import first_line
 
-JSON_SUFFIXES: Final = (".jsonl", ".ndjson", ".json")
+JSON_LINES_SUFFIXES: Final = (".jsonl", ".ndjson")
 DEFAULT_TOPIC: Final = "__consumer_offsets"
 
 
@@ -62,7 +62,7 @@ def open_dump(
     topic: str = DEFAULT_TOPIC,
     topics: Iterable[str] = KNOWN_TOPICS,
 ) -> list[Dump]:
-    """The dumps at these paths, one for each shape found there; ``shape`` says that all are of that one.
+    """The dumps at these paths, one for each shape; ``shape`` says that all are of that one.
 
     ``topic`` is that of records which do not say; of other topics than ``topics`` nothing is read.
 
@@ -71,8 +71,7 @@ def open_dump(
     """
     by_shape: dict[Shape, list[str]] = {}
     for path in paths:
-        for found, files in [(shape, [path])] if shape else _shapes(path):
-            by_shape.setdefault(found, []).extend(files)
+        by_shape.setdefault(shape or _shape_of(path), []).append(path)
     return [_open(spark, found, files, topic, sorted(topics)) for found, files in by_shape.items()]
 
 
@@ -81,7 +80,7 @@ def _open(spark: SparkSession, shape: Shape, files: list[str], topic: str, topic
         return _open_segments(spark, files, topic, topics)
     if shape is Shape.JSON_LINES:
         spark.dataSource.register(JsonLines)
-        listed = [file for path in files for file in _files(path, JSON_SUFFIXES)]
+        listed = [file for path in files for file in _files(path, JSON_LINES_SUFFIXES)]
         rows = spark.read.format(JsonLines.name()).option("files", json.dumps(listed)).load()
     else:
         rows = _table(spark, shape, files, topic)
@@ -127,7 +126,7 @@ def _table(spark: SparkSession, shape: Shape, files: list[str], topic: str) -> D
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{', '.join(files)}: cannot be read as {shape.value}: {first_line(error)}") from error
+        raise InputError(f"{', '.join(files)}: cannot be read as {shape.value}: {one_line(error)}") from error
 
 
 def _union(tables: Iterable[DataFrame]) -> DataFrame:
@@ -137,29 +136,29 @@ def _union(tables: Iterable[DataFrame]) -> DataFrame:
     return first
 
 
-def _shapes(path: str) -> Iterator[tuple[Shape, list[str]]]:
-    """The shapes found at a path, by the names of files; a URI is left to Spark."""
+def _shape_of(path: str) -> Shape:
+    """The shape of what is at a path, by the names of files; a URI is left to Spark.
+
+    A directory has one shape: beside segments and tables, JSON lines tell about the dump and are none.
+    """
     if "://" in path:
-        yield (Shape.JSON_LINES if _is_json(path) else Shape.PARQUET), [path]
-        return
+        return Shape.JSON_LINES if _is_json(path) else Shape.PARQUET
     place = Path(path)
     if not place.exists():
         raise InputError(f"{path}: no such file or directory")
     if place.is_file():
-        yield _shape_of_file(path), [path]
-        return
+        return _shape_of_file(path)
     if (place / "_delta_log").is_dir():
-        yield Shape.DELTA, [path]
-        return
+        return Shape.DELTA
     found = {
         Shape.SEGMENTS: any(place.rglob(f"*{LOG_SUFFIX}")),
         Shape.PARQUET: any(place.rglob("*.parquet")),
-        Shape.JSON_LINES: any(_files(path, JSON_SUFFIXES)),
+        Shape.JSON_LINES: any(_files(path, JSON_LINES_SUFFIXES)),
     }
-    shapes = [shape for shape, there in found.items() if there]
-    if not shapes:
-        raise InputError(f"{path}: no segments (*.log), Parquet, Delta or JSON lines in it")
-    yield from ((shape, [path]) for shape in shapes)
+    shape = next((shape for shape, there in found.items() if there), None)
+    if shape is None:
+        raise InputError(f"{path}: no segments (*.log), Parquet, Delta or JSON lines (*.jsonl, *.ndjson) in it")
+    return shape
 
 
 def _shape_of_file(path: str) -> Shape:
@@ -173,7 +172,7 @@ def _shape_of_file(path: str) -> Shape:
 
 
 def _is_json(path: str) -> bool:
-    return path.removesuffix(".gz").endswith(JSON_SUFFIXES)
+    return path.removesuffix(".gz").endswith((*JSON_LINES_SUFFIXES, ".json"))
 
 
 def _files(path: str, suffixes: tuple[str, ...]) -> list[str]:

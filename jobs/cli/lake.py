@@ -1,0 +1,128 @@
+"""``ingest``, ``decode`` and ``tables``: the Spark jobs that fill the tables, and what is in them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pyspark.sql import Row
+
+from jobs import decode, ingest, session, settings
+from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.cli.tables import print_lines
+from jobs.errors import one_line_errors
+from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
+from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
+from jobs.sources.dump import Shape, open_dump
+from jobs.tables import Tables
+
+TablesOption = Annotated[
+    str | None, typer.Option("--tables", metavar="PLACE", help="Folder or catalog schema of the tables.")
+]
+ClusterOption = Annotated[str | None, typer.Option(help="Name of the cluster that the dumps are of.")]
+ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings (YAML).")]
+RemoteOption = Annotated[
+    str | None, typer.Option(metavar="URL", help="Spark Connect: sc://host:port, or local[2] for one of our own.")
+]
+
+AllShapes = StrEnum("AllShapes", {shape.name: shape.value for shape in Shape})
+
+INGESTED = ("first_offset", "last_offset", "records", "control")
+GAPS = ("compacted_offsets", "unknown_offsets", "missing_offsets", "damaged_offsets")
+DECODED = ("records", "decoded", "quarantined", "control")
+
+
+def ingest_command(
+    context: typer.Context,
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help="Segments, archives of them, Parquet, Delta or JSON lines, or folders."),
+    ],
+    tables: TablesOption = None,
+    cluster: ClusterOption = None,
+    shape: Annotated[
+        AllShapes | None, typer.Option("--format", help="What the dumps are, when their names do not tell.")
+    ] = None,
+    topic: Annotated[str, typer.Option(help="Topic of records that do not say theirs.")] = "__consumer_offsets",
+    config: ConfigOption = None,
+    remote: RemoteOption = None,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Take dumped coordinator logs into the table log_records, each record once."""
+    console = Console.of(context)
+    flags = {"tables": tables, "cluster": cluster, "spark.remote": remote}
+    with _audit(console, config, flags) as (at, chosen):
+        with console.step("looking at the dumps"):
+            dumps = open_dump(at.spark, paths, shape=Shape(shape) if shape else None, topic=topic)
+        with console.step("taking them in"):
+            rows = ingest.run(at, dumps, chosen.cluster)
+    _print(console, "taken in", rows, INGESTED + GAPS)
+    for row in rows:
+        if row.missing_offsets:
+            console.warn(f"{_log(row)}: {row.missing_offsets} offsets are missing")
+
+
+def decode_command(
+    context: typer.Context,
+    tables: TablesOption = None,
+    config: ConfigOption = None,
+    remote: RemoteOption = None,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Decode what was taken in and is not decoded yet."""
+    console = Console.of(context)
+    with _audit(console, config, {"tables": tables, "spark.remote": remote}) as (at, _), console.step("decoding"):
+        rows = decode.run(at)
+    _print(console, "decoded", rows, DECODED)
+    for row in rows:
+        if row.quarantined:
+            console.warn(f"{_log(row)}: {row.quarantined} rows in quarantine")
+
+
+def tables_command(
+    context: typer.Context,
+    tables: TablesOption = None,
+    config: ConfigOption = None,
+    remote: RemoteOption = None,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
+) -> None:
+    """The tables, with their rows."""
+    console = Console.of(context)
+    known = (LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE, RUNS)
+    with _audit(console, config, {"tables": tables, "spark.remote": remote}) as (at, _):
+        lines = [
+            {"table": at.name(table), "rows": at.read(table).count(), "about": table.about}
+            for table in known
+            if at.exists(table)
+        ]
+    print_lines(lines, as_json=console.json, title=f"tables at {at.home}")
+
+
+@contextmanager
+def _audit(console: Console, config: Path | None, flags: dict[str, Any]) -> Iterator[tuple[Tables, settings.Settings]]:
+    chosen = settings.load(config, flags=flags)
+    logging.getLogger("SQLQueryContextLogger").disabled = True  # it prints pages of what we say in a line
+    with one_line_errors():
+        with console.step("starting Spark"):
+            spark = session.get_or_create(chosen.spark)
+        yield Tables(spark, chosen.tables), chosen
+
+
+def _print(console: Console, title: str, rows: list[Row], columns: tuple[str, ...]) -> None:
+    lines = [{"log": _log(row), **{name: row[name] for name in columns}} for row in rows if row.records]
+    print_lines(sorted(lines, key=lambda line: line["log"]), as_json=console.json, title=title)
+
+
+def _log(row: Row) -> str:
+    """The log partition, or that a dump did not say it."""
+    if row.log_topic is None:
+        return "unknown"
+    return row.log_topic if row.log_partition is None else f"{row.log_topic}-{row.log_partition}"

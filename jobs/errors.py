@@ -1,0 +1,35 @@
+"""What Spark says when something goes wrong, in one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+
+from coordinator_core.errors import CoordinatorAuditError
+
+OURS = re.compile(r"^coordinator_core\.errors\.\w+: (.+)$", re.MULTILINE)
+"""An error of our tree at the end of a Python worker's traceback."""
+
+
+class SparkJobError(CoordinatorAuditError):
+    """A Spark job failed; the message is the cause as far as Spark tells it."""
+
+
+def one_line(error: Exception) -> str:
+    """The cause in what may be a page from the JVM: our own error within it, else its first line."""
+    text = str(error)
+    if ours := OURS.findall(text):
+        return str(ours[-1])
+    return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turns what Spark raises into SparkJobError."""
+    try:
+        yield
+    except PySparkException as error:
+        raise SparkJobError(one_line(error)) from error

@@ -1,0 +1,48 @@
+"""One Spark session for all tests that ask for it; asking marks a test as ``spark``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SMALL = {
+    # Compiling for speed costs more than tests with a few rows ever run.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what uses the session."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session that the jobs would make, in ``local[2]``."""
+    from jobs import session, settings
+
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    wanted = settings.load(
+        flags={
+            "spark.master": "local[2]",
+            "spark.conf": SMALL | {"spark.sql.warehouse.dir": str(warehouse)},
+        }
+    )
+    made = session.get_or_create(wanted.spark)
+    yield made
+    made.stop()
+
+
+SAMPLE_LOGS = Path(__file__).resolve().parents[2] / "data" / "samples" / "logs"
