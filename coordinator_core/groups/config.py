@@ -38,6 +38,8 @@ class MigrationPolicy(StrEnum):
 class BrokerConfig:
     """The broker's settings, times in milliseconds. The first of the consumer assignors is the default one."""
 
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_minutes: int = 10_080
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
     group_initial_rebalance_delay_ms: int = 3_000

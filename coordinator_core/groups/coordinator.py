@@ -7,11 +7,12 @@ The behaviour is that of Kafka 4.3.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups import offset_commit, offset_expiry, offset_fetch
 from coordinator_core.groups.classic import coordinator as classic
 from coordinator_core.groups.consumer import coordinator as consumer
 from coordinator_core.groups.memory import Memory
@@ -19,7 +20,14 @@ from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Outcome, Request, Task, Timer
 from coordinator_core.records import Fields
 
-REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {**classic.REQUESTS, **consumer.REQUESTS}
+REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
+    **classic.REQUESTS,
+    **consumer.REQUESTS,
+    "OffsetCommit": offset_commit.commit,
+    "TxnOffsetCommit": offset_commit.commit_in_transaction,
+    "OffsetFetch": offset_fetch.fetch,
+    "OffsetDelete": offset_fetch.delete,
+}
 """API name to what serves it. None is the answer of a request that stays pending."""
 
 TIMERS: dict[str, Callable[..., None]] = {**classic.TIMERS, **consumer.TIMERS}
@@ -55,7 +63,18 @@ def _delete(operation: Operation, group_id: str) -> None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     if not group.is_empty:
         raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+    offset_fetch.write_all_tombstones(operation, group_id)
     operation.erase(group)
+
+
+def clean_up(memory: Memory, topics: TopicImage, now: int) -> Outcome:
+    """What a broker does every ten minutes: expired offsets go, and groups without members and offsets."""
+    return _run(Operation(memory, topics, now, iter(())), offset_expiry.clean_up)
+
+
+def delete_topics(memory: Memory, names: Mapping[str, str], topics: TopicImage, now: int) -> Outcome:
+    """Topics (name to id) were deleted: their offsets go."""
+    return _run(Operation(memory, topics, now, iter(())), offset_expiry.topics_deleted, names)
 
 
 def expire(memory: Memory, timer: Timer, topics: TopicImage, now: int) -> Outcome:

@@ -32,6 +32,10 @@ class LiveGroup(Protocol):
     """What every type of group offers the memory; it is made from its id alone."""
 
     @property
+    def group_id(self) -> str:
+        """The group's id."""
+
+    @property
     def type(self) -> GroupType:
         """The type of group."""
 
@@ -62,9 +66,14 @@ LIVE_GROUPS: dict[int, Any] = {
 
 @dataclass(slots=True)
 class Memory:
-    """The memory. Topics are by name; ``new_topics_version`` is the newest image version with new topics."""
+    """The memory for one log partition, whose next record gets ``end_offset``.
+
+    Topics are by name; ``new_topics_version`` is the newest image version with new topics.
+    """
 
     config: BrokerConfig = field(default_factory=BrokerConfig)
+    partition: int = 0
+    end_offset: int = 0
     log: CoordinatorShard = field(default_factory=CoordinatorShard)
     live: dict[str, LiveGroup] = field(default_factory=dict)
     timers: dict[str, Timer] = field(default_factory=dict)
@@ -117,11 +126,17 @@ class Memory:
                 hashes.append((name, value))
         return group_hash(hashes)
 
-    def follow(self, record: CoordinatorRecord) -> None:
-        """Apply a record of the log, and bring everything that follows from records in step."""
+    def follow(self, record: CoordinatorRecord, producer_id: int | None = None) -> None:
+        """Apply a record of the log, and bring everything that follows from records in step.
+
+        ``producer_id`` is given where the record's batch is transactional.
+        """
         live_type = LIVE_GROUPS.get(record.type)
         if live_type is None:
-            self.log.apply(record)
+            self.log.apply(record, producer_id)
+            if record.value is not None and record.group_id not in self.live:
+                # Offsets make a classic group where there is none: a simple one, without records of its own.
+                self.live[record.group_id] = LiveClassicGroup(record.group_id)
             return
         group_id = record.group_id
         live = self.live.get(group_id)

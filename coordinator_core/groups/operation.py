@@ -49,8 +49,9 @@ class Operation:
         self.outcome.records.append(self.unwritten(type_, key, value, version))
 
     def unwritten(self, type_: RecordType, key: Fields, value: Fields | None, version: int = 0) -> CoordinatorRecord:
-        """The record as it would be written, at no position yet."""
-        return CoordinatorRecord(LogPosition(-1, -1, self.now), type_, key, value, None if value is None else version)
+        """The record as it would be written next."""
+        at = LogPosition(self.memory.partition, self.memory.end_offset + len(self.outcome.records), self.now)
+        return CoordinatorRecord(at, type_, key, value, None if value is None else version)
 
     def erase(self, group: LiveGroup) -> None:
         """Write the tombstones of the whole group, and cancel the timers that end with it."""
@@ -80,9 +81,10 @@ class Operation:
         self.outcome.completed.append(Completed(request, response))
 
     def commit(self) -> None:
-        """Apply the records."""
+        """Apply the records, which are now at the end of the log."""
+        self.memory.end_offset += len(self.outcome.records)
         for record in self.outcome.records:
             if self.replays:
-                self.memory.follow(record)
+                self.memory.follow(record, self.outcome.producer_id)
             else:
                 self.memory.log.apply(record)

@@ -15,6 +15,7 @@ class ErrorCode(IntEnum):
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
+    OFFSET_METADATA_TOO_LARGE = 12
     COORDINATOR_NOT_AVAILABLE = 15
     ILLEGAL_GENERATION = 22
     INCONSISTENT_GROUP_PROTOCOL = 23
@@ -30,6 +31,9 @@ class ErrorCode(IntEnum):
     MEMBER_ID_REQUIRED = 79
     GROUP_MAX_SIZE_REACHED = 81
     FENCED_INSTANCE_ID = 82
+    GROUP_SUBSCRIBED_TO_TOPIC = 86
+    UNSTABLE_OFFSET_COMMIT = 88
+    UNKNOWN_TOPIC_ID = 100
     FENCED_MEMBER_EPOCH = 110
     UNRELEASED_INSTANCE_ID = 111
     UNSUPPORTED_ASSIGNOR = 112
@@ -112,9 +116,9 @@ class Completed(NamedTuple):
 class Outcome:
     """What one operation did.
 
-    ``records`` are already applied to the state and are to be appended to the log, in one batch, in this order; their
-    positions are to be filled in by who appends them. ``response`` is the answer in Kafka's JSON field names of the
-    request's version; None where there is an ``error``, or where the answer is ``pending`` and comes as one of the
+    ``records`` are already applied to the state and are to be appended to the log, in one batch, in this order, as part
+    of the transaction of ``producer_id`` where there is one. ``response`` is the answer in Kafka's JSON field names of
+    the request's version; None where there is an ``error``, or where the answer is ``pending`` and comes as one of the
     ``completed`` of a later operation. ``timers`` has every timer that was armed (its data) or cancelled (None),
     ``tasks`` the background work that was scheduled. ``effects`` are requests to others (share state, topic creation).
     """
@@ -127,3 +131,4 @@ class Outcome:
     timers: dict[str, Timer | None] = field(default_factory=dict)
     tasks: list[Task] = field(default_factory=list)
     effects: dict[str, Any] = field(default_factory=dict)
+    producer_id: int | None = None

@@ -12,7 +12,10 @@ from typing import ClassVar
 
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import HashMap
+from coordinator_core.errors import DecodeError
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicGroupState
+from coordinator_core.groups.consumer_protocol import subscription
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.shard import CoordinatorShard
@@ -71,6 +74,7 @@ class LiveClassicGroup:
     pending_sync: set[str] = field(default_factory=set)
     new_member_added: bool = False
     protocol_counts: dict[str, int] = field(default_factory=dict)
+    subscribed_topics: frozenset[str] | None = None
 
     timer_keys: ClassVar = ()
 
@@ -121,6 +125,7 @@ class LiveClassicGroup:
                 ),
                 self.protocol_type,
             )
+        self.subscribed_topics = self.current_topics()
 
     @property
     def awaiting_join(self) -> int:
@@ -214,6 +219,16 @@ class LiveClassicGroup:
                 raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Member does not support any of the candidate protocols")
             votes[vote] = votes.get(vote, 0) + 1
         return max(votes, key=votes.__getitem__)
+
+    def current_topics(self) -> frozenset[str] | None:
+        """The topics that members subscribe to; None if these are no consumers, or do not say it as such."""
+        if self.protocol_type != CONSUMER_PROTOCOL_TYPE or (self.members and self.protocol is None):
+            return None
+        try:
+            subscriptions = [subscription(member.metadata(self.protocol)) for member in self.members.values()]
+        except DecodeError:
+            return None
+        return frozenset(topic for each in subscriptions for topic in each.topics)
 
     def _count(self, protocols: Protocols, by: int) -> None:
         for name, _ in protocols:

@@ -175,10 +175,12 @@ def complete_join(op: Operation, group: LiveClassicGroup) -> None:
     group.pending_sync.clear()
     if not group.members:
         group.protocol = None
+        group.subscribed_topics = group.current_topics()
         group.transition(ClassicGroupState.EMPTY, op.now)
         write_group(op, group, {})
         return
     group.protocol = group.select_protocol()
+    group.subscribed_topics = group.current_topics()
     group.transition(ClassicGroupState.COMPLETING_REBALANCE, op.now)
     for member in list(group.members.values()):
         if member.awaiting_join is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.groups.classic.live import LiveClassicGroup
+from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.fields import binary, checked, int32, string, structs
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.records import Fields
@@ -79,3 +80,20 @@ def member(group: LiveClassicGroup, member_id: str, instance_id: str | None) -> 
             raise ApiError(ErrorCode.FENCED_INSTANCE_ID)
     if member_id not in group.members:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+def offset_commit(
+    group: LiveClassicGroup, member_id: str, instance_id: str | None, generation: int, *, transactional: bool
+) -> None:
+    """Raises ApiError unless the commit comes from a member of this generation, or from nobody to an empty group."""
+    empty = group.state is ClassicGroupState.EMPTY
+    if generation < 0 and empty:
+        return
+    if generation >= 0 or member_id or instance_id is not None:
+        member(group, member_id, instance_id)
+        if generation != group.generation:
+            raise ApiError(ErrorCode.ILLEGAL_GENERATION)
+    elif not transactional and not empty:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+    if not transactional and group.state is ClassicGroupState.COMPLETING_REBALANCE:
+        raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)

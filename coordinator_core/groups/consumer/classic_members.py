@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from coordinator_core.errors import DecodeError
+from coordinator_core.groups import consumer_protocol
 from coordinator_core.groups.classic import responses
 from coordinator_core.groups.classic.join import KNOWN_MEMBER_ID_REQUIRED_VERSION
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.config import MigrationPolicy
-from coordinator_core.groups.consumer import embedded, fence, members, records, timeouts, validate
+from coordinator_core.groups.consumer import fence, members, records, timeouts, validate
 from coordinator_core.groups.consumer.conversion import can_downgrade_replacing, downgrade_replacing
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.consumer.rebalance import Target, current_target, move, update_epoch, update_target
@@ -99,9 +100,9 @@ def _member(
     return validate.static_holder(group, member_id, instance_id)
 
 
-def _subscription(data: Fields) -> embedded.EmbeddedSubscription:
+def _subscription(data: Fields) -> consumer_protocol.EmbeddedSubscription:
     try:
-        return embedded.subscription(data["protocols"][0]["metadata"])
+        return consumer_protocol.subscription(data["protocols"][0]["metadata"])
     except DecodeError:
         raise ApiError(
             ErrorCode.UNKNOWN_SERVER_ERROR,
@@ -109,7 +110,9 @@ def _subscription(data: Fields) -> embedded.EmbeddedSubscription:
         ) from None
 
 
-def _updated(member: ConsumerMember, request: Request, subscription: embedded.EmbeddedSubscription) -> ConsumerMember:
+def _updated(
+    member: ConsumerMember, request: Request, subscription: consumer_protocol.EmbeddedSubscription
+) -> ConsumerMember:
     data = request.data
     timeout, instance_id = data["rebalanceTimeoutMs"], data["groupInstanceId"]
     return replace(
@@ -128,7 +131,7 @@ def _updated(member: ConsumerMember, request: Request, subscription: embedded.Em
     )
 
 
-def _owned(op: Operation, subscription: embedded.EmbeddedSubscription) -> list[dict[str, Any]]:
+def _owned(op: Operation, subscription: consumer_protocol.EmbeddedSubscription) -> list[dict[str, Any]]:
     return [
         {"topicId": op.topics.by_name[topic].id, "partitions": partitions}
         for topic, partitions in subscription.owned
@@ -164,7 +167,7 @@ def sync(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
             f"A new rebalance is triggered in group {group_id} and member {member_id} should rejoin to catch up.",
         )
     try:
-        assignment = embedded.assignment(member.assigned, op.topics, joined.metadata)
+        assignment = consumer_protocol.assignment(member.assigned, op.topics, joined.metadata)
     except DecodeError:
         raise ApiError(
             ErrorCode.UNKNOWN_SERVER_ERROR, "Malformed embedded consumer protocol in version deserialization."

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator_core.errors import DecodeError
+from coordinator_core.groups import consumer_protocol
 from coordinator_core.groups.classic import rebalance as classic_rebalance
 from coordinator_core.groups.classic.live import LiveClassicGroup, LiveClassicMember
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroupState
-from coordinator_core.groups.consumer import embedded, records
+from coordinator_core.groups.consumer import records
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.consumer.members import new_member, topic_names
 from coordinator_core.groups.consumer.records import Unwritten
@@ -90,18 +91,18 @@ def _as_consumer(op: Operation, classic: LiveClassicGroup, member: LiveClassicMe
     assigned: dict[str, list[int]] = {}
     try:
         if member.assignment:
-            named, user_data = embedded.assigned_partitions(member.assignment)
+            named, user_data = consumer_protocol.assigned_partitions(member.assignment)
             if user_data:
                 raise _no_upgrade(
                     classic,
                     "an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
                     "default assignor before re-attempting the upgrade",
                 )
-            assigned = embedded.by_topic_id(named, op.topics)
+            assigned = consumer_protocol.by_topic_id(named, op.topics)
         if classic.protocol is None:
             # Kafka fails here where the group has not yet agreed on a protocol.
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "No value present")
-        subscription = embedded.subscription(member.metadata(classic.protocol))
+        subscription = consumer_protocol.subscription(member.metadata(classic.protocol))
     except DecodeError:
         raise _no_upgrade(classic, "the embedded consumer protocol is malformed") from None
     converted = new_member(member.member_id)
@@ -183,10 +184,11 @@ def _as_classic(
                 CONSUMER_PROTOCOL_TYPE,
             )
     classic.protocol = classic.select_protocol()
+    classic.subscribed_topics = classic.current_topics()
     try:
         for each in classic.members.values():
             target = group.view.targets.get(former_ids.get(each.member_id, each.member_id), {})
-            each.assignment = embedded.assignment(target, op.topics, each.metadata(classic.protocol))
+            each.assignment = consumer_protocol.assignment(target, op.topics, each.metadata(classic.protocol))
     except DecodeError as error:
         raise ApiError(
             ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot downgrade the classic group {group.group_id}: {error}."

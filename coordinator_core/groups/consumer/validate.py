@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from coordinator_core.groups.config import BrokerConfig
@@ -160,3 +161,72 @@ def known_member(group: LiveConsumerGroup, member_id: str) -> ConsumerMember:
     if member is None:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
     return member
+
+
+OFFSET_COMMIT_VERSION = 9
+"""Members that speak the consumer protocol have to commit by at least this version."""
+
+
+def offset_commit(
+    group: LiveConsumerGroup,
+    member_id: str,
+    instance_id: str | None,
+    epoch: int,
+    version: int,
+    *,
+    transactional: bool,
+) -> Callable[[str, str, int], None] | None:
+    """Raises ApiError unless the commit comes from a member at an epoch that it had, or from nobody to an empty group.
+
+    An older epoch is good for partitions that were assigned no later than it (KIP-1251): what is returned judges each
+    partition by topic name, topic id and number. None: all are good.
+    """
+    if epoch < 0 and group.is_empty:
+        return None
+    if transactional and epoch == -1 and not member_id and instance_id is None:
+        return None
+    member = known_member(group, member_id)
+    if not transactional and member.classic is None and version < OFFSET_COMMIT_VERSION:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "OffsetCommit version 9 or above must be used by members using the consumer group protocol",
+        )
+    known = member.member_epoch or 0
+    if epoch == known:
+        return None
+    word = "member epoch" if member.classic is None else "generation id"
+    code = ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
+    if epoch > known:
+        raise ApiError(code, f"Received {word} {epoch} is newer than current member epoch {known}.")
+
+    def check(topic: str, topic_id: str, partition: int) -> None:
+        assigned = member.assigned.get(topic_id, {}).get(partition)
+        if assigned is None:
+            assigned = member.pending_revocation.get(topic_id, {}).get(partition)
+        if assigned is None:
+            raise ApiError(code, f"Partition {topic}-{partition} is not assigned or pending revocation for member.")
+        if epoch < assigned:
+            raise ApiError(
+                code,
+                f"Received {word} {epoch} is older than assignment epoch {assigned} for partition {topic}-{partition}.",
+            )
+
+    return check
+
+
+def offset_fetch(group: LiveConsumerGroup, member_id: str | None, epoch: int) -> None:
+    """Raises ApiError unless the fetch comes from a member at its epoch, or does not say from whom."""
+    if member_id is None and epoch < 0:
+        return
+    member = known_member(group, member_id or "")
+    known = member.member_epoch or 0
+    if epoch != known:
+        if member.classic is None:
+            raise ApiError(
+                ErrorCode.STALE_MEMBER_EPOCH,
+                f"The received member epoch {epoch} does not match the expected member epoch {known}.",
+            )
+        raise ApiError(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"The received generation id {epoch} does not match the expected member epoch {known}.",
+        )

@@ -12,7 +12,7 @@ from coordinator_core.groups import coordinator
 from coordinator_core.groups.config import BrokerConfig
 from coordinator_core.groups.memory import Memory
 from coordinator_core.groups.protocol import Outcome, Request
-from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
+from coordinator_core.records import CoordinatorRecord, Fields
 
 GROUP = "g"
 
@@ -53,7 +53,8 @@ class Cluster:
 
     def append(self, outcome: Outcome) -> Outcome:
         for record in outcome.records:
-            self.log.append(record._replace(at=LogPosition(0, len(self.log), self.now)))
+            assert record.at.offset == len(self.log)
+            self.log.append(record)
         return outcome
 
     def pass_time(self, ms: int) -> list[Outcome]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from coordinator_core.groups.consumer import embedded
+from coordinator_core.groups import consumer_protocol
 from coordinator_core.wire.embedded import encode_blob
 from tests.core.groups.clients import GROUP
 
@@ -56,7 +56,7 @@ def metadata(topics: list[str], version: int = 3) -> bytes:
     """A consumer's subscription."""
     fields = {"topics": topics, "userData": None, "ownedPartitions": [], "generationId": -1, "rackId": None}
     kept = ("topics", "userData", "ownedPartitions", "generationId", "rackId")[: version + 2]
-    return encode_blob(embedded.SUBSCRIPTION, version, {name: fields[name] for name in kept})
+    return encode_blob(consumer_protocol.SUBSCRIPTION, version, {name: fields[name] for name in kept})
 
 
 @st.composite
@@ -85,8 +85,24 @@ def _classic(draw: st.DrawFn) -> tuple[str, int, dict[str, Any]]:
     return api, 5, {"groupId": GROUP, "members": [{"memberId": member_id, "groupInstanceId": instance_id}]}
 
 
+@st.composite
+def _offsets(draw: st.DrawFn) -> tuple[str, int, dict[str, Any]]:
+    api, version = draw(st.sampled_from([("OffsetCommit", 9), ("OffsetCommit", 2), ("TxnOffsetCommit", 5)]))
+    partitions = [{"partitionIndex": draw(st.integers(0, 5)), "committedOffset": draw(st.integers(-1, 9))}]
+    data = {
+        "groupId": GROUP,
+        "memberId": draw(st.sampled_from(["", "m1", "m2"])),
+        "generationIdOrMemberEpoch": draw(st.integers(-1, 5)),
+        "generationId": draw(st.integers(-1, 5)),
+        "groupInstanceId": draw(INSTANCES),
+        "topics": [{"name": "a", "topicId": "a".ljust(22, "A"), "partitions": partitions}],
+    }
+    return api, version, data | {"transactionalId": "t", "producerId": 1, "producerEpoch": 0}
+
+
 consumer_request = _consumer()
 classic_request = _classic()
+offset_request = _offsets()
 
 _ANYTHING = st.recursive(
     st.one_of(
@@ -99,7 +115,7 @@ _ANYTHING = st.recursive(
 
 @st.composite
 def _spoilt(draw: st.DrawFn) -> tuple[str, int, Any]:
-    api, version, data = draw(st.one_of(consumer_request, classic_request))
+    api, version, data = draw(st.one_of(consumer_request, classic_request, offset_request))
     spoilt = dict(data)
     for name in draw(st.lists(st.sampled_from(sorted(data)), max_size=2)):
         if draw(st.booleans()):

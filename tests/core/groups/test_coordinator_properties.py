@@ -13,9 +13,11 @@ from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.records import CoordinatorRecord, Fields
 from coordinator_core.wire.row import decode_record, encode_key, encode_value
 from tests.core.groups.clients import GROUP, Cluster, Consumer
-from tests.core.groups.requests import any_request, classic_request, consumer_request
+from tests.core.groups.requests import any_request, classic_request, consumer_request, offset_request
 
 TOPICS = {"a": 4, "b": 3, "ab": 1}
+SENDERS = {"consumer": consumer_request, "classic": classic_request, "offsets": offset_request}
+ACTIONS = ("consumer", "consumer", "classic", "classic", "offsets", "time", "work", "topics")
 
 
 def in_bytes(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
@@ -76,7 +78,7 @@ def test_any_script_keeps_the_invariants(data: st.DataObject) -> None:
     cluster = Cluster.of(TOPICS, **settings)
     epochs: list[int] = []
     for _ in range(data.draw(st.integers(1, 40))):
-        action = data.draw(st.sampled_from(["consumer", "consumer", "classic", "classic", "time", "work", "topics"]))
+        action = data.draw(st.sampled_from(ACTIONS))
         if action == "time":
             cluster.pass_time(data.draw(st.sampled_from([100, 3_000, 10_000, 46_000])))
         elif action == "work":
@@ -84,7 +86,7 @@ def test_any_script_keeps_the_invariants(data: st.DataObject) -> None:
         elif action == "topics":
             cluster.set_topics(data.draw(st.sampled_from([TOPICS, {"a": 6, "b": 3}, {"a": 6, "c": 2}])))
         else:
-            api, version, request = data.draw(consumer_request if action == "consumer" else classic_request)
+            api, version, request = data.draw(SENDERS[action])
             if not makes_the_broker_forget(cluster, api, request):
                 cluster.send(api, version, request)
         check_invariants(cluster, epochs)

@@ -7,6 +7,7 @@ empty line. ``run`` gives the text again with what comes of the commands now. Co
     topics NAME=PARTITIONS... -NAME...      create, change and delete topics
     consumer NAME join|beat|leave|pause OPTION=VALUE...
     classic NAME join|sync|beat|leave OPTION=VALUE...
+    commit NAME TOPIC:PARTITION=OFFSET... [epoch=N]; fetch; clean
     wait SECONDS                            time passes, timers run
     resolve                                 background work is done
     describe, timers, delete                the group as it is; what is armed; delete it
@@ -22,9 +23,8 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from coordinator_core.cluster.image import Topic, TopicImage
-from coordinator_core.groups import coordinator, snapshots
+from coordinator_core.groups import consumer_protocol, coordinator, snapshots
 from coordinator_core.groups.config import BrokerConfig
-from coordinator_core.groups.consumer import embedded
 from coordinator_core.groups.memory import Memory
 from coordinator_core.groups.protocol import Completed, Outcome, Request
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
@@ -196,7 +196,7 @@ class _Play:
             "generationId": client.epoch,
             "rackId": options.get("rack"),
         }
-        metadata = encode_blob(embedded.SUBSCRIPTION, 3, subscription)
+        metadata = encode_blob(consumer_protocol.SUBSCRIPTION, 3, subscription)
         protocols = options.get("protocols", "range").split(",")
         data = {
             "groupId": GROUP,
@@ -242,6 +242,35 @@ class _Play:
         members = [{"memberId": member_id, "groupInstanceId": instance, "reason": None}]
         return self._send("LeaveGroup", 5, client.name, {"groupId": GROUP, "members": members})
 
+    def _commit(self, words: list[str]) -> Iterator[str]:
+        name, *rest = words
+        given = dict(word.split("=", 1) for word in rest)
+        client = self._client(name)
+        offsets = [(where.split(":"), int(offset)) for where, offset in given.items() if ":" in where]
+        topics = [
+            {"name": topic, "partitions": [{"partitionIndex": int(partition), "committedOffset": offset}]}
+            for (topic, partition), offset in offsets
+        ]
+        for topic in topics:
+            topic["topicId"] = self.topics.by_name[topic["name"]].id
+        data = {
+            "groupId": GROUP,
+            "memberId": client.member_id,
+            "generationIdOrMemberEpoch": int(given.get("epoch", client.epoch if client.member_id else -1)),
+            "groupInstanceId": client.options.get("instance"),
+            "topics": topics,
+        }
+        yield from self._shown(self._send("OffsetCommit", 9, name, data), name)
+
+    def _fetch(self, _: list[str]) -> Iterator[str]:
+        outcome = self._send("OffsetFetch", 9, "admin", {"groups": [{"groupId": GROUP, "topics": None}]})
+        for topic in (outcome.response or {})["groups"][0]["topics"]:
+            for each in topic["partitions"]:
+                yield f"{topic['name']} {each['partitionIndex']}: {each['committedOffset']}"
+
+    def _clean(self, _: list[str]) -> Iterator[str]:
+        yield from self._shown(coordinator.clean_up(self.memory, self.topics, self.now))
+
     def _client(self, name: str, member_id: str = "") -> _Client:
         if name not in self.clients:
             self.clients[name] = _Client(name, member_id)
@@ -280,7 +309,7 @@ class _Play:
             client.epoch, client.protocol = response["generationId"], response["protocolName"]
 
     def _response(self, name: str, response: Fields) -> str:
-        code = response["errorCode"]
+        code = response.get("errorCode", 0)
         if code:
             return coordinator.ErrorCode(code).name
         client = self.clients[name]
@@ -296,15 +325,20 @@ class _Play:
             owned = "no news" if response["assignment"] is None else f"has {self._by_id(client.owned)}"
             return f"epoch {response['memberEpoch']}, {owned}"
         if "assignment" in response:
-            named, _ = embedded.assigned_partitions(response["assignment"]) if response["assignment"] else ([], None)
+            named, _ = (
+                consumer_protocol.assigned_partitions(response["assignment"]) if response["assignment"] else ([], None)
+            )
             client.owned = [
                 {"topicId": topic, "partitions": numbers}
-                for topic, numbers in embedded.by_topic_id(named, self.topics).items()
+                for topic, numbers in consumer_protocol.by_topic_id(named, self.topics).items()
             ]
             return f"synced, has {_partitions(named)}"
         if "members" in response:
             codes = [coordinator.ErrorCode(each["errorCode"]).name for each in response["members"]]
             return "left" if codes == ["NONE"] else ", ".join(codes)
+        if "topics" in response:
+            codes = [each["errorCode"] for topic in response["topics"] for each in topic["partitions"]]
+            return ", ".join(coordinator.ErrorCode(code).name for code in codes if code) or "committed"
         return "ok"
 
     def _record(self, record: CoordinatorRecord) -> str:
@@ -312,10 +346,14 @@ class _Play:
         value = record.value
         kind = RecordType(record.type)
         if value is None:
-            return f"- {_KINDS[kind]} {member}{record.key.get('regularExpression', '')}".rstrip()
+            rest = record.key.get("regularExpression", "") + _partition(record.key)
+            return f"- {_KINDS[kind]} {member}{rest}".rstrip()
         shown = getattr(self, f"_show_{kind.name.lower()}")(member, value)
         regex = f"{record.key['regularExpression']} = " if "regularExpression" in record.key else ""
-        return f"+ {_KINDS[kind]} {regex}{shown}"
+        return f"+ {_KINDS[kind]} {regex}{_partition(record.key)}{shown}"
+
+    def _show_offset_commit(self, _: str, value: Fields) -> str:
+        return f": {value['offset']}"
 
     def _show_group_metadata(self, _: str, value: Fields) -> str:
         members = ", ".join(
@@ -366,7 +404,7 @@ class _Play:
 
     def _assignment(self, text: str) -> bytes:
         partitions = [{"topic": topic, "partitions": numbers} for topic, numbers in _parsed(text)]
-        return encode_blob(embedded.ASSIGNMENT, 3, {"assignedPartitions": partitions, "userData": None})
+        return encode_blob(consumer_protocol.ASSIGNMENT, 3, {"assignedPartitions": partitions, "userData": None})
 
     def _time(self, at: int) -> str:
         seconds = (at - START_MS) / 1000
@@ -374,6 +412,7 @@ class _Play:
 
 
 _KINDS = {
+    RecordType.OFFSET_COMMIT: "offset",
     RecordType.GROUP_METADATA: "classic group",
     RecordType.CONSUMER_GROUP_METADATA: "group epoch",
     RecordType.CONSUMER_GROUP_PARTITION_METADATA: "partition metadata",
@@ -383,6 +422,10 @@ _KINDS = {
     RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: "current",
     RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: "regex",
 }
+
+
+def _partition(key: Fields) -> str:
+    return f"{key['topic']} {key['partition']}" if "partition" in key else ""
 
 
 def _topic_id(name: str) -> str:
@@ -402,7 +445,7 @@ def _parsed(text: str) -> list[tuple[str, list[int]]]:
 
 
 def _assigned(assignment: bytes) -> str:
-    return _partitions(embedded.assigned_partitions(assignment)[0]) if assignment else "nothing"
+    return _partitions(consumer_protocol.assigned_partitions(assignment)[0]) if assignment else "nothing"
 
 
 def _partitions(named: Iterable[tuple[str, Iterable[int]]]) -> str:
