@@ -129,18 +129,17 @@ def read_range(wanted: Range, topic: str) -> Iterator[pa.RecordBatch]:
     """
     log = wanted.log
     held: pa.RecordBatch | None = None
-    holes: list[int] = []
     for part in _parts(log, wanted.start, wanted.stop):
-        if isinstance(part, Damage):
-            if held is not None:
-                holes.append(held.column("batch_last_offset")[-1].as_py() + 1)
+        is_damage = isinstance(part, Damage)
+        if held is not None and is_damage:
+            yield _dumped(held, log, topic, markers(held), [held.column("batch_last_offset")[-1].as_py() + 1])
+        elif held is not None:
+            yield _dumped(held, log, topic, markers(held) + markers(part))
+        if is_damage:
             yield _damaged(part, log, topic)
-            continue
-        if held is not None:
-            yield _dumped(held, log, topic, markers(held) + markers(part), holes)
-        held = part
+        held = None if is_damage else part
     if held is not None:
-        yield _dumped(held, log, topic, markers(held) + _markers_behind(wanted), holes)
+        yield _dumped(held, log, topic, markers(held) + _markers_behind(wanted))
 
 
 def _parts(log: LogFile, start: int, stop: int) -> Iterator[pa.RecordBatch | Damage]:
@@ -179,7 +178,7 @@ def _damaged(damage: Damage, log: LogFile, topic: str) -> pa.RecordBatch:
 
 
 def _dumped(
-    columns: pa.RecordBatch, log: LogFile, topic: str, ends: Sequence[Marker], holes: Sequence[int]
+    columns: pa.RecordBatch, log: LogFile, topic: str, ends: Sequence[Marker], holes: Sequence[int] = ()
 ) -> pa.RecordBatch:
     given = {name: columns.column(name) for name in UNTOUCHED}
     given |= {name: columns.column(theirs) for name, theirs in RENAMED.items()}

@@ -1,0 +1,96 @@
+"""The segment source's ranges: same rows however a file is cut, outcomes, and damage that costs nothing else."""
+
+from __future__ import annotations
+
+import shutil
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from coordinator_core.records import CoordinatorRecord, LogPosition
+from coordinator_core.wire.control import ABORT, COMMIT
+from jobs.sources.files import find_logs
+from jobs.sources.segments import Range, SegmentsReader, read_range
+from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.logs import batch, marker, write_segment
+
+TOPIC = "__consumer_offsets"
+
+
+def commit(offset: int, partition: int = 0) -> CoordinatorRecord:
+    value = {"offset": offset, "leaderEpoch": -1, "metadata": "", "commitTimestamp": 1}
+    key = {"group": "g", "topic": "t", "partition": partition}
+    return CoordinatorRecord(LogPosition(0, offset, 1000 + offset), 1, key, value)
+
+
+def rows_of(path: Path, split_bytes: int = 1 << 20) -> list[dict]:
+    reader = SegmentsReader([str(path)], frozenset({TOPIC, ""}), TOPIC, split_bytes)
+    return [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("split_bytes", [1, 1000, 20_000])
+def test_cuts_change_nothing(split_bytes: int) -> None:
+    """Not even the outcomes of transactions that a cut goes through."""
+    whole = rows_of(SAMPLE_LOGS)
+    assert len(whole) == 313 + 412 + 442
+    assert rows_of(SAMPLE_LOGS, split_bytes) == whole
+    assert {row["outcome"] for row in whole} >= {"committed", "aborted", None}
+
+
+def test_the_marker_in_the_next_segment_decides(tmp_path: Path) -> None:
+    folder = tmp_path / f"{TOPIC}-0"
+    write_segment(folder, [batch(commit(0), producer_id=1), batch(commit(1), producer_id=2)])
+    write_segment(folder, [marker(COMMIT, 1, 2, 5), marker(ABORT, 2, 3, 5), batch(commit(4), producer_id=1)], 2)
+    found = {row["log_offset"]: (row["kind"], row["outcome"]) for row in rows_of(tmp_path)}
+    assert found == {
+        0: ("record", "committed"),
+        1: ("record", "aborted"),
+        2: ("control", None),
+        3: ("control", None),
+        4: ("record", "open"),
+    }
+
+
+def test_a_flipped_byte_costs_one_batch_and_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / f"{TOPIC}-0"
+    batches = [batch(commit(offset)) for offset in range(3)]
+    data = bytearray(b"".join(batches))
+    data[len(batches[0]) + 70] ^= 0xFF
+    path = write_segment(folder, [bytes(data)])
+    rows = rows_of(tmp_path)
+    assert [(row["kind"], row["log_offset"]) for row in rows] == [("record", 0), ("damaged", None), ("record", 2)]
+    damaged = rows[1]
+    assert (damaged["source"], damaged["place"], damaged["batch_base"]) == (str(path), len(batches[0]), 1)
+    assert "CRC" in damaged["error"]
+    assert damaged["value"] == bytes(data[len(batches[0]) : len(batches[0]) + len(batches[1])])
+
+
+def test_a_truncated_tail_is_kept(tmp_path: Path) -> None:
+    write_segment(tmp_path / f"{TOPIC}-0", [batch(commit(0)), batch(commit(1))[:-5]])
+    assert [row["kind"] for row in rows_of(tmp_path)] == ["record", "damaged"]
+
+
+def test_a_file_that_is_no_log_leaves_the_others_alone(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLE_LOGS / f"{TOPIC}-1", tmp_path / f"{TOPIC}-1")
+    (tmp_path / f"{TOPIC}-2").mkdir()
+    (tmp_path / f"{TOPIC}-2" / f"{0:020}.log").write_bytes(b"no log at all, but long enough to be looked at" * 9)
+    rows = rows_of(tmp_path)
+    assert [row["log_partition"] for row in rows if row["kind"] == "damaged"] == [2]
+    assert len(rows) == 412 + 1
+
+
+def test_a_file_outside_of_a_topics_folder_has_no_partition(tmp_path: Path) -> None:
+    rows = rows_of(write_segment(tmp_path, [batch(commit(0))]))
+    assert [(row["log_topic"], row["log_partition"], row["log_offset"]) for row in rows] == [(TOPIC, None, 0)]
+
+
+def test_a_range_reads_only_its_own_batches() -> None:
+    (log, *_) = find_logs([str(SAMPLE_LOGS)], topics={TOPIC})
+    reader = SegmentsReader([log.path], frozenset({TOPIC, ""}), TOPIC, 5000)
+    parts = [pa.Table.from_batches(list(read_range(part, TOPIC))) for part in reader.partitions()]
+    assert len(parts) > 2
+    for part, following in pairwise(parts):
+        assert part["log_offset"][-1].as_py() + 1 == following["log_offset"][0].as_py()
+    assert list(read_range(Range(log, log.size, log.size, None), TOPIC)) == []
