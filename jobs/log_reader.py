@@ -48,6 +48,11 @@ class LogReader:
         self._keys: dict[bytes, tuple[int, Fields]] = {}
 
     @property
+    def partition(self) -> int:
+        """The partition that the files are of."""
+        return self._files[0].partition
+
+    @property
     def from_start(self) -> bool:
         """Whether the first file is named as the partition's first segment."""
         return self._files[0].segment == FIRST_SEGMENT

@@ -28,6 +28,15 @@ class Coverage:
                     lasts.append(last)
             self._first[partition], self._last[partition] = firsts, lasts
 
+    def note(self, partition: int, offset: int) -> None:
+        """One more offset is there; those of a partition come in order."""
+        firsts, lasts = self._first.setdefault(partition, []), self._last.setdefault(partition, [])
+        if lasts and offset == lasts[-1] + 1:
+            lasts[-1] = offset
+        else:
+            firsts.append(offset)
+            lasts.append(offset)
+
     def unbroken(self, partition: int, first: int, last: int) -> bool:
         """Whether every offset from ``first`` to ``last`` is there."""
         firsts = self._first.get(partition, [])

@@ -117,7 +117,10 @@ def on_current(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -
             membership.away_since = at
     rebalance = ledger.rebalance
     if rebalance is not None:
-        rebalance.asked(member_id, _pending(member), at)
+        pending = _pending(member)
+        rebalance.asked(member_id, pending, at)
+        if member.state != kind.stable and not pending:
+            rebalance.waited[member_id] = True
         if member.state == kind.stable and member.member_epoch == rebalance.to_epoch:
             if rebalance.behind.pop(member_id, False):
                 rebalance.last_member = member_id

@@ -268,7 +268,7 @@ def _add_rebalance(
             idle_ms=ownership.idle_ms,
             idle_max_ms=ownership.idle_max_ms,
             revocations=tuple(assigned.revocations),
-            last_member=None,
+            held_up_by=None,
             members_behind=0,
             behind=(),
             skipped_generations=skipped,

@@ -76,7 +76,7 @@ class OpenRebalance:
     """A rebalance of an epoch-based group under way.
 
     ``behind`` has the members that are not yet at the target (a dict, as its order is the log's), ``revoking`` what
-    members are asked to give up.
+    members are asked to give up, ``waited`` the members that had to wait for others to do so.
     """
 
     at: LogPosition
@@ -89,6 +89,7 @@ class OpenRebalance:
     target: LogPosition | None = None
     revoking: dict[str, Asked] = field(default_factory=dict)
     revocations: list[Revocation] = field(default_factory=list)
+    waited: dict[str, bool] = field(default_factory=dict)
     last_member: str | None = None
     missing: str | None = None
 
@@ -102,6 +103,13 @@ class OpenRebalance:
             del self.revoking[member_id]
             duration = at.timestamp_ms - asked.at.timestamp_ms
             self.revocations.append(Revocation(member_id, asked.units, asked.at, at, duration))
+
+    def _held_up_by(self) -> str | None:
+        """The last to acknowledge: who still has to, or, if the last member waited for others, the last of those."""
+        if self.revoking:
+            return next(iter(self.revoking))
+        others = [each for each in self.revocations if each.member_id != self.last_member]
+        return others[-1].member_id if others and self.last_member in self.waited else self.last_member
 
     def row(
         self, group_id: str, group_type: str, outcome: str, ownership: Ownership | None, finished: LogPosition | None
@@ -136,7 +144,7 @@ class OpenRebalance:
             ownership.idle_ms if ownership else None,
             ownership.idle_max_ms if ownership else None,
             (*self.revocations, *unanswered),
-            self.last_member,
+            self._held_up_by(),
             len(self.behind),
             tuple(self.behind)[:NAMED_BEHIND],
             0,

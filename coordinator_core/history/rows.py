@@ -91,7 +91,7 @@ class RebalanceRow(NamedTuple):
     idle_ms: Annotated[int | None, "sum over units of the time that nobody had them"]
     idle_max_ms: Annotated[int | None, "the longest such time of one unit"]
     revocations: Annotated[tuple[Revocation, ...], "what members were asked to give up (classic: not logged)"]
-    last_member: Annotated[str | None, "who held it up: the last to reach the target"]
+    held_up_by: Annotated[str | None, "the last to give up what another waited for, else the last at the target"]
     members_behind: Annotated[int, "members that had not reached the target when it ended, or now"]
     behind: Annotated[tuple[str, ...], "the first ten of them"]
     skipped_generations: Annotated[int, "classic: generations in between that never completed, or were not seen"]

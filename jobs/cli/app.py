@@ -29,6 +29,8 @@ COMMANDS: dict[str, Entry] = {
     "describe": Entry("describe:describe_command", "A group as Kafka's Admin client would describe it, at any moment."),
     "offsets": Entry("describe:offsets_command", "The committed offsets of a group, at any moment."),
     "owners": Entry("describe:owners_command", "Who held the partitions of a topic, at any moment."),
+    "history": Entry("history:history_command", "What a group went through: epochs, rebalances with causes, members."),
+    "rebalances": Entry("history:rebalances_command", "Rebalances of one group or all: why, how long, who held it up."),
     "assign": Entry("assign:assign_command", "What Kafka's assignors make of groups written as JSON lines."),
     "compare": Entry("assign:compare_command", "Several assignors on one input: balance, movement and racks."),
     "trace": Entry("trace:trace_command", "Whether the coordinator model does what a recorded coordinator did."),

@@ -50,9 +50,9 @@ def test_a_join_opens_a_rebalance_that_converges_with_the_last_member():
     assert (revocation.member_id, revocation.units, revocation.duration_ms) == ("m1", 2, 700)
 
 
-def test_the_last_member_to_reach_the_target_held_it_up():
+def test_who_gives_up_last_what_another_waits_for_held_it_up():
     second = two(GroupLog()).rebalances()[1]
-    assert second.last_member == "m2", "it waited for what m1 had to give up"
+    assert second.held_up_by == "m1", "m2 was the last at the target, as it waited for m1"
 
 
 def test_an_unreleased_member_is_not_there_yet():
@@ -65,7 +65,7 @@ def test_an_unreleased_member_is_not_there_yet():
     assert waiting.behind == ("m2",)
     log.write(current("m2", 3, 3))
     (_, done) = log.rebalances()
-    assert (done.outcome, done.last_member) == ("converged", "m2")
+    assert (done.outcome, done.held_up_by) == ("converged", "m2")
 
 
 def test_a_bump_supersedes_and_what_is_in_flight_counts_for_the_next():

@@ -1,0 +1,198 @@
+"""What groups went through, straight from log folders: ``history`` and ``rebalances``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from coordinator_core.errors import InputError
+from coordinator_core.history.causes import CauseKind
+from coordinator_core.history.rows import (
+    TABLES,
+    AssignmentRow,
+    Cause,
+    GroupEpochRow,
+    HistoryRow,
+    MembershipRow,
+    RebalanceRow,
+)
+from coordinator_core.records import LogPosition
+from jobs.cli.console import Console, JsonOption
+from jobs.cli.options import LogOption, parse_time
+from jobs.cli.tables import Line, print_json, print_lines, utc
+from jobs.local_history import history
+from jobs.sources.files import find_logs
+
+TABLE_OF = {table.row: table.name for table in TABLES}
+SinceOption = Annotated[str | None, typer.Option("--since", metavar="TIME", help="From this time on: ISO 8601 or ms.")]
+
+
+class Moment(NamedTuple):
+    """One line of a timeline, with the record that proves it."""
+
+    at: LogPosition
+    what: str
+    detail: str
+
+
+def history_command(
+    context: typer.Context,
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
+    log: LogOption,
+    since: SinceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """What a group went through, in order of time; with --json every row of its history, with the table it is of."""
+    rows = list(history(find_logs(log), Console.of(context).warn, group))
+    if not rows:
+        raise InputError(f"no history of a group {group!r} in these logs")
+    start = 0 if since is None else parse_time(since)
+    if as_json:
+        for row in rows:
+            if _last_ms(row) >= start:
+                print_json({"table": TABLE_OF[type(row)], **plain(row)})
+        return
+    moments = sorted(moment for moment in _moments(rows) if moment.at.timestamp_ms >= start)
+    lines = [
+        {"time": utc(at.timestamp_ms), "what": what, "detail": detail, "log": f"{at.partition}:{at.offset}"}
+        for at, what, detail in moments
+    ]
+    print_lines(lines, as_json=False, title=f"history of {group}")
+
+
+def rebalances_command(
+    context: typer.Context,
+    log: LogOption,
+    group: Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Of one group only.")] = None,
+    since: SinceOption = None,
+    slowest: Annotated[int | None, typer.Option("--slowest", metavar="N", min=1, help="The N slowest only.")] = None,
+    cause: Annotated[str | None, typer.Option("--cause", metavar="CAUSE", help="With this cause only.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Rebalances in order of time, or the slowest first: why, how long, what moved and who held it up."""
+    if cause is not None and cause not in set(CauseKind):
+        raise InputError(f"no cause {cause!r}: there are {', '.join(sorted(CauseKind))}")
+    start = 0 if since is None else parse_time(since)
+    rows = [
+        row
+        for row in history(find_logs(log), Console.of(context).warn, group)
+        if isinstance(row, RebalanceRow)
+        and row.at.timestamp_ms >= start
+        and (cause is None or any(each.kind == cause for each in row.causes))
+    ]
+    if slowest is None:
+        rows.sort(key=lambda row: (row.at.timestamp_ms, row.at.partition, row.at.offset))
+    else:
+        rows = sorted(rows, key=lambda row: -(row.duration_min_ms or 0))[:slowest]
+    lines = [plain(row) for row in rows] if as_json else [_rebalance_line(row) for row in rows]
+    print_lines(lines, as_json=as_json, title="rebalances")
+
+
+def plain(value: Any) -> Any:
+    """A row as JSON can hold it: named tuples become objects, other tuples lists."""
+    if isinstance(value, tuple):
+        fields = getattr(value, "_fields", None)
+        if fields is not None:
+            return {name: plain(each) for name, each in zip(fields, value, strict=True)}
+        return [plain(each) for each in value]
+    return value
+
+
+def _last_ms(row: HistoryRow) -> int:
+    """The last time at which a row has something to say."""
+    if isinstance(row, GroupEpochRow):
+        return (row.ended or row.opened).timestamp_ms
+    if isinstance(row, MembershipRow):
+        return (row.left or row.joined).timestamp_ms
+    if isinstance(row, AssignmentRow):
+        return (row.until or row.since).timestamp_ms
+    return row.at.timestamp_ms
+
+
+def _rebalance_line(row: RebalanceRow) -> Line:
+    return {
+        "time": utc(row.at.timestamp_ms),
+        "group": row.group_id,
+        "type": row.group_type,
+        "epochs": _epochs(row),
+        "causes": _causes(row.causes),
+        "outcome": row.outcome,
+        "took": _took(row),
+        "members": row.members_after,
+        "moved": row.units_moved,
+        "lost": row.units_lost,
+        "idle ms": row.idle_ms,
+        "held up by": row.held_up_by or ", ".join(row.behind) or None,
+        "log": f"{row.at.partition}:{row.at.offset}",
+        "missing": row.missing,
+    }
+
+
+def _epochs(row: RebalanceRow) -> str:
+    return f"{'?' if row.from_epoch is None else row.from_epoch} to {row.to_epoch}"
+
+
+def _took(row: RebalanceRow) -> str | None:
+    """How long it lasted, exactly or as bounds."""
+    least, most = row.duration_min_ms, row.duration_max_ms
+    if least is None:
+        return None
+    if least == most:
+        return f"{least} ms"
+    return f"{least} ms or more" if most is None else f"{least} to {most} ms"
+
+
+def _causes(causes: Iterable[Cause]) -> str:
+    """Kinds with what they are about; members are counted."""
+    members = Counter(cause.kind for cause in causes if cause.member_id is not None and not cause.topics)
+    found = [kind if count == 1 else f"{kind} ({count})" for kind, count in members.items()]
+    for cause in causes:
+        if cause.member_id is None or cause.topics:
+            about = " ".join(cause.topics) or cause.detail or ""
+            found.append(f"{cause.kind} {about}".strip())
+    return ", ".join(found)
+
+
+def _moments(rows: Iterable[HistoryRow]) -> Iterator[Moment]:
+    """Rows as moments; intervals of assignments are told by the rebalances that end them."""
+    for row in rows:
+        if isinstance(row, RebalanceRow):
+            yield Moment(row.at, f"rebalance {_epochs(row)}", _rebalance_detail(row))
+            if row.finished is not None and row.finished != row.at:
+                yield Moment(row.finished, f"{row.outcome} at {row.to_epoch}", _effects(row))
+        elif isinstance(row, MembershipRow):
+            who = f"{row.member_id} ({row.client_id} at {row.client_host})"
+            yield Moment(row.joined, f"member came: {row.came_by}", who)
+            if row.away_since is not None:
+                yield Moment(row.away_since, "static member away", who)
+            if row.left is not None:
+                yield Moment(row.left, f"member gone: {row.went_by}", f"{who} {row.hint or ''}".strip())
+        elif isinstance(row, GroupEpochRow):
+            if row.ended is not None and row.ended_by != "next epoch":
+                yield Moment(row.ended, row.ended_by or "ended", f"{row.group_type} group at epoch {row.epoch}")
+        elif not isinstance(row, AssignmentRow):
+            yield Moment(row.at, f"violation: {row.rule}", row.detail)
+
+
+def _rebalance_detail(row: RebalanceRow) -> str:
+    causes = "; ".join(
+        " ".join(part for part in (each.kind, each.member_id, *each.topics, each.detail, each.hint) if part)
+        for each in row.causes
+    )
+    effects = _effects(row) if row.finished == row.at else ""
+    return "; ".join(part for part in (causes, effects, row.missing) if part)
+
+
+def _effects(row: RebalanceRow) -> str:
+    took = _took(row)
+    parts = (
+        took and f"took {took}",
+        row.units_moved and f"{row.units_moved} moved",
+        row.units_lost and f"{row.units_lost} lost",
+        row.idle_ms and f"idle {row.idle_ms} ms",
+        row.held_up_by and f"held up by {row.held_up_by}",
+    )
+    return ", ".join(part for part in parts if part)
