@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 
 class PriorityQueue:
@@ -62,3 +63,28 @@ class PriorityQueue:
             child = 2 * at + 1
         heap[at] = moved
         return first
+
+    def level_round(self) -> list[int]:
+        """Poll every element once, adding it back at once with a larger priority, where all priorities are equal.
+
+        Returns the elements in the order in which they are polled. The caller raises their priorities by the same
+        amount. It is the same permutation of the heap for every round.
+        """
+        polled, after = _permutations(len(self._heap))
+        order = [self._heap[at] for at in polled]
+        self._heap = [self._heap[at] for at in after]
+        return order
+
+
+@lru_cache(maxsize=16)
+def _permutations(size: int) -> tuple[list[int], list[int]]:
+    """Heap positions in the order in which a level round polls them, and where it leaves them."""
+    priority = [0] * size
+    queue = PriorityQueue(priority, range(size))
+    polled: list[int] = []
+    for _ in range(size):
+        element = queue.poll()
+        polled.append(element)
+        priority[element] = 1
+        queue.add(element)
+    return polled, queue._heap

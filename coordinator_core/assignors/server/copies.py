@@ -67,7 +67,7 @@ class Copies:
         lengths = ints(map(len, sets))
         topics = list(chain.from_iterable(previous))
         sizes = ints(map(len, previous))
-        numbers = _sets(ints(chain.from_iterable(sets)), lengths, copy_capacities(lengths, self._jdk))
+        numbers = _sets(ints(chain.from_iterable(sets)), lengths, copy_capacities(lengths, self._jdk), sets)
         self._put(members, np.repeat(np.arange(len(members)), sizes), topics, numbers, sizes, sizes, at_head=False)
 
     def _make(self, columns: Columns) -> None:
@@ -97,7 +97,7 @@ class Copies:
         members: Sequence[int],
         group: Ints,
         topics: Sequence[str],
-        numbers: Sequence[list[int]],
+        numbers: Sequence[Sequence[int]],
         capacity: Ints,
         to_hold: Ints,
         *,
@@ -128,10 +128,17 @@ def _given_twice(columns: Columns) -> Ints:
     return twice
 
 
-def _sets(numbers: Ints, lengths: Ints, capacities: Ints) -> list[list[int]]:
-    """Sets of those lengths and initial capacities, made of successive numbers, each in HashSet's order."""
+def _sets(
+    numbers: Ints, lengths: Ints, capacities: Ints, given: Sequence[Sequence[int]] = ()
+) -> Sequence[Sequence[int]]:
+    """Sets of those lengths and initial capacities, made of successive numbers, each in HashSet's order.
+
+    ``given`` are the same numbers as sequences, which are returned as they are if they are in that order already.
+    """
     group = np.repeat(np.arange(len(lengths)), lengths)
     order, crowded = grouped_order(group, numbers ^ numbers >> 16, capacities, lengths)
+    if given and not crowded and (order[1:] > order[:-1]).all():
+        return given
     ends = [0, *np.cumsum(lengths).tolist()]
     ordered = numbers[order].tolist()
     sets = [ordered[start:end] for start, end in pairwise(ends)]

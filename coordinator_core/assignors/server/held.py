@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ class Held(NamedTuple):
         sets = list(chain.from_iterable(had.values() for had in previous))
         lengths = ints(map(len, sets))
         partition = ints(chain.from_iterable(sets))
-        topic = ints(topics.get(name, -1) for had in previous for name in had)
+        topic = ints(map(topics.get, chain.from_iterable(previous), repeat(-1)))
         member = np.repeat(np.array(order, np.int64), ints(map(len, previous)))
         member, topic = np.repeat(member, lengths), np.repeat(topic, lengths)
         known = topic >= 0

@@ -10,6 +10,8 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
 
+import numpy as np
+
 from coordinator_core.assignors.server.topics import missing_topic, partition_count
 from coordinator_core.assignors.spec import GroupSpec
 from coordinator_core.cluster.image import TopicImage
@@ -46,6 +48,8 @@ def hand_out(
     ``room`` counts what members lack, in the order of their turns. A member that comes round again for a partition that
     it has just been given takes it once more, without effect, as in Kafka. Raises AssignorError where Kafka throws.
     """
+    if sharing == 1:
+        return _one_each(partitions, room)
     takers: list[int] = []
     taken: list[int] = []
     queue, at, gave = list(room), 0, False
@@ -81,3 +85,12 @@ def hand_out(
             else:
                 left -= 1
     return takers, taken
+
+
+def _one_each(partitions: Iterable[int], room: Mapping[int, int]) -> tuple[list[int], list[int]]:
+    """The same where each partition wants one member, and thus has none: round after round until nobody has room."""
+    lacks = np.fromiter(room.values(), np.int64, len(room))
+    members = np.repeat(np.fromiter(room, np.int64, len(room)), lacks)
+    rounds = np.arange(len(members)) - np.repeat(np.cumsum(lacks) - lacks, lacks)
+    taken = list(partitions)[: len(members)]
+    return members[np.argsort(rounds, kind="stable")][: len(taken)].tolist(), taken

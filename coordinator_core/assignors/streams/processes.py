@@ -16,7 +16,7 @@ from coordinator_core.assignors.spec import StreamsGroupSpec
 class Processes:
     """Loads as an assignor goes along. ``load`` is a process's count of tasks divided by its count of members."""
 
-    def __init__(self, spec: StreamsGroupSpec, tasks: int) -> None:
+    def __init__(self, spec: StreamsGroupSpec) -> None:
         self.ids: dict[str, int] = {}
         self.of_member: list[int] = []
         names: list[list[str]] = []
@@ -28,21 +28,26 @@ class Processes:
             names[process].append(member)
             self.of_member.append(process)
         self.members = [[numbers[member] for member in hash_order(STRING, group)] for group in names]
+        self.sizes = [len(group) for group in names]
         self.counts = [0] * len(numbers)
         self.totals = [0] * len(names)
         self.load = [0.0] * len(names)
         self.active: list[list[int]] = [[] for _ in numbers]
         self.standby: list[list[int]] = [[] for _ in numbers]
-        self._holders: list[list[int]] = [[] for _ in range(tasks)]
+        self._held: set[int] = set()
         self._queues: list[PriorityQueue | None] = [None] * len(names)
 
     def in_order(self) -> Iterable[int]:
         """Processes in the order of a HashMap by process id, made for as many entries as there are members."""
         return (self.ids[process] for process in hash_order(STRING, list(self.ids), len(self.counts)))
 
+    def level(self) -> bool:
+        """Whether all processes have the same load, and each task more adds the same to it."""
+        return len(set(self.load)) == 1 and len(set(map(len, self.members))) == 1
+
     def has(self, process: int, task: int) -> bool:
         """Whether some member of the process has the task, in whatever role."""
-        return process in self._holders[task]
+        return task * len(self.load) + process in self._held
 
     def give(self, member: int, task: int, to: list[list[int]]) -> int:
         """Give the task to this member; how many tasks it has now."""
@@ -65,8 +70,8 @@ class Processes:
 
     def _add(self, process: int, member: int, task: int, to: list[list[int]]) -> int:
         to[member].append(task)
-        self._holders[task].append(process)
+        self._held.add(task * len(self.load) + process)
         self.totals[process] += 1
-        self.load[process] = self.totals[process] / len(self.members[process])
+        self.load[process] = self.totals[process] / self.sizes[process]
         self.counts[member] += 1
         return self.counts[member]

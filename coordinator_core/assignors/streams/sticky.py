@@ -57,7 +57,7 @@ class _Builder:
     def __init__(self, spec: StreamsGroupSpec) -> None:
         self.topology = topology = Topology(spec.subtopologies)
         self.standbys = spec.configs.num_standby_replicas
-        self.processes = Processes(spec, topology.size)
+        self.processes = Processes(spec)
         self.had_active: dict[int, int] = {}
         self.had_standby: dict[int, list[int]] = {}
         for member, had in enumerate(spec.members.values()):
@@ -65,8 +65,8 @@ class _Builder:
             for task in topology.numbers(had.previous.standby):
                 self.had_standby.setdefault(task, []).append(member)
         members = len(spec.members)
-        self.active_quota = _Quota(topology.size, members)
-        self.quota = _Quota(topology.size + len(topology.stateful) * self.standbys, members)
+        self.active_quota = _Quota(len(topology.tasks), members)
+        self.quota = _Quota(len(topology.tasks) + len(topology.stateful) * self.standbys, members)
 
     def assign_active(self) -> None:
         """Active tasks to whoever had them active, then to whoever had them as standby, then to the least loaded."""
@@ -85,10 +85,15 @@ class _Builder:
                 self._count(processes.give(member, task, processes.active))
             else:
                 left.append(task)
+        left.sort()
         queue = PriorityQueue(processes.load, processes.in_order())
-        for task in sorted(left):
+        while processes.level() and len(queue) <= len(left):
+            for process, task in zip(queue.level_round(), left, strict=False):
+                self._count(processes.give_to_least_loaded(process, task, processes.active))
+            del left[: len(queue)]
+        for task in left:
             if not queue:
-                subtopology, partition = self.topology.task_id(task)
+                subtopology, partition = self.topology.tasks[task]
                 raise AssignorError(
                     "TaskAssignorException", f"No process available to assign active task {subtopology}_{partition}."
                 )
