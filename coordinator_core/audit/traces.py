@@ -62,16 +62,16 @@ def run_traces(lines: Iterable[Fields]) -> Iterator[StepResult]:
     trace: _Trace | None = None
     for line in lines:
         kind = line.get("kind")
-        if kind == "header":
-            trace = _Trace.begin(line)
-        elif kind == "step" and trace is not None:
-            try:
+        try:
+            if kind == "header":
+                trace = _Trace.begin(line)
+            elif kind == "step" and trace is not None:
                 yield trace.run(line)
-            except (KeyError, TypeError, ValueError, DecodeError) as cause:
-                where = f"trace {trace.seed}, step {line.get('i')}"
-                raise InputError(f"{where}: {type(cause).__name__}: {cause}") from cause
-        elif kind != "end" or trace is None:
-            raise InputError(f"a trace has header, step and end lines, in this order; there is {kind!r}")
+            elif kind != "end" or trace is None:
+                raise InputError(f"a trace has header, step and end lines, in this order; there is {kind!r}")
+        except (KeyError, TypeError, ValueError, AttributeError, DecodeError) as cause:
+            where = "header of a trace" if kind == "header" else f"{kind} {line.get('i')} of a trace"
+            raise InputError(f"{where}: {type(cause).__name__}: {cause}") from cause
 
 
 @dataclass(slots=True)

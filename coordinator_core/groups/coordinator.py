@@ -14,7 +14,9 @@ from uuid import UUID
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups import offset_commit, offset_expiry, offset_fetch
 from coordinator_core.groups.classic import coordinator as classic
+from coordinator_core.groups.classic.live import LiveClassicGroup
 from coordinator_core.groups.consumer import coordinator as consumer
+from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.memory import Memory
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Outcome, Request, Task, Timer
@@ -65,6 +67,19 @@ def _delete(operation: Operation, group_id: str) -> None:
         raise ApiError(ErrorCode.NON_EMPTY_GROUP)
     offset_fetch.write_all_tombstones(operation, group_id)
     operation.erase(group)
+
+
+def take_over(memory: Memory, topics: TopicImage, now: int) -> Outcome:
+    """The log was loaded by ``Memory.follow``: expect signs of life of all members, as a new coordinator does."""
+    return _run(Operation(memory, topics, now, iter(())), _take_over)
+
+
+def _take_over(operation: Operation) -> None:
+    for group in list(operation.memory.live.values()):
+        if isinstance(group, LiveConsumerGroup):
+            consumer.take_over(operation, group)
+        elif isinstance(group, LiveClassicGroup):
+            classic.take_over(operation, group)
 
 
 def clean_up(memory: Memory, topics: TopicImage, now: int) -> Outcome:

@@ -93,6 +93,14 @@ def leave_group(op: Operation, request: Request) -> Fields:
     )
 
 
+def take_over(op: Operation, group: LiveClassicGroup) -> None:
+    """A new coordinator gives every member a session; a group over its size has to rebalance, so that some give up."""
+    for member in group.members.values():
+        rebalance.expect_member(op, group, member)
+    if len(group.members) > op.memory.config.group_max_size:
+        rebalance.prepare(op, group)
+
+
 REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
     "JoinGroup": join_group,
     "SyncGroup": sync_group,

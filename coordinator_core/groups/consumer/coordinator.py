@@ -6,9 +6,21 @@ from collections.abc import Callable
 
 from coordinator_core.groups.consumer import fence, regexes, timeouts
 from coordinator_core.groups.consumer.heartbeat import heartbeat
+from coordinator_core.groups.consumer.live import LiveConsumerGroup
+from coordinator_core.groups.consumer.state import MemberState
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import Request
 from coordinator_core.records import Fields
+
+
+def take_over(op: Operation, group: LiveConsumerGroup) -> None:
+    """A new coordinator gives every member a session, and time to give up what it still has to."""
+    for member_id in group.view.members:
+        timeouts.expect_heartbeat(op, group.group_id, member_id)
+        member = group.log.members.get(member_id)
+        if member is not None and member.state == MemberState.UNREVOKED_PARTITIONS:
+            timeouts.expect_revocation(op, group.group_id, member)
+
 
 REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {"ConsumerGroupHeartbeat": heartbeat}
 

@@ -7,6 +7,7 @@ from copy import deepcopy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_core.groups import coordinator
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.memory import Memory
 from coordinator_core.groups.shard import CoordinatorShard
@@ -66,6 +67,31 @@ def check_replay(cluster: Cluster) -> None:
         assert loaded.view.static == live.view.static
 
 
+def compacted(log: list[CoordinatorRecord]) -> list[CoordinatorRecord]:
+    """What compaction leaves: the last record of every key, without the tombstones."""
+    last = {encode_key(record.type, record.key): record for record in log}
+    return [record for record in sorted(last.values(), key=lambda each: each.at) if record.value is not None]
+
+
+def check_compacted(cluster: Cluster) -> None:
+    """The compacted log leads to the same group; only the order in which its members appeared may be another one."""
+    memory = Memory(cluster.memory.config)
+    for record in compacted(cluster.log):
+        memory.follow(record)
+    live, loaded = cluster.memory.live.get(GROUP), memory.live.get(GROUP)
+    if isinstance(live, LiveConsumerGroup):
+        assert isinstance(loaded, LiveConsumerGroup)
+        assert loaded.log == live.log
+        assert loaded.owned == {topic: owned for topic, owned in live.owned.items() if owned}
+        assert loaded.subscriptions == live.subscriptions
+        # A new coordinator expects signs of life of everybody; without them the group is empty in the end.
+        loading = Cluster(memory, cluster.topics, cluster.now)
+        coordinator.take_over(memory, cluster.topics, cluster.now)
+        loading.pass_time(400_000)
+        group = memory.live.get(GROUP)
+        assert group is None or group.is_empty
+
+
 def makes_the_broker_forget(cluster: Cluster, api: str, request: Fields) -> bool:
     """Kafka drops an empty consumer group from memory, unwritten, if a classic member with an id asks to join it."""
     group = cluster.memory.live.get(GROUP)
@@ -91,6 +117,7 @@ def test_any_script_keeps_the_invariants(data: st.DataObject) -> None:
                 cluster.send(api, version, request)
         check_invariants(cluster, epochs)
     check_replay(cluster)
+    check_compacted(cluster)
 
 
 @given(st.lists(any_request, min_size=1, max_size=8))
