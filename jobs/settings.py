@@ -82,6 +82,46 @@ def combine(stack: Iterable[Layer]) -> Settings:
     return settings
 
 
+def assignments(given: Iterable[str]) -> dict[str, Any]:
+    """Flags of the form ``spark.master=local[2]``, the value as YAML; raises InputError for one that has no ``=``."""
+    flags: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InputError(f"{text!r} is no NAME=VALUE")
+        flags[name] = _parse(value, name)
+    return flags
+
+
+class Effective(NamedTuple):
+    """One setting as it holds: its dotted name, its value, and the layer that gave it."""
+
+    name: str
+    value: Any
+    origin: str
+
+
+def explain(stack: Iterable[Layer]) -> list[Effective]:
+    """Every effective setting in the order of the model, with the last layer that gave it.
+
+    Raises InputError as ``load`` does.
+    """
+    kept = list(stack)
+    settings = combine(kept)
+    origins: dict[str, str] = {}
+    for layer in kept:
+        origins.update(dict.fromkeys((name for name, _ in _leaves(layer.values)), layer.origin))
+    return [Effective(name, value, origins[name]) for name, value in _leaves(settings.model_dump())]
+
+
+def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
 def _defaults() -> Path:
     """In a checkout ``conf/`` stands beside this package, in a wheel inside it."""
     packaged = Path(__file__).parent / "conf" / "defaults.yaml"

@@ -45,3 +45,24 @@ def test_an_unreadable_file_is_an_input_error(tmp_path: Path) -> None:
     """Not a traceback."""
     with pytest.raises(InputError, match="cannot be read"):
         settings.load(tmp_path / "missing.yaml", {})
+
+
+def test_every_effective_setting_tells_its_origin(tmp_path: Path) -> None:
+    """The last layer that gave a value is named, the value is the effective one."""
+    file = tmp_path / "mine.yaml"
+    file.write_text("cluster: mine\nspark: {conf: {spark.driver.memory: 5g}}")
+    flags = settings.assignments(["spark.master=local[5]"])
+    told = {
+        each.name: each for each in settings.explain(settings.layers(file, {"COORDINATOR_AUDIT_TABLES": "t"}, flags))
+    }
+    assert told["cluster"][1:] == ("mine", str(file))
+    assert told["spark.conf.spark.driver.memory"][1:] == ("5g", str(file))
+    assert told["spark.master"][1:] == ("local[5]", "flag for spark.master")
+    assert told["tables"][1:] == ("t", "environment variable COORDINATOR_AUDIT_TABLES")
+    assert told["spark.conf.spark.ui.enabled"].origin.endswith("defaults.yaml")
+
+
+def test_a_flag_without_a_value_is_an_input_error() -> None:
+    """It names what was given."""
+    with pytest.raises(InputError, match=r"'spark' is no NAME=VALUE"):
+        settings.assignments(["spark"])
