@@ -10,10 +10,11 @@ from coordinator_core.records import CoordinatorRecord, LogPosition
 
 
 class Rule(StrEnum):
-    """Rules that replay can see broken in one record and the state before it.
+    """The rules that a group's records obey; ``coordinator_core.audit.rules.table`` says more of each.
 
-    A compacted or truncated log breaks the ``*_without_*`` rules without any fault: whoever judges them needs to know
-    the coverage of the log.
+    Replay sees the first ones broken in one record and the state before it. A compacted or truncated log breaks the
+    ``*_without_*`` rules without any fault: whoever judges them needs to know the coverage of the log. The audit, which
+    does, judges the rest as well.
     """
 
     EPOCH_WENT_BACK = "epoch_went_back"
@@ -46,6 +47,41 @@ class Rule(StrEnum):
     """A record of another group type while the group of the old type still stood."""
     UNKNOWN_RECORD_TYPE = "unknown_record_type"
     """A record type that this version does not know; it was left out of the state."""
+
+    # Judged by the audit of a group's whole log.
+    EPOCH_SKIPPED = "epoch_skipped"
+    EPOCH_REPEATED = "epoch_repeated"
+    ASSIGNMENT_EPOCH_NOT_THE_GROUPS = "assignment_epoch_not_the_groups"
+    ASSIGNMENT_OVERDUE = "assignment_overdue"
+    MEMBER_EPOCH_AHEAD_OF_TARGET = "member_epoch_ahead_of_target"
+    PREVIOUS_EPOCH_WRONG = "previous_epoch_wrong"
+    PARTITION_EPOCH_WRONG = "partition_epoch_wrong"
+    STATE_AGAINST_ASSIGNMENT = "state_against_assignment"
+    ASSIGNED_OUTSIDE_TARGET = "assigned_outside_target"
+    ASSIGNED_NOT_THE_TARGET = "assigned_not_the_target"
+    ASSIGNED_WHILE_REVOKING = "assigned_while_revoking"
+    REVOKING_NOT_OWNED = "revoking_not_owned"
+    UNIT_TWICE_IN_RECORD = "unit_twice_in_record"
+    ASSIGNED_TO_TWO = "assigned_to_two"
+    ASSIGNED_BEFORE_REVOKED = "assigned_before_revoked"
+    TARGET_OF_TWO = "target_of_two"
+    TASK_TWICE_IN_PROCESS = "task_twice_in_process"
+    INSTANCE_ID_OF_TWO = "instance_id_of_two"
+    MEMBER_REMOVED_IN_PART = "member_removed_in_part"
+    DEPARTURE_WITHOUT_EPOCH = "departure_without_epoch"
+    JOIN_WITHOUT_EPOCH = "join_without_epoch"
+    JOIN_WITHOUT_ASSIGNMENT = "join_without_assignment"
+    TARGET_WITHOUT_EPOCH = "target_without_epoch"
+    GROUP_REMOVED_IN_PART = "group_removed_in_part"
+    TYPE_CHANGED_IN_PART = "type_changed_in_part"
+    SHARE_STATE_MISSING = "share_state_missing"
+    TOPOLOGY_EPOCH_WRONG = "topology_epoch_wrong"
+    TASK_OUTSIDE_TOPOLOGY = "task_outside_topology"
+    GENERATION_CHANGED_IN_PLACE = "generation_changed_in_place"
+    PROTOCOL_AGAINST_MEMBERS = "protocol_against_members"
+    WORK_OUTSIDE_GROUP = "work_outside_group"
+    COMMIT_IN_SHARE_GROUP = "commit_in_share_group"
+    COMMIT_BY_NO_OWNER = "commit_by_no_owner"
 
 
 class Violation(NamedTuple):

@@ -42,3 +42,10 @@ class Coverage:
         firsts = self._first.get(partition, [])
         index = bisect_right(firsts, first) - 1
         return index >= 0 and last <= self._last[partition][index]
+
+    def continues(self, partition: int, offset: int) -> bool:
+        """Whether nothing is missing right after ``offset``: the next one is there, or the log ends with it."""
+        lasts = self._last.get(partition)
+        if not lasts:
+            return False
+        return offset >= lasts[-1] or self.unbroken(partition, offset, offset + 1)

@@ -1,0 +1,89 @@
+"""Rules of classic groups, whose every generation is one record (KIP-62, KIP-345, KIP-415)."""
+
+from __future__ import annotations
+
+from coordinator_core.audit.rules.hands import name
+from coordinator_core.audit.rules.scene import Scene, classic_held
+from coordinator_core.audit.rules.watch import EPOCH
+from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
+from coordinator_core.groups.violations import Rule
+from coordinator_core.records import CoordinatorRecord, LogPosition
+
+SINGLE_OWNER = frozenset(
+    ("range", "roundrobin", "sticky", "cooperative-sticky", "stream", "default", "compatible", "sessioned")
+)
+"""Protocols of which it is known that they give a partition, task or connector to one member only."""
+
+
+def on_generation(scene: Scene, record: CoordinatorRecord) -> None:
+    """Group metadata: a generation is complete, the same one is written again, or the group ends."""
+    watch, operation = scene.watch, scene.operation
+    state = scene.group.state
+    old = state if isinstance(state, ClassicGroup) else None
+    before = None if old is None else (old.generation, old.members)
+    known = watch.knows(EPOCH)
+    if record.value is None:
+        if old is not None and old.members:
+            operation.crossed = record.at
+        scene.keep(record)
+        scene.current.clear()
+        scene.target.clear()
+        watch.begin_life()
+        return
+    scene.keep(record)
+    watch.note(EPOCH, record.at)
+    operation.crossed = None
+    operation.leaving.clear()
+    new = scene.group.state
+    assert isinstance(new, ClassicGroup)
+    _protocol(scene, new, record.at)
+    _instances(scene, new, record.at)
+    if known and before is not None and before[0] is not None and before[0] == new.generation:
+        _rewritten(scene, before[1], new, record.at)
+    _owners(scene, new, record.at)
+
+
+def _protocol(scene: Scene, group: ClassicGroup, at: LogPosition) -> None:
+    """A group with members has a protocol and a leader; one without has neither."""
+    for what, value in (("protocol", group.protocol), ("leader", group.leader)):
+        if bool(group.members) != (value is not None):
+            detail = f"{what} {value!r} with {len(group.members)} members"
+            scene.broken(Rule.PROTOCOL_AGAINST_MEMBERS, at, None, detail)
+
+
+def _instances(scene: Scene, group: ClassicGroup, at: LogPosition) -> None:
+    seen: dict[str, str] = {}
+    for member_id, member in group.members.items():
+        if member.instance_id is None:
+            continue
+        other = seen.setdefault(member.instance_id, member_id)
+        if other != member_id:
+            detail = f"instance id {member.instance_id} is also that of {other}"
+            scene.broken(Rule.INSTANCE_ID_OF_TWO, at, member_id, detail)
+
+
+def _rewritten(scene: Scene, before: dict[str, ClassicMember], group: ClassicGroup, at: LogPosition) -> None:
+    """A generation written again differs by static members' new ids only (KIP-345), and everyone keeps what it had."""
+    by_instance = {member.instance_id: member for member in before.values() if member.instance_id is not None}
+    for member_id, member in group.members.items():
+        known = before.get(member_id) or by_instance.get(member.instance_id or "")
+        if known is None:
+            detail = f"new in generation {group.generation}, which was complete without it"
+            scene.broken(Rule.GENERATION_CHANGED_IN_PLACE, at, member_id, detail)
+        elif known.assignment != member.assignment:
+            detail = f"another assignment in the same generation {group.generation}"
+            scene.broken(Rule.GENERATION_CHANGED_IN_PLACE, at, member_id, detail)
+    instances = {member.instance_id for member in group.members.values()}
+    for member_id, member in before.items():
+        if member_id not in group.members and (member.instance_id is None or member.instance_id not in instances):
+            detail = f"gone from generation {group.generation}, which was complete with it"
+            scene.broken(Rule.GENERATION_CHANGED_IN_PLACE, at, member_id, detail)
+
+
+def _owners(scene: Scene, group: ClassicGroup, at: LogPosition) -> None:
+    scene.current.clear()
+    single = group.protocol in SINGLE_OWNER
+    for member_id, member in group.members.items():
+        for unit, other in scene.current.put(member_id, classic_held(group, member)):
+            if single:
+                scene.broken(Rule.ASSIGNED_TO_TWO, at, member_id, f"{name(unit)} is also with {other}")

@@ -1,0 +1,42 @@
+"""Rules of offset commits, as far as the log shows who may have made them: the record names no member."""
+
+from __future__ import annotations
+
+from coordinator_core.audit.rules.scene import Scene
+from coordinator_core.audit.rules.watch import EPOCH
+from coordinator_core.groups.classic.state import ClassicGroup
+from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.share.state import ShareGroup
+from coordinator_core.groups.violations import Rule
+from coordinator_core.history.holdings import Unit
+from coordinator_core.records import CoordinatorRecord
+
+
+def on_commit(scene: Scene, record: CoordinatorRecord) -> None:
+    """A committed offset: its partition has an owner, if the group's members have any of the topic."""
+    if record.value is None:
+        return
+    state = scene.group.state
+    if state is None:
+        scene.group.commit()
+        return
+    if not state.members or not scene.watch.knows(EPOCH):
+        return
+    key, at = record.key, record.at
+    what = f"{key['topic']}-{key['partition']}"
+    if isinstance(state, ShareGroup):
+        scene.broken(Rule.COMMIT_IN_SHARE_GROUP, at, None, f"{what} at offset {record.value['offset']}")
+        return
+    unit: Unit | None = None
+    if isinstance(state, ClassicGroup):
+        if state.protocol_type == "consumer":
+            unit = (("partition", key["topic"]), key["partition"])
+    elif isinstance(state, ConsumerGroup):
+        topic_id = record.value.get("topicId")
+        if topic_id is not None:
+            unit = (("partition", topic_id), key["partition"])
+    if unit is None or unit in scene.current.holder:
+        return
+    if any(unit[0] in held for held in scene.current.held.values()):
+        detail = f"{what} at offset {record.value['offset']}, which no member has, unlike others of the topic"
+        scene.broken(Rule.COMMIT_BY_NO_OWNER, at, None, detail)

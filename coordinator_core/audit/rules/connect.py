@@ -1,0 +1,68 @@
+"""Rules of Connect groups (the proposal of Connect on KIP-848): workers, epochs, and work in one worker's hands."""
+
+from __future__ import annotations
+
+from coordinator_core.audit.rules.hands import minus, name, names
+from coordinator_core.audit.rules.kinds import work_held
+from coordinator_core.audit.rules.scene import Scene
+from coordinator_core.audit.rules.watch import ASSIGNMENT_EPOCH, EPOCH, member_fact
+from coordinator_core.groups.connect.state import ConnectGroup
+from coordinator_core.groups.violations import Rule
+from coordinator_core.records import ConnectRecordType, CoordinatorRecord
+
+WORK = "work"
+
+
+def on_record(scene: Scene, record: CoordinatorRecord) -> None:
+    """One record of ``__worker_offsets``."""
+    watch, at = scene.watch, record.at
+    state = scene.group.state
+    before = state.group_epoch if isinstance(state, ConnectGroup) else None
+    known = watch.knows(EPOCH)
+    scene.keep(record)
+    if record.type == ConnectRecordType.GROUP_METADATA:
+        if record.value is None:
+            scene.current.clear()
+            watch.begin_life()
+            return
+        watch.note(EPOCH, at)
+        if known and before is not None and record.value["epoch"] == before:
+            scene.broken(Rule.EPOCH_REPEATED, at, None, f"group epoch {before} once more")
+    elif record.type == ConnectRecordType.CONNECTORS_TASKS_METADATA:
+        watch.note(WORK, at)
+    elif record.type == ConnectRecordType.MEMBER_METADATA:
+        watch.note(member_fact("member", record.key["memberId"]), at)
+    elif record.type == ConnectRecordType.TARGET_ASSIGNMENT:
+        watch.note(ASSIGNMENT_EPOCH, at)
+        _target(scene, record)
+    elif record.type == ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT:
+        watch.note(member_fact("current", record.key["memberId"]), at)
+        _current(scene, record)
+
+
+def _target(scene: Scene, record: CoordinatorRecord) -> None:
+    state = scene.group.state
+    if record.value is None or not isinstance(state, ConnectGroup):
+        return
+    scene.target.clear()
+    everything = work_held(state.work)
+    for member_id, target in state.targets.items():
+        held = work_held(target.work)
+        for unit, other in scene.target.put(member_id, held):
+            scene.broken(Rule.TARGET_OF_TWO, record.at, member_id, f"{name(unit)} is also in the target of {other}")
+        strange = list(minus(held, everything))
+        if strange and scene.watch.knows(WORK) and state.work_epoch is not None:
+            scene.broken(Rule.WORK_OUTSIDE_GROUP, record.at, member_id, f"the group has no {names(strange)}")
+
+
+def _current(scene: Scene, record: CoordinatorRecord) -> None:
+    state, member_id = scene.group.state, record.key["memberId"]
+    if not isinstance(state, ConnectGroup):
+        return
+    member = state.members.get(member_id)
+    if member is None or member.current is None:
+        scene.current.put(member_id, {})
+        return
+    for unit, other in scene.current.put(member_id, work_held(member.current.work)):
+        if scene.watch.knows_member("current", other):
+            scene.broken(Rule.ASSIGNED_TO_TWO, record.at, member_id, f"{name(unit)} is also with {other}")

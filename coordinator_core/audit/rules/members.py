@@ -1,0 +1,259 @@
+"""Rules of members: how they come and go, and what they have on the way to their target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator_core.audit.rules.epochs import MAX_ASSIGNMENT_INTERVAL_MS, twice
+from coordinator_core.audit.rules.hands import NOTHING, both, minus, name, names
+from coordinator_core.audit.rules.kinds import CONSUMER, STREAMS, EpochKind
+from coordinator_core.audit.rules.scene import Scene, joined
+from coordinator_core.audit.rules.watch import ASSIGNMENT_EPOCH, EPOCH, UNKNOWN, HeldUnit, Operation, member_fact
+from coordinator_core.groups.epochs import (
+    INITIAL_EPOCH,
+    LEAVE_GROUP_STATIC_MEMBER_EPOCH,
+    EpochGroup,
+    EpochMember,
+)
+from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.groups.violations import Rule
+from coordinator_core.history.holdings import Held, Resource
+from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
+
+
+def on_member(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
+    """Member metadata: a member comes, changes or goes."""
+    watch, operation = scene.watch, scene.operation
+    member_id, value, at = record.key["memberId"], record.value, record.at
+    known = member_of(scene, member_id)
+    if value is None:
+        _depart(scene, record)
+        return
+    is_new = known is None or not known.has_metadata
+    sure = watch.knows_member("member", member_id)
+    scene.keep(record)
+    watch.note(member_fact("member", member_id), at)
+    if not is_new:
+        return
+    replaces = _replaced(scene, value.get("instanceId"))
+    if replaces is not None:
+        operation.leaving.pop(replaces, None)
+        operation.replaced[member_id] = replaces
+    if not sure:
+        return
+    if replaces is None and _subscribes(kind, value):
+        operation.joining[member_id] = at
+    operation.unassigned[member_id] = at
+    _instance_once(scene, member_id, value.get("instanceId"), at)
+
+
+def _replaced(scene: Scene, instance_id: str | None) -> str | None:
+    """Whose place a static member takes: that of one with its instance id, removed in the same operation (KIP-345).
+
+    Of one whose metadata is lost nobody knows whether it is the one.
+    """
+    if instance_id is None:
+        return None
+    departed = scene.operation.departed.items()
+    return next((gone for gone, seen in departed if seen.instance_id in (instance_id, UNKNOWN)), None)
+
+
+def _subscribes(kind: EpochKind, value: Fields) -> bool:
+    """Whether joining with this opens an epoch: a consumer without topics does not, one with a regex does later."""
+    return kind is not CONSUMER or bool(value["subscribedTopicNames"] and not value["subscribedTopicRegex"])
+
+
+def _depart(scene: Scene, record: CoordinatorRecord) -> None:
+    watch, operation = scene.watch, scene.operation
+    member_id, at = record.key["memberId"], record.at
+    scene.departing(member_id, "member", at)
+    scene.keep(record)
+    if operation.departed[member_id].instance_id != UNKNOWN:
+        operation.leaving[member_id] = at
+    operation.joining.pop(member_id, None)
+    operation.unassigned.pop(member_id, None)
+    scene.current.put(member_id, NOTHING)
+    watch.forget_member(member_id)
+
+
+def _instance_once(scene: Scene, member_id: str, instance_id: str | None, at: LogPosition) -> None:
+    if instance_id is None:
+        return
+    state = scene.group.state
+    assert isinstance(state, EpochGroup)
+    for other_id, other in state.members.items():
+        same = other_id != member_id and getattr(other, "instance_id", None) == instance_id
+        if same and scene.watch.knows_member("member", other_id):
+            detail = f"instance id {instance_id} is also that of {other_id}"
+            scene.broken(Rule.INSTANCE_ID_OF_TWO, at, member_id, detail)
+
+
+def member_of(scene: Scene, member_id: str) -> Any:
+    """The member as the group has it, None if it has none."""
+    state = scene.group.state
+    return state.members.get(member_id) if isinstance(state, EpochGroup) else None
+
+
+def on_current(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
+    """Current assignment: what a member has of its target, and what it still has to give up."""
+    watch, operation = scene.watch, scene.operation
+    member_id, value, at = record.key["memberId"], record.value, record.at
+    member = member_of(scene, member_id)
+    before = NOTHING if member is None else joined(kind.assigned(member), kind.revoking(member))
+    if member is None or not member.has_current:
+        before = _given_up(operation, operation.replaced.get(member_id))
+    sure = watch.knows_member("current", member_id)
+    if value is None:
+        scene.departing(member_id, "current", at)
+        operation.given_up += [HeldUnit(*resource, number, member_id) for resource, number in minus(before)]
+        scene.keep(record)
+        scene.current.put(member_id, NOTHING)
+        watch.note(member_fact("current", member_id), at)
+        return
+    epochs_before = (None, None) if member is None else (member.member_epoch, member.previous_member_epoch)
+    scene.keep(record)
+    watch.note(member_fact("current", member_id), at)
+    twice(scene, record)
+    operation.unassigned.pop(member_id, None)
+    member = member_of(scene, member_id)
+    assigned, revoking = kind.assigned(member), kind.revoking(member)
+    _epochs(scene, kind, member, epochs_before if sure else (None, None), at)
+    _state(scene, kind, member, revoking, at)
+    _target(scene, kind, member, assigned, before if sure else None, at)
+    if kind.exclusive:
+        _partition_epochs(scene, member, value, at)
+    for unit in both(assigned, revoking):
+        scene.broken(Rule.ASSIGNED_WHILE_REVOKING, at, member_id, f"{name(unit)} is assigned and to be revoked")
+    if sure:
+        strange = list(minus(revoking, before))
+        if strange:
+            scene.broken(Rule.REVOKING_NOT_OWNED, at, member_id, f"{names(strange)} was not its own")
+    if kind.exclusive:
+        _hands(scene, member_id, joined(assigned, revoking), at)
+    if kind is STREAMS:
+        _process(scene, member, before, at)
+    _overdue(scene, kind, member, at)
+
+
+def _given_up(operation: Operation, member_id: str | None) -> Held:
+    held: dict[Resource, set[int]] = {}
+    for role, what, partition, owner in operation.given_up:
+        if owner == member_id:
+            held.setdefault((role, what), set()).add(partition)
+    return held
+
+
+def _hands(scene: Scene, member_id: str, held: Held, at: LogPosition) -> None:
+    """What a member takes nobody else has."""
+    watch = scene.watch
+    for unit, other in scene.current.put(member_id, held):
+        if not watch.knows_member("current", other):
+            continue
+        holder = member_of(scene, other)
+        giving_up = holder is not None and unit in set(_revoking_units(scene, other))
+        rule = Rule.ASSIGNED_BEFORE_REVOKED if giving_up else Rule.ASSIGNED_TO_TWO
+        since = watch.facts.get(member_fact("current", other))
+        scene.broken(rule, at, member_id, f"{name(unit)} is also with {other} (offset {since})")
+
+
+def _revoking_units(scene: Scene, member_id: str) -> list[Any]:
+    member = member_of(scene, member_id)
+    kind = STREAMS if hasattr(member, "process_id") else CONSUMER
+    return list(minus(kind.revoking(member)))
+
+
+def _epochs(
+    scene: Scene, kind: EpochKind, member: EpochMember, before: tuple[int | None, int | None], at: LogPosition
+) -> None:
+    state = scene.group.state
+    assert isinstance(state, EpochGroup)
+    assert member.member_epoch is not None
+    epoch, member_id = member.member_epoch, member.member_id
+    target = state.assignment_epoch
+    if target is not None and epoch > target and scene.watch.knows(ASSIGNMENT_EPOCH):
+        detail = f"member epoch {epoch}, assignment epoch {target}"
+        scene.broken(Rule.MEMBER_EPOCH_AHEAD_OF_TARGET, at, member_id, detail)
+    allowed = before if epoch == before[0] else before[:1]
+    if before[0] is not None and epoch > 0 and member.previous_member_epoch not in allowed:
+        detail = f"previous member epoch {member.previous_member_epoch}, it was at {before[0]}"
+        scene.broken(Rule.PREVIOUS_EPOCH_WRONG, at, member_id, detail)
+
+
+def _partition_epochs(scene: Scene, member: EpochMember, value: Fields, at: LogPosition) -> None:
+    """No partition was assigned in an epoch that its member has not reached."""
+    epoch = member.member_epoch or 0
+    for entries in value.values():
+        for entry in entries if isinstance(entries, list) else ():
+            later = [each for each in entry.get("assignmentEpochs") or () if each > epoch > 0]
+            if later:
+                detail = f"assignment epoch {later[0]} of a partition, member epoch {epoch}"
+                scene.broken(Rule.PARTITION_EPOCH_WRONG, at, member.member_id, detail)
+
+
+def _state(scene: Scene, kind: EpochKind, member: EpochMember, revoking: Held, at: LogPosition) -> None:
+    if not kind.exclusive or member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        return
+    if bool(revoking) != (member.state == kind.unrevoked):
+        count = sum(len(each) for each in revoking.values())
+        detail = f"state {member.state} with {count} to be revoked"
+        scene.broken(Rule.STATE_AGAINST_ASSIGNMENT, at, member.member_id, detail)
+
+
+def _target(
+    scene: Scene, kind: EpochKind, member: EpochMember, assigned: Held, before: Held | None, at: LogPosition
+) -> None:
+    state, member_id, watch = scene.group.state, member.member_id, scene.watch
+    assert isinstance(state, EpochGroup)
+    if not watch.knows_member("target", member_id):
+        return
+    target = state.targets.get(member_id)
+    wanted = NOTHING if target is None else kind.wanted(target)
+    if before is not None:
+        strange = list(minus(assigned, wanted, before))
+        if strange:
+            scene.broken(Rule.ASSIGNED_OUTSIDE_TARGET, at, member_id, f"{names(strange)} is not in its target")
+    converged = member.member_epoch == state.assignment_epoch == state.group_epoch
+    if kind.exclusive and member.state == kind.stable and converged and watch.knows(EPOCH):
+        # A target may hold topics of a regex that is not resolved yet: the member does not get those.
+        lacking = [] if getattr(member, "subscribed_topic_regex", None) else list(minus(wanted, assigned))
+        surplus = list(minus(assigned, wanted))
+        if lacking or surplus:
+            detail = f"stable with {names(surplus) or 'nothing'} beside its target and without {names(lacking)}"
+            scene.broken(Rule.ASSIGNED_NOT_THE_TARGET, at, member_id, detail)
+
+
+def _process(scene: Scene, member: Any, before: Held, at: LogPosition) -> None:
+    """No process has a task twice, in whatever roles."""
+    state = scene.group.state
+    assert isinstance(state, StreamsGroup)
+    mine = {(unit[0][1], unit[1]): unit[0][0] for unit in minus(STREAMS.assigned(member), before)}
+    for other_id, other in state.members.items():
+        if other.process_id != member.process_id or not scene.watch.knows_member("current", other_id):
+            continue
+        if other_id == member.member_id:
+            continue
+        theirs = _by_task(joined(STREAMS.assigned(other), STREAMS.revoking(other)))
+        for task in sorted(mine.keys() & theirs.keys()):
+            if mine[task] == theirs[task] == "active":
+                continue  # two owners: another rule says so
+            detail = f"{mine[task]} task {task[0]}_{task[1]} is with {other_id} too, {theirs[task]}, in one process"
+            scene.broken(Rule.TASK_TWICE_IN_PROCESS, at, member.member_id, detail)
+
+
+def _by_task(held: Held) -> dict[tuple[str, int], str]:
+    return {(what, partition): role for (role, what), partitions in held.items() for partition in partitions}
+
+
+def _overdue(scene: Scene, kind: EpochKind, member: EpochMember, at: LogPosition) -> None:
+    state, watch = scene.group.state, scene.watch
+    assert isinstance(state, EpochGroup)
+    if kind is STREAMS or not (watch.knows(EPOCH) and watch.knows(ASSIGNMENT_EPOCH)):
+        return
+    if not state.assignment_timestamp or state.assignment_epoch in (None, INITIAL_EPOCH):
+        return
+    if state.group_epoch == state.assignment_epoch or (member.member_epoch or 0) <= 0:
+        return
+    waited = at.timestamp_ms - state.assignment_timestamp
+    if waited > MAX_ASSIGNMENT_INTERVAL_MS:
+        detail = f"assignment epoch {state.assignment_epoch} of {waited} ms ago, group epoch {state.group_epoch}"
+        scene.broken(Rule.ASSIGNMENT_OVERDUE, at, member.member_id, detail)

@@ -1,0 +1,49 @@
+"""Rules of what the coordinator always writes together: judged when an operation is over."""
+
+from __future__ import annotations
+
+from coordinator_core.audit.rules.scene import Scene
+from coordinator_core.audit.rules.watch import Operation
+from coordinator_core.groups.violations import Rule
+from coordinator_core.records import CoordinatorRecord
+
+TOMBSTONES = frozenset(("current", "target", "member"))
+
+
+def begin(scene: Scene, record: CoordinatorRecord) -> None:
+    """The record begins an operation, or belongs to the one under way."""
+    operation = scene.watch.operation
+    if operation is not None:
+        if (operation.time_ms, operation.batch) == (record.at.timestamp_ms, record.batch):
+            return
+        end(scene, operation)
+    state = scene.group.state
+    empty = state is None or not state.members
+    scene.watch.operation = Operation(record.at.timestamp_ms, record.batch, record.at, empty=empty)
+
+
+def end(scene: Scene, operation: Operation) -> None:
+    """The operation is over: what is missing in it is missing."""
+    if not _complete(scene, operation):
+        return
+    for member_id, departure in operation.departed.items():
+        lacking = sorted(TOMBSTONES - set(departure.kinds))
+        if lacking:
+            detail = f"no tombstone of {' and '.join(lacking)}"
+            scene.broken(Rule.MEMBER_REMOVED_IN_PART, departure.at, member_id, detail)
+    for member_id, at in operation.leaving.items():
+        scene.broken(Rule.DEPARTURE_WITHOUT_EPOCH, at, member_id, "it left, and no epoch was opened")
+    for member_id, at in operation.joining.items():
+        scene.broken(Rule.JOIN_WITHOUT_EPOCH, at, member_id, "it joined, and no epoch was opened")
+    for member_id, at in operation.unassigned.items():
+        scene.broken(Rule.JOIN_WITHOUT_ASSIGNMENT, at, member_id, "it joined, and got no current assignment")
+    if operation.crossed is not None:
+        scene.broken(Rule.TYPE_CHANGED_IN_PART, operation.crossed, None, "the group ended with members, none followed")
+    for member_id, at in operation.targets.items():
+        scene.broken(Rule.TARGET_WITHOUT_EPOCH, at, member_id, "no target assignment metadata followed")
+
+
+def _complete(scene: Scene, operation: Operation) -> bool:
+    """Whether all records of the operation were seen: the log has no gap in it, nor just before."""
+    first, watch = operation.first.offset, scene.watch
+    return watch.whole or operation.batch == first or first > watch.run

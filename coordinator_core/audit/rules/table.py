@@ -1,0 +1,414 @@
+"""The table of rules: what each says, for which groups, where it is written, how bad it is to break it.
+
+Sources are the KIPs, Kafka's own code where no KIP says it ("4.3.1", read off the coordinator and its traces), and for
+Connect groups the proposal of Connect on KIP-848.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.violations import Rule
+
+
+class Severity(StrEnum):
+    """How bad a broken rule is."""
+
+    SAFETY = "safety"
+    """Two members may work on the same partition, or commits may be lost: data is at stake."""
+    PROTOCOL = "protocol"
+    """The coordinator, or the log, does what the protocol does not allow."""
+    NOTICE = "notice"
+    """Odd, and worth a look: the broker allows it, or a newer one wrote it."""
+
+
+class RuleEntry(NamedTuple):
+    """One line of the table."""
+
+    rule: Rule
+    types: tuple[GroupType, ...]
+    says: str
+    source: str
+    severity: Severity
+
+
+_CLASSIC, _CONSUMER, _SHARE = GroupType.CLASSIC, GroupType.CONSUMER, GroupType.SHARE
+_STREAMS, _CONNECT = GroupType.STREAMS, GroupType.CONNECT
+_RECONCILED = (_CONSUMER, _STREAMS)
+_EPOCHS = (_CONSUMER, _SHARE, _STREAMS)
+_EPOCHS_AND_CONNECT = (*_EPOCHS, _CONNECT)
+_ALL = (_CLASSIC, *_EPOCHS_AND_CONNECT)
+_SAFETY, _PROTOCOL, _NOTICE = Severity.SAFETY, Severity.PROTOCOL, Severity.NOTICE
+
+_KIP848 = "KIP-848"
+_KIP932 = "KIP-932"
+_KIP1071 = "KIP-1071"
+_KIP345 = "KIP-345"
+_CODE = "4.3.1"
+
+RULES: tuple[RuleEntry, ...] = (
+    # Epochs.
+    RuleEntry(
+        Rule.EPOCH_WENT_BACK,
+        _EPOCHS_AND_CONNECT,
+        "The group epoch never goes back while the group lives.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.EPOCH_SKIPPED,
+        _EPOCHS,
+        "Each group epoch is the one before plus one.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.EPOCH_REPEATED,
+        _EPOCHS_AND_CONNECT,
+        "Group metadata is written for a new epoch only.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.ASSIGNMENT_EPOCH_WENT_BACK,
+        _EPOCHS_AND_CONNECT,
+        "The assignment epoch never goes back.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.ASSIGNMENT_EPOCH_AHEAD,
+        _EPOCHS_AND_CONNECT,
+        "The assignment epoch is not above the group epoch.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS,
+        _EPOCHS,
+        "A target is computed for the group epoch of that moment; between targets the assignment epoch may trail.",
+        f"{_KIP848}, {_CODE}",
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.ASSIGNMENT_OVERDUE,
+        (_CONSUMER, _SHARE),
+        "The assignment epoch trails the group epoch no longer than the highest assignment interval (15 s) once a "
+        "member moves.",
+        "KIP-1263",
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.MEMBER_EPOCH_WENT_BACK,
+        _EPOCHS_AND_CONNECT,
+        "A member's epoch never goes back, unless it leaves (-1, -2) or joins again (0).",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.MEMBER_EPOCH_AHEAD,
+        _EPOCHS_AND_CONNECT,
+        "A member's epoch is not above the group epoch.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.MEMBER_EPOCH_AHEAD_OF_TARGET,
+        _EPOCHS,
+        "A member's epoch is not above the assignment epoch.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.PREVIOUS_EPOCH_WRONG,
+        _EPOCHS,
+        "The previous member epoch is the one that the member had.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.PARTITION_EPOCH_WRONG,
+        _RECONCILED,
+        "A partition's assignment epoch is not above the epoch of its member.",
+        "KIP-1251",
+        _PROTOCOL,
+    ),
+    # Members and what they have.
+    RuleEntry(
+        Rule.UNKNOWN_MEMBER_STATE,
+        _EPOCHS,
+        "A member is in one of the states of its protocol.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.STATE_AGAINST_ASSIGNMENT,
+        _RECONCILED,
+        "A member has partitions or tasks to revoke if, and only if, its state says so.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.ASSIGNED_OUTSIDE_TARGET,
+        _EPOCHS,
+        "What a member gets is in its target; what else it has it had before.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.ASSIGNED_NOT_THE_TARGET,
+        _RECONCILED,
+        "A stable member at the group's epoch has its whole target and nothing else.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.ASSIGNED_WHILE_REVOKING,
+        _RECONCILED,
+        "Nothing is assigned to a member and to be revoked by it at once.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.REVOKING_NOT_OWNED,
+        _RECONCILED,
+        "A member is asked to revoke only what it has.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.UNIT_TWICE_IN_RECORD,
+        _EPOCHS,
+        "No record lists a partition or task twice.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.ASSIGNED_TO_TWO,
+        (_CLASSIC, _CONSUMER, _STREAMS, _CONNECT),
+        "A partition, active task or connector is in one member's hands (share groups: any number; classic groups: "
+        "of the protocols that are known).",
+        f"{_KIP848}, {_KIP1071}",
+        _SAFETY,
+    ),
+    RuleEntry(
+        Rule.ASSIGNED_BEFORE_REVOKED,
+        _RECONCILED,
+        "What a member is asked to revoke goes to nobody else before it acknowledged.",
+        _KIP848,
+        _SAFETY,
+    ),
+    RuleEntry(
+        Rule.TARGET_OF_TWO,
+        (_CONSUMER, _STREAMS, _CONNECT),
+        "A whole target gives a partition, active task or connector to one member.",
+        _KIP848,
+        _SAFETY,
+    ),
+    RuleEntry(
+        Rule.TASK_TWICE_IN_PROCESS,
+        (_STREAMS,),
+        "No process gets a task that it has already, active, standby or warm-up.",
+        _KIP1071,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.TASK_OUTSIDE_TOPOLOGY,
+        (_STREAMS,),
+        "Tasks are of subtopologies that the topology has.",
+        _KIP1071,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.TOPOLOGY_EPOCH_WRONG,
+        (_STREAMS,),
+        "The topology epoch never goes back.",
+        _KIP1071,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.SHARE_STATE_MISSING,
+        (_SHARE,),
+        "Only partitions whose share state is initialised come into a target.",
+        _KIP932,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.WORK_OUTSIDE_GROUP,
+        (_CONNECT,),
+        "Targets hold connectors and tasks that the group has.",
+        "Connect on KIP-848",
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.INSTANCE_ID_OF_TWO,
+        (_CLASSIC, _CONSUMER, _STREAMS),
+        "An instance id is one member's.",
+        _KIP345,
+        _SAFETY,
+    ),
+    # What is written together.
+    RuleEntry(
+        Rule.MEMBER_REMOVED_IN_PART,
+        _EPOCHS,
+        "The tombstones of a member, of its current and its target assignment are written at once.",
+        _CODE,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.MEMBER_REMOVED_WITH_ASSIGNMENT,
+        _EPOCHS_AND_CONNECT,
+        "A member's assignments end before the member.",
+        _CODE,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.DEPARTURE_WITHOUT_EPOCH,
+        _EPOCHS,
+        "A member that goes opens an epoch, unless a static one takes its place.",
+        f"{_KIP848}, {_KIP345}",
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.JOIN_WITHOUT_EPOCH,
+        _EPOCHS,
+        "A member that comes with topics opens an epoch, unless it takes a static one's place.",
+        f"{_KIP848}, {_KIP345}",
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.JOIN_WITHOUT_ASSIGNMENT,
+        _EPOCHS,
+        "A member that comes gets a current assignment at once.",
+        _CODE,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.TARGET_WITHOUT_EPOCH,
+        _EPOCHS,
+        "Targets of members are followed by the target assignment metadata (a static member's copy is not).",
+        _CODE,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.ASSIGNMENT_WITHOUT_MEMBER,
+        _EPOCHS_AND_CONNECT,
+        "A current assignment is that of a member.",
+        _CODE,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.TARGET_WITHOUT_MEMBER,
+        _EPOCHS_AND_CONNECT,
+        "A target assignment is that of a member.",
+        _CODE,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.TOMBSTONE_WITHOUT_VALUE,
+        _EPOCHS_AND_CONNECT,
+        "A tombstone ends what there is.",
+        _CODE,
+        _NOTICE,
+    ),
+    RuleEntry(
+        Rule.GROUP_REMOVED_WITH_MEMBERS,
+        _EPOCHS_AND_CONNECT,
+        "A group ends without members.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.GROUP_REMOVED_IN_PART,
+        _EPOCHS,
+        "The target assignment metadata ends before the group.",
+        _CODE,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.TYPE_CHANGED_WITHOUT_TOMBSTONE,
+        _ALL,
+        "A group with members changes its type only after the old type's group ended.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.TYPE_CHANGED_IN_PART,
+        (_CLASSIC, _CONSUMER),
+        "A group that ends with members goes on as another type in the same batch.",
+        _KIP848,
+        _SAFETY,
+    ),
+    # Classic groups.
+    RuleEntry(
+        Rule.GENERATION_WENT_BACK,
+        (_CLASSIC,),
+        "The generation never goes back while the group lives.",
+        "KIP-62",
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.GENERATION_CHANGED_IN_PLACE,
+        (_CLASSIC,),
+        "A generation written again differs by a static member's new id only; all keep their assignments.",
+        _KIP345,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.LEADER_WITHOUT_MEMBER,
+        (_CLASSIC,),
+        "The leader is a member.",
+        "KIP-62",
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.PROTOCOL_AGAINST_MEMBERS,
+        (_CLASSIC,),
+        "A generation with members has a protocol and a leader; an empty one has neither.",
+        "KIP-62",
+        _PROTOCOL,
+    ),
+    # Offsets.
+    RuleEntry(
+        Rule.COMMIT_IN_SHARE_GROUP,
+        (_SHARE,),
+        "A share group with members takes no offset commits.",
+        _KIP932,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.COMMIT_BY_NO_OWNER,
+        (_CLASSIC, _CONSUMER),
+        "Offsets are committed for partitions that a member has. The broker checks the member and its epoch, not the "
+        "partition, and the record names neither.",
+        "KIP-1251",
+        _NOTICE,
+    ),
+    # Records.
+    RuleEntry(
+        Rule.UNKNOWN_RECORD_TYPE,
+        _ALL,
+        "Record types are known; one of a newer broker is left out of the state.",
+        "KIP-915",
+        _NOTICE,
+    ),
+)
+
+RULE: dict[Rule, RuleEntry] = {entry.rule: entry for entry in RULES}
+"""The table by rule."""
+
+
+def document_rows() -> list[dict[str, str]]:
+    """The table as text, one dict a rule with the columns Rule, Groups, Says, Source, Severity: for the docs."""
+    return [
+        {
+            "Rule": entry.rule.value,
+            "Groups": ", ".join(each.lower() for each in entry.types),
+            "Says": entry.says,
+            "Source": entry.source,
+            "Severity": entry.severity.value,
+        }
+        for entry in RULES
+    ]

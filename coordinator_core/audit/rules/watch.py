@@ -1,0 +1,118 @@
+"""What judging the rules needs beyond the group itself: what of the log was seen, and the operation under way.
+
+A rule compares a record with earlier ones. That says something only if no record is missing in between: where the log
+has a gap, what was known before it may have changed. So every fact is known from the offset of the record that wrote
+it, and only as long as the log goes on unbroken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from coordinator_core.records import LogPosition
+
+EPOCH = "epoch"
+ASSIGNMENT_EPOCH = "assignment epoch"
+TOPOLOGY = "topology"
+SHARE_STATE = "share state"
+WHOLE = "all that there is"
+"""Known only if nothing is missing: no record ever says so."""
+
+
+def member_fact(kind: str, member_id: str) -> str:
+    """The name of what a group knows of one member: ``member`` (metadata), ``target`` or ``current``."""
+    return f"{kind} {member_id}"
+
+
+UNKNOWN = ""
+"""The instance id of a member whose metadata was not seen; no real one is empty."""
+
+
+class Departure(NamedTuple):
+    """A member whose tombstones an operation writes: which of the three, the first of them, its instance id."""
+
+    at: LogPosition
+    kinds: tuple[str, ...]
+    instance_id: str | None
+
+
+class HeldUnit(NamedTuple):
+    """A partition or task of a member."""
+
+    role: str
+    what: str
+    partition: int
+    member_id: str
+
+
+@dataclass(slots=True)
+class Operation:
+    """What the coordinator wrote at once: the records of one time and batch. It may be several operations in a row.
+
+    ``empty``: the group had no members before. ``departed`` has the tombstones by member; ``leaving`` those members for
+    which no epoch was opened yet, ``joining`` those that came, likewise; ``unassigned`` those that came and have no
+    current assignment yet; ``replaced`` static members that came by whom they replace, ``given_up`` what members had
+    whose current assignment ended. ``targets`` are targets of members that no target assignment metadata followed yet,
+    ``clashes`` the units among them that another member's target has too. ``crossed`` is the end of a group that had
+    members, if it goes on as no other type yet.
+    """
+
+    time_ms: int
+    batch: int
+    first: LogPosition
+    departed: dict[str, Departure] = field(default_factory=dict)
+    leaving: dict[str, LogPosition] = field(default_factory=dict)
+    joining: dict[str, LogPosition] = field(default_factory=dict)
+    unassigned: dict[str, LogPosition] = field(default_factory=dict)
+    targets: dict[str, LogPosition] = field(default_factory=dict)
+    clashes: list[HeldUnit] = field(default_factory=list)
+    crossed: LogPosition | None = None
+    given_up: list[HeldUnit] = field(default_factory=list)
+    replaced: dict[str, str] = field(default_factory=dict)
+    empty: bool = False
+
+
+@dataclass(slots=True)
+class Watch:
+    """How far a group's log is known.
+
+    ``last`` is the offset of the group's last record. ``run`` is where the stretch without a gap begins that holds it.
+    ``whole`` says that what was not seen is not there: nothing is missing since the start of the log, or since the end
+    of the group's previous life. ``facts`` are the offsets of the records that wrote what is known.
+    """
+
+    last: int | None = None
+    run: int = 0
+    whole: bool = False
+    facts: dict[str, int] = field(default_factory=dict)
+    operation: Operation | None = None
+
+    def knows(self, fact: str) -> bool:
+        """Whether the state holds the truth about this."""
+        at = self.facts.get(fact)
+        return self.whole if at is None else at >= self.run
+
+    def knows_member(self, kind: str, member_id: str) -> bool:
+        """Whether the state holds the truth about this part of a member."""
+        return self.knows(member_fact(kind, member_id))
+
+    def note(self, fact: str, at: LogPosition) -> None:
+        """A record says so."""
+        self.facts[fact] = at.offset
+
+    def forget_member(self, member_id: str) -> None:
+        """A member is gone: what is absent is known as far as the group is whole."""
+        for kind in ("member", "target", "current"):
+            self.facts.pop(member_fact(kind, member_id), None)
+
+    def begin_life(self) -> None:
+        """The group ended: nothing of it is left."""
+        self.facts.clear()
+        self.whole = True
+
+    def interrupt(self, at: LogPosition) -> None:
+        """Records may be missing before this one."""
+        self.run = at.offset
+        self.whole = False
+        self.operation = None
