@@ -25,6 +25,7 @@ PROFILES: dict[str, Profile] = {
     for profile in (
         Profile("kafka-3.9", (3, 9)),
         Profile("kafka-4.0", (4, 0)),
+        Profile("kafka-4.1", (4, 1)),
         Profile("kafka-4.3.1", (4, 3)),
         Profile("kip-1071", (4, 3)),
     )

@@ -20,6 +20,9 @@ from coordinator_core.assignors.spec import GroupSpec, Partitions
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 
+EXTRAS_STICKIER = (4, 1)
+"""The release since which members pass on a larger quota that they would need another partition to fill."""
+
 Run = tuple[int, Sequence[int]]
 """Number of a topic, and partitions of it in the order in which they are handed out."""
 
@@ -33,7 +36,7 @@ def assign_equal(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[s
     counts = [partition_count(image, topic, missing_topic(topic)) for topic in topics]
     edits = Edits(topics)
     unassigned = _unassigned(spec, topics, counts)
-    unfilled = _keep(spec, sum(counts), unassigned, edits)
+    unfilled = _keep(spec, sum(counts), unassigned, edits, stickier=profile.release >= EXTRAS_STICKIER)
     _hand_out(unassigned, unfilled, edits)
     return Copies(spec.members, edits, profile.jdk).all()
 
@@ -47,11 +50,13 @@ def _unassigned(spec: GroupSpec, topics: Sequence[str], counts: Sequence[int]) -
     return runs
 
 
-def _keep(spec: GroupSpec, partitions: int, unassigned: list[Run], edits: Edits) -> list[tuple[int, int]]:
+def _keep(
+    spec: GroupSpec, partitions: int, unassigned: list[Run], edits: Edits, *, stickier: bool
+) -> list[tuple[int, int]]:
     """Revoke what exceeds quotas or subscriptions; the members below their quota, and what they lack.
 
     The remainder of the division makes quotas larger by one: for the first members that hold that much already, and
-    else for the last ones in line.
+    else for the last ones in line (``stickier``), or simply for the first members.
     """
     quota, extras = divmod(partitions, len(spec.members))
     subscribed = dict(edits.numbers)
@@ -68,7 +73,7 @@ def _keep(spec: GroupSpec, partitions: int, unassigned: list[Run], edits: Edits)
                 edits.put(REMOVED, index, subscribed[topic], held[room:])
                 unassigned.append((subscribed[topic], held[room:]))
                 room = 0
-        if room and extra and len(spec.members) - index > extras:
+        if room and extra and len(spec.members) - index > extras and stickier:
             room -= 1
             extra = False
         extras -= extra
