@@ -21,7 +21,7 @@ from benchmarks.fold import group_records
 from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
-from coordinator_core.history.fold import GroupFold, fold
+from coordinator_core.history.fold import GroupFold
 from coordinator_core.records import CoordinatorRecord, Family, Fields, LogPosition, RecordType
 from coordinator_core.wire.embedded import encode_blob
 from jobs.log_reader import LogReader
@@ -50,7 +50,13 @@ def best(action: Callable[[], object]) -> float:
 
 
 def history(groups: ByGroup, topics: TopicHistory) -> int:
-    return sum(1 for group, records in groups.items() for _ in fold(records, Group(group), topics))
+    rows = 0
+    for group, records in groups.items():
+        state = GroupFold(Group(group), topics=topics)
+        for record in records:
+            rows += len(state.feed(record))
+        rows += sum(1 for _ in state.open_rows())
+    return rows
 
 
 def replay(groups: ByGroup) -> None:

@@ -53,19 +53,25 @@ GROUP_RESOURCE = 32
 class EpochType(NamedTuple):
     """How one group type says what all of them have."""
 
-    type: GroupType
+    type: str
     stable: int
     held: Callable[[Any], Held]
     target: Callable[[Any], Held]
     topics: Callable[[Any], set[str]]
 
 
-CONSUMER = EpochType(GroupType.CONSUMER, ConsumerMemberState.STABLE, consumer_held, partitions_held, consumer_topics)
-SHARE = EpochType(GroupType.SHARE, MEMBER_STATE_STABLE, share_held, partitions_held, share_topics)
-STREAMS = EpochType(GroupType.STREAMS, StreamsMemberState.STABLE, streams_held, streams_target, streams_topics)
+CONSUMER = EpochType(
+    GroupType.CONSUMER.value,
+    ConsumerMemberState.STABLE,
+    consumer_held,
+    partitions_held,
+    consumer_topics,
+)
+SHARE = EpochType(GroupType.SHARE.value, MEMBER_STATE_STABLE, share_held, partitions_held, share_topics)
+STREAMS = EpochType(GroupType.STREAMS.value, StreamsMemberState.STABLE, streams_held, streams_target, streams_topics)
 
 
-def on_member(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+def on_member(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
     """Member metadata: a member comes, changes or goes."""
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
     state = recorder.group.state
@@ -99,7 +105,7 @@ def _describe(membership: OpenMembership, member: EpochMember) -> None:
     membership.subscribed_regex = getattr(member, "subscribed_topic_regex", None) or None
 
 
-def on_current(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+def on_current(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
     """Current assignment: what a member has, and how far it is."""
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
     if record.value is None:
@@ -178,7 +184,7 @@ def _converge(recorder: Recorder, rebalance: OpenRebalance, at: LogPosition) -> 
         recorder.end_rebalance("converged", at)
 
 
-def on_target(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+def on_target(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
     """Target assignment of one member."""
     violations = recorder.group.apply(record)
     member_id = record.key["memberId"]
@@ -190,7 +196,7 @@ def on_target(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) ->
     return violations
 
 
-def on_target_epoch(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+def on_target_epoch(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
     """Target assignment metadata: the target of an epoch is installed."""
     violations = recorder.group.apply(record)
     epoch, rebalance = recorder.ledger.epoch, recorder.ledger.rebalance
@@ -215,7 +221,7 @@ def _assignor(state: AnyGroup) -> str | None:
     return max(set(named), key=named.count, default=None)
 
 
-def on_epoch(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+def on_epoch(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
     """Group metadata: a new epoch opens and with it a rebalance; a tombstone ends the group."""
     ledger, at, value = recorder.ledger, record.at, record.value
     before = recorder.group.state
@@ -298,7 +304,7 @@ def _topic_causes(recorder: Recorder, last: OpenEpoch, used: Used, names: set[st
     return found
 
 
-def on_partition_metadata(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+def on_partition_metadata(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
     """Partition metadata of brokers before 4.1: the topics as the group sees them."""
     state = recorder.group.state
     before = state.subscription_metadata if isinstance(state, ConsumerGroup) else None
@@ -315,7 +321,7 @@ def on_partition_metadata(recorder: Recorder, kind: EpochType, record: Coordinat
     return violations
 
 
-def on_regex(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+def on_regex(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
     """A regular expression is resolved: it makes a rebalance if it now matches other topics."""
     state, regex = recorder.group.state, record.key["regularExpression"]
     known = state.regexes.get(regex) if isinstance(state, ConsumerGroup) else None
@@ -330,7 +336,7 @@ def on_regex(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> 
     return violations
 
 
-def on_topology(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+def on_topology(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
     """The topology of a streams group; the first one comes with the first member."""
     state = recorder.group.state
     before = state.topology if isinstance(state, StreamsGroup) else None
@@ -341,7 +347,7 @@ def on_topology(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) 
     return violations
 
 
-def on_state_partitions(recorder: Recorder, kind: EpochType, record: CoordinatorRecord) -> Violations:
+def on_state_partitions(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
     """Which share partitions are assignable: those initialised, by topic name."""
     state = recorder.group.state
     before = state.state_partitions if isinstance(state, ShareGroup) else None
@@ -369,7 +375,7 @@ def _group(recorder: Recorder) -> AnyGroup:
     return state
 
 
-Handler = Callable[[Recorder, EpochType, CoordinatorRecord], Violations]
+Handler = Callable[[EpochType, Recorder, CoordinatorRecord], Violations]
 
 _CONSUMER: dict[int, Handler] = {
     RecordType.CONSUMER_GROUP_METADATA: on_epoch,

@@ -5,7 +5,8 @@ What one run leaves open the next goes on with: feeding a log piece by piece giv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group, GroupType
@@ -19,6 +20,12 @@ from coordinator_core.history.rows import HistoryRow
 from coordinator_core.records import CoordinatorRecord, RecordType
 
 _NO_ROWS: list[HistoryRow] = []
+
+_HANDLERS: dict[int, tuple[str, Callable[[Recorder, CoordinatorRecord], Violations]]] = {
+    RecordType.GROUP_METADATA: (GroupType.CLASSIC.value, on_generation),
+    **{record_type: (kind.type, partial(handler, kind)) for record_type, (kind, handler) in epochs.HANDLERS.items()},
+}
+"""Record type to the group type that it belongs to and what it does to the history."""
 
 
 class GroupFold:
@@ -55,13 +62,24 @@ class GroupFold:
         """The rows that this record makes final, violations among them; raises nothing."""
         recorder = self._recorder
         ledger = recorder.ledger
-        if record.type <= RecordType.OFFSET_COMMIT:
-            _note_commit(ledger, record)
-            return _NO_ROWS
+        entry = _HANDLERS.get(record.type)
+        if entry is None:
+            if record.type <= RecordType.OFFSET_COMMIT:
+                _note_commit(ledger, record)
+                return _NO_ROWS
+            return [*recorder.group.apply(record)]
         operation = (record.at.timestamp_ms, record.batch)
         if operation != ledger.operation:
             recorder.begin_operation(operation)
-        violations = _dispatch(recorder, ledger, record)
+        group_type, handler = entry
+        if record.value is not None:
+            if ledger.type != group_type or ledger.ended is not None:
+                recorder.live_as(group_type, record.at)
+            violations = handler(recorder, record)
+        elif ledger.type == group_type:
+            violations = handler(recorder, record)
+        else:
+            violations = recorder.group.apply(record)
         rows = recorder.rows
         if violations:
             rows.extend(violations)
@@ -86,22 +104,6 @@ def fold(
     for record in records:
         yield from state.feed(record)
     yield from state.open_rows()
-
-
-def _dispatch(recorder: Recorder, ledger: Ledger, record: CoordinatorRecord) -> Violations:
-    entry = epochs.HANDLERS.get(record.type)
-    group_type = GroupType.CLASSIC if entry is None else entry[0].type
-    if entry is None and record.type != RecordType.GROUP_METADATA:
-        return recorder.group.apply(record)
-    if record.value is None:
-        if ledger.type != group_type:
-            return recorder.group.apply(record)
-    elif ledger.type != group_type or ledger.ended is not None:
-        recorder.live_as(group_type, record.at)
-    if entry is None:
-        return on_generation(recorder, record)
-    kind, handler = entry
-    return handler(recorder, kind, record)
 
 
 def _note_commit(ledger: Ledger, record: CoordinatorRecord) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from coordinator_core.records import LogPosition
@@ -64,8 +64,8 @@ class Holdings:
             made.members.setdefault(member_id, {}).setdefault(resource, {})[partition] = since
         return made
 
-    def put(self, member_id: str, held: Held, since: Since) -> Changed:
-        """A member has exactly ``held`` from now on: what it does not have any more ends, what is new begins."""
+    def put(self, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> Changed:
+        """A member has exactly ``held`` from ``at`` on: what it does not have any more ends, what is new begins."""
         mine = self.members.get(member_id)
         if mine is None:
             if not held:
@@ -77,9 +77,10 @@ class Holdings:
                     break
             else:
                 return _NOTHING
+        since = Since(at, epoch, True)
         ended: list[tuple[Resource, int, Since]] = []
         taken: list[Unit] = []
-        for resource in [resource for resource in mine if resource not in held]:
+        for resource in mine.keys() - held.keys():
             ended += [(resource, partition, begun) for partition, begun in mine.pop(resource).items()]
         for resource, wanted in held.items():
             known = mine.get(resource)
@@ -97,8 +98,7 @@ class Holdings:
 
     def clear(self, at: LogPosition) -> list[Changed]:
         """Nobody has anything any more."""
-        nothing = Since(at, None, True)
-        return [self.put(member_id, {}, nothing) for member_id in list(self.members)]
+        return [self.put(member_id, {}, at, None) for member_id in list(self.members)]
 
     def doubt(self, member_id: str) -> None:
         """What a member has may have begun before the log shows it."""
@@ -140,6 +140,10 @@ class Ownership:
     before: dict[Unit, str] = field(default_factory=dict)
     idle_ms: int = 0
     idle_max_ms: int = 0
+
+    def copy(self) -> Ownership:
+        """The same, apart from what becomes of this one."""
+        return replace(self, owners={**self.owners}, idle={**self.idle}, before={**self.before})
 
     def change(self, changes: Sequence[Changed], at: LogPosition) -> None:
         """What records that belong together end, then what they begin."""

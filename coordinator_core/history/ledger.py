@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 
 from coordinator_core.cluster.topic_history import TopicChange
 from coordinator_core.history.holdings import Holdings, Ownership
@@ -48,3 +49,25 @@ class Ledger:
     due_ms: int | None = None
     revoked: int = 0
     unseen: list[TopicChange] = field(default_factory=list)
+
+    def copy(self) -> Ledger:
+        """A ledger of its own, on which the operation under way can be ended."""
+        return replace(
+            self,
+            epoch=copy(self.epoch),
+            rebalance=copy(self.rebalance),
+            memberships=_copies(self.memberships),
+            departed=_copies(self.departed),
+            crossing=_copies(self.crossing),
+            joined=[*self.joined],
+            changes=[*self.changes],
+            current=Holdings.of(self.current),
+            target=Holdings.of(self.target),
+            ownership=self.ownership.copy(),
+            highest={**self.highest},
+            unseen=[*self.unseen],
+        )
+
+
+def _copies(memberships: dict[str, OpenMembership]) -> dict[str, OpenMembership]:
+    return {member_id: copy(membership) for member_id, membership in memberships.items()}

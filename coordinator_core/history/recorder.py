@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from collections.abc import Set as AbstractSet
-from copy import deepcopy
 from math import inf
 
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -17,7 +16,7 @@ from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.holdings import Changed, Held, Holdings, Ownership, Resource, Since, Unit
+from coordinator_core.history.holdings import Changed, Held, Holdings, Ownership, Resource, Unit
 from coordinator_core.history.ledger import Ledger
 from coordinator_core.history.opened import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rows import AssignmentRow, Cause, HistoryRow
@@ -110,7 +109,7 @@ class Recorder:
     def _type(self) -> str:
         return self.ledger.type or "CLASSIC"
 
-    def live_as(self, group_type: GroupType, at: LogPosition) -> None:
+    def live_as(self, group_type: str, at: LogPosition) -> None:
         """A life of this type begins; one of another type, or one that ended just now, is over."""
         ledger = self.ledger
         if ledger.type is not None and ledger.type != group_type:
@@ -127,7 +126,7 @@ class Recorder:
             ledger.changes.append(cause(kind, at, detail=f"{ledger.type} to {group_type}"))
         elif ledger.ended is not None:
             self._end_life("group deleted", ledger.ended)
-        ledger.type = group_type.value
+        ledger.type = group_type
         ledger.ended = None
         self._columns.clear()
 
@@ -236,31 +235,32 @@ class Recorder:
 
     def put_current(self, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> Changed:
         """A member has exactly these units; what that ends and begins is for the caller to count."""
-        ledger = self.ledger
-        changed = ledger.current.put(member_id, held, Since(at, epoch, self._seen_before(member_id, ledger.current)))
-        if changed.ended:
-            self._ended(changed, "current", at)
-        return changed
+        return self._put("current", self.ledger.current, member_id, held, at, epoch)
 
     def put_target(self, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> None:
         """A member is to have exactly these units."""
-        ledger = self.ledger
-        changed = ledger.target.put(member_id, held, Since(at, epoch, self._seen_before(member_id, ledger.target)))
-        if changed.ended:
-            self._ended(changed, "target", at)
+        self._put("target", self.ledger.target, member_id, held, at, epoch)
 
-    def _seen_before(self, member_id: str, holdings: Holdings) -> bool:
-        """Whether what the member had before now is known."""
-        if member_id in holdings.members:
-            return True
-        membership = self.ledger.memberships.get(member_id)
-        return membership is not None and membership.missing is None
+    def _put(
+        self, kind: str, holdings: Holdings, member_id: str, held: Held, at: LogPosition, epoch: int | None
+    ) -> Changed:
+        first = member_id not in holdings.members
+        changed = holdings.put(member_id, held, at, epoch)
+        if first:
+            membership = self.ledger.memberships.get(member_id)
+            if membership is None or membership.missing is not None:
+                holdings.doubt(member_id)
+        elif changed.ended:
+            self._ended(changed, kind, at)
+        return changed
 
     def _ended(self, changed: Changed, kind: str, at: LogPosition) -> None:
         group_id, group_type, member_id = self.group.group_id, self._type, changed.member_id
+        append, last, what = self.rows.append, None, None
         for resource, partition, (since, epoch, seen) in changed.ended:
-            what = self._resource(resource)
-            self.rows.append(
+            if what is None or resource is not last:
+                what, last = self._resource(resource), resource
+            append(
                 AssignmentRow(group_id, group_type, member_id, kind, *what, partition, epoch, since, at, False, seen)
             )
 
@@ -332,13 +332,13 @@ class Recorder:
             ledger.ownership.before.clear()
 
     def vanished(self, at: LogPosition, subscribed: Container[str]) -> list[Unit]:
-        """Units that nobody has because nobody can or wants to: they are gone, or their topic no longer subscribed."""
-        idle = self.ledger.ownership.idle
+        """Units given up that nobody can or wants to have: they are gone, or their topic is no longer subscribed."""
+        ownership = self.ledger.ownership
+        idle = [unit for unit in ownership.before if unit[0][0] == "partition" and unit in ownership.idle]
         if not idle:
             return []
-        topics = {name for (role, name), _ in idle if role == "partition"}
-        counts = {name: self._partitions_wanted(name, at, subscribed) for name in topics}
-        return [unit for unit in idle if unit[0][0] == "partition" and unit[1] >= counts[unit[0][1]]]
+        wanted = {topic: self._partitions_wanted(topic, at, subscribed) for topic in {unit[0][1] for unit in idle}}
+        return [unit for unit in idle if unit[1] >= wanted[unit[0][1]]]
 
     def _partitions_wanted(self, topic: str, at: LogPosition, subscribed: Container[str]) -> float:
         """How many partitions of a topic (its id, in a classic group its name) there are to have."""
@@ -390,7 +390,7 @@ class Recorder:
         """Rows of what lasts, and of what ended in the operation under way: a later run may replace them."""
         ledger = self.ledger
         if ledger.ended is not None or ledger.departed or ledger.crossing or ledger.joined:
-            settled = Recorder(self.group, deepcopy(ledger), self.topics, self.coverage)
+            settled = Recorder(self.group, ledger.copy(), self.topics, self.coverage)
             settled._end_operation()
             for row in settled.rows:
                 yield row if isinstance(row, Violation) else row._replace(is_open=True)
