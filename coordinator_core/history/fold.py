@@ -17,7 +17,7 @@ from coordinator_core.history.generations import on_generation
 from coordinator_core.history.ledger import Ledger
 from coordinator_core.history.recorder import Recorder
 from coordinator_core.history.rows import HistoryRow
-from coordinator_core.records import CoordinatorRecord, RecordType
+from coordinator_core.records import CoordinatorRecord, Family, RecordType
 
 _NO_ROWS: list[HistoryRow] = []
 
@@ -33,10 +33,11 @@ class GroupFold:
 
     ``feed`` takes each record once, in offset order, and returns the rows that it makes final. Offset commits may be
     among the records: they make no rows, and let the causes say what the commits of a departed member suggest.
+    Groups of another log (Connect on KIP-848, ``__worker_offsets``) are replayed; of them there are violations only.
     ``open_rows`` gives the rows of what is not over, as of the last record: upsert them by their keys.
     """
 
-    __slots__ = ("_recorder",)
+    __slots__ = ("_handlers", "_recorder")
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class GroupFold:
         coverage: Coverage | None = None,
     ) -> None:
         """Begin with ``Group(group_id)``, or go on with the ``group`` and ``ledger`` that an earlier run left."""
+        self._handlers = _HANDLERS if group.family is Family.GROUP else {}
         self._recorder = Recorder(group, ledger or Ledger(group.group_id), topics, coverage)
 
     @property
@@ -62,7 +64,7 @@ class GroupFold:
         """The rows that this record makes final, violations among them; raises nothing."""
         recorder = self._recorder
         ledger = recorder.ledger
-        entry = _HANDLERS.get(record.type)
+        entry = self._handlers.get(record.type)
         if entry is None:
             if record.type <= RecordType.OFFSET_COMMIT:
                 _note_commit(ledger, record)
