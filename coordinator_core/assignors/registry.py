@@ -12,6 +12,7 @@ from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.assignors.server import range as server_range
 from coordinator_core.assignors.server import simple, uniform
 from coordinator_core.assignors.spec import Assignment, GroupSpecs, GroupType
+from coordinator_core.assignors.streams import highly_available
 from coordinator_core.assignors.streams import sticky as streams_sticky
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import InputError
@@ -34,6 +35,7 @@ ASSIGNORS: dict[tuple[GroupType, str], Assignor] = {
     (GroupType.CONSUMER, "range"): server_range.assign,
     (GroupType.SHARE, "simple"): simple.assign,
     (GroupType.STREAMS, "sticky"): streams_sticky.assign,
+    (GroupType.STREAMS, "highly_available"): highly_available.assign,
 }
 
 

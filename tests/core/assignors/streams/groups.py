@@ -1,0 +1,91 @@
+"""Streams groups for hypothesis, and what must hold of any assignment of one."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import strategies as st
+
+from coordinator_core.assignors.spec import (
+    Assignment,
+    StreamsConfigs,
+    StreamsGroupSpec,
+    StreamsMemberSpec,
+    Subtopology,
+    TaskId,
+    Tasks,
+)
+
+ZONES = ("east", "west", "north")
+
+
+@st.composite
+def topologies(draw: st.DrawFn) -> list[Subtopology]:
+    shapes = draw(st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1, max_size=4))
+    return [Subtopology(str(number), tasks, stateful) for number, (tasks, stateful) in enumerate(shapes)]
+
+
+@st.composite
+def groups(draw: st.DrawFn, *, previous: bool = True) -> StreamsGroupSpec:
+    """Any group: members in processes, tasks held before in any role, offsets reported or not, tags or none."""
+    subtopologies = draw(topologies())
+    tasks = [(each.id, number) for each in subtopologies for number in range(each.tasks)]
+    processes = draw(st.integers(1, 5))
+    zones = [draw(st.sampled_from(ZONES)) for _ in range(processes)]
+    some = st.lists(st.sampled_from(tasks), unique=True, max_size=6) if tasks and previous else st.just([])
+    offsets = (
+        st.dictionaries(st.sampled_from(tasks), st.integers(0, 50), max_size=6) if tasks and previous else st.just({})
+    )
+    members = {}
+    for number in range(draw(st.integers(1, 8))):
+        process = draw(st.integers(0, processes - 1))
+        members[f"m{number}"] = StreamsMemberSpec(
+            f"p{process}",
+            Tasks(*(by_subtopology(draw(some)) for _ in range(3))),
+            client_tags={"zone": zones[process]},
+            task_offsets=draw(offsets),
+            task_end_offsets=draw(offsets),
+        )
+    configs = StreamsConfigs(
+        num_standby_replicas=draw(st.integers(0, 2)),
+        num_warmup_replicas=draw(st.integers(1, 3)),
+        acceptable_recovery_lag=draw(st.integers(0, 20)),
+        rack_aware_tags=draw(st.sampled_from([(), ("zone",)])),
+    )
+    return StreamsGroupSpec(members, subtopologies, configs)
+
+
+def by_subtopology(tasks: list[TaskId]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for subtopology, number in sorted(tasks):
+        found.setdefault(subtopology, []).append(number)
+    return found
+
+
+def task_ids(role: dict[str, list[int]]) -> list[TaskId]:
+    return [(subtopology, number) for subtopology, numbers in role.items() for number in numbers]
+
+
+def check_invariants(spec: StreamsGroupSpec, assignment: Assignment[Tasks]) -> None:
+    """Each task active once; with state, never twice in a process; standbys as many as asked for and possible."""
+    every = {(each.id, number) for each in spec.subtopologies for number in range(each.tasks)}
+    stateful = {(each.id, number) for each in spec.subtopologies if each.stateful for number in range(each.tasks)}
+    active: Counter[TaskId] = Counter()
+    copies: Counter[tuple[str, TaskId]] = Counter()
+    standby: Counter[TaskId] = Counter()
+    for member, tasks in assignment.members.items():
+        process = spec.members[member].process_id
+        active.update(task_ids(tasks.active))
+        standby.update(task_ids(tasks.standby))
+        for role in (tasks.active, tasks.standby, tasks.warmup):
+            copies.update((process, task) for task in task_ids(role) if task in stateful)
+        assert set(task_ids(tasks.standby)) | set(task_ids(tasks.warmup)) <= stateful
+    assert assignment.members.keys() == spec.members.keys()
+    assert active == Counter(every)
+    assert not copies or max(copies.values()) == 1
+    processes = {had.process_id for had in spec.members.values()}
+    for task in stateful:
+        free = len(processes) - sum((process, task) in copies for process in processes)
+        assert standby[task] == spec.configs.num_standby_replicas or (
+            standby[task] < spec.configs.num_standby_replicas and not free
+        )
