@@ -1,0 +1,135 @@
+"""How the work is shared out: imbalance, members without any, partitions without a member, needless moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from coordinator_core.audit.findings.material import GroupHistory
+from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.settled import Settled, settled_moments
+from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.history.causes import CauseKind
+
+STICKY = frozenset(("uniform", "sticky", "cooperative-sticky"))
+MEMBERS_ONLY = frozenset(
+    (
+        CauseKind.MEMBER_JOINED,
+        CauseKind.MEMBER_LEFT_OR_EXPIRED,
+        CauseKind.STATIC_MEMBER_LEFT,
+        CauseKind.STATIC_MEMBER_RETURNED,
+        CauseKind.PARTITIONS_REVOKED,
+    )
+)
+"""Causes after which the least number of moves is known."""
+
+
+def shares(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Imbalance, empty members and needless moves, over all settled moments."""
+    if history.group_type == "SHARE":
+        return
+    moments = list(settled_moments(history))
+    yield from _imbalance(history, limits, moments)
+    yield from _empty(history, limits, moments)
+    yield from _needless(history, limits, moments)
+
+
+def _imbalance(history: GroupHistory, limits: Thresholds, moments: Sequence[Settled]) -> Iterator[FindingRow]:
+    """The worst moment; groups whose members want different topics cannot be judged by their loads."""
+    uneven = [
+        each
+        for each in moments
+        if each.spread >= limits.imbalance_units
+        and max(each.loads.values()) * len(each.loads) > limits.imbalance_ratio * each.units
+        and _alike(history, each)
+    ]
+    if not uneven:
+        return
+    worst = max(uneven, key=lambda each: each.spread)
+    most = max(worst.loads, key=lambda member_id: worst.loads[member_id])
+    detail = (
+        f"{history.client(most)} had {worst.loads[most]} of {worst.units}, another of the {len(worst.loads)} members "
+        f"{min(worst.loads.values())}, after the rebalance to {worst.rebalance.to_epoch}; "
+        f"so in {len(uneven)} of {len(moments)} settled epochs"
+    )
+    yield history.finding(
+        FindingKind.IMBALANCE,
+        worst.spread,
+        limits.imbalance_units,
+        detail,
+        [each.rebalance.finished or each.rebalance.at for each in uneven],
+        subject=history.client(most),
+    )
+
+
+def _alike(history: GroupHistory, moment: Settled) -> bool:
+    """Whether all members subscribed to the same, as far as the log tells."""
+    rows = (row for row in history.memberships if row.member_id in moment.loads)
+    return len({(row.subscribed_topics, row.subscribed_regex) for row in rows}) <= 1
+
+
+def _empty(history: GroupHistory, limits: Thresholds, moments: Sequence[Settled]) -> Iterator[FindingRow]:
+    idle = [each for each in moments if each.idle >= limits.empty_members and each.units]
+    if not idle:
+        return
+    worst = max(idle, key=lambda each: each.idle)
+    names = sorted({history.client(member_id) or "" for member_id, load in worst.loads.items() if not load})
+    detail = (
+        f"{worst.idle} of {len(worst.loads)} members had nothing after the rebalance to {worst.rebalance.to_epoch} "
+        f"({', '.join(names[:3])}), with {worst.units} to share; so in {len(idle)} of {len(moments)} settled epochs"
+    )
+    positions = [each.rebalance.finished or each.rebalance.at for each in idle]
+    yield history.finding(FindingKind.EMPTY_MEMBERS, worst.idle, limits.empty_members, detail, positions)
+
+
+def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Settled]) -> Iterator[FindingRow]:
+    """Moves between members that stayed, beyond a fair share for each that came."""
+    assignors = {row.epoch: row.assignor for row in history.epochs}
+    assignors |= {each.epoch: each.assignor for each in history.targets if each.assignor is not None}
+    for each in moments:
+        rebalance, previous = each.rebalance, each.previous
+        sticky = history.group_type == "STREAMS" or assignors.get(rebalance.to_epoch) in STICKY
+        if not sticky or previous is None or rebalance.from_epoch != previous.to_epoch or not each.loads:
+            continue
+        if not all(cause.kind in MEMBERS_ONLY for cause in rebalance.causes):
+            continue
+        needed = each.joined * -(-each.units // len(each.loads))
+        surplus = each.left_to_others - needed
+        if surplus >= limits.needless_moves:
+            detail = (
+                f"the rebalance to {rebalance.to_epoch} moved {each.left_to_others} between members that stayed; "
+                f"{each.joined} that came needed {needed} at most"
+            )
+            yield history.finding(
+                FindingKind.MOVED_MORE_THAN_NEEDED,
+                surplus,
+                limits.needless_moves,
+                detail,
+                [rebalance.at, rebalance.finished or rebalance.at],
+                complete=rebalance.history_complete,
+            )
+
+
+def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Partitions of the subscribed topics that nobody of the settled group has now."""
+    present = history.present
+    if present is None or present.state != "STABLE" or history.group_type in ("SHARE", "CONNECT", None):
+        return
+    held = [row for row in history.assignments if row.is_open and row.kind == "current" and row.role == "partition"]
+    if history.group_type == "STREAMS" or any(row.kind == "current" and row.role == "active" for row in held):
+        return
+    owned = {(row.topic, row.partition) for row in held}
+    members = [row for row in history.memberships if row.is_open]
+    for topic in sorted({name for row in members for name in row.subscribed_topics}):
+        missing = [number for number in range(history.partitions.get(topic, 0)) if (topic, number) not in owned]
+        if len(missing) >= limits.unassigned_partitions:
+            listed = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
+            detail = f"{len(missing)} of {history.partitions[topic]} partitions of {topic} are nobody's: {listed}"
+            yield history.finding(
+                FindingKind.UNASSIGNED_PARTITIONS,
+                len(missing),
+                limits.unassigned_partitions,
+                detail,
+                [present.target or present.opened],
+                subject=topic,
+                until_ms=history.now_ms,
+            )

@@ -1,0 +1,114 @@
+"""The commits of one group folded to what findings need of them: one line a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from coordinator_core.audit.findings.material import OpenTransaction, PartitionCommits, Removal, Rewind
+from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
+
+MOST_KEPT = 1_000
+"""How many rewinds, and how many removals, of one partition are kept."""
+
+
+@dataclass(slots=True)
+class _Partition:
+    first: LogPosition
+    last: LogPosition
+    commits: int = 0
+    offset: int | None = None
+    expires_ms: int | None = None
+    rewinds: list[Rewind] = field(default_factory=list)
+    removals: list[Removal] = field(default_factory=list)
+
+
+class CommitFold:
+    """Feed the offset commits of one group, transactional ones with their producer, and the ends of transactions."""
+
+    __slots__ = ("_open", "_partitions")
+
+    def __init__(self) -> None:
+        self._partitions: dict[tuple[str, int], _Partition] = {}
+        self._open: dict[int, list[CoordinatorRecord]] = {}
+
+    def feed(self, record: CoordinatorRecord, producer_id: int | None = None) -> None:
+        """An OFFSET_COMMIT record; one of a transaction (``producer_id``) counts once that is committed."""
+        if record.value is None:
+            self._remove(record)
+        elif producer_id is not None:
+            self._open.setdefault(producer_id, []).append(record)
+        else:
+            self._commit(record, record.value)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """The marker that ends the producer's transaction; a plain commit later in the log holds."""
+        for record in self._open.pop(producer_id, ()):
+            known = self._partitions.get(_key(record))
+            later = known is not None and known.last.offset > record.at.offset
+            if committed and record.value is not None and not later:
+                self._commit(record, record.value)
+
+    def group_deleted(self, at: LogPosition) -> None:
+        """The group ended at this time: offsets removed at the same time went with it."""
+        for partition in self._partitions.values():
+            partition.removals = [
+                each._replace(how="group deleted") if each.at.timestamp_ms == at.timestamp_ms else each
+                for each in partition.removals
+            ]
+
+    def topic_deleted(self, topic: str, since_ms: int, until_ms: int) -> None:
+        """A topic was deleted: its offsets that were removed in this time went with it."""
+        for (name, _), partition in self._partitions.items():
+            if name == topic:
+                partition.removals = [
+                    each._replace(how="topic deleted") if since_ms <= each.at.timestamp_ms <= until_ms else each
+                    for each in partition.removals
+                ]
+
+    def partitions(self) -> Iterator[PartitionCommits]:
+        """What is known of each partition."""
+        for (topic, number), each in sorted(self._partitions.items()):
+            yield PartitionCommits(
+                topic,
+                number,
+                each.commits,
+                each.first,
+                each.last,
+                each.offset,
+                tuple(each.rewinds),
+                tuple(each.removals),
+            )
+
+    def transactions(self) -> Iterator[OpenTransaction]:
+        """Transactions that did not end."""
+        for producer_id, records in self._open.items():
+            partitions = {_key(record) for record in records}
+            yield OpenTransaction(producer_id, records[0].at, len(partitions))
+
+    def _commit(self, record: CoordinatorRecord, value: Fields) -> None:
+        key, at, offset = _key(record), record.at, value["offset"]
+        known = self._partitions.get(key)
+        if known is None:
+            known = self._partitions[key] = _Partition(at, at)
+        elif known.offset is not None and offset < known.offset and len(known.rewinds) < MOST_KEPT:
+            known.rewinds.append(Rewind(at, known.offset, offset))
+        known.commits += 1
+        known.last, known.offset = at, offset
+        known.expires_ms = value.get("expireTimestamp", -1)
+
+    def _remove(self, record: CoordinatorRecord) -> None:
+        for records in self._open.values():
+            records[:] = [each for each in records if _key(each) != _key(record)]
+        self._open = {producer_id: records for producer_id, records in self._open.items() if records}
+        known = self._partitions.get(_key(record))
+        if known is None or known.offset is None:
+            return
+        due = known.expires_ms is not None and 0 <= known.expires_ms <= record.at.timestamp_ms
+        if len(known.removals) < MOST_KEPT:
+            known.removals.append(Removal(record.at, known.offset, "expired" if due else "expired or deleted"))
+        known.offset = None
+
+
+def _key(record: CoordinatorRecord) -> tuple[str, int]:
+    return record.key["topic"], record.key["partition"]

@@ -1,0 +1,132 @@
+"""What findings are made from: the rows of one group's history, and what is known of its commits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, NamedTuple
+
+from coordinator_core.audit.findings.rows import MOST_EVIDENCE, FindingKind, FindingRow, score
+from coordinator_core.groups.violations import Violation
+from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, MembershipRow, RebalanceRow
+from coordinator_core.records import LogPosition
+
+
+class Rewind(NamedTuple):
+    """A commit below the one before it."""
+
+    at: Annotated[LogPosition, "the commit that goes back"]
+    before: Annotated[int, "offset committed before"]
+    after: Annotated[int, "offset committed now"]
+
+
+class Removal(NamedTuple):
+    """The tombstone of a committed offset."""
+
+    at: Annotated[LogPosition, "the tombstone"]
+    offset: Annotated[int, "the offset that was committed"]
+    how: Annotated[str, "group deleted, topic deleted, expired, or expired or deleted"]
+
+
+class PartitionCommits(NamedTuple):
+    """The commits of one group for one partition; those of aborted and of open transactions do not count."""
+
+    topic: Annotated[str, "topic name"]
+    partition: Annotated[int, "partition"]
+    commits: Annotated[int, "how many"]
+    first: Annotated[LogPosition, "the first one"]
+    last: Annotated[LogPosition, "the last one"]
+    offset: Annotated[int | None, "the offset that is committed; null: removed"]
+    rewinds: Annotated[tuple[Rewind, ...], "commits that went back"]
+    removals: Annotated[tuple[Removal, ...], "tombstones"]
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that has committed offsets of the group and did not end."""
+
+    producer_id: Annotated[int, "the producer"]
+    first: Annotated[LogPosition, "its first commit"]
+    partitions: Annotated[int, "partitions of which it has commits"]
+
+
+class JudgedTarget(NamedTuple):
+    """The verdict on one recorded target."""
+
+    at: LogPosition
+    epoch: int
+    verdict: str
+    assignor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupHistory:
+    """All that is known of one group, as of ``now_ms``, the last time that its log shows.
+
+    ``partitions`` has the number of partitions by topic name as of then, empty where nobody knows the topics.
+    """
+
+    group_id: str
+    now_ms: int
+    epochs: Sequence[GroupEpochRow] = ()
+    rebalances: Sequence[RebalanceRow] = ()
+    memberships: Sequence[MembershipRow] = ()
+    assignments: Sequence[AssignmentRow] = ()
+    violations: Sequence[Violation] = ()
+    targets: Sequence[JudgedTarget] = ()
+    commits: Sequence[PartitionCommits] = ()
+    transactions: Sequence[OpenTransaction] = ()
+    partitions: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def group_type(self) -> str | None:
+        """Its type, when last seen."""
+        last = max(self.epochs, key=lambda row: row.opened.offset, default=None)
+        return None if last is None else last.group_type
+
+    @property
+    def present(self) -> GroupEpochRow | None:
+        """The epoch that lasts."""
+        return next((row for row in self.epochs if row.is_open), None)
+
+    def finding(
+        self,
+        kind: FindingKind,
+        number: int,
+        threshold: int,
+        detail: str,
+        evidence: Sequence[LogPosition],
+        *,
+        subject: str | None = None,
+        until_ms: int | None = None,
+        complete: bool = True,
+    ) -> FindingRow:
+        """A finding about this group; it lasts from the first to the last evidence, or ``until_ms``."""
+        times = [at.timestamp_ms for at in evidence]
+        return FindingRow(
+            self.group_id,
+            self.group_type,
+            str(kind),
+            score(kind, number, threshold),
+            number,
+            threshold,
+            subject,
+            detail,
+            min(times, default=self.now_ms),
+            max(times, default=self.now_ms) if until_ms is None else until_ms,
+            tuple(sorted(evidence, key=lambda at: at.offset)[:MOST_EVIDENCE]),
+            complete,
+        )
+
+    def client(self, member_id: str | None) -> str | None:
+        """Who a member is beyond its id, which changes with every start: instance id, or client id and host."""
+        known = next((row for row in self.memberships if row.member_id == member_id), None)
+        return member_id if known is None else client_name(known)
+
+
+def client_name(row: MembershipRow) -> str:
+    """A member by what stays the same when it starts again."""
+    if row.instance_id is not None:
+        return f"instance {row.instance_id}"
+    if row.client_id is None:
+        return row.member_id
+    return f"{row.client_id} at {(row.client_host or '?').lstrip('/')}"

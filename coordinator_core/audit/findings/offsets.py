@@ -1,0 +1,131 @@
+"""Committed offsets: rewound after a rebalance, expired, written too often, held back by a transaction."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+
+from coordinator_core.audit.findings.material import GroupHistory, PartitionCommits, Removal, Rewind
+from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.history.rows import AssignmentRow, RebalanceRow
+from coordinator_core.records import LogPosition
+
+MINUTE_MS = 60_000
+EXPIRED = frozenset(("expired", "expired or deleted"))
+
+
+def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Commits that went back shortly after a rebalance gave their partition to another member, by rebalance."""
+    takers = _takers(history)
+    found: dict[int, list[tuple[PartitionCommits, Rewind]]] = defaultdict(list)
+    rebalances = sorted(history.rebalances, key=lambda row: row.at.offset)
+    starts = [row.at.offset for row in rebalances]
+    for each in history.commits:
+        for rewind in each.rewinds:
+            taken = [at for at in takers.get((each.topic, each.partition), ()) if at.offset < rewind.at.offset]
+            if taken and rewind.at.timestamp_ms - taken[-1].timestamp_ms <= limits.rewind_window_ms:
+                index = bisect_right(starts, taken[-1].offset) - 1
+                if index >= 0:
+                    found[index].append((each, rewind))
+    for index, rewinds in sorted(found.items()):
+        lost = sum(rewind.before - rewind.after for _, rewind in rewinds)
+        if lost >= limits.rewound_offsets:
+            yield _rewound(history, limits, rebalances[index], rewinds, lost)
+
+
+def _rewound(
+    history: GroupHistory,
+    limits: Thresholds,
+    rebalance: RebalanceRow,
+    rewinds: list[tuple[PartitionCommits, Rewind]],
+    lost: int,
+) -> FindingRow:
+    commits, first = rewinds[0]
+    detail = (
+        f"after the rebalance to {rebalance.to_epoch} {len(rewinds)} commits went back by {lost} offsets in all: "
+        f"{commits.topic}-{commits.partition} from {first.before} to {first.after}"
+    )
+    return history.finding(
+        FindingKind.OFFSETS_REWOUND,
+        lost,
+        limits.rewound_offsets,
+        detail,
+        [rebalance.at, *(rewind.at for _, rewind in rewinds)],
+        subject=commits.topic,
+        complete=rebalance.history_complete,
+    )
+
+
+def _takers(history: GroupHistory) -> dict[tuple[str, int], list[LogPosition]]:
+    """When partitions came into the hands of another member, by topic name and partition."""
+    rows: dict[tuple[str, int], list[AssignmentRow]] = defaultdict(list)
+    for row in history.assignments:
+        if row.kind == "current" and row.role == "partition" and row.topic is not None:
+            rows[(row.topic, row.partition)].append(row)
+    takers = {}
+    for unit, intervals in rows.items():
+        intervals.sort(key=lambda row: row.since.offset)
+        takers[unit] = [
+            row.since
+            for before, row in itertools.pairwise(intervals)
+            if row.member_id != before.member_id
+        ]
+    return takers
+
+
+def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Offsets that went while the group and the topic stayed, by topic."""
+    removed: dict[str, list[Removal]] = defaultdict(list)
+    for each in history.commits:
+        removed[each.topic] += [removal for removal in each.removals if removal.how in EXPIRED]
+    for topic, removals in sorted(removed.items()):
+        if len(removals) >= limits.expired_partitions:
+            how = " or ".join(sorted({each.how for each in removals}))
+            detail = f"committed offsets of {len(removals)} partitions of {topic} were removed: {how}"
+            yield history.finding(
+                FindingKind.OFFSETS_EXPIRED,
+                len(removals),
+                limits.expired_partitions,
+                detail,
+                [each.at for each in removals],
+                subject=topic,
+            )
+
+
+def floods(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Too many commits a minute for the partitions that they are of."""
+    commits = sum(each.commits for each in history.commits)
+    if commits < limits.flood_commits:
+        return
+    first = min((each.first for each in history.commits), key=lambda at: at.offset)
+    last = max((each.last for each in history.commits), key=lambda at: at.offset)
+    active_ms = sum(each.last.timestamp_ms - each.first.timestamp_ms for each in history.commits)
+    rate = round(commits * MINUTE_MS / max(active_ms, MINUTE_MS))
+    if rate >= limits.commits_per_partition_minute:
+        detail = f"{commits} commits for {len(history.commits)} partitions, {rate} a minute for each"
+        yield history.finding(
+            FindingKind.FLOODS_THE_LOG, rate, limits.commits_per_partition_minute, detail, [first, last]
+        )
+
+
+def open_transactions(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Transactions that are open for too long."""
+    for each in history.transactions:
+        age = history.now_ms - each.first.timestamp_ms
+        if age >= limits.open_transaction_ms:
+            detail = (
+                f"the transaction of producer {each.producer_id} is open for {age} ms or more: "
+                f"offsets of {each.partitions} partitions are held back"
+            )
+            yield history.finding(
+                FindingKind.TRANSACTION_LEFT_OPEN,
+                age,
+                limits.open_transaction_ms,
+                detail,
+                [each.first],
+                subject=f"producer {each.producer_id}",
+                until_ms=history.now_ms,
+            )

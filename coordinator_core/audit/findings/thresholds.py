@@ -1,0 +1,34 @@
+"""From which number on something is a finding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """All thresholds; ``conf/defaults.yaml`` (section ``findings``) explains and gives them. Times are milliseconds."""
+
+    storm_rebalances: int
+    storm_window_ms: int
+    never_converges_ms: int
+    slow_rebalance_ms: int
+    flapping_stays: int
+    flapping_stay_ms: int
+    rolling_deploy_rebalances: int
+    rolling_deploy_clients: int
+    rolling_deploy_gap_ms: int
+    fenced_times: int
+    static_expired_times: int
+    imbalance_units: int
+    imbalance_ratio: float
+    unassigned_partitions: int
+    empty_members: int
+    needless_moves: int
+    zombie_ms: int
+    rewound_offsets: int
+    rewind_window_ms: int
+    expired_partitions: int
+    commits_per_partition_minute: int
+    flood_commits: int
+    open_transaction_ms: int
