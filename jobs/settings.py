@@ -5,14 +5,18 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.errors import InputError
 
+UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
+"""What pydantic says of a key that a section does not have."""
 ENVIRONMENT_PREFIX = "COORDINATOR_AUDIT_"
 
 
@@ -36,6 +40,7 @@ class Settings(Section):
     tables: str
     cluster: str
     spark: SparkSettings
+    findings: Thresholds
 
 
 class Layer(NamedTuple):
@@ -163,14 +168,15 @@ def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 def _first_complaint(error: ValidationError) -> str:
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"])
-    if first["type"] != "extra_forbidden":
+    if first["type"] not in UNKNOWN_KEY:
         return f"{name}: {first['msg']}"
     near = difflib.get_close_matches(name, _names(Settings), n=1)
     return f"unknown setting {name}" + (f"; did you mean {near[0]}?" if near else "")
 
 
-def _names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    for name, field in model.model_fields.items():
+def _names(model: type, prefix: str = "") -> Iterator[str]:
+    """The names of the settings of a section: a model, or a dataclass of the core."""
+    for name, kind in get_type_hints(model).items():
         yield prefix + name
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from _names(field.annotation, f"{prefix}{name}.")
+        if isinstance(kind, type) and (issubclass(kind, BaseModel) or is_dataclass(kind)):
+            yield from _names(kind, f"{prefix}{name}.")

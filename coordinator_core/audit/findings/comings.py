@@ -67,8 +67,7 @@ def _restarts(history: GroupHistory, limits: Thresholds) -> Iterator[_Restart]:
 def _one_at_a_time(rows: Sequence[MembershipRow]) -> bool:
     """Whether the name is that of one client: several at once cannot be told apart."""
     return all(
-        gone.left is not None and gone.left.offset <= back.joined.offset
-        for gone, back in itertools.pairwise(rows)
+        gone.left is not None and gone.left.offset <= back.joined.offset for gone, back in itertools.pairwise(rows)
     )
 
 

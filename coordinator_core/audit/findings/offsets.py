@@ -68,11 +68,7 @@ def _takers(history: GroupHistory) -> dict[tuple[str, int], list[LogPosition]]:
     takers = {}
     for unit, intervals in rows.items():
         intervals.sort(key=lambda row: row.since.offset)
-        takers[unit] = [
-            row.since
-            for before, row in itertools.pairwise(intervals)
-            if row.member_id != before.member_id
-        ]
+        takers[unit] = [row.since for before, row in itertools.pairwise(intervals) if row.member_id != before.member_id]
     return takers
 
 

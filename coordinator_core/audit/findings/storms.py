@@ -12,6 +12,8 @@ from coordinator_core.history.rows import RebalanceRow
 
 SETTLED = frozenset(("converged", "emptied", "group deleted", "group upgraded", "group downgraded"))
 """Outcomes after which a group had come to rest, or was gone."""
+DRIVES_ONE_IN = 3
+"""A client drives a storm that is named in the causes of one rebalance in so many."""
 
 
 def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -40,8 +42,11 @@ def _storm(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRo
     driver, count = drivers.most_common(1)[0] if drivers else (None, 0)
     causes = ", ".join(f"{kind} {number}" for kind, number in kinds.most_common(3))
     detail = f"{most} rebalances within {limits.storm_window_ms // 1000} s, {len(rows)} in all; causes: {causes}"
-    if driver is not None:
-        detail += f"; {driver} is in {count} of them"
+    if count * DRIVES_ONE_IN < len(rows):
+        driver = None
+        detail += "; no single member drives them"
+    else:
+        detail += f"; {driver} drives {count} of them"
     return history.finding(
         FindingKind.REBALANCE_STORM,
         most,

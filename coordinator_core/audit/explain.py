@@ -1,0 +1,259 @@
+"""The story of one rebalance in plain sentences, each with the records that prove it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from coordinator_core.audit.findings.material import GroupHistory
+from coordinator_core.errors import InputError
+from coordinator_core.history.causes import CauseKind
+from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, RebalanceRow
+from coordinator_core.records import LogPosition
+
+MOST_MEMBERS = 12
+"""How many members' gains and losses are told one by one."""
+MOST_PROOF = 3
+"""How many positions prove what one member got and gave up."""
+
+
+GROUP_LOG = "group log"
+METADATA = "cluster metadata"
+
+
+class Sentence(NamedTuple):
+    """One sentence, the positions that prove it, and of which log those are (as in ``Cause.source``)."""
+
+    text: str
+    evidence: tuple[LogPosition, ...] = ()
+    source: str = GROUP_LOG
+
+
+_CAUSES = {
+    CauseKind.MEMBER_JOINED: "{member} joined",
+    CauseKind.MEMBER_LEFT_OR_EXPIRED: "{member} left, or its session expired",
+    CauseKind.STATIC_MEMBER_LEFT: "static {member} is gone for good",
+    CauseKind.STATIC_MEMBER_RETURNED: "static {member} is back",
+    CauseKind.STATIC_MEMBER_REPLACED: "another client took over the instance id of {member}",
+    CauseKind.SUBSCRIPTION_CHANGED: "{member} changed its subscription",
+    CauseKind.ASSIGNOR_CHANGED: "{member} named another assignor",
+    CauseKind.PROTOCOL_CHANGED: "the group's protocol changed",
+    CauseKind.TOPIC_CREATED: "topic {topics} was created",
+    CauseKind.TOPIC_DELETED: "topic {topics} was deleted",
+    CauseKind.TOPIC_GROWN: "topic {topics} got more partitions",
+    CauseKind.TOPIC_METADATA_CHANGED: "the metadata of a subscribed topic changed",
+    CauseKind.RACK_CHANGED: "racks changed",
+    CauseKind.REGEX_RESOLVED: "a subscribed regular expression now matches other topics",
+    CauseKind.TOPOLOGY_CHANGED: "the topology changed",
+    CauseKind.MEMBER_CHANGED: "{member} changed its metadata",
+    CauseKind.GROUP_CONFIG_CHANGED: "the group's configuration changed",
+    CauseKind.SHARE_STATE_INITIALIZED: "share partitions of {topics} became assignable",
+    CauseKind.PARTITIONS_REVOKED: "what the rebalance before had taken away was to be given out",
+    CauseKind.CONNECTORS_CHANGED: "connectors or tasks changed: {topics}",
+    CauseKind.DELAY_ELAPSED: "the group's own delay was over",
+    CauseKind.GROUP_UPGRADED: "the group moved to the new protocol",
+    CauseKind.GROUP_DOWNGRADED: "the group moved back to the classic protocol",
+    CauseKind.UNKNOWN: "the log shows no cause",
+}
+
+
+def find_rebalance(history: GroupHistory, epoch: int | None = None, offset: int | None = None) -> RebalanceRow:
+    """The rebalance to an epoch (the last life's), at an offset, or the group's last one.
+
+    Raises:
+        InputError: there is none.
+    """
+    rows = sorted(history.rebalances, key=lambda row: row.at.offset)
+    if epoch is not None:
+        rows = [row for row in rows if row.to_epoch == epoch]
+    if offset is not None:
+        rows = [row for row in rows if row.at.offset == offset]
+    if not rows:
+        which = "" if epoch is None else f" to epoch {epoch}"
+        where = "" if offset is None else f" at offset {offset}"
+        raise InputError(f"group {history.group_id!r} has no rebalance{which}{where} in this log")
+    return rows[-1]
+
+
+def explain(history: GroupHistory, rebalance: RebalanceRow) -> list[Sentence]:
+    """What happened in a rebalance: what it was, why, how it went, who got what, and how it ended."""
+    return [
+        *_opening(history, rebalance),
+        *_why(history, rebalance),
+        *_target(history, rebalance),
+        *_revocations(history, rebalance),
+        *_ending(history, rebalance),
+        *_moves(history, rebalance),
+        *_broken(history, rebalance),
+        *_unknown(rebalance),
+    ]
+
+
+def _opening(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
+    word = "generation" if row.group_type in ("CLASSIC",) else "epoch"
+    from_ = "" if row.from_epoch is None else f" from {word} {row.from_epoch}"
+    before = "" if row.members_before is None else f" It had {_count(row.members_before, 'member')} before,"
+    after = f" {_count(row.members_after, 'member')} in the new {word}."
+    text = f"The {row.group_type.lower()} group {history.group_id} rebalanced{from_} to {word} {row.to_epoch}."
+    yield Sentence(text + (before + after if before else f" It has{after}"), (row.at,))
+    if row.began_after_ms is not None and row.began_after_ms != row.began_before_ms:
+        spread = row.began_before_ms - row.began_after_ms
+        yield Sentence(
+            f"When it began is not logged: at some time in the {spread} ms before its completion.", (row.at,)
+        )
+    if row.skipped_generations:
+        count = _count(row.skipped_generations, "generation")
+        yield Sentence(f"{count} in between never completed, or were not seen.", (row.at,))
+
+
+def _why(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
+    if not row.causes:
+        yield Sentence("No cause is known.", (row.at,))
+    for cause in row.causes:
+        text = _CAUSES[CauseKind(cause.kind)].format(
+            member=_member(history, cause.member_id), topics=", ".join(cause.topics) or "unknown"
+        )
+        extra = "; ".join(part for part in (cause.detail, cause.hint) if part)
+        yield Sentence(f"Cause: {text}{f' ({extra})' if extra else ''}.", (cause.at,), cause.source)
+
+
+def _target(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
+    epoch = next((each for each in history.epochs if each.opened.offset == row.at.offset), None)
+    by = "" if epoch is None or epoch.assignor is None else f" by {epoch.assignor}"
+    leader = "" if epoch is None or epoch.leader is None else f", leader {_member(history, epoch.leader)}"
+    if row.target is None:
+        if row.members_after:
+            yield Sentence("No target assignment was installed for it.", (row.at,))
+        return
+    when = "" if row.time_to_target_ms is None else f" {row.time_to_target_ms} ms after it opened"
+    yield Sentence(f"The assignment was made{by}{when}{leader}.", (row.target,))
+    yield from _topics(epoch)
+    verdict = next((each for each in history.targets if each.at.offset == row.target.offset), None)
+    if verdict is not None:
+        yield Sentence(f"Recomputed, that assignment is {verdict.verdict}.", (verdict.at,))
+
+
+def _topics(epoch: GroupEpochRow | None) -> Iterator[Sentence]:
+    if epoch is None or epoch.topics_at is None:
+        return
+    if epoch.topics_proven:
+        yield Sentence("The metadata hash proves which topics it was made with.", (epoch.topics_at,), METADATA)
+    elif epoch.topics_proven is False:
+        yield Sentence("No known state of the topics has its metadata hash.", (epoch.topics_at,), METADATA)
+
+
+def _revocations(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
+    for each in row.revocations:
+        who = _capital(_member(history, each.member_id))
+        what = f"{who} was asked to give up {each.units}"
+        if each.given is not None:
+            yield Sentence(f"{what} and did so after {each.duration_ms} ms.", (each.asked, each.given))
+        elif row.group_type == "CLASSIC":
+            yield Sentence(f"{what}; when it did is not logged.", (each.asked,))
+        else:
+            yield Sentence(f"{what} and did not, within this rebalance.", (each.asked,))
+
+
+def _ending(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
+    at = (row.finished,) if row.finished is not None else ()
+    if row.outcome == "converged":
+        took = "" if row.time_to_converge_ms is None else f" after {row.time_to_converge_ms} ms"
+        last = "" if row.held_up_by is None else f"; it waited longest for {_member(history, row.held_up_by)}"
+        yield Sentence(f"All members reached it{took}{last}.", at)
+    elif row.outcome == "open":
+        yield Sentence(f"It is under way: {_behind(history, row)}.", (row.at,))
+    elif row.outcome == "superseded":
+        yield Sentence(f"The next one began before it was done: {_behind(history, row)}.", at)
+    else:
+        yield Sentence(f"It ended thus: {row.outcome}.", at)
+    if row.delay_ms:
+        yield Sentence(f"The leader held work back for {row.delay_ms} ms, in case a worker returns.", (row.at,))
+
+
+def _behind(history: GroupHistory, row: RebalanceRow) -> str:
+    if not row.members_behind:
+        return "nobody was behind"
+    names = ", ".join(_member(history, member_id) for member_id in row.behind[:3])
+    more = row.members_behind - min(len(row.behind), 3)
+    return f"{names}{f' and {more} more' if more else ''} had not reached it"
+
+
+def _moves(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
+    changed = [each for each in history.assignments if each.kind == "current"]
+    got = [each for each in changed if _within(row, each.since)]
+    gave = [each for each in changed if each.until is not None and _within(row, each.until)]
+    if row.units_moved is not None:
+        what = "partition" if all(each.role == "partition" for each in (*got, *gave)) else "task"
+        yield Sentence(_balance_of_moves(row, what), (row.at,))
+    members = sorted({each.member_id for each in (*got, *gave)})
+    for member_id in members[:MOST_MEMBERS]:
+        yield _member_moves(history, member_id, got, gave)
+    if len(members) > MOST_MEMBERS:
+        yield Sentence(f"{len(members) - MOST_MEMBERS} more members got or gave up something.")
+
+
+def _within(row: RebalanceRow, at: LogPosition) -> bool:
+    return row.at.offset <= at.offset and (row.finished is None or at.offset <= row.finished.offset)
+
+
+def _balance_of_moves(row: RebalanceRow, what: str) -> str:
+    text = f"{_count(row.units_moved or 0, what)} moved from one member to another"
+    if row.units_moved_back:
+        text += f", {row.units_moved_back} went back to who had them"
+    if row.units_lost:
+        text += f", {row.units_lost} were left to nobody"
+    if row.idle_ms:
+        text += f"; nobody worked on them for {row.idle_ms} ms in all, {row.idle_max_ms} ms at most for one"
+    return f"{text}."
+
+
+def _member_moves(
+    history: GroupHistory, member_id: str, got: Iterable[AssignmentRow], gave: Iterable[AssignmentRow]
+) -> Sentence:
+    mine = [each for each in got if each.member_id == member_id]
+    lost = [each for each in gave if each.member_id == member_id]
+    parts = [f"got {_units(mine)}"] if mine else []
+    parts += [f"gave up {_units(lost)}"] if lost else []
+    proof = sorted({each.since for each in mine} | {each.until for each in lost if each.until is not None})
+    return Sentence(f"{_capital(_member(history, member_id))} {' and '.join(parts)}.", tuple(proof[:MOST_PROOF]))
+
+
+def _units(rows: Iterable[AssignmentRow]) -> str:
+    by_resource: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for row in rows:
+        by_resource[(row.role, row.topic or row.connector or row.resource)].append(row.partition)
+    parts = []
+    for (role, name), numbers in sorted(by_resource.items()):
+        prefix = "" if role == "partition" else f"{role} "
+        listed = "" if role == "connector" else " " + ",".join(map(str, sorted(numbers)))
+        parts.append(f"{prefix}{name}{listed}")
+    return "; ".join(parts)
+
+
+def _broken(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
+    within = [each for each in history.violations if _within(row, each.at)]
+    for rule, count in Counter(each.rule for each in within).items():
+        first = next(each for each in within if each.rule == rule)
+        times = "" if count == 1 else f" ({count} times)"
+        yield Sentence(f"It broke the rule {rule}{times}: {first.detail}.", (first.at,))
+
+
+def _unknown(row: RebalanceRow) -> Iterator[Sentence]:
+    if row.missing is not None:
+        yield Sentence(f"Not all of it is known: {row.missing}.", (row.at,))
+
+
+def _member(history: GroupHistory, member_id: str | None) -> str:
+    if member_id is None:
+        return "a member"
+    name = history.client(member_id)
+    return f"member {member_id}" if name == member_id else f"member {member_id} ({name})"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

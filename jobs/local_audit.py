@@ -1,0 +1,135 @@
+"""Everything about groups straight from log files, in this process: history, broken rules and commits in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from coordinator_core.audit.findings.commits import CommitFold
+from coordinator_core.audit.findings.material import GroupHistory
+from coordinator_core.audit.rules.fold import RuleFold
+from coordinator_core.cluster.metadata_log import fold_metadata_log
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.violations import Violation
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.fold import GroupFold
+from coordinator_core.history.rows import (
+    AssignmentRow,
+    GroupEpochRow,
+    HistoryRow,
+    MembershipRow,
+    RebalanceRow,
+)
+from coordinator_core.records import CoordinatorRecord, Family, LogPosition, RecordType
+from coordinator_core.wire.batch_format import Kind
+from jobs.local import MARKERS
+from jobs.log_reader import LogReader, Warn
+from jobs.sources.files import LogFile
+
+TOPIC_CLEANUP_MS = 10_000
+"""How long after a topic's deletion the coordinator may take to remove its offsets."""
+GROUP_ENDS = frozenset(
+    (
+        RecordType.GROUP_METADATA,
+        RecordType.CONSUMER_GROUP_METADATA,
+        RecordType.SHARE_GROUP_METADATA,
+        RecordType.STREAMS_GROUP_METADATA,
+    )
+)
+"""Record types whose tombstone ends a group."""
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """The folds of one group, and the rows that they have made so far."""
+
+    history: GroupFold
+    rules: RuleFold
+    commits: CommitFold = field(default_factory=CommitFold)
+    rows: list[HistoryRow] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+
+    def feed(self, record: CoordinatorRecord, producer_id: int | None) -> None:
+        self.rows += self.history.feed(record)
+        self.violations += self.rules.feed(record)
+        if record.type <= RecordType.OFFSET_COMMIT:
+            self.commits.feed(record, producer_id)
+        elif record.value is None and record.type in GROUP_ENDS:
+            self.commits.group_deleted(record.at)
+
+
+def group_histories(logs: Iterable[LogFile], warn: Warn, group_id: str | None = None) -> Iterator[GroupHistory]:
+    """All that the logs tell of each group, or of one; what cannot be read or decoded is told to ``warn``."""
+    partitions: dict[Family, dict[int, list[LogFile]]] = {family: {} for family in Family}
+    for file in logs:
+        partitions[file.family].setdefault(file.partition, []).append(file)
+    topics = None
+    for files in partitions[Family.METADATA].values():
+        topics = fold_metadata_log(LogReader(files, warn).records())
+    for files in partitions[Family.GROUP].values():
+        yield from _partition(LogReader(files, warn), topics, group_id)
+
+
+def _partition(reader: LogReader, topics: TopicHistory | None, wanted: str | None) -> Iterator[GroupHistory]:
+    coverage = Coverage({})
+    groups: dict[str, _Gathered] = {}
+    last = LogPosition(reader.partition, -1, 0)
+    for row in reader.rows():
+        coverage.note(reader.partition, row.offset)
+        last = LogPosition(reader.partition, row.offset, max(row.timestamp, last.timestamp_ms))
+        if row.control_type in MARKERS:
+            for gathered in groups.values():
+                gathered.commits.end_transaction(row.producer_id, committed=MARKERS[row.control_type])
+        record = reader.decoded(row) if row.kind == Kind.RECORD.value else None
+        if record is None or (wanted is not None and record.group_id != wanted):
+            continue
+        known = groups.get(record.group_id)
+        if known is None:
+            known = groups[record.group_id] = _gather(record.group_id, reader, topics, coverage)
+        known.feed(record, row.producer_id if row.is_transactional else None)
+    counts = _partition_counts(topics)
+    for group_id, gathered in groups.items():
+        yield _as_history(group_id, gathered, last.timestamp_ms, topics, counts)
+
+
+def _gather(group_id: str, reader: LogReader, topics: TopicHistory | None, coverage: Coverage) -> _Gathered:
+    history = GroupFold(Group(group_id, from_start=reader.from_start), topics=topics, coverage=coverage)
+    return _Gathered(history, RuleFold(Group(group_id), coverage=coverage))
+
+
+def _as_history(
+    group_id: str, gathered: _Gathered, now_ms: int, topics: TopicHistory | None, counts: dict[str, int]
+) -> GroupHistory:
+    for topic, deleted_ms in _deletions(topics):
+        gathered.commits.topic_deleted(topic, deleted_ms, deleted_ms + TOPIC_CLEANUP_MS)
+    rows = [*gathered.rows, *gathered.history.open_rows()]
+    return GroupHistory(
+        group_id,
+        now_ms,
+        epochs=[row for row in rows if isinstance(row, GroupEpochRow)],
+        rebalances=[row for row in rows if isinstance(row, RebalanceRow)],
+        memberships=[row for row in rows if isinstance(row, MembershipRow)],
+        assignments=[row for row in rows if isinstance(row, AssignmentRow)],
+        violations=[*gathered.violations, *gathered.rules.open_rows()],
+        commits=list(gathered.commits.partitions()),
+        transactions=list(gathered.commits.transactions()),
+        partitions=counts,
+    )
+
+
+def _partition_counts(topics: TopicHistory | None) -> dict[str, int]:
+    if topics is None or not len(topics):
+        return {}
+    image = topics.version(len(topics) - 1).image
+    return {name: topic.partitions for name, topic in image.by_name.items()}
+
+
+def _deletions(topics: TopicHistory | None) -> list[tuple[str, int]]:
+    if topics is None:
+        return []
+    return [
+        (interval.topic, interval.until.timestamp_ms)
+        for interval in topics.intervals()
+        if interval.until is not None and interval.ended_by in ("deleted", "replaced")
+    ]
