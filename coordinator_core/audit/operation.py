@@ -1,0 +1,163 @@
+"""The operation of the coordinator that installed a target, cut out of the record batch that holds it.
+
+One batch can hold several operations, even of one group. Which records belong to the one that ends with the target
+assignment's metadata follows from the order in which the coordinator writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from coordinator_core.groups.group import GroupType
+from coordinator_core.records import CoordinatorRecord, RecordType
+
+
+class RecordTypes(NamedTuple):
+    """The record types of one type of group with epochs; -1 where it has none."""
+
+    group: GroupType
+    member: int
+    epoch: int
+    target_epoch: int
+    target: int
+    current: int
+
+
+KINDS = (
+    RecordTypes(
+        GroupType.CONSUMER,
+        RecordType.CONSUMER_GROUP_MEMBER_METADATA,
+        RecordType.CONSUMER_GROUP_METADATA,
+        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
+        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
+        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+    ),
+    RecordTypes(
+        GroupType.SHARE,
+        RecordType.SHARE_GROUP_MEMBER_METADATA,
+        RecordType.SHARE_GROUP_METADATA,
+        RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
+        RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
+        RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+    ),
+    RecordTypes(
+        GroupType.STREAMS,
+        RecordType.STREAMS_GROUP_MEMBER_METADATA,
+        RecordType.STREAMS_GROUP_METADATA,
+        RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
+        RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER,
+        RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+    ),
+)
+KIND_OF_TARGET_EPOCH = {kind.target_epoch: kind for kind in KINDS}
+
+
+@dataclass(slots=True)
+class TargetOperation:
+    """The records of one operation, by what they are to it.
+
+    ``start`` is the index of its first record among those it was cut from. ``member`` is the joining or updated
+    member's metadata, None where there is none in the operation (a heartbeat that changes no metadata, a timer).
+    ``replaced`` is the id of the static member whose place that member takes. ``copied`` says that the targets are
+    those of a classic group that was converted in this batch.
+    """
+
+    kind: RecordTypes
+    end: CoordinatorRecord
+    start: int
+    targets: list[CoordinatorRecord] = field(default_factory=list)
+    epoch: CoordinatorRecord | None = None
+    partition_metadata: CoordinatorRecord | None = None
+    topology: CoordinatorRecord | None = None
+    member: CoordinatorRecord | None = None
+    replaced: str | None = None
+    copied: bool = False
+
+
+def cut(kind: RecordTypes, end: CoordinatorRecord, before: Sequence[CoordinatorRecord]) -> TargetOperation:
+    """The operation that ends with the target epoch ``end``; ``before`` are the records of its batch up to there."""
+    cutter = _Cutter(before)
+    operation = TargetOperation(kind, end, 0)
+    operation.targets = cutter.many(kind.target, value=True)
+    legacy = RecordType.CONSUMER_GROUP_PARTITION_METADATA if kind.group is GroupType.CONSUMER else -1
+    operation.partition_metadata = cutter.one(legacy)
+    operation.epoch = cutter.one(kind.epoch, value=True)
+    if kind.group is GroupType.STREAMS:
+        operation.topology = cutter.one(RecordType.STREAMS_GROUP_TOPOLOGY, value=True)
+    operation.partition_metadata = operation.partition_metadata or cutter.one(legacy)
+    if kind.group is GroupType.CONSUMER:
+        cutter.many(RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, value=False)
+    converted = cutter.conversion(kind)
+    if converted is not None:
+        operation.start, operation.copied = converted, True
+        return operation
+    operation.member = cutter.one(kind.member, value=True)
+    replacement = cutter.replacement(kind, operation.member)
+    if replacement is not None:
+        operation.member = operation.member or replacement.member
+        operation.replaced = replacement.replaced
+    operation.start = cutter.position
+    return operation
+
+
+class _Replacement(NamedTuple):
+    member: CoordinatorRecord
+    replaced: str
+
+
+class _Cutter:
+    """Walks back through records."""
+
+    def __init__(self, records: Sequence[CoordinatorRecord]) -> None:
+        self.records = records
+        self.position = len(records)
+
+    def one(self, record_type: int, *, value: bool | None = None) -> CoordinatorRecord | None:
+        """The record just before, if it is of this type and, where asked, a value or a tombstone."""
+        if self.position and self._is(self.position - 1, record_type, value):
+            self.position -= 1
+            return self.records[self.position]
+        return None
+
+    def many(self, record_type: int, *, value: bool) -> list[CoordinatorRecord]:
+        """The records just before of this type, in log order."""
+        end = self.position
+        while self.one(record_type, value=value):
+            pass
+        return list(self.records[self.position : end])
+
+    def conversion(self, kind: RecordTypes) -> int | None:
+        """Where the conversion of a classic group begins that the records just before end: 2 (T), then members."""
+        if kind.group is not GroupType.CONSUMER:
+            return None
+        index = self.position
+        while index and self._is(index - 1, kind.member, True):
+            index -= 1
+        if index < self.position and index and self._is(index - 1, RecordType.GROUP_METADATA, False):
+            return index - 1
+        return None
+
+    def replacement(self, kind: RecordTypes, member: CoordinatorRecord | None) -> _Replacement | None:
+        """A static member's replacement that the records just before end: 8T 7T 5T of the old id, 5 7 8 of the new."""
+        shape = (
+            (kind.current, False),
+            (kind.target, False),
+            (kind.member, False),
+            (kind.member, True),
+            (kind.target, True),
+            (kind.current, True),
+        )
+        first = self.position - len(shape)
+        if first < 0 or not all(self._is(first + i, type_, value) for i, (type_, value) in enumerate(shape)):
+            return None
+        old, new = self.records[first + 2], self.records[first + 3]
+        if member is not None and member.key["memberId"] != new.key["memberId"]:
+            return None
+        self.position = first
+        return _Replacement(new, old.key["memberId"])
+
+    def _is(self, index: int, record_type: int, value: bool | None) -> bool:
+        record = self.records[index]
+        return record.type == record_type and (value is None or (record.value is not None) is value)

@@ -1,0 +1,54 @@
+"""The row of ``target_audits``: one recorded target assignment, recomputed and judged."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, NamedTuple
+
+from coordinator_core.records import LogPosition
+
+
+class Verdict(StrEnum):
+    """What a recomputed target says of the recorded one."""
+
+    IDENTICAL = "identical"
+    """The assignor gives exactly what was recorded, the order of the records included where Kafka's own is known."""
+    EQUIVALENT = "equivalent"
+    """It differs, yet breaks no invariant, and balance, stickiness and rack figures are the same."""
+    DIVERGENT = "divergent"
+    """It differs in figures."""
+    INVALID = "invalid"
+    """It breaks an invariant of its assignor."""
+    UNKNOWN = "unknown"
+    """Some input that the coordinator had is not in the log."""
+
+
+class TargetFigures(NamedTuple):
+    """What an assignment is worth; see ``assignors.figures``."""
+
+    imbalance: Annotated[int, "largest load of a member minus the smallest"]
+    moved: Annotated[int, "partitions or tasks that another member held before"]
+    kept: Annotated[int, "those that stay where they were"]
+    rack_misses: Annotated[int, "partitions without a replica in their member's rack"]
+
+
+class TargetAuditRow(NamedTuple):
+    """One recorded target assignment (classic: one generation's), judged."""
+
+    group_id: Annotated[str, "the group"]
+    group_type: Annotated[str, "CLASSIC, CONSUMER, SHARE or STREAMS"]
+    epoch: Annotated[int, "assignment epoch, or generation"]
+    at: Annotated[LogPosition, "the record that completes the target"]
+    opened: Annotated[LogPosition, "the first record of the operation that made it"]
+    verdict: Annotated[str, "identical, equivalent, divergent, invalid or unknown"]
+    basis: Annotated[str, "assignor, upgrade or downgrade (a copy of what the group had), or leader"]
+    assignor: Annotated[str | None, "the assignor recomputed; null: none"]
+    fitted: Annotated[str | None, "which order, topics or leader's view gave this result"]
+    missing: Annotated[str | None, "verdict unknown: which input, and what to supply"]
+    differences: Annotated[tuple[str, ...], "the first of them, such as 'p3 of orders: m1 expected, m2 recorded'"]
+    difference_count: Annotated[int, "how many there are"]
+    members: Annotated[int, "members that it is for"]
+    expected: Annotated[TargetFigures | None, "figures of the recomputed target"]
+    recorded: Annotated[TargetFigures | None, "figures of the recorded target"]
+    topics_at: Annotated[LogPosition | None, "the version of the topics used; null: none known"]
+    topics_proven: Annotated[bool | None, "the group's metadata hash proves them; null: the record has none"]
