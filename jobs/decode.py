@@ -19,7 +19,7 @@ from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMIT_TYP
 from jobs.sources.files import FAMILIES
 from jobs.tables import Table, Tables
 
-LEARNED: Final = ("batch_base", "batch_last", "producer_id", "producer_epoch", "outcome")
+LEARNED: Final = ("batch_base", "batch_last", "producer_id", "producer_epoch", "outcome", "source", "place")
 """What a record's decoded row repeats of what a later run can still learn."""
 
 
@@ -68,8 +68,10 @@ def decode(tables: Tables, run_id: str) -> None:
     log = tables.read(LOG_RECORDS)
     added = log.where(F.col("run_id") == run_id)
     records = added.where("kind = 'record'")
-    for table, work, wanted in outputs():
-        tables.append(table, _mapped(records.where(wanted), work, table), run_id)
+    counts = records.agg(*(F.count_if(output.wanted) for output in outputs())).first() or ()
+    for (table, work, wanted), count in zip(outputs(), counts, strict=True):
+        if count:
+            tables.append(table, _mapped(records.where(wanted), work, table), run_id)
     if not ledger.balance(tables, run_id).where("records > decoded + control").isEmpty():
         tables.append(QUARANTINE, _set_aside(added), run_id)
     revised = log.where((F.col("revised_by") == run_id) & (F.col("run_id") != run_id))

@@ -42,6 +42,7 @@ class Tables:
         self.spark = spark
         self._by_name = CATALOG_NAME.fullmatch(home) is not None
         local = not self._by_name and "://" not in home and not home.startswith("dbfs:")
+        self._created: set[str] = set()
         self.home = str(Path(home).resolve()) if local else home.rstrip("/")
 
     def name(self, table: Table) -> str:
@@ -62,6 +63,8 @@ class Tables:
         Raises:
             InputError: the place cannot be written.
         """
+        if table.name in self._created:
+            return
         empty = self.spark.createDataFrame([], table.schema).write.format("delta").mode("ignore")
         try:
             if self._by_name:
@@ -70,6 +73,7 @@ class Tables:
                 empty.save(f"{self.home}/{table.name}")
         except Exception as error:
             raise InputError(f"table {self.name(table)} cannot be created: {one_line(error)}") from error
+        self._created.add(table.name)
 
     def read(self, table: Table) -> DataFrame:
         """All rows.

@@ -13,10 +13,12 @@ from jobs.tables import Tables
 def settle(tables: Tables, cluster: str, run_id: str) -> None:
     """Give open records the outcome that the next marker of their producer states."""
     log = tables.read(LOG_RECORDS).where(F.col("cluster") == cluster)
-    decided = decide(log.where(F.col("outcome") == Outcome.OPEN.value), markers(log))
-    if decided.isEmpty():
+    undecided = log.where(F.col("outcome") == Outcome.OPEN.value)
+    if undecided.isEmpty():
         return
-    tables.merge(LOG_RECORDS, decided, {"outcome": "s.outcome", "revised_by": f"'{run_id}'"})
+    decided = decide(undecided, markers(log))
+    if not decided.isEmpty():
+        tables.merge(LOG_RECORDS, decided, {"outcome": "s.outcome", "revised_by": f"'{run_id}'"})
 
 
 def markers(log: DataFrame) -> DataFrame:

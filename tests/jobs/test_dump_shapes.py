@@ -1,0 +1,53 @@
+"""What a dump is, by the names of its files; the mistakes are one line each."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from coordinator_core.errors import InputError
+from jobs.sources.dump import Shape, _shape_of, open_dump
+from tests.jobs.conftest import SAMPLE_LOGS
+
+
+@pytest.mark.parametrize(
+    ("files", "shape"),
+    [
+        (["__consumer_offsets-0/00000000000000000000.log", "decoded.jsonl.gz"], Shape.SEGMENTS),
+        (["__consumer_offsets-3/part-0.parquet", "_SUCCESS"], Shape.PARQUET),
+        (["_delta_log/00000000000000000000.json", "part-0.parquet"], Shape.DELTA),
+        (["_hidden/a.jsonl.gz", "MANIFEST.json"], Shape.JSON_LINES),
+    ],
+)
+def test_a_directory_has_the_shape_of_its_files(tmp_path: Path, files: list[str], shape: Shape) -> None:
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert _shape_of(str(tmp_path)) is shape
+
+
+def test_a_file_has_the_shape_of_its_name(tmp_path: Path) -> None:
+    for name, shape in {"a.log": Shape.SEGMENTS, "b.json": Shape.JSON_LINES, "c.parquet": Shape.PARQUET}.items():
+        (tmp_path / name).touch()
+        assert _shape_of(str(tmp_path / name)) is shape
+    archive = tmp_path / "logs.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(SAMPLE_LOGS, "logs")
+    assert _shape_of(str(archive)) is Shape.SEGMENTS
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [("missing", "no such file or directory"), ("empty", "no segments"), ("notes.txt", "neither a segment")],
+)
+def test_what_holds_no_dump_is_refused_in_one_line(tmp_path: Path, name: str, complaint: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("hello")
+    no_session = cast("Any", None)
+    with pytest.raises(InputError, match=complaint) as caught:
+        open_dump(no_session, [str(tmp_path / name)])
+    assert "\n" not in str(caught.value)
+    assert name in str(caught.value)
