@@ -173,9 +173,9 @@ def test_tables_that_are_not_there_are_named(spark: SparkSession, tmp_path: Path
 
 
 def test_a_parquet_file_without_key_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    spark.range(3).selectExpr("cast(id AS binary) AS value").write.parquet(str(tmp_path / "dump"))
+    spark.range(3).selectExpr("encode('v', 'UTF-8') AS value").write.parquet(str(tmp_path / "dump"))
     with pytest.raises(InputError, match=r"dump: no column 'key' \(there are value\)"):
         open_dump(spark, [str(tmp_path / "dump")])
-    spark.range(3).selectExpr("'a' AS key", "cast(id AS binary) AS value").write.parquet(str(tmp_path / "text"))
+    spark.range(3).selectExpr("'a' AS key", "encode('v', 'UTF-8') AS value").write.parquet(str(tmp_path / "text"))
     with pytest.raises(InputError, match="column 'key' must be binary"):
         open_dump(spark, [str(tmp_path / "text")])

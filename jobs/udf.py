@@ -1,0 +1,75 @@
+"""``decode_key`` and ``decode_value`` as Arrow UDFs, for DataFrames and for SQL: decoding without the jobs' tables.
+
+    decode_key, decode_value = udf.decode_key(), udf.decode_value()
+    frame.select(decode_key("key"), decode_value("key", "value"))
+
+    udf.register(spark)
+    spark.sql("SELECT decode_key(key).offset_commit.topic FROM dump")
+
+Both give a struct: ``record_type`` (a key) or ``version`` (a value), ``error`` (null unless the bytes do not decode),
+and one struct for each record type, null but for the record's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import arrow_udf
+from pyspark.sql.pandas.types import from_arrow_type
+
+from coordinator_core.records import Family
+from coordinator_core.wire.arrow_types import message_type
+from coordinator_core.wire.columnar import NO_TYPE, Decoded, decode_keys, decode_values
+from coordinator_core.wire.schema import record_schemas
+
+Part = Literal["key", "value"]
+
+
+def decode_key(family: Family = Family.GROUP) -> Callable[..., Any]:
+    """The UDF of one column, the key."""
+
+    def decode(keys: pa.Array) -> pa.Array:
+        return _column("key", decode_keys(keys, family), keys, family)
+
+    return arrow_udf(decode, returnType=from_arrow_type(_struct("key", family)))
+
+
+def decode_value(family: Family = Family.GROUP) -> Callable[..., Any]:
+    """The UDF of two columns: the key, whose type says what the value is, and the value."""
+
+    def decode(keys: pa.Array, values: pa.Array) -> pa.Array:
+        decoded = decode_values(values, decode_keys(keys, family).numbers, family)
+        return _column("value", decoded, values, family)
+
+    return arrow_udf(decode, returnType=from_arrow_type(_struct("value", family)))
+
+
+def register(spark: SparkSession, family: Family = Family.GROUP) -> None:
+    """Make both known to SQL under their names."""
+    spark.udf.register("decode_key", decode_key(family))
+    spark.udf.register("decode_value", decode_value(family))
+
+
+def _struct(part: Part, family: Family) -> pa.StructType:
+    """The type of what a UDF returns."""
+    fields = [pa.field("record_type" if part == "key" else "version", pa.int16()), pa.field("error", pa.string())]
+    for schema in record_schemas(family).values():
+        message = schema.key if part == "key" else schema.value
+        if message is not None:
+            fields.append(pa.field(schema.name.lower(), message_type(message)))
+    return pa.struct(fields)
+
+
+def _column(part: Part, decoded: Decoded, given: pa.Array, family: Family) -> pa.Array:
+    of_type, count = _struct(part, family), len(given)
+    errors = [str(decoded.errors[row]) if row in decoded.errors else None for row in range(count)]
+    number = pa.array(decoded.numbers, mask=decoded.numbers == NO_TYPE)
+    arrays = [number, pa.array(errors, pa.string()) if decoded.errors else pa.nulls(count, pa.string())]
+    names = {schema.name.lower(): schema.type for schema in record_schemas(family).values()}
+    for field in list(of_type)[2:]:
+        group = decoded.groups.get(names[field.name])
+        arrays.append(pa.nulls(count, field.type) if group is None else group.over(count))
+    return pa.StructArray.from_arrays(arrays, fields=list(of_type), mask=given.is_null())
