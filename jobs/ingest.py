@@ -90,7 +90,9 @@ def _record_type() -> Column:
 def _within(extents: list[Extent]) -> Column:
     """Rows that a dump with these extents can have again; those without a position are always among them."""
     placed = [
-        (F.col("log_topic") == topic) & (F.col("log_partition") == partition) & (F.col("log_offset") >= first)
+        (F.col("log_topic") == topic)
+        & (F.lit(True) if partition is None else F.col("log_partition") == partition)
+        & (F.col("log_offset") >= first)
         for topic, partition, first in extents
     ]
     return reduce(or_, placed, F.col("stray").isNotNull())

@@ -39,6 +39,7 @@ class Settings(Section):
 
     tables: str
     cluster: str
+    kafka: dict[str, str]
     spark: SparkSettings
     findings: Thresholds
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -18,7 +19,7 @@ from jobs.cli.tables import print_lines
 from jobs.errors import one_line_errors
 from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
 from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
-from jobs.sources.dump import Shape, open_dump
+from jobs.sources.dump import Kafka, Shape, open_dump
 from jobs.tables import Tables
 
 TablesOption = Annotated[
@@ -32,6 +33,8 @@ RemoteOption = Annotated[
 
 AllShapes = StrEnum("AllShapes", {shape.name: shape.value for shape in Shape})
 
+OFFSET_RANGE = re.compile(r"(?P<partition>\d+):(?P<first>\d*)-(?P<end>\d*)")
+
 INGESTED = ("first_offset", "last_offset", "records", "control")
 GAPS = ("compacted_offsets", "unknown_offsets", "missing_offsets", "damaged_offsets")
 DECODED = ("records", "decoded", "quarantined", "control")
@@ -41,7 +44,10 @@ def ingest_command(
     context: typer.Context,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH...", help="Segments, archives of them, Parquet, Delta or JSON lines, or folders."),
+        typer.Argument(
+            metavar="PATH...",
+            help="Segments, archives of them, Parquet, Delta or JSON lines, folders of those, or kafka://HOST:PORT/TOPIC.",
+        ),
     ],
     tables: TablesOption = None,
     cluster: ClusterOption = None,
@@ -49,6 +55,10 @@ def ingest_command(
         AllShapes | None, typer.Option("--format", help="What the dumps are, when their names do not tell.")
     ] = None,
     topic: Annotated[str, typer.Option(help="Topic of records that do not say theirs.")] = "__consumer_offsets",
+    offsets: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PARTITION:FROM-TO", help="Of a live broker; TO is excluded, either may be left out."),
+    ] = None,
     config: ConfigOption = None,
     remote: RemoteOption = None,
     quiet: QuietOption = False,
@@ -56,16 +66,26 @@ def ingest_command(
 ) -> None:
     """Take dumped coordinator logs into the table log_records, each record once."""
     console = Console.of(context)
+    ranges = dict(_offset_range(text) for text in offsets or [])
     flags = {"tables": tables, "cluster": cluster, "spark.remote": remote}
     with _audit(console, config, flags) as (at, chosen):
         with console.step("looking at the dumps"):
-            dumps = open_dump(at.spark, paths, shape=Shape(shape) if shape else None, topic=topic)
+            kafka = Kafka(chosen.kafka, ranges)
+            dumps = open_dump(at.spark, paths, shape=Shape(shape) if shape else None, topic=topic, kafka=kafka)
         with console.step("taking them in"):
             rows = ingest.run(at, dumps, chosen.cluster)
     _print(console, "taken in", rows, INGESTED + GAPS)
     for row in rows:
         if row.missing_offsets:
             console.warn(f"{_log(row)}: {row.missing_offsets} offsets are missing")
+
+
+def _offset_range(text: str) -> tuple[int, tuple[int | None, int | None]]:
+    found = OFFSET_RANGE.fullmatch(text)
+    if found is None:
+        raise typer.BadParameter(f"--offsets wants PARTITION:FROM-TO, not {text}")
+    first, end = (int(bound) if bound else None for bound in found.group("first", "end"))
+    return int(found["partition"]), (first, end)
 
 
 def decode_command(

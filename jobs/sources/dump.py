@@ -1,13 +1,14 @@
-"""A dump: files of any of the shapes, or a broker's topic, as a DataFrame with the columns ``log_schema.DUMPED``."""
+"""A dump: files of any shape, or a broker's topic, as a DataFrame with the columns ``log_schema.DUMPED``."""
 
 from __future__ import annotations
 
 import json
 import os
 import tarfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +22,7 @@ from jobs.sources.json_source import JsonLines
 from jobs.sources.segments import Segments
 
 JSON_LINES_SUFFIXES: Final = (".jsonl", ".ndjson")
+LIVE_SCHEME: Final = "kafka://"
 DEFAULT_TOPIC: Final = "__consumer_offsets"
 
 
@@ -31,14 +33,25 @@ class Shape(Enum):
     PARQUET = "parquet"
     DELTA = "delta"
     JSON_LINES = "json_lines"
+    LIVE = "live"
 
 
 class Extent(NamedTuple):
-    """Where a dump begins in one log partition."""
+    """Where a dump begins in one log partition; None stands for any partition of the topic."""
 
     topic: str
-    partition: int
+    partition: int | None
     first_offset: int
+
+
+class Kafka(NamedTuple):
+    """How to read a broker: librdkafka settings, and the offsets wanted, [from, to) by partition; none: all."""
+
+    config: Mapping[str, str] = MappingProxyType({})
+    ranges: Mapping[int, tuple[int | None, int | None]] = MappingProxyType({})
+
+
+ALL_OF_IT: Final = Kafka()
 
 
 class Dump(NamedTuple):
@@ -61,6 +74,7 @@ def open_dump(
     shape: Shape | None = None,
     topic: str = DEFAULT_TOPIC,
     topics: Iterable[str] = KNOWN_TOPICS,
+    kafka: Kafka = ALL_OF_IT,
 ) -> list[Dump]:
     """The dumps at these paths, one for each shape; ``shape`` says that all are of that one.
 
@@ -72,7 +86,22 @@ def open_dump(
     by_shape: dict[Shape, list[str]] = {}
     for path in paths:
         by_shape.setdefault(shape or _shape_of(path), []).append(path)
-    return [_open(spark, found, files, topic, sorted(topics)) for found, files in by_shape.items()]
+    live = [_open_live(spark, path, kafka) for path in by_shape.pop(Shape.LIVE, [])]
+    return [*live, *(_open(spark, found, files, topic, sorted(topics)) for found, files in by_shape.items())]
+
+
+def _open_live(spark: SparkSession, url: str, kafka: Kafka) -> Dump:
+    from jobs.sources.live import KafkaLog
+
+    servers, _, topic = url.removeprefix(LIVE_SCHEME).partition("/")
+    if not servers or not topic:
+        raise InputError(f"{url}: {LIVE_SCHEME}HOST:PORT[,HOST:PORT]/TOPIC is wanted")
+    spark.dataSource.register(KafkaLog)
+    options = {"topic": topic, "config": json.dumps({**kafka.config, "bootstrap.servers": servers})}
+    if kafka.ranges:
+        options["ranges"] = json.dumps(kafka.ranges)
+    rows = spark.read.format(KafkaLog.name()).options(**options).load()
+    return Dump(rows, False, [Extent(topic, None, 0)], True)
 
 
 def _open(spark: SparkSession, shape: Shape, files: list[str], topic: str, topics: list[str]) -> Dump:
@@ -141,6 +170,8 @@ def _shape_of(path: str) -> Shape:
 
     A directory has one shape: beside segments and tables, JSON lines tell about the dump and are none.
     """
+    if path.startswith(LIVE_SCHEME):
+        return Shape.LIVE
     if "://" in path:
         return Shape.JSON_LINES if _is_json(path) else Shape.PARQUET
     place = Path(path)
