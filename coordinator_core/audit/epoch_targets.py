@@ -30,9 +30,9 @@ from coordinator_core.audit.inputs import (
 )
 from coordinator_core.audit.operation import RecordTypes, TargetOperation
 from coordinator_core.audit.orders import MemberOrders
-from coordinator_core.audit.rows import TargetAuditRow, Verdict
+from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.verdict import Judgement, Unit, broken_invariants, figures_of, judge
+from coordinator_core.audit.verdict import Judgement, Unit, broken_invariants, figures_of, judge, units
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import AssignorError, InputError
@@ -139,7 +139,7 @@ class EpochTargetAudit:
 
     def row(self, opened: CoordinatorRecord) -> TargetAuditRow:
         """The verdict; raises nothing."""
-        topics = topics_used(self.state, self.operation.end.at, self.history)
+        topics = topics_used(self.state, self.operation.end.at, self.history, self.settings.clock_slack_ms)
         if isinstance(topics, MissingInput):
             return self._row(opened, None, Judgement(Verdict.UNKNOWN), missing=topics.what)
         first: tuple[GroupSpecs, list[Written]] | None = None
@@ -159,7 +159,7 @@ class EpochTargetAudit:
             return self._row(opened, topics, Judgement(Verdict.UNKNOWN), missing=f"the assignor refuses: {failure}")
         spec, expected = first
         judged = self._judge(spec, topics.image, expected)
-        if judged.verdict is not Verdict.INVALID and self.gap is not None:
+        if self.gap is not None and not (judged.verdict is Verdict.INVALID and self._contradicts_itself()):
             return self._row(
                 opened, topics, judged._replace(verdict=Verdict.UNKNOWN), missing=self.gap, members=len(spec.members)
             )
@@ -244,6 +244,13 @@ class EpochTargetAudit:
             return judged._replace(differences=("the same assignment, its records in another order",))
         return judged
 
+    def _contradicts_itself(self) -> bool:
+        """Whether the records of the operation alone assign a partition twice, whatever was there before."""
+        given = {each.member_id: each.work for each in self.recorded}
+        anything = {unit for work in given.values() for unit in units(work)}
+        shared = self.kind.group is GroupType.SHARE
+        return bool(broken_invariants(given, given, dict.fromkeys(given, anything), shared=shared, name_of=str))
+
     def _wanted(self, spec: GroupSpecs, image: TopicImage) -> dict[str, set[Unit]]:
         """What each member may be given."""
         if isinstance(spec, StreamsGroupSpec):
@@ -296,7 +303,7 @@ class EpochTargetAudit:
             at=end.at,
             opened=opened.at,
             verdict=judged.verdict,
-            basis="assignor",
+            basis=Basis.ASSIGNOR,
             assignor=self.assignor,
             fitted=fitted,
             missing=missing,

@@ -21,8 +21,6 @@ from coordinator_core.groups.streams.topology import configure
 from coordinator_core.records import Fields, LogPosition
 
 STANDBY_REPLICAS = "num.standby.replicas"
-CLOCK_SLACK_MS = 10_000
-"""How far the clock of the metadata log's controller may be ahead of the coordinator's."""
 
 EpochState = ConsumerGroup | ShareGroup | StreamsGroup
 
@@ -79,7 +77,9 @@ def topology_names(topology: Topology) -> set[str]:
     return names
 
 
-def topics_used(state: EpochState, at: LogPosition, history: TopicHistory | None) -> Topics | MissingInput:
+def topics_used(
+    state: EpochState, at: LogPosition, history: TopicHistory | None, clock_slack_ms: int
+) -> Topics | MissingInput:
     """The topics of the moment, proven by the group's hash, or as brokers before 4.1 recorded them with the group."""
     if isinstance(state, ConsumerGroup) and state.subscription_metadata is not None:
         return Topics(_recorded_image(state), None, None)
@@ -91,7 +91,7 @@ def topics_used(state: EpochState, at: LogPosition, history: TopicHistory | None
     if state.metadata_hash is None:
         return MissingInput("metadata hash: the record of the group's epoch was not seen")
     found: ImageVersion | None = None
-    for slack in (0, CLOCK_SLACK_MS):
+    for slack in (0, clock_slack_ms):
         found = found or history.newest_matching_hash(state.metadata_hash, names, at.timestamp_ms, slack)
     if found is None:
         return MissingInput(

@@ -76,8 +76,13 @@ class TargetOperation:
     copied: bool = False
 
 
-def cut(kind: RecordTypes, end: CoordinatorRecord, before: Sequence[CoordinatorRecord]) -> TargetOperation:
-    """The operation that ends with the target epoch ``end``; ``before`` are the records of its batch up to there."""
+def cut(
+    kind: RecordTypes, end: CoordinatorRecord, before: Sequence[CoordinatorRecord], *, converted: bool = False
+) -> TargetOperation:
+    """The operation that ends with the target epoch ``end``; ``before`` are the records of its batch up to there.
+
+    ``converted``: the tombstone of a classic group among them is that of a group with members.
+    """
     cutter = _Cutter(before)
     operation = TargetOperation(kind, end, 0)
     operation.targets = cutter.many(kind.target, value=True)
@@ -89,9 +94,9 @@ def cut(kind: RecordTypes, end: CoordinatorRecord, before: Sequence[CoordinatorR
     operation.partition_metadata = operation.partition_metadata or cutter.one(legacy)
     if kind.group is GroupType.CONSUMER:
         cutter.many(RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, value=False)
-    converted = cutter.conversion(kind)
-    if converted is not None:
-        operation.start, operation.copied = converted, True
+    conversion = cutter.conversion(kind) if converted else None
+    if conversion is not None:
+        operation.start, operation.copied = conversion, True
         return operation
     operation.member = cutter.one(kind.member, value=True)
     replacement = cutter.replacement(kind, operation.member)

@@ -23,6 +23,21 @@ class Verdict(StrEnum):
     """Some input that the coordinator had is not in the log."""
 
 
+class Basis(StrEnum):
+    """What a recorded target is compared with."""
+
+    ASSIGNOR = "assignor"
+    """What the coordinator's assignor gives."""
+    LEADER = "leader"
+    """What the assignor of the group's leader gives."""
+    KEPT = "kept"
+    """The assignment that the same generation had before."""
+    UPGRADE = "upgrade"
+    """What the members of the classic group had that was converted."""
+    DOWNGRADE = "downgrade"
+    """The last target of the consumer group that became a classic one."""
+
+
 class TargetFigures(NamedTuple):
     """What an assignment is worth; see ``assignors.figures``."""
 
@@ -41,7 +56,7 @@ class TargetAuditRow(NamedTuple):
     at: Annotated[LogPosition, "the record that completes the target"]
     opened: Annotated[LogPosition, "the first record of the operation that made it"]
     verdict: Annotated[str, "identical, equivalent, divergent, invalid or unknown"]
-    basis: Annotated[str, "assignor, upgrade or downgrade (a copy of what the group had), or leader"]
+    basis: Annotated[str, "assignor, leader, or a copy of what the group had: kept, upgrade or downgrade"]
     assignor: Annotated[str | None, "the assignor recomputed; null: none"]
     fitted: Annotated[str | None, "which order, topics or leader's view gave this result"]
     missing: Annotated[str | None, "verdict unknown: which input, and what to supply"]

@@ -14,12 +14,17 @@ class AuditSettings:
     ``default_assignor`` is the first of the broker's ``group.consumer.assignors``. ``profile`` names the release of the
     brokers, ``older`` the one of the brokers that recorded topics with the group (before 4.1); None: try each.
     ``jdk`` is the feature version of the brokers' Java runtime; None: try both rules of its collections.
+    Clients: ``metadata_age_ms`` is their largest ``metadata.max.age.ms``, ``connect_max_delay_ms`` the workers'
+    ``scheduled.rebalance.max.delay.ms``. ``clock_slack_ms``: how far apart the clocks of brokers may be.
     """
 
     default_assignor: str = "uniform"
     profile: str = DEFAULT.name
     older: str | None = None
     jdk: int | None = None
+    metadata_age_ms: int = 300_000
+    connect_max_delay_ms: int = 300_000
+    clock_slack_ms: int = 10_000
 
     def profiles_for(self, *, recorded_topics: bool) -> list[tuple[Profile, str]]:
         """Profiles to try, the likeliest first, each with what to say of it."""

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from coordinator_core.audit.epoch_targets import EpochTargetAudit, GroupView
+from collections.abc import Iterable, Iterator
+
+from coordinator_core.assignors.presented import SubscriptionView
+from coordinator_core.audit.classic_targets import ClassicAudit
+from coordinator_core.audit.connect_targets import ConnectAudit
+from coordinator_core.audit.conversions import downgrade_row, upgrade_row
+from coordinator_core.audit.epoch_targets import EpochTargetAudit
+from coordinator_core.audit.memory import AuditMemory
 from coordinator_core.audit.operation import KIND_OF_TARGET_EPOCH, KINDS, RecordTypes, cut
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
+from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, RecordType
 
+FIRST_EPOCHS = (1, 2)
+"""The epochs with which groups begin: 1 where the record has no metadata hash (before Kafka 4.1), 2 where it has."""
 _NO_ROWS: list[TargetAuditRow] = []
 _KIND_OF: dict[int, RecordTypes] = {
     record_type: kind for kind in KINDS for record_type in (kind.member, kind.epoch, kind.target_epoch, kind.target)
@@ -18,56 +28,126 @@ _KIND_OF: dict[int, RecordTypes] = {
 
 
 class TargetAuditor:
-    """The audit of one group's targets."""
+    """The audit of one group's targets.
 
-    def __init__(self, group: Group, history: TopicHistory | None, settings: AuditSettings) -> None:
-        """``group`` without records of its own, or as an earlier run left it."""
+    ``feed`` takes each record once, in offset order. Offset commits may be among them and are passed over. What one run
+    leaves, ``group`` and ``memory``, the next goes on with: rows are those of one pass.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        memory: AuditMemory | None = None,
+        topics: TopicHistory | None = None,
+        settings: AuditSettings | None = None,
+        coverage: Coverage | None = None,
+    ) -> None:
+        """Begin with ``Group(group_id)``, or go on. Without ``coverage`` it is unknown what the log lacks."""
         self.group = group
-        self.history = history
-        self.settings = settings
-        self.view: GroupView | None = None
-        self.operation = (-1, -1)
-        self.pending: list[CoordinatorRecord] = []
+        self.memory = memory or AuditMemory()
+        self.topics = topics
+        self.settings = settings or AuditSettings()
+        self.coverage = coverage
 
-    def feed(self, record: CoordinatorRecord) -> list[TargetAuditRow]:
-        """The verdicts that this record completes; raises nothing."""
+    def feed(self, record: CoordinatorRecord, leader_epoch: int | None = None) -> list[TargetAuditRow]:
+        """The verdicts that this record completes; ``leader_epoch`` of its batch, None if unknown. Raises nothing."""
         if record.type <= RecordType.OFFSET_COMMIT:
             return _NO_ROWS
+        memory = self.memory
         operation = (record.at.timestamp_ms, record.batch)
-        if operation != self.operation:
-            self._settle(len(self.pending))
-            self.operation = operation
+        if operation != memory.operation:
+            self._settle(len(memory.pending))
+            memory.operation = operation
+            memory.note_leader(leader_epoch, record.at.offset)
         self.group.apply(record)
         rows = _NO_ROWS
-        kind = KIND_OF_TARGET_EPOCH.get(record.type)
-        if kind is not None and record.value is not None:
-            rows = self._audit(kind, record)
-        self.pending.append(record)
+        if record.type == RecordType.GROUP_METADATA:
+            rows = self._audit_generation(record)
+        else:
+            kind = KIND_OF_TARGET_EPOCH.get(record.type)
+            if kind is not None and record.value is not None:
+                rows = self._audit(kind, record)
+            self._note_birth(record)
+        memory.pending.append(record)
         return rows
 
     def _audit(self, kind: RecordTypes, end: CoordinatorRecord) -> list[TargetAuditRow]:
-        operation = cut(kind, end, self.pending)
-        first = self.pending[operation.start] if operation.start < len(self.pending) else end
+        memory = self.memory
+        operation = cut(kind, end, memory.pending, converted=bool(memory.classic.before))
+        first = memory.pending[operation.start] if operation.start < len(memory.pending) else end
         self._settle(operation.start)
         if operation.copied:
-            return _NO_ROWS
-        if self.view is None or self.view.kind is not kind:
-            self.view = GroupView.of(kind, self.settings.jdk or 17)
+            return [upgrade_row(first, operation, memory.classic.before, self.topics, self._gap(end))]
         state = self.group.state
         assert isinstance(state, EpochGroup)
-        audit = EpochTargetAudit(self.view, state, operation, self.history, self.settings, None)
-        return [audit.row(first)]
+        view = memory.view_of(kind, self.settings.jdk)
+        return [EpochTargetAudit(view, state, operation, self.topics, self.settings, self._gap(end)).row(first)]
+
+    def _audit_generation(self, record: CoordinatorRecord) -> list[TargetAuditRow]:
+        memory = self.memory
+        value = record.value
+        if value is None:
+            memory.classic.end()
+            memory.born = record.at.offset
+            return _NO_ROWS
+        members, protocol_type = value["members"], value["protocolType"]
+        rows = _NO_ROWS
+        ended = any(each.type == KINDS[0].epoch and each.value is None for each in memory.pending)
+        if not members:
+            pass
+        elif ended and memory.view is not None and isinstance(memory.view.view, SubscriptionView):
+            rows = [downgrade_row(record, memory.view.view, memory.pending, self.topics, self._gap(record))]
+        elif protocol_type == "connect":
+            rows = [ConnectAudit(memory.connect, record, self.settings).row()]
+        elif protocol_type == "consumer":
+            rows = [ClassicAudit(memory.classic, record, self.topics, self.settings, self._gap(record)).row()]
+        memory.classic.keep(value["generation"], {each["memberId"]: each["assignment"] for each in members})
+        return rows
+
+    def _gap(self, record: CoordinatorRecord) -> str | None:
+        """What of the group's past was not seen before this record; None: nothing."""
+        born = self.memory.born or 0
+        if self.coverage is None:
+            return "which offsets the log holds"
+        if self.coverage.unbroken(record.at.partition, born, record.at.offset):
+            return None
+        return f"records of the group between offsets {born} and {record.at.offset}: the log was compacted or cut"
+
+    def _note_birth(self, record: CoordinatorRecord) -> None:
+        """The offset from which everything of the group is seen, if nothing is missing after it."""
+        kind = _KIND_OF.get(record.type)
+        if kind is None or record.type != kind.epoch:
+            return
+        memory = self.memory
+        if record.value is None:
+            memory.born = record.at.offset
+            return
+        begins = record.value["epoch"] == FIRST_EPOCHS["metadataHash" in record.value]
+        if begins and memory.born is None and memory.view is None:
+            memory.born = memory.pending[0].at.offset if memory.pending else record.at.offset
 
     def _settle(self, count: int) -> None:
         """Take in the first pending records: no target that comes can be of an operation with them."""
-        for record in self.pending[:count]:
+        memory = self.memory
+        for record in memory.pending[:count]:
             kind = _KIND_OF.get(record.type)
             if kind is None:
                 continue
             if record.type == kind.epoch and record.value is None:
-                self.view = None
+                memory.view = None
                 continue
-            if self.view is None or self.view.kind is not kind:
-                self.view = GroupView.of(kind, self.settings.jdk or 17)
-            self.view.apply(record)
-        del self.pending[:count]
+            memory.view_of(kind, self.settings.jdk).apply(record)
+        del memory.pending[:count]
+
+
+def audit_group(
+    records: Iterable[CoordinatorRecord],
+    group: Group,
+    topics: TopicHistory | None = None,
+    settings: AuditSettings | None = None,
+    coverage: Coverage | None = None,
+) -> Iterator[TargetAuditRow]:
+    """All verdicts on one group in one pass; ``records`` in offset order."""
+    auditor = TargetAuditor(group, None, topics, settings, coverage)
+    for record in records:
+        yield from auditor.feed(record)

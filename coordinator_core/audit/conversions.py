@@ -1,0 +1,143 @@
+"""Targets that no assignor made: copies, when a group changes between classic and consumer protocol (KIP-848)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from coordinator_core.assignors.presented import SubscriptionView
+from coordinator_core.audit.classic_targets import generation_row
+from coordinator_core.audit.epoch_targets import recorded_partitions
+from coordinator_core.audit.operation import KINDS, TargetOperation
+from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.audit.verdict import MOST_DIFFERENCES, Judgement, differences
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.errors import DecodeError
+from coordinator_core.groups.consumer_protocol import assigned_partitions
+from coordinator_core.groups.group import GroupType
+from coordinator_core.records import CoordinatorRecord
+
+Named = dict[str, set[int]]
+"""A member's partitions by topic name."""
+
+CONSUMER = KINDS[0]
+NO_TOPICS = "names of topic ids: supply the cluster metadata log or topic snapshots"
+
+
+def upgrade_row(
+    opened: CoordinatorRecord,
+    operation: TargetOperation,
+    classic: Mapping[str, bytes],
+    history: TopicHistory | None,
+    gap: str | None,
+) -> TargetAuditRow:
+    """The first target of a consumer group made of a classic one; ``classic`` are its members' last assignments.
+
+    A group converted in the middle of a rebalance has nothing assigned.
+    """
+    recorded: dict[str, Named | None] = {
+        each.key["memberId"]: _by_name(_partitions(each), history) for each in operation.targets
+    }
+    unread = None
+    try:
+        expected: dict[str, Named | None] = {
+            member: {topic: set(numbers) for topic, numbers in assigned_partitions(mine)[0]} if mine else {}
+            for member, mine in classic.items()
+            if member in recorded
+        }
+    except DecodeError as error:
+        expected, unread = {}, f"an assignment that can be read: {error}"
+    judged, missing, fitted = _judge(expected, recorded, gap, "the classic group's assignment")
+    if judged.verdict is Verdict.DIVERGENT and not any(recorded.values()):
+        judged, fitted = Judgement(Verdict.IDENTICAL), "nothing, as the classic group was rebalancing"
+    end = operation.end
+    return TargetAuditRow(
+        group_id=end.group_id,
+        group_type=GroupType.CONSUMER,
+        epoch=(end.value or {})["assignmentEpoch"],
+        at=end.at,
+        opened=opened.at,
+        verdict=Verdict.UNKNOWN if unread else judged.verdict,
+        basis=Basis.UPGRADE,
+        assignor=None,
+        fitted=fitted,
+        missing=unread or missing,
+        differences=judged.differences,
+        difference_count=judged.difference_count,
+        members=len(recorded),
+        expected=None,
+        recorded=None,
+        topics_at=None,
+        topics_proven=None,
+    )
+
+
+def downgrade_row(
+    record: CoordinatorRecord,
+    view: SubscriptionView,
+    batch: Iterable[CoordinatorRecord],
+    history: TopicHistory | None,
+    gap: str | None,
+) -> TargetAuditRow:
+    """The first generation of a classic group made of a consumer group.
+
+    ``view`` is the consumer group before ``batch``, the records of this operation before ``record``.
+    """
+    targets: dict[str, Mapping[str, Iterable[int]]] = dict(view.targets)
+    static = dict(view.static)
+    for each in batch:
+        if each.type == CONSUMER.target and each.value is not None:
+            targets[each.key["memberId"]] = _partitions(each)
+        elif each.type == CONSUMER.member and each.value is not None and each.value.get("instanceId"):
+            static.setdefault(each.value["instanceId"], each.key["memberId"])
+    expected: dict[str, Named | None] = {}
+    recorded: dict[str, Named | None] = {}
+    for member in (record.value or {})["members"]:
+        member_id = member["memberId"]
+        holder = member_id if member_id in targets else static.get(member.get("groupInstanceId") or "", member_id)
+        expected[member_id] = _by_name(targets.get(holder, {}), history)
+        try:
+            mine = assigned_partitions(member["assignment"])[0] if member["assignment"] else []
+        except DecodeError as error:
+            return generation_row(
+                record,
+                Judgement(Verdict.UNKNOWN),
+                basis=Basis.DOWNGRADE,
+                missing=f"an assignment that can be read: {error}",
+            )
+        recorded[member_id] = {topic: set(numbers) for topic, numbers in mine}
+    judged, missing, fitted = _judge(expected, recorded, gap, "the consumer group's last target")
+    return generation_row(record, judged, basis=Basis.DOWNGRADE, fitted=fitted, missing=missing)
+
+
+def _judge(
+    expected: Mapping[str, Named | None], recorded: Mapping[str, Named | None], gap: str | None, story: str
+) -> tuple[Judgement, str | None, str | None]:
+    """Verdict, what is missing, what fitted. None instead of partitions: a topic has no name."""
+    if any(each is None for each in (*expected.values(), *recorded.values())):
+        return Judgement(Verdict.UNKNOWN), NO_TOPICS, None
+    ours, theirs = (_whole(each) for each in (expected, recorded))
+    if ours == theirs:
+        return Judgement(Verdict.IDENTICAL), None, story
+    found = tuple(differences(ours, theirs, str))
+    verdict = Verdict.DIVERGENT if gap is None else Verdict.UNKNOWN
+    return Judgement(verdict, found[:MOST_DIFFERENCES], len(found)), gap, None
+
+
+def _whole(assignment: Mapping[str, Named | None]) -> dict[str, Named]:
+    """Without members that have nothing."""
+    return {member: work for member, work in assignment.items() if work}
+
+
+def _by_name(partitions: Mapping[str, Iterable[int]], history: TopicHistory | None) -> Named | None:
+    """By topic name; None where a topic id has none."""
+    named: Named = {}
+    for topic_id, numbers in partitions.items():
+        name = history.topic_name(topic_id) if history else None
+        if name is None:
+            return None
+        named[name] = set(numbers)
+    return named
+
+
+def _partitions(record: CoordinatorRecord) -> dict[str, list[int]]:
+    return recorded_partitions(record.value or {})
