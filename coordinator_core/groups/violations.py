@@ -74,6 +74,7 @@ class Rule(StrEnum):
     TARGET_WITHOUT_EPOCH = "target_without_epoch"
     GROUP_REMOVED_IN_PART = "group_removed_in_part"
     TYPE_CHANGED_IN_PART = "type_changed_in_part"
+    CONVERSION_EPOCH_WRONG = "conversion_epoch_wrong"
     SHARE_STATE_MISSING = "share_state_missing"
     TOPOLOGY_EPOCH_WRONG = "topology_epoch_wrong"
     TASK_OUTSIDE_TOPOLOGY = "task_outside_topology"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from coordinator_core.history.coverage import Coverage
@@ -33,21 +34,19 @@ class Log(NamedTuple):
 
 
 def corpus_log(name: str) -> Log:
-    folder = CORPUS / name
-    groups = defaultdict(list)
-    for entry in log_entries(folder / "decoded.jsonl.gz"):
+    return recorded_log(CORPUS / name / "decoded.jsonl.gz")
+
+
+def recorded_log(decoded: Path) -> Log:
+    """Control records fill offsets too; a batch that compaction emptied stands for none."""
+    groups, offsets = defaultdict(list), defaultdict(list)
+    for entry in log_entries(decoded):
         if entry.record is not None:
             groups[(entry.at.partition, entry.record.group_id)].append(entry.record)
-    return Log(dict(groups), corpus_coverage(name))
-
-
-def corpus_coverage(name: str) -> Coverage:
-    """Control records fill the offsets too; a batch that compaction emptied stands for none."""
-    offsets = defaultdict(list)
-    for line in read_lines(CORPUS / name / "decoded.jsonl.gz"):
+    for line in read_lines(decoded):
         if not line.get("emptyBatch"):
             offsets[line["partition"]].append((line["offset"], line["offset"]))
-    return Coverage(offsets)
+    return Log(dict(groups), Coverage(offsets))
 
 
 def traces(name: str) -> Iterator[tuple[int, list[CoordinatorRecord]]]:

@@ -24,7 +24,7 @@ def on_generation(scene: Scene, record: CoordinatorRecord) -> None:
     known = watch.knows(EPOCH)
     if record.value is None:
         if old is not None and old.members:
-            operation.crossed = record.at
+            operation.crossed, operation.crossed_epoch = record.at, old.generation if known else None
         scene.keep(record)
         scene.current.clear()
         scene.target.clear()
@@ -32,10 +32,10 @@ def on_generation(scene: Scene, record: CoordinatorRecord) -> None:
         return
     scene.keep(record)
     watch.note(EPOCH, record.at)
-    operation.crossed = None
     operation.leaving.clear()
     new = scene.group.state
     assert isinstance(new, ClassicGroup)
+    scene.arrived(new.generation or 0, record.at)
     _protocol(scene, new, record.at)
     _instances(scene, new, record.at)
     if known and before is not None and before[0] is not None and before[0] == new.generation:

@@ -28,8 +28,8 @@ def on_epoch(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
     operation = scene.operation
     operation.leaving.clear()
     operation.joining.clear()
-    operation.crossed = None
     epoch = value["epoch"]
+    scene.arrived(epoch, at)
     if not known or before is None or epoch < before:
         return
     if epoch == before and before > INITIAL_EPOCH:
@@ -51,7 +51,7 @@ def _end(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
     operation = scene.operation
     operation.leaving.clear()
     if operation.departed:
-        operation.crossed = record.at
+        operation.crossed, operation.crossed_epoch = record.at, operation.reached
     watch.begin_life()
 
 
@@ -80,6 +80,9 @@ def on_target_epoch(scene: Scene, kind: EpochKind, record: CoordinatorRecord) ->
     """Target assignment metadata: a target for the group's present epoch is whole."""
     value, at = record.value, record.at
     watch, operation = scene.watch, scene.operation
+    before = scene.group.state
+    if value is None and isinstance(before, EpochGroup) and watch.knows(ASSIGNMENT_EPOCH):
+        operation.reached = before.assignment_epoch
     scene.keep(record)
     watch.note(ASSIGNMENT_EPOCH, at)
     operation.targets.clear()

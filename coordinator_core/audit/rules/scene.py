@@ -86,6 +86,14 @@ class Scene:
         else:
             departed[member_id] = known._replace(kinds=(*known.kinds, kind))
 
+    def arrived(self, epoch: int, at: LogPosition) -> None:
+        """A group goes on as another type with this epoch or generation, if it crossed over."""
+        operation = self.operation
+        if operation.crossed is not None and operation.crossed_epoch is not None and epoch < operation.crossed_epoch:
+            detail = f"it begins with {epoch}, it was at {operation.crossed_epoch} before"
+            self.broken(Rule.CONVERSION_EPOCH_WRONG, at, None, detail)
+        operation.crossed = operation.crossed_epoch = None
+
     def _instance_of(self, member_id: str) -> str | None:
         state = self.group.state
         member = state.members.get(member_id) if isinstance(state, EpochGroup) else None

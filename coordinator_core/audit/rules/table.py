@@ -341,6 +341,13 @@ RULES: tuple[RuleEntry, ...] = (
         _KIP848,
         _SAFETY,
     ),
+    RuleEntry(
+        Rule.CONVERSION_EPOCH_WRONG,
+        (_CLASSIC, _CONSUMER),
+        "A group with members that changes its type does not fall below the generation, or assignment epoch, it had.",
+        _KIP848,
+        _PROTOCOL,
+    ),
     # Classic groups.
     RuleEntry(
         Rule.GENERATION_WENT_BACK,

@@ -55,7 +55,8 @@ class Operation:
     current assignment yet; ``replaced`` static members that came by whom they replace, ``given_up`` what members had
     whose current assignment ended. ``targets`` are targets of members that no target assignment metadata followed yet,
     ``clashes`` the units among them that another member's target has too. ``crossed`` is the end of a group that had
-    members, if it goes on as no other type yet.
+    members, if it goes on as no other type yet; ``crossed_epoch`` the generation,
+    or assignment epoch (``reached``), that it had.
     """
 
     time_ms: int
@@ -68,6 +69,8 @@ class Operation:
     targets: dict[str, LogPosition] = field(default_factory=dict)
     clashes: list[HeldUnit] = field(default_factory=list)
     crossed: LogPosition | None = None
+    crossed_epoch: int | None = None
+    reached: int | None = None
     given_up: list[HeldUnit] = field(default_factory=list)
     replaced: dict[str, str] = field(default_factory=dict)
     empty: bool = False

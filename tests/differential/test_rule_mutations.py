@@ -1,0 +1,34 @@
+"""Every change of one record of a real log that the protocol forbids makes the right rule fire."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import islice
+
+import pytest
+
+from coordinator_core.audit.rules.fold import judge
+from coordinator_core.groups.group import Group
+from tests.differential.logs_by_group import Log, corpus_log
+from tests.rule_mutations import MUTATIONS, Mutation, mutations_of
+
+PER_GROUP = 4
+
+
+@pytest.fixture(scope="module")
+def scenarios() -> Log:
+    return corpus_log("scenarios")
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+def test_a_mutation_makes_its_rule_fire(mutation: Mutation, scenarios: Log) -> None:
+    rng, fired, tried = random.Random(mutation.name), Counter[str](), 0
+    for (_, group_id), records in scenarios.groups.items():
+        for log in islice(mutations_of(mutation, records, rng), PER_GROUP):
+            found = {violation.rule for violation in judge(log, Group(group_id), scenarios.coverage)}
+            assert found & mutation.rules, (group_id, mutation.name, found)
+            fired.update(found)
+            tried += 1
+    assert tried > 0
+    print(f"\n{mutation.name}: {tried} of {tried}; fired {dict(fired)}")
