@@ -13,6 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.errors import InputError
 
 UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
@@ -41,6 +42,7 @@ class Settings(Section):
     cluster: str
     kafka: dict[str, str]
     spark: SparkSettings
+    audit: AuditSettings
     findings: Thresholds
 
 

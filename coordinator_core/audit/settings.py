@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from coordinator_core.assignors.profiles import DEFAULT, PROFILES, Profile
+from coordinator_core.assignors.profiles import DEFAULT, PROFILES, Profile, profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,12 @@ class AuditSettings:
     metadata_age_ms: int = 300_000
     connect_max_delay_ms: int = 300_000
     clock_slack_ms: int = 10_000
+
+    def __post_init__(self) -> None:
+        """Raises InputError for a release that no profile describes."""
+        for name in (self.profile, self.older):
+            if name is not None:
+                profile(name)
 
     def profiles_for(self, *, recorded_topics: bool) -> list[tuple[Profile, str]]:
         """Profiles to try, the likeliest first, each with what to say of it."""

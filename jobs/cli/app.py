@@ -31,6 +31,7 @@ COMMANDS: dict[str, Entry] = {
     "owners": Entry("describe:owners_command", "Who held the partitions of a topic, at any moment."),
     "history": Entry("history:history_command", "What a group went through: epochs, rebalances with causes, members."),
     "rebalances": Entry("history:rebalances_command", "Rebalances of one group or all: why, how long, who held it up."),
+    "audit": Entry("audit:audit_command", "Whether each assignment was right, and each transition by the rules."),
     "findings": Entry("explain:findings_command", "What of all groups an operator should look at, ranked."),
     "explain": Entry("explain:explain_command", "The story of one rebalance in plain sentences, with positions."),
     "config": Entry("config:config_command", "The effective settings, and where each value came from."),
