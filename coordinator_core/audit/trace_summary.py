@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.groups.classic.live import LiveClassicGroup
-from coordinator_core.groups.consumer.live import LiveConsumerGroup
+from coordinator_core.groups.live import LiveEpochGroup
 from coordinator_core.groups.memory import Memory
 from coordinator_core.groups.snapshots import group_state, kafka_name
 from coordinator_core.records import Fields
@@ -15,7 +15,7 @@ def summary(memory: Memory, group_id: str) -> Fields | None:
     if group is None:
         return None
     figures: Fields = {"type": str(group.type).lower(), "state": kafka_name(group_state(group))}
-    if isinstance(group, LiveConsumerGroup):
+    if isinstance(group, LiveEpochGroup):
         figures |= {
             "group_epoch": group.group_epoch,
             "assignment_epoch": group.assignment_epoch,

@@ -181,6 +181,17 @@ class _Trace:
         outcome = coordinator.delete_group(self.memory, step["group_id"], self.topics, step["t_ms"])
         self.compare_outcome(outcome, step)
 
+    def share_state(self, step: Step) -> None:
+        partitions = {each["topic_id"]: each["partitions"] for each in step["topic_partitions"]}
+        succeeded = step["op"] == "initialize_share_group_state"
+        answer = coordinator.share_state_initialized if succeeded else coordinator.share_state_not_initialized
+        self.compare_outcome(answer(self.memory, self.group_id, partitions, self.topics, step["t_ms"]), step)
+
+    def share_cleanup(self, step: Step) -> None:
+        topic_ids = step["deleted_topic_ids"]
+        outcome = coordinator.clean_up_share_state(self.memory, topic_ids, self.topics, step["t_ms"])
+        self.compare_outcome(outcome, step)
+
     def describe(self, step: Step) -> None:
         api = step["api"]
         if api not in snapshots.DESCRIBE:
@@ -208,6 +219,9 @@ _STEPS: dict[str, Callable[[_Trace, Step], None]] = {
     "executor": _Trace.executor,
     "group_config": _Trace.group_config,
     "delete_group": _Trace.delete_group,
+    "initialize_share_group_state": _Trace.share_state,
+    "uninitialize_share_group_state": _Trace.share_state,
+    "share_cleanup": _Trace.share_cleanup,
     "describe": _Trace.describe,
 }
 

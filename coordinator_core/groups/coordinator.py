@@ -7,7 +7,7 @@ The behaviour is that of Kafka 4.3.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -17,14 +17,19 @@ from coordinator_core.groups.classic import coordinator as classic
 from coordinator_core.groups.classic.live import LiveClassicGroup
 from coordinator_core.groups.consumer import coordinator as consumer
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
+from coordinator_core.groups.lookup import group_of
 from coordinator_core.groups.memory import Memory
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Outcome, Request, Task, Timer
+from coordinator_core.groups.share import coordinator as share
+from coordinator_core.groups.share import partitions as share_partitions
+from coordinator_core.groups.share.live import LiveShareGroup
 from coordinator_core.records import Fields
 
 REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
     **classic.REQUESTS,
     **consumer.REQUESTS,
+    **share.REQUESTS,
     "OffsetCommit": offset_commit.commit,
     "TxnOffsetCommit": offset_commit.commit_in_transaction,
     "OffsetFetch": offset_fetch.fetch,
@@ -32,7 +37,7 @@ REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
 }
 """API name to what serves it. None is the answer of a request that stays pending."""
 
-TIMERS: dict[str, Callable[..., None]] = {**classic.TIMERS, **consumer.TIMERS}
+TIMERS: dict[str, Callable[..., None]] = {**classic.TIMERS, **consumer.TIMERS, **share.TIMERS}
 """Timer action to what it does; it is given the operation, the group id and the timer's arguments."""
 
 TASKS: dict[str, Callable[..., None]] = {**consumer.TASKS}
@@ -69,6 +74,37 @@ def _delete(operation: Operation, group_id: str) -> None:
     operation.erase(group)
 
 
+def prepare_delete(memory: Memory, group_id: str, topics: TopicImage, now: int) -> Outcome:
+    """The first step of DeleteGroups for a share group: its share partitions' state is asked to be deleted."""
+    return _run(Operation(memory, topics, now, iter(())), _prepare_delete, group_id)
+
+
+def _prepare_delete(operation: Operation, group_id: str) -> None:
+    group = group_of(operation, group_id, LiveShareGroup, "share")
+    if not group.is_empty:
+        raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+    share_partitions.delete_all(operation, group)
+
+
+def share_state_initialized(
+    memory: Memory, group_id: str, partitions: Mapping[str, Collection[int]], topics: TopicImage, now: int
+) -> Outcome:
+    """A share coordinator initialised the state of these partitions, by topic id."""
+    return _run(Operation(memory, topics, now, iter(())), share_partitions.initialized, group_id, partitions)
+
+
+def share_state_not_initialized(
+    memory: Memory, group_id: str, partitions: Mapping[str, Collection[int]], topics: TopicImage, now: int
+) -> Outcome:
+    """A share coordinator failed to initialise the state of these partitions, by topic id."""
+    return _run(Operation(memory, topics, now, iter(())), share_partitions.uninitialized, group_id, partitions)
+
+
+def clean_up_share_state(memory: Memory, topic_ids: Collection[str], topics: TopicImage, now: int) -> Outcome:
+    """Topics were deleted: share groups drop the state of their partitions."""
+    return _run(Operation(memory, topics, now, iter(())), share_partitions.topics_deleted, topic_ids)
+
+
 def take_over(memory: Memory, topics: TopicImage, now: int) -> Outcome:
     """The log was loaded by ``Memory.follow``: expect signs of life of all members, as a new coordinator does."""
     return _run(Operation(memory, topics, now, iter(())), _take_over)
@@ -78,6 +114,8 @@ def _take_over(operation: Operation) -> None:
     for group in list(operation.memory.live.values()):
         if isinstance(group, LiveConsumerGroup):
             consumer.take_over(operation, group)
+        elif isinstance(group, LiveShareGroup):
+            share.take_over(operation, group)
         elif isinstance(group, LiveClassicGroup):
             classic.take_over(operation, group)
 

@@ -143,3 +143,13 @@ def _filled(data: Any, shape: Shape, where: str) -> Fields:
             else:
                 filled[name] = [_filled(each, elements, inner) for each in value]
     return data if filled is None else filled
+
+
+def not_blank(value: str | None, message: str) -> None:
+    """Raises ApiError for a text of nothing but white space; null is none."""
+    # Java's String.trim: everything up to the space counts as white.
+    if value is not None and not value.strip(_WHITE):
+        raise ApiError(ErrorCode.INVALID_REQUEST, message)
+
+
+_WHITE = "".join(map(chr, range(0x21)))

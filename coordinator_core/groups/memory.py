@@ -25,6 +25,8 @@ from coordinator_core.groups.consumer.replay import HANDLERS as CONSUMER_RECORDS
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.protocol import Task, Timer
 from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.groups.share.live import LiveShareGroup
+from coordinator_core.groups.share.replay import HANDLERS as SHARE_RECORDS
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 
 
@@ -60,6 +62,7 @@ class LiveGroup(Protocol):
 LIVE_GROUPS: dict[int, Any] = {
     RecordType.GROUP_METADATA: LiveClassicGroup,
     **dict.fromkeys(CONSUMER_RECORDS, LiveConsumerGroup),
+    **dict.fromkeys(SHARE_RECORDS, LiveShareGroup),
 }
 """Record type to the live group that it makes."""
 

@@ -12,6 +12,9 @@ from coordinator_core.groups.consumer import snapshot as consumer
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.memory import LiveGroup, Memory
 from coordinator_core.groups.protocol import ErrorCode
+from coordinator_core.groups.share import snapshot as share
+from coordinator_core.groups.share.describe import group_state as share_group_state
+from coordinator_core.groups.share.live import LiveShareGroup
 from coordinator_core.records import Fields
 
 NO_OPERATIONS = -(2**31)
@@ -29,6 +32,8 @@ def group_state(group: LiveGroup) -> StrEnum:
         return consumer.group_state(group)
     if isinstance(group, LiveClassicGroup):
         return group.state
+    if isinstance(group, LiveShareGroup):
+        return share_group_state(group.log)
     raise TypeError(f"no state of {type(group).__name__}")
 
 
@@ -61,6 +66,15 @@ def consumer_group_describe(memory: Memory, group_id: str, topics: TopicImage) -
     return _missing(group, group_id, "consumer", "", missing)
 
 
+def share_group_describe(memory: Memory, group_id: str, topics: TopicImage) -> Fields:
+    """One group of a ShareGroupDescribe response (version 1)."""
+    group = memory.live.get(group_id)
+    if isinstance(group, LiveShareGroup):
+        return _found(group, group_id, share.described(group, topics))
+    missing = {"groupEpoch": 0, "assignmentEpoch": 0, "assignorName": "", "members": []}
+    return _missing(group, group_id, "share", "", missing)
+
+
 def describe_groups(memory: Memory, group_id: str, topics: TopicImage) -> Fields:
     """One group of a DescribeGroups response (version 6)."""
     group = memory.live.get(group_id)
@@ -71,6 +85,7 @@ def describe_groups(memory: Memory, group_id: str, topics: TopicImage) -> Fields
 
 DESCRIBE: dict[str, Callable[[Memory, str, TopicImage], Fields]] = {
     "ConsumerGroupDescribe": consumer_group_describe,
+    "ShareGroupDescribe": share_group_describe,
     "DescribeGroups": describe_groups,
 }
 """API name to what describes one group."""

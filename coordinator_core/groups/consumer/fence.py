@@ -11,15 +11,15 @@ from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.groups.consumer.timeouts import cancel_all
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from coordinator_core.groups.lookup import group_of
 from coordinator_core.groups.operation import Operation
-from coordinator_core.groups.protocol import ApiError, ErrorCode
 from coordinator_core.records import Fields
 
 
 def leave(op: Operation, data: Fields) -> Fields:
     """A heartbeat with epoch -1: the member goes; with -2: a static member goes for a while, and keeps its place."""
     group_id, member_id, epoch = data["groupId"], data["memberId"], data["memberEpoch"]
-    group = consumer_group(op, group_id)
+    group = group_of(op, group_id, LiveConsumerGroup, "consumer")
     if data["instanceId"] is None:
         member = validate.known_member(group, member_id)
     else:
@@ -42,16 +42,6 @@ def response(member_id: str, epoch: int, interval_ms: int = 0, assignment: Field
         "heartbeatIntervalMs": interval_ms,
         "assignment": assignment,
     }
-
-
-def consumer_group(op: Operation, group_id: str) -> LiveConsumerGroup:
-    """The consumer group of that id; raises ApiError if there is none."""
-    group = op.memory.live.get(group_id)
-    if group is None:
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-    if not isinstance(group, LiveConsumerGroup):
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-    return group
 
 
 def _gone_for_a_while(member: ConsumerMember) -> ConsumerMember:

@@ -18,28 +18,23 @@ from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.consumer.subscriptions import Subscriptions
 from coordinator_core.groups.epochs import PartitionEpochs
 from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.live import LiveEpochGroup
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.records import CoordinatorRecord, RecordType
-
-FIRST_EPOCH = 1
-"""The group epoch and the assignment epoch of a group whose records do not say otherwise."""
 
 _NO_TOPICS: tuple[set[str], set[str]] = (set(), set())
 
 
 @dataclass(slots=True)
-class LiveConsumerGroup:
+class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
     """A consumer group; a new one, which no record made yet, is empty.
 
     ``view`` holds what an assignor is given, in the order of Kafka's collections; ``owned`` the member epoch at which
-    each partition is owned; ``assignors`` and ``classic_protocols`` count members. ``refresh_at_ms`` and
-    ``refresh_epoch`` say when topics are looked at again if nothing else asks for it.
+    each partition is owned; ``assignors`` and ``classic_protocols`` count members.
     """
 
     type: ClassVar = GroupType.CONSUMER
-    timer_keys: ClassVar = ()
 
-    group_id: str
     log: ConsumerGroup = field(default_factory=ConsumerGroup)
     view: SubscriptionView = field(default_factory=SubscriptionView)
     subscriptions: Subscriptions = field(default_factory=Subscriptions)
@@ -47,24 +42,7 @@ class LiveConsumerGroup:
     classic_members: int = 0
     classic_protocols: dict[str, int] = field(default_factory=dict)
     owned: PartitionEpochs = field(default_factory=dict)
-    refresh_at_ms: int = 0
-    refresh_epoch: int = 0
     _homogeneous: bool | None = True
-
-    @property
-    def group_epoch(self) -> int:
-        """The group epoch."""
-        return FIRST_EPOCH if self.log.group_epoch is None else self.log.group_epoch
-
-    @property
-    def assignment_epoch(self) -> int:
-        """The epoch of the target assignment."""
-        return FIRST_EPOCH if self.log.assignment_epoch is None else self.log.assignment_epoch
-
-    @property
-    def metadata_hash(self) -> int:
-        """The hash of the subscribed topics as of the group epoch."""
-        return self.log.metadata_hash or 0
 
     @property
     def homogeneous(self) -> bool:
@@ -72,11 +50,6 @@ class LiveConsumerGroup:
         if self._homogeneous is None:
             self._homogeneous = self.subscriptions.are_homogeneous(len(self.log.members))
         return self._homogeneous
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the group has no members."""
-        return not self.log.members
 
     def tombstones(self, renamed: Mapping[str, str] | None = None) -> list[Unwritten]:
         """All records of the group; ``renamed`` members have records under a new id already."""
@@ -92,14 +65,6 @@ class LiveConsumerGroup:
     def is_free(self, topic_id: str, partition: int) -> bool:
         """Whether no member owns the partition, nor has still to give it up."""
         return partition not in self.owned.get(topic_id, ())
-
-    def metadata_expired(self, now: int) -> bool:
-        """Whether the subscribed topics have to be looked at again."""
-        return now >= self.refresh_at_ms or self.group_epoch < self.refresh_epoch
-
-    def request_metadata_refresh(self) -> None:
-        """A subscribed topic changed: the next heartbeat looks at the topics."""
-        self.refresh_at_ms = self.refresh_epoch = 0
 
     def preferred_assignor(self, old: ConsumerMember, new: ConsumerMember) -> str | None:
         """The server assignor that most members ask for once ``new`` is in the place of ``old``; None: nobody does."""

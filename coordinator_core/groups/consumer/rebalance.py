@@ -13,9 +13,9 @@ from coordinator_core.errors import AssignorError
 from coordinator_core.groups.consumer import records
 from coordinator_core.groups.consumer.live import LiveConsumerGroup, is_reconciled_to, subscriber
 from coordinator_core.groups.consumer.reconcile import Goal, Owned, reconcile
-from coordinator_core.groups.consumer.regexes import METADATA_REFRESH_INTERVAL_MS
 from coordinator_core.groups.consumer.state import ConsumerMember, MemberState, ResolvedRegex
 from coordinator_core.groups.consumer.timeouts import cancel_rebalance_timeout, expect_revocation
+from coordinator_core.groups.lookup import same_units
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode
 
@@ -54,7 +54,7 @@ def update_epoch(
     if bump or metadata_hash != group.metadata_hash:
         epoch += 1
         op.write(*records.group_epoch(group.group_id, epoch, metadata_hash))
-    group.refresh_at_ms, group.refresh_epoch = op.now + METADATA_REFRESH_INTERVAL_MS, epoch
+    group.metadata_seen(op.now, epoch)
     if group.log.subscription_metadata is not None:
         op.write(*records.partition_metadata_tombstone(group.group_id))
     return Epoch(epoch, homogeneous)
@@ -64,7 +64,8 @@ def update_target(
     op: Operation, group: LiveConsumerGroup, epoch: Epoch, old: ConsumerMember, new: ConsumerMember
 ) -> Target:
     """Compute the target of a newer epoch, unless the last one is too young: then that one holds a while longer."""
-    if group.assignment_epoch >= epoch.number or not _may_compute(op, group):
+    interval = op.memory.group_config(group.group_id).consumer_assignment_interval_ms
+    if group.assignment_epoch >= epoch.number or not group.may_compute_target(op.now, interval):
         return Target(group.assignment_epoch, current_target(group, new))
     updates: dict[str, Subscriber | None] = {new.member_id: subscriber(new)}
     former = None if new.instance_id is None else group.view.static.get(new.instance_id)
@@ -82,7 +83,7 @@ def update_target(
     for member_id in spec.members:
         target = assignment.members.get(member_id, {})
         before = group.log.targets.get(member_id)
-        if before is None or not _same(before, target):
+        if before is None or not same_units(before, target):
             op.write(*records.target_assignment(group.group_id, member_id, target))
     op.write(*records.target_epoch(group.group_id, epoch.number, op.now))
     return Target(epoch.number, assignment.members.get(new.member_id, {}))
@@ -127,16 +128,6 @@ def move(
         else:
             cancel_rebalance_timeout(op, group.group_id, moved.member_id)
     return moved
-
-
-def _may_compute(op: Operation, group: LiveConsumerGroup) -> bool:
-    last = group.log.assignment_timestamp or 0
-    interval = op.memory.group_config(group.group_id).consumer_assignment_interval_ms
-    return last == 0 or interval == 0 or op.now >= last + interval
-
-
-def _same(before: Mapping[str, Sequence[int]], after: Mapping[str, Sequence[int]]) -> bool:
-    return before.keys() == after.keys() and all(set(numbers) == set(after[topic]) for topic, numbers in before.items())
 
 
 def _subscribed_names(regexes: Mapping[str, ResolvedRegex], member: ConsumerMember) -> set[str]:

@@ -14,8 +14,6 @@ from coordinator_core.groups.protocol import ApiError, ErrorCode
 RESOLVE = "consumer regexes resolved"
 REFRESH_MIN_INTERVAL_MS = 10_000
 """The regexes of one group are not resolved again before this time has passed."""
-METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
-"""Topics are looked at again after this time even if nothing asks for it: never, in effect."""
 
 
 class RegexChange(IntEnum):
@@ -111,4 +109,4 @@ def resolve(op: Operation, group_id: str, regexes: tuple[str, ...]) -> None:
     if bump or metadata_hash != group.metadata_hash:
         epoch = group.group_epoch + 1
         op.write(*records.group_epoch(group_id, epoch, metadata_hash))
-        group.refresh_at_ms, group.refresh_epoch = op.now + METADATA_REFRESH_INTERVAL_MS, epoch
+        group.metadata_seen(op.now, epoch)

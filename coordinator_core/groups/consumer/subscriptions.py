@@ -31,9 +31,13 @@ class Subscriptions:
 
     def count_member(self, member: ConsumerMember, by: int) -> None:
         """The member comes (1) or goes (-1)."""
-        _count(self.by_name, member.subscribed_topic_names, by)
+        self.count_names(member.subscribed_topic_names, by)
         if member.subscribed_topic_regex:
             _count(self.regexes, (member.subscribed_topic_regex,), by)
+
+    def count_names(self, names: Iterable[str], by: int) -> None:
+        """A member with these names comes (1) or goes (-1)."""
+        _count(self.by_name, names, by)
 
     def count_resolution(self, topics: Iterable[str], by: int) -> None:
         """A regex comes to match these topics (1) or no longer does (-1)."""

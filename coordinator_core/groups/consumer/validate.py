@@ -13,7 +13,8 @@ from coordinator_core.groups.epochs import (
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
     PartitionEpochs,
 )
-from coordinator_core.groups.fields import Field, checked, int32, int32s, string, strings, structs
+from coordinator_core.groups.fields import Field, checked, int32, int32s, not_blank, string, strings, structs
+from coordinator_core.groups.lookup import full, greater_epoch, member_of, smaller_epoch
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.records import Fields
 
@@ -43,10 +44,10 @@ def heartbeat(request: Request, config: BrokerConfig) -> Fields:
         or epoch > 0
         or epoch == LEAVE_GROUP_MEMBER_EPOCH
     ):
-        _not_blank(data["memberId"], "MemberId can't be empty.")
-    _not_blank(data["groupId"], "GroupId can't be empty.")
-    _not_blank(data["instanceId"], "InstanceId can't be empty.")
-    _not_blank(data["rackId"], "RackId can't be empty.")
+        not_blank(data["memberId"], "MemberId can't be empty.")
+    not_blank(data["groupId"], "GroupId can't be empty.")
+    not_blank(data["instanceId"], "InstanceId can't be empty.")
+    not_blank(data["rackId"], "RackId can't be empty.")
     if epoch == 0:
         _joining(data)
     elif epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
@@ -76,23 +77,11 @@ def _joining(data: Fields) -> None:
         )
 
 
-def _not_blank(value: str | None, message: str) -> None:
-    # Java's String.trim: everything up to the space counts as white.
-    if value is not None and not value.strip(_WHITE):
-        raise ApiError(ErrorCode.INVALID_REQUEST, message)
-
-
-_WHITE = "".join(map(chr, range(0x21)))
-
-
 def room(group: LiveConsumerGroup, member_id: str, config: BrokerConfig) -> None:
     """Raises ApiError if the group is full and this is none of its members."""
     limit = config.group_consumer_max_size
     if len(group.log.members) >= limit and member_id not in group.log.members:
-        raise ApiError(
-            ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"The consumer group has reached its maximum capacity of {limit} members.",
-        )
+        raise full("consumer", limit)
 
 
 def member_epoch(member: ConsumerMember, epoch: int, owned: list[dict[str, Any]] | None) -> None:
@@ -104,17 +93,9 @@ def member_epoch(member: ConsumerMember, epoch: int, owned: list[dict[str, Any]]
     if epoch in (0, known):
         return
     if epoch > known:
-        raise _fenced("greater", epoch, known)
+        raise greater_epoch("consumer", epoch, known)
     if epoch != member.previous_member_epoch or not _owns_only(owned, member.assigned):
-        raise _fenced("smaller", epoch, known)
-
-
-def _fenced(how: str, epoch: int, known: int) -> ApiError:
-    return ApiError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {how} member epoch ({epoch}) than the one known by the group coordinator "
-        f"({known}). The member must abandon all its partitions and rejoin.",
-    )
+        raise smaller_epoch("consumer", epoch, known)
 
 
 def _owns_only(owned: list[dict[str, Any]] | None, assigned: PartitionEpochs) -> bool:
@@ -157,10 +138,7 @@ def released(holder: ConsumerMember, member_id: str, instance_id: str) -> None:
 
 def known_member(group: LiveConsumerGroup, member_id: str) -> ConsumerMember:
     """The member; raises ApiError if there is none."""
-    member = group.log.members.get(member_id)
-    if member is None:
-        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
-    return member
+    return member_of(group.log.members, member_id, group.group_id)
 
 
 OFFSET_COMMIT_VERSION = 9

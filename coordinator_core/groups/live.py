@@ -1,0 +1,65 @@
+"""What groups with epochs (consumer, share, streams) have in common in their coordinator's memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
+
+METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
+"""Topics are looked at again after this time even if nothing asks for it: never, in effect."""
+
+StateT = TypeVar("StateT", bound=EpochGroup[Any, Any])
+
+
+@dataclass(slots=True)
+class LiveEpochGroup(Generic[StateT]):
+    """A group with epochs; a new one, which no record made yet, is empty.
+
+    ``refresh_at_ms`` and ``refresh_epoch`` (soft state) say when topics are looked at again without being asked.
+    """
+
+    timer_keys: ClassVar = ()
+
+    group_id: str
+    log: StateT
+    refresh_at_ms: int = 0
+    refresh_epoch: int = 0
+
+    @property
+    def group_epoch(self) -> int:
+        """The group epoch."""
+        return INITIAL_EPOCH if self.log.group_epoch is None else self.log.group_epoch
+
+    @property
+    def assignment_epoch(self) -> int:
+        """The epoch of the target assignment."""
+        return INITIAL_EPOCH if self.log.assignment_epoch is None else self.log.assignment_epoch
+
+    @property
+    def metadata_hash(self) -> int:
+        """The hash of the group's topics as of the group epoch."""
+        return self.log.metadata_hash or 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the group has no members."""
+        return not self.log.members
+
+    def metadata_expired(self, now: int) -> bool:
+        """Whether the group's topics have to be looked at again."""
+        return now >= self.refresh_at_ms or self.group_epoch < self.refresh_epoch
+
+    def metadata_seen(self, now: int, epoch: int) -> None:
+        """The topics were looked at; if the operation that bumps the group to this epoch fails, they are again."""
+        self.refresh_at_ms, self.refresh_epoch = now + METADATA_REFRESH_INTERVAL_MS, epoch
+
+    def request_metadata_refresh(self) -> None:
+        """A topic of the group changed: the next heartbeat looks at the topics."""
+        self.refresh_at_ms = self.refresh_epoch = 0
+
+    def may_compute_target(self, now: int, interval_ms: int) -> bool:
+        """Whether the last target is old enough for the next one; there is no timer for it."""
+        last = self.log.assignment_timestamp or 0
+        return last == 0 or interval_ms == 0 or now >= last + interval_ms
