@@ -146,6 +146,20 @@ class TimelineHashMap(MutableMapping[K, V], Generic[K, V]):
         self._slots: list[list[K] | None] = [None] * max(2, table_size(-(-expected_size * 4 // 3)))
         self._values: dict[K, V] = {}
 
+    @property
+    def capacity(self) -> int:
+        """The size of the table: with it and its items in order the map can be built again, see ``restored``."""
+        return len(self._slots)
+
+    @classmethod
+    def restored(cls, key_type: KeyType[K], capacity: int, items: Iterable[tuple[K, V]]) -> TimelineHashMap[K, V]:
+        """A map of that capacity that iterates in the order of these items of another of that capacity."""
+        restored = cls(key_type, capacity * 3 // 4)
+        for key, value in reversed(list(items)):
+            restored._add(key)
+            restored._values[key] = value
+        return restored
+
     def __getitem__(self, key: K) -> V:
         return self._values[key]
 

@@ -113,6 +113,14 @@ class SubscriptionView:
             self.static[subscriber.instance_id] = member
         self.homogeneous = self._judge(self._named, self._matched, self._subscribed_regexes, len(self.members))
 
+    def restore(self, members: TimelineHashMap[str, Subscriber], regexes: dict[str, list[str]]) -> None:
+        """Take the members and resolved regular expressions of another view of the same group."""
+        self.members, self.regexes = members, regexes
+        for subscriber in members.values():
+            self._count(subscriber, +1)
+        for topics in regexes.values():
+            self._matched.update(topics)
+
     def remove_member(self, member: str) -> None:
         """The tombstone of a member's metadata record."""
         old = self.members.pop(member, None)

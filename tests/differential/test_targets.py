@@ -1,0 +1,74 @@
+"""Verdicts on the recorded logs: what brokers and Java clients assigned comes out identical, in one piece or many."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from coordinator_core.audit.codec import decode_audit, encode_audit
+from coordinator_core.audit.rows import TargetAuditRow, Verdict
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.targets import TargetAuditor, audit_group
+from coordinator_core.groups.group import Group
+from jobs.local_targets import audit_targets
+from jobs.sources.files import find_logs
+from tests.differential.logs_by_group import corpus_log
+from tests.differential.metadata import topic_history
+from tests.shared_data import CORPUS
+
+IDENTICAL = Verdict.IDENTICAL
+EXPECTED = {
+    "scenarios": {IDENTICAL: 394, Verdict.UNKNOWN: 4},
+    "scenarios/compacted_keep": {IDENTICAL: 51, Verdict.UNKNOWN: 1},
+    "scenarios/compacted_drop": {IDENTICAL: 51, Verdict.UNKNOWN: 1},
+    "upgrade": {IDENTICAL: 28},
+    "misc": {IDENTICAL: 23},
+    "churn/full": {IDENTICAL: 2211, Verdict.EQUIVALENT: 2, Verdict.DIVERGENT: 1},
+    "churn/after_compaction": {IDENTICAL: 587, Verdict.UNKNOWN: 37},
+}
+"""Unknown are the generations of classic Kafka Streams, and what depends on records that compaction took."""
+
+
+def verdicts(name: str) -> list[TargetAuditRow]:
+    return list(audit_targets(find_logs([CORPUS / name / "logs"]), pytest.fail, AuditSettings()))
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_verdicts_on_a_recorded_log(name: str) -> None:
+    assert Counter(row.verdict for row in verdicts(name)) == EXPECTED[name]
+
+
+def test_targets_of_older_brokers_are_those_of_their_assignor() -> None:
+    older = [row for row in verdicts("upgrade") if row.fitted and "kafka-4.0" in row.fitted]
+    assert len(older) == 8
+    assert all(row.topics_proven is None for row in older)
+
+
+def test_without_topics_the_verdict_says_what_to_supply() -> None:
+    log = corpus_log("misc")
+    rows = [
+        row
+        for (_, group_id), records in log.groups.items()
+        for row in audit_group(records, Group(group_id, from_start=True), coverage=log.coverage)
+    ]
+    assert rows
+    assert {row.verdict for row in rows} == {Verdict.UNKNOWN}
+    assert all("supply the cluster metadata log" in (row.missing or "") for row in rows)
+
+
+@pytest.mark.parametrize("name", ["scenarios", "scenarios/compacted_keep", "upgrade", "churn/after_compaction"])
+def test_a_log_in_pieces_gives_the_same_rows(name: str) -> None:
+    """The state goes through JSON now and then, inside of operations too."""
+    rng, log, topics = random.Random(name), corpus_log(name), topic_history(CORPUS / name / "logs")
+    for (_, group_id), records in log.groups.items():
+        whole = list(audit_group(records, Group(group_id, from_start=True), topics, coverage=log.coverage))
+        auditor = TargetAuditor(Group(group_id, from_start=True), None, topics, coverage=log.coverage)
+        pieces = []
+        for record in records:
+            if rng.random() < 0.1:
+                group, memory = decode_audit(encode_audit(auditor.group, auditor.memory))
+                auditor = TargetAuditor(group, memory, topics, coverage=log.coverage)
+            pieces += auditor.feed(record)
+        assert pieces == whole
