@@ -97,6 +97,21 @@ class Tables:
         else:
             writer.save(f"{self.home}/{table.name}")
 
+    def replace(self, table: Table, rows: DataFrame) -> None:
+        """Make these rows the only ones of the table, in one commit."""
+        writer = rows.select(*table.schema.names).write.format("delta").mode("overwrite")
+        if self._by_name:
+            writer.saveAsTable(self.name(table))
+        else:
+            writer.save(f"{self.home}/{table.name}")
+
+    def delete(self, table: Table, rows: DataFrame) -> None:
+        """Delete what equals one of these rows in all of its columns."""
+        same = " AND ".join(f"t.{name} <=> s.{name}" for name in rows.columns)
+        self.spark.sql(
+            f"MERGE INTO {self.name(table)} t USING {{rows}} s ON {same} WHEN MATCHED THEN DELETE", rows=rows
+        )
+
     def merge(
         self, table: Table, rows: DataFrame, update: Mapping[str, str], *, when: str = "true", insert: bool = False
     ) -> None:

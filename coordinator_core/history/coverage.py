@@ -37,6 +37,10 @@ class Coverage:
             firsts.append(offset)
             lasts.append(offset)
 
+    def set_unbroken(self, partition: int, first: int, last: int) -> None:
+        """From ``first`` to ``last`` no offset of the partition is missing; all that was said of it is forgotten."""
+        self._first[partition], self._last[partition] = [first], [last]
+
     def unbroken(self, partition: int, first: int, last: int) -> bool:
         """Whether every offset from ``first`` to ``last`` is there."""
         firsts = self._first.get(partition, [])

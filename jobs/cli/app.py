@@ -23,6 +23,7 @@ class Entry(NamedTuple):
 COMMANDS: dict[str, Entry] = {
     "ingest": Entry("lake:ingest_command", "Take dumped coordinator logs into tables, each record once."),
     "decode": Entry("lake:decode_command", "Decode what was taken in into typed tables."),
+    "replay": Entry("lake:replay_command", "Replay what was decoded: epochs, rebalances, memberships, assignments."),
     "tables": Entry("lake:tables_command", "The tables, with their rows."),
     "dump": Entry("dump:dump", "Print the records of log segments as JSON lines, or as Kafka's own tools do."),
     "groups": Entry("describe:groups_command", "The groups with type, state and members, at any moment."),

@@ -1,4 +1,4 @@
-"""``ingest``, ``decode`` and ``tables``: the Spark jobs that fill the tables, and what is in them."""
+"""``ingest``, ``decode``, ``replay`` and ``tables``: the Spark jobs that fill the tables, and what is in them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from typing import Annotated, Any
 import typer
 from pyspark.sql import Row
 
-from jobs import decode, ingest, session, settings
+from jobs import decode, ingest, replay, session, settings
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.tables import print_lines
 from jobs.errors import one_line_errors
+from jobs.history_schema import GROUP_STATES, HISTORY
 from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
 from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.sources.dump import Kafka, Shape, open_dump
@@ -106,6 +107,29 @@ def decode_command(
             console.warn(f"{_log(row)}: {row.quarantined} rows in quarantine")
 
 
+def replay_command(
+    context: typer.Context,
+    tables: TablesOption = None,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Replay everything anew, not only what is new.")] = False,
+    config: ConfigOption = None,
+    remote: RemoteOption = None,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Replay what was decoded and is not replayed yet: epochs, rebalances, memberships, assignments, violations."""
+    console = Console.of(context)
+    with _audit(console, config, {"tables": tables, "spark.remote": remote}) as (at, _), console.step("replaying"):
+        replayed = replay.run(at, rebuild=rebuild)
+    lines = [
+        {"cluster": of.cluster, "groups": of.groups, "begun anew": of.rebuilt, "without offset": of.unplaced, **of.rows}
+        for of in replayed
+    ]
+    print_lines(lines, as_json=console.json, title="replayed")
+    for of in replayed:
+        if of.unplaced:
+            console.warn(f"{of.cluster}: {of.unplaced} group records without an offset are not replayed")
+
+
 def tables_command(
     context: typer.Context,
     tables: TablesOption = None,
@@ -116,7 +140,16 @@ def tables_command(
 ) -> None:
     """The tables, with their rows."""
     console = Console.of(context)
-    known = (LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE, RUNS)
+    known = (
+        LOG_RECORDS,
+        OFFSET_COMMITS,
+        GROUP_RECORDS,
+        CLUSTER_RECORDS,
+        QUARANTINE,
+        RUNS,
+        *HISTORY.values(),
+        GROUP_STATES,
+    )
     with _audit(console, config, {"tables": tables, "spark.remote": remote}) as (at, _):
         lines = [
             {"table": at.name(table), "rows": at.read(table).count(), "about": table.about}

@@ -1,0 +1,118 @@
+"""The tables of history: their columns follow from the rows that the core's fold makes."""
+
+from __future__ import annotations
+
+import types
+import typing
+from typing import Annotated, Any, Final
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from coordinator_core.groups import codec as group_codec
+from coordinator_core.history import codec as history_codec
+from coordinator_core.history import rows
+from jobs.log_schema import INT, LONG, STRING
+from jobs.tables import Table, column
+
+SCALARS: Final = {str: StringType(), int: LongType(), bool: BooleanType()}
+CLUSTER: Final = column("cluster", STRING, "Name of the cluster that wrote the log")
+
+ABOUT: Final = {
+    "group_epochs": "One epoch (generation) of one group: members, assignor, metadata hash, what opened it",
+    "rebalances": "One rebalance: causes, epochs, durations, what moved, who held it up",
+    "memberships": "One member over its life: client, host, rack, instance id, how it came and went",
+    "assignments": "Who owned or was to own which partition or task over an interval",
+    "violations": "One broken invariant of the protocol or the data, with its position",
+    "topic_history": "One topic over an interval: id, partitions, racks, the position that proves it",
+}
+
+
+def spark_type(of: Any) -> DataType:
+    """The type of a column for a type of the core: named tuples and dataclasses are structs, tuples arrays."""
+    if typing.get_origin(of) is Annotated:
+        return spark_type(typing.get_args(of)[0])
+    if typing.get_origin(of) in (typing.Union, types.UnionType):
+        (some,) = (each for each in typing.get_args(of) if each is not type(None))
+        return spark_type(some)
+    if typing.get_origin(of) is tuple:
+        return ArrayType(spark_type(typing.get_args(of)[0]))
+    scalar = next((SCALARS[base] for base in of.__mro__ if base in SCALARS), None)
+    return scalar or row_type(of)
+
+
+def row_type(row: type) -> StructType:
+    """The columns of a row type, with their comments where it has any."""
+    fields = []
+    for name, hint in typing.get_type_hints(row, include_extras=True).items():
+        comment = {"comment": about} if (about := _about(hint)) else {}
+        fields.append(StructField(name, spark_type(hint), True, comment))
+    return StructType(fields)
+
+
+def _about(hint: Any) -> str | None:
+    if typing.get_origin(hint) is not Annotated:
+        return None
+    about: str = hint.__metadata__[0]
+    return about
+
+
+def _table(of: rows.Table) -> Table:
+    schema = StructType([CLUSTER, *row_type(of.row).fields])
+    return Table(of.name, ABOUT[of.name], schema, key=("cluster", *of.key))
+
+
+HISTORY: Final = {of.name: _table(of) for of in rows.TABLES}
+"""Every table of history by its name."""
+
+TOPIC_HISTORY: Final = HISTORY["topic_history"]
+
+FOLDED: Final = {of.row: of.name for of in rows.TABLES if of.name != TOPIC_HISTORY.name}
+"""The type of a row that the fold of a group yields, to the table that it goes to."""
+
+STATE_VERSION: Final = f"{history_codec.VERSION}.{group_codec.VERSION}"
+"""Of the form of stored states: those of another one are built anew from the log."""
+
+GROUP: Final = [
+    CLUSTER,
+    column("log_topic", STRING, "Topic of the log"),
+    column("group_id", STRING, "The group"),
+]
+
+GROUP_STATES: Final = Table(
+    "group_states",
+    "What a group was, and what of its history was open, after the last record replayed: the next run goes on there",
+    StructType(
+        [
+            *GROUP,
+            column("version", STRING, "Version of the form of the state"),
+            column("run_id", STRING, "Newest run whose records are in it"),
+            column("log_partition", INT, "Partition of the last record replayed"),
+            column("log_offset", LONG, "Offset of the last record replayed"),
+            column("state", STRING, "State and open history, JSON"),
+        ]
+    ),
+    key=("cluster", "log_topic", "group_id"),
+)
+
+REPLAYED: Final = Table(
+    "replayed",
+    "What the last run of replay made, before it is merged: a row of one table of history, or a state",
+    StructType(
+        [
+            *GROUP,
+            column("log_partition", INT, "Of a state: partition of the last record replayed"),
+            column("log_offset", LONG, "Of a state: offset of the last record replayed"),
+            column("state", STRING, "State and open history, JSON; null for a row of history"),
+            *(column(name, row_type(row), ABOUT[name]) for row, name in FOLDED.items()),
+        ]
+    ),
+    key=("cluster", "log_topic", "group_id"),
+)

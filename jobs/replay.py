@@ -1,0 +1,206 @@
+"""``group_records`` to the history of every group: epochs, rebalances, memberships, assignments, violations.
+
+One fold for a first run and for every later one: a group's new records, preceded by its state as a row of its own, go
+through it in log order, so a group of any size streams. What comes out is staged in ``replayed``, merged into the
+tables of history by key (a row that was open is replaced, one that was final stays), and last the states are merged,
+all in one commit. Until then nothing says that the records were replayed, so that a run that was killed anywhere is
+run again, with the same result.
+
+A dump that brings records older than what was replayed of a group makes that group begin anew: its rows are deleted,
+and all its records are folded. So does a state that an earlier release stored in another form. A metadata log that
+comes after the groups it is about changes nothing that was replayed before; ``rebuild`` does.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from coordinator_core.records import Family
+from jobs import topic_log
+from jobs.arrow_fold import INPUT, folder
+from jobs.gaps import PARTITION
+from jobs.history_schema import FOLDED, GROUP_STATES, HISTORY, REPLAYED, STATE_VERSION
+from jobs.log_reader import FIRST_SEGMENT
+from jobs.log_schema import LOG_RECORDS, RUNS
+from jobs.record_schema import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.sources.files import FAMILIES
+from jobs.tables import Table, Tables
+
+IDENTITY: Final = ("log_topic", "group_id")
+"""A group of one cluster."""
+
+GROUP_TOPICS: Final = [topic for topic, family in FAMILIES.items() if family in (Family.GROUP, Family.CONNECT)]
+
+PLACED: Final = "log_offset IS NOT NULL AND log_partition IS NOT NULL"
+
+
+class Replayed(NamedTuple):
+    """What a run did for one cluster: groups with new records, those of them that began anew, rows by table.
+
+    ``unplaced`` records have no offset: nobody knows where in the log they belong, so they are not replayed.
+    """
+
+    cluster: str
+    groups: int
+    rebuilt: int
+    unplaced: int
+    rows: dict[str, int]
+
+
+def run(tables: Tables, *, rebuild: bool = False) -> list[Replayed]:
+    """Replay what was decoded and is not replayed yet, or with ``rebuild`` everything; raises InputError."""
+    for table in (*HISTORY.values(), GROUP_STATES, REPLAYED):
+        tables.create(table)
+    clusters = tables.read(GROUP_RECORDS).select("cluster").distinct().collect()
+    return [_Run(tables, row.cluster, rebuild=rebuild).run() for row in sorted(clusters)]
+
+
+class _Run:
+    """One run for one cluster."""
+
+    def __init__(self, tables: Tables, cluster: str, *, rebuild: bool) -> None:
+        self._tables = tables
+        self._cluster = cluster
+        self._states = self._of(GROUP_STATES)
+        self._done = "" if rebuild else _newest(self._states) or ""
+        self._upto = _newest(tables.read(RUNS).where("job = 'decode'")) or ""
+
+    def _of(self, table: Table) -> DataFrame:
+        return self._tables.read(table).where(F.col("cluster") == self._cluster)
+
+    def run(self) -> Replayed:
+        topics = topic_log.read(self._tables, self._cluster)
+        if topics is not None:
+            topic_log.write(self._tables, self._cluster, topics)
+        new = self._rows(self._done)
+        anew = self._begin_anew(new)
+        rebuilt = anew.count()
+        rows = new if not rebuilt else self._with_all_of(anew, new)
+        folded = self._input(rows, anew).mapInArrow(folder(self._cluster, topics), REPLAYED.schema)
+        self._tables.replace(REPLAYED, folded)
+        return self._merge(anew, rebuilt)
+
+    # --- input -------------------------------------------------------------------------------------------------------
+
+    def _rows(self, after: str) -> DataFrame:
+        """Records of groups from the runs after ``after``, without those that have no place in the log."""
+        wanted = F.col("run_id").between(F.lit(after), F.lit(self._upto)) & (F.col("run_id") != after)
+        placed = F.col("log_topic").isin(GROUP_TOPICS) & F.expr(PLACED)
+        records = self._of(GROUP_RECORDS).where(wanted & placed)
+        commits = self._of(OFFSET_COMMITS).where(wanted & placed & ~F.col("is_tombstone"))
+        return (
+            records.join(self._coverage(), [*PARTITION, "log_offset"], "left")
+            .select(*_given(GROUP_RECORDS), "unbroken_since", "from_start")
+            .unionByName(
+                commits.join(self._starts(), list(PARTITION), "left").select(
+                    *_given(OFFSET_COMMITS),
+                    F.col("topic").alias("committed_topic"),
+                    F.col("partition").alias("committed_partition"),
+                    F.col("topic_id").alias("committed_topic_id"),
+                    "from_start",
+                ),
+                allowMissingColumns=True,
+            )
+        )
+
+    def _log(self) -> DataFrame:
+        log = self._of(LOG_RECORDS).where(F.col("log_topic").isin(GROUP_TOPICS) & F.expr(PLACED))
+        return log.where(F.col("kind").isin("record", "control"))
+
+    def _starts(self) -> DataFrame:
+        """Whether the log partitions were read from their start, compacted or not."""
+        has_start = (F.col("log_offset") == 0) | F.col("source").endswith(FIRST_SEGMENT)
+        return self._log().groupBy(*PARTITION).agg(F.bool_or(has_start).alias("from_start"))
+
+    def _coverage(self) -> DataFrame:
+        """For each record the first of the offsets up to it of which none is missing."""
+        ordered = Window.partitionBy(*PARTITION).orderBy("log_offset")
+        follows = F.lag("log_offset").over(ordered) == F.col("log_offset") - 1
+        begins = F.when(F.coalesce(follows, F.lit(False)), None).otherwise(F.col("log_offset"))
+        runs = self._log().select(*PARTITION, "log_offset", begins.alias("begins"))
+        since = F.last("begins", ignorenulls=True).over(ordered)
+        return runs.select(*PARTITION, "log_offset", since.alias("unbroken_since")).join(self._starts(), [*PARTITION])
+
+    def _begin_anew(self, new: DataFrame) -> DataFrame:
+        """The groups whose state is of no use: of another form, or beyond a record that is new."""
+        first = new.groupBy(*IDENTITY).agg(F.min(F.struct("log_partition", "log_offset")).alias("first"))
+        last = F.struct("log_partition", "log_offset")
+        return (
+            self._states.join(first, list(IDENTITY), "left")
+            .where((F.col("version") != STATE_VERSION) | (F.col("first") <= last))
+            .select(*IDENTITY)
+        )
+
+    def _with_all_of(self, anew: DataFrame, new: DataFrame) -> DataFrame:
+        keys = list(IDENTITY)
+        return new.join(anew, keys, "left_anti").unionByName(self._rows("").join(anew, keys, "left_semi"))
+
+    def _input(self, rows: DataFrame, anew: DataFrame) -> DataFrame:
+        """The columns ``INPUT``: a group's rows in one partition, its state first, then in the order of the log."""
+        keys = list(IDENTITY)
+        touched = rows.select(*keys).distinct().join(anew, keys, "left_anti")
+        states = self._states.join(touched, keys, "left_semi").select(
+            *keys, "log_partition", "log_offset", "state", F.lit(False).alias("is_record")
+        )
+        return (
+            rows.withColumn("is_record", F.lit(True))
+            .unionByName(states, allowMissingColumns=True)
+            .repartition(*keys)
+            .sortWithinPartitions(*keys, "is_record", "log_partition", "log_offset")
+            .select(*INPUT)
+        )
+
+    # --- output ------------------------------------------------------------------------------------------------------
+
+    def _merge(self, anew: DataFrame, rebuilt: int) -> Replayed:
+        staged = self._tables.read(REPLAYED)
+        counts = {}
+        if rebuilt:
+            gone = anew.select(F.lit(self._cluster).alias("cluster"), "group_id").distinct()
+            for name in FOLDED.values():
+                self._tables.delete(HISTORY[name], gone)
+        for name in FOLDED.values():
+            table = HISTORY[name]
+            rows = staged.where(F.col(name).isNotNull()).select("cluster", f"{name}.*")
+            counts[name] = rows.count()
+            if counts[name]:
+                self._upsert(table, rows)
+        states = staged.where("state IS NOT NULL").select(
+            *GROUP_STATES.key,
+            "log_partition",
+            "log_offset",
+            "state",
+            F.lit(STATE_VERSION).alias("version"),
+            F.lit(self._upto).alias("run_id"),
+        )
+        groups = states.count()
+        if groups:
+            self._tables.merge(GROUP_STATES, states, _all_columns(GROUP_STATES), insert=True)
+        unplaced = self._of(GROUP_RECORDS).where(F.col("log_topic").isin(GROUP_TOPICS) & ~F.expr(PLACED)).count()
+        return Replayed(self._cluster, groups, rebuilt, unplaced, counts)
+
+    def _upsert(self, table: Table, rows: DataFrame) -> None:
+        """Add new rows, replace those that were open; violations are final at once."""
+        if "is_open" in table.schema.names:
+            self._tables.merge(table, rows, _all_columns(table), when="t.is_open", insert=True)
+        else:
+            self._tables.merge(table, rows.distinct(), {"group_id": "s.group_id"}, when="false", insert=True)
+
+
+def _newest(rows: DataFrame) -> str | None:
+    """The newest run in a table."""
+    (newest,) = rows.agg(F.max("run_id")).collect()
+    name: str | None = newest[0]
+    return name
+
+
+def _all_columns(table: Table) -> dict[str, str]:
+    return {name: f"s.{name}" for name in table.schema.names}
+
+
+def _given(table: Table) -> list[str]:
+    """Columns of the fold's input that a table has."""
+    return [name for name in INPUT if name in table.schema.names]

@@ -1,0 +1,74 @@
+"""The history of topics, from ``cluster_records``.
+
+It is folded on the driver while the records stream by, and is small: workers get it with the functions that need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812
+
+from coordinator_core.cluster.metadata_log import fold_metadata_log
+from coordinator_core.cluster.topic_history import TopicHistory, TopicInterval
+from coordinator_core.errors import UnknownTypeError
+from coordinator_core.records import CoordinatorRecord, LogPosition, MetadataRecordType
+from coordinator_core.wire.row import decode_metadata
+from jobs.history_schema import TOPIC_HISTORY
+from jobs.record_schema import CLUSTER_RECORDS
+from jobs.tables import Tables
+
+SILENT: Final = (
+    MetadataRecordType.NO_OP,
+    MetadataRecordType.FENCE_BROKER,
+    MetadataRecordType.UNFENCE_BROKER,
+)
+"""Records that say nothing of topics, and are most of a log; the first of a log counts all the same."""
+
+
+def read(tables: Tables, cluster: str) -> TopicHistory | None:
+    """The history of a cluster's topics; None where nothing of its metadata log was taken in."""
+    if not tables.exists(CLUSTER_RECORDS):
+        return None
+    log = tables.read(CLUSTER_RECORDS).where((F.col("cluster") == cluster) & F.col("stray").isNull())
+    first, last_ms = log.agg(F.min("log_offset"), F.max("timestamp_ms")).collect()[0]
+    if first is None:
+        return None
+    telling = log.where(~F.col("record_type").isin(*SILENT) | (F.col("log_offset") == first))
+    history = fold_metadata_log(_records(telling))
+    history.last_seen_ms = max(history.last_seen_ms, last_ms)
+    return history
+
+
+def _records(rows: DataFrame) -> Iterator[CoordinatorRecord]:
+    columns = ("log_partition", "log_offset", "timestamp_ms", "batch_base", "value")
+    for row in rows.select(*columns).orderBy("log_offset").toLocalIterator():
+        record = _record(row)
+        if record is not None:
+            yield record
+
+
+def _record(row: Row) -> CoordinatorRecord | None:
+    """None for a type that has no schema here: it says nothing of topics."""
+    at = LogPosition(row.log_partition, row.log_offset, row.timestamp_ms)
+    try:
+        record_type, version, fields = decode_metadata(bytes(row.value))
+    except UnknownTypeError:
+        return None
+    return CoordinatorRecord(at, record_type, {}, fields, version, -1 if row.batch_base is None else row.batch_base)
+
+
+def write(tables: Tables, cluster: str, history: TopicHistory) -> None:
+    """The intervals of the history as the rows of ``topic_history``; those that lasted are replaced."""
+    names = TOPIC_HISTORY.schema.names
+    rows = [tuple(_column(cluster, each, name) for name in names) for each in history.intervals()]
+    if rows:
+        frame = tables.spark.createDataFrame(rows, TOPIC_HISTORY.schema)
+        update = {name: f"s.{name}" for name in names}
+        tables.merge(TOPIC_HISTORY, frame, update, when="t.until IS NULL", insert=True)
+
+
+def _column(cluster: str, interval: TopicInterval, name: str) -> object:
+    return cluster if name == "cluster" else getattr(interval, name)
