@@ -7,7 +7,6 @@ for by the next one.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
@@ -19,6 +18,7 @@ from jobs.gaps import PARTITION
 from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
 from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables import Table, Tables
+from jobs.versions import software_version
 
 DECODED = (OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS)
 
@@ -137,11 +137,3 @@ def _write(tables: Tables, job: str, run_id: str, rows: list[dict[str, Any]]) ->
     frame = tables.spark.createDataFrame([tuple(row[name] for name in RUNS.schema.names) for row in full], RUNS.schema)
     tables.append(RUNS, frame, f"{run_id}/{job}")
     return [Row(**row) for row in full]
-
-
-def software_version() -> str:
-    """The version installed; a checkout on the path has none."""
-    try:
-        return version("coordinator-audit")
-    except PackageNotFoundError:
-        return "checkout"

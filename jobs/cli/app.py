@@ -35,6 +35,7 @@ COMMANDS: dict[str, Entry] = {
     "audit": Entry("audit:audit_command", "Whether each assignment was right, and each transition by the rules."),
     "findings": Entry("explain:findings_command", "What of all groups an operator should look at, ranked."),
     "explain": Entry("explain:explain_command", "The story of one rebalance in plain sentences, with positions."),
+    "report": Entry("report:report_command", "Write the report: one self-contained HTML page, and its data as JSON."),
     "config": Entry("config:config_command", "The effective settings, and where each value came from."),
     "assign": Entry("assign:assign_command", "What Kafka's assignors make of groups written as JSON lines."),
     "compare": Entry("assign:compare_command", "Several assignors on one input: balance, movement and racks."),

@@ -16,8 +16,9 @@ from coordinator_core.groups.owners import owners
 from coordinator_core.groups.shard import CoordinatorShard
 from jobs.cli.console import Console, JsonOption
 from jobs.cli.options import AtOffsetOption, AtOption, LogOption, parse_moment
-from jobs.cli.tables import number_ranges, print_json, print_lines, print_table, ranges, utc
+from jobs.cli.tables import print_json, print_lines, print_table, ranges, utc
 from jobs.local import Replayed, replay
+from jobs.plain import number_ranges
 from jobs.sources.files import find_logs
 
 GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]

@@ -13,10 +13,10 @@ from coordinator_core.audit.findings.material import GroupHistory
 from coordinator_core.errors import InputError
 from coordinator_core.records import LogPosition
 from jobs.cli.console import Console, JsonOption
-from jobs.cli.history import plain
 from jobs.cli.options import LogOption
 from jobs.cli.tables import print_json, print_lines, utc
 from jobs.local_audit import group_histories
+from jobs.plain import plain
 from jobs.settings import load
 from jobs.sources.files import find_logs
 

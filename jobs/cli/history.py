@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -24,6 +24,7 @@ from jobs.cli.console import Console, JsonOption
 from jobs.cli.options import LogOption, parse_time
 from jobs.cli.tables import Line, print_json, print_lines, utc
 from jobs.local_history import history
+from jobs.plain import plain
 from jobs.sources.files import find_logs
 
 TABLE_OF = {table.row: table.name for table in TABLES}
@@ -89,16 +90,6 @@ def rebalances_command(
         rows = sorted(rows, key=lambda row: -(row.duration_min_ms or 0))[:slowest]
     lines = [plain(row) for row in rows] if as_json else [_rebalance_line(row) for row in rows]
     print_lines(lines, as_json=as_json, title="rebalances")
-
-
-def plain(value: Any) -> Any:
-    """A row as JSON can hold it: named tuples become objects, other tuples lists."""
-    if isinstance(value, tuple):
-        fields = getattr(value, "_fields", None)
-        if fields is not None:
-            return {name: plain(each) for name, each in zip(fields, value, strict=True)}
-        return [plain(each) for each in value]
-    return value
 
 
 def _last_ms(row: HistoryRow) -> int:

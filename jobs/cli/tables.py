@@ -12,6 +12,8 @@ from rich.console import Console as Terminal
 from rich.markup import escape
 from rich.table import Table
 
+from jobs.plain import number_ranges
+
 Line = Mapping[str, Any]
 
 
@@ -54,17 +56,6 @@ def ranges(topic_partitions: Iterable[str]) -> str:
         topic, _, partition = each.rpartition("-")
         by_topic.setdefault(topic, []).append(int(partition))
     return " ".join(f"{topic} {number_ranges(by_topic[topic])}" for topic in sorted(by_topic))
-
-
-def number_ranges(numbers: Iterable[int]) -> str:
-    """Numbers, shortened: ``0-3,7``."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def utc(timestamp_ms: int | None) -> str | None:

@@ -1,0 +1,54 @@
+"""``report``: one HTML page, and the same as JSON beside it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coordinator_core.errors import InputError
+from coordinator_core.records import Family
+from jobs.cli.console import Console
+from jobs.cli.options import LogOption
+from jobs.local_audit import group_histories
+from jobs.report.build import Source, build
+from jobs.report.coverage import coverage
+from jobs.report.render import to_html, to_json
+from jobs.settings import load
+from jobs.sources.files import find_logs
+from jobs.versions import software_version
+
+
+def report_command(
+    context: typer.Context,
+    log: LogOption,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE.html", help="The page; the JSON goes beside it.")
+    ] = Path("report.html"),
+    config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings (YAML).")] = None,
+) -> None:
+    """Write the report of these logs: one self-contained page, and its data as JSON beside it."""
+    if out.suffix not in (".html", ".htm"):
+        raise InputError(f"{out}: the report is HTML: give a name that ends in .html")
+    settings = load(config)
+    console = Console.of(context)
+    logs = find_logs(log)
+    warnings: list[str] = []
+    with console.step(f"reading {len(logs)} segments"):
+        source = Source(
+            cluster=settings.cluster,
+            software=software_version(),
+            made_ms=time.time_ns() // 1_000_000,
+            coverage=list(coverage(logs)),
+            topics_known=any(file.family is Family.METADATA for file in logs),
+            warnings=warnings,
+        )
+        report = build(group_histories(logs, warnings.append), settings.findings, source)
+    for each in report.warnings:
+        console.warn(each)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(to_html(report), encoding="utf-8")
+    out.with_suffix(".json").write_text(to_json(report), encoding="utf-8")
+    typer.echo(out)

@@ -1,0 +1,27 @@
+"""Rows and numbers in plain form, as people and JSON take them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+
+def plain(value: Any) -> Any:
+    """A row as JSON can hold it: named tuples become objects, other tuples lists."""
+    if isinstance(value, tuple):
+        fields = getattr(value, "_fields", None)
+        if fields is not None:
+            return {name: plain(each) for name, each in zip(fields, value, strict=True)}
+        return [plain(each) for each in value]
+    return value
+
+
+def number_ranges(numbers: Iterable[int]) -> str:
+    """Numbers, shortened: ``0-3,7``."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)

@@ -1,0 +1,58 @@
+"""What is there of the logs, stated before anything is said about what they tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from heapq import nlargest
+
+from coordinator_core.records import Family
+from jobs.log_reader import LogReader
+from jobs.report.data import Gap, LogCoverage
+from jobs.sources.files import LogFile
+
+MOST_GAPS = 10
+
+
+def coverage(logs: Iterable[LogFile]) -> Iterator[LogCoverage]:
+    """The coverage of each log partition. Damage is not told here: whoever decodes the same files tells it."""
+    partitions: dict[tuple[str, str, int], list[LogFile]] = {}
+    for file in logs:
+        partitions.setdefault((file.family.value, file.topic, file.partition), []).append(file)
+    for (_, topic, _), files in sorted(partitions.items()):
+        found = _partition(topic or "(segment files)", files)
+        if found is not None:
+            yield found
+
+
+def _partition(topic: str, files: list[LogFile]) -> LogCoverage | None:
+    reader = LogReader(files, lambda message: None)
+    first = last = -1
+    times: list[int] = []
+    records = 0
+    gaps: list[Gap] = []
+    for row in reader.rows():
+        if records == 0:
+            first = row.offset
+        elif row.offset > last + 1:
+            gaps.append(Gap(last + 1, row.offset - 1))
+        last = row.offset
+        records += 1
+        if row.timestamp >= 0:
+            times = [min(times[0], row.timestamp), max(times[1], row.timestamp)] if times else [row.timestamp] * 2
+    if not records:
+        return None
+    largest = sorted(nlargest(MOST_GAPS, gaps, key=lambda gap: gap.last - gap.first))
+    return LogCoverage(
+        topic=topic,
+        partition=reader.partition,
+        first_offset=first,
+        last_offset=last,
+        first_ms=times[0] if times else -1,
+        last_ms=times[1] if times else -1,
+        records=records,
+        missing=sum(gap.last - gap.first + 1 for gap in gaps),
+        gap_count=len(gaps),
+        gaps=tuple(largest),
+        # Snapshots of the metadata log stand for all that was before them.
+        from_start=reader.from_start or (files[0].family is Family.METADATA and first == 0),
+    )

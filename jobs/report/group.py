@@ -1,0 +1,164 @@
+"""One group's part of the report, from the rows of its history."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from coordinator_core.audit.explain import explain
+from coordinator_core.audit.findings.find import findings
+from coordinator_core.audit.findings.material import GroupHistory, PartitionCommits, client_name
+from coordinator_core.audit.findings.rows import FindingRow
+from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.rules.table import RULE
+from coordinator_core.groups.violations import Violation
+from coordinator_core.history.rows import AssignmentRow, RebalanceRow
+from jobs.report.data import Broken, Count, GroupDetail, GroupLine, Member, Offsets, Rebalance
+from jobs.report.spells import spells_of_members
+
+MOST_MEMBERS = 200
+MOST_REBALANCES = 500
+MOST_BROKEN = 100
+MOST_OFFSETS = 500
+
+
+def detail(history: GroupHistory, limits: Thresholds) -> GroupDetail:
+    """The group in full, within bounds."""
+    found = findings(history, limits)
+    return GroupDetail(
+        line=_line(history, found),
+        findings=tuple(found),
+        members=tuple(_members(history)),
+        rebalances=tuple(_rebalances(history)),
+        broken=tuple(_broken(row) for row in history.violations[:MOST_BROKEN]),
+        offsets=tuple(_offsets(each) for each in sorted(history.commits)[:MOST_OFFSETS]),
+        offsets_seen=len(history.commits),
+    )
+
+
+def counts(names: Iterable[str]) -> tuple[Count, ...]:
+    """How often each name occurs, the most frequent first."""
+    counted = Counter(names)
+    return tuple(Count(name, counted[name]) for name in sorted(counted, key=lambda name: (-counted[name], name)))
+
+
+def _line(history: GroupHistory, found: Sequence[FindingRow]) -> GroupLine:
+    present = history.present
+    last = max(history.epochs, key=lambda row: row.opened.offset, default=None)
+    times = list(_times(history))
+    return GroupLine(
+        group_id=history.group_id,
+        group_type=history.group_type or "OFFSETS",
+        state="-" if last is None else "GONE" if present is None else present.state,
+        epoch=None if last is None else last.epoch,
+        assignor=None if last is None else last.assignor,
+        members=sum(1 for row in history.memberships if row.left is None),
+        members_seen=len(history.memberships),
+        rebalances=len(history.rebalances),
+        outcomes=counts(row.outcome for row in history.rebalances),
+        verdicts=counts(str(row.verdict) for row in history.targets),
+        findings=len(found),
+        broken=len(history.violations),
+        score=max((row.score for row in found), default=0.0),
+        first_ms=min(times, default=None),
+        last_ms=max(times, default=None),
+        complete=all(row.history_complete for row in (*history.epochs, *history.memberships)),
+    )
+
+
+def _times(history: GroupHistory) -> Iterator[int]:
+    """Every time at which something is known to have happened; records without a time do not count."""
+    positions = [row.opened for row in history.epochs]
+    positions += [row.joined for row in history.memberships]
+    positions += [row.ended for row in history.epochs if row.ended is not None]
+    positions += [row.left for row in history.memberships if row.left is not None]
+    positions += [each for row in history.commits for each in (row.first, row.last)]
+    return (at.timestamp_ms for at in positions if at.timestamp_ms >= 0)
+
+
+def _members(history: GroupHistory) -> Iterator[Member]:
+    spells = spells_of_members(history.assignments)
+    rows = sorted(history.memberships, key=lambda row: row.joined.offset)
+    for row in rows[-MOST_MEMBERS:]:
+        end = None if row.left is None else row.left.offset
+        own = [
+            each
+            for each in spells.get(row.member_id, ())
+            if each.since.offset >= row.joined.offset and (end is None or each.since.offset < end)
+        ]
+        yield Member(
+            row.member_id,
+            client_name(row),
+            row.rack_id,
+            row.joined,
+            row.came_by,
+            row.left,
+            row.went_by,
+            row.hint,
+            tuple(own),
+        )
+
+
+def _rebalances(history: GroupHistory) -> Iterator[Rebalance]:
+    verdicts = {row.at.offset: str(row.verdict) for row in history.targets}
+    moves = _Moves(history.assignments)
+    rows = sorted(history.rebalances, key=lambda row: row.at.offset)
+    for row in rows[-MOST_REBALANCES:]:
+        yield Rebalance(
+            at=row.at,
+            from_epoch=row.from_epoch,
+            to_epoch=row.to_epoch,
+            causes=tuple(dict.fromkeys(str(cause.kind) for cause in row.causes)),
+            outcome=row.outcome,
+            began_ms=row.began_before_ms,
+            ended_ms=None if row.finished is None else row.finished.timestamp_ms,
+            duration_min_ms=row.duration_min_ms,
+            duration_max_ms=row.duration_max_ms,
+            verdict=None if row.target is None else verdicts.get(row.target.offset),
+            members=row.members_after,
+            moved=row.units_moved,
+            lost=row.units_lost,
+            idle_ms=row.idle_ms,
+            held_up_by=row.held_up_by,
+            missing=row.missing,
+            story=tuple(explain(replace(history, assignments=moves.within(row)), row)),
+        )
+
+
+class _Moves:
+    """Assignments by the offsets at which they begin and end, so that a rebalance need not look at them all."""
+
+    def __init__(self, rows: Sequence[AssignmentRow]) -> None:
+        ends = [(at.offset, index) for index, row in enumerate(rows) for at in (row.since, row.until) if at is not None]
+        ends.sort()
+        self._rows = rows
+        self._offsets = [offset for offset, _ in ends]
+        self._indexes = [index for _, index in ends]
+
+    def within(self, rebalance: RebalanceRow) -> list[AssignmentRow]:
+        """Those that begin or end in the rebalance."""
+        first = bisect_left(self._offsets, rebalance.at.offset)
+        end = len(self._offsets)
+        if rebalance.finished is not None:
+            end = bisect_right(self._offsets, rebalance.finished.offset)
+        return [self._rows[index] for index in sorted(set(self._indexes[first:end]))]
+
+
+def _broken(row: Violation) -> Broken:
+    entry = RULE[row.rule]
+    return Broken(str(row.rule), str(entry.severity), entry.says, row.at, row.member_id, row.detail)
+
+
+def _offsets(row: PartitionCommits) -> Offsets:
+    return Offsets(
+        row.topic,
+        row.partition,
+        row.offset,
+        row.last,
+        row.commits,
+        len(row.rewinds),
+        len(row.removals),
+        None,
+    )

@@ -1,0 +1,153 @@
+"""The report as HTML that needs nothing else, and as JSON."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from jobs.plain import plain
+from jobs.report.data import Count, GroupDetail, Report
+
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 1200, 150, 34, 20, 6
+GRID_LINES = 3
+TICKS = 6
+
+
+def to_json(report: Report) -> str:
+    """The data of the report, as one JSON object."""
+    return json.dumps(plain(report), ensure_ascii=False, separators=(",", ":"))
+
+
+def to_html(report: Report) -> str:
+    """One page, with the details of each group packed (gzip, base64) until somebody asks for them."""
+    environment = Environment(
+        loader=PackageLoader("jobs.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters.update(
+        utc=utc,
+        duration=duration,
+        number=lambda value: f"{value:,}",
+        words=lambda text: text.replace("_", " "),
+        slug=lambda text: text.replace(" ", "-"),
+        link=lambda group_id: f"#group={quote(group_id, safe='')}",
+        share=_share,
+        stripe=_stripe,
+        packed=_packed,
+    )
+    return environment.get_template("report.html.j2").render(report=report, chart=chart(report))
+
+
+class Bar(NamedTuple):
+    """One part of a stacked bar."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    outcome: str
+    label: str
+
+
+class Tick(NamedTuple):
+    """A label of an axis: at ``x`` below it, or at ``y`` beside it."""
+
+    x: float
+    y: float
+    label: str
+
+
+class Chart(NamedTuple):
+    """Stacked bars over time, in the units of the SVG's view box."""
+
+    width: int
+    height: int
+    left: int
+    bars: Sequence[Bar]
+    grid: Sequence[Tick]
+    ticks: Sequence[Tick]
+
+
+def chart(report: Report) -> Chart:
+    """Rebalances over time as stacked bars."""
+    if not report.activity:
+        return Chart(WIDTH, HEIGHT, LEFT, (), (), ())
+    first, last = report.activity[0].since_ms, report.activity[-1].since_ms + report.bucket_ms
+    highest = max(sum(count for _, count in each.outcomes) for each in report.activity)
+    x_scale, y_scale = (WIDTH - LEFT) / (last - first), (HEIGHT - BOTTOM - TOP) / highest
+    order = {name: index for index, (name, _) in enumerate(report.outcomes)}
+    bars = []
+    for each in report.activity:
+        floor = float(HEIGHT - BOTTOM)
+        for name, count in sorted(each.outcomes, key=lambda part: order[part.name]):
+            height = count * y_scale
+            floor -= height
+            x = LEFT + (each.since_ms - first) * x_scale
+            label = f"{utc(each.since_ms)}: {count} {name}"
+            bars.append(Bar(_r(x + 1), _r(floor), _r(report.bucket_ms * x_scale - 2), _r(height), name, label))
+    levels = sorted({round(highest * step / GRID_LINES) for step in range(1, GRID_LINES + 1)})
+    grid = [Tick(0, _r(HEIGHT - BOTTOM - level * y_scale), str(level)) for level in levels if level]
+    times = [first + (last - first) * step // TICKS for step in range(TICKS)]
+    ticks = [Tick(_r(LEFT + (time - first) * x_scale), 0, utc(time)[:19]) for time in times]
+    return Chart(WIDTH, HEIGHT, LEFT, bars, grid, ticks)
+
+
+def utc(timestamp_ms: int) -> str:
+    """A time to the millisecond; one that no calendar has stays a number."""
+    try:
+        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_ms} ms"
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03}"
+
+
+def duration(milliseconds: int) -> str:
+    """A duration in its two largest units, such as 3 h 20 min."""
+    if milliseconds < 1000:
+        return f"{milliseconds} ms"
+    parts, rest = [], milliseconds // 1000
+    for name, seconds in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        count, rest = divmod(rest, seconds)
+        if count:
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2])
+
+
+def _r(value: float) -> float:
+    return round(value, 1)
+
+
+def _share(there: int, missing: int) -> str:
+    """The share of offsets that are there; never rounded up to all of them."""
+    if not there:
+        return "nothing"
+    share = 100 * there / (there + missing)
+    return "100%" if not missing else f"{min(share, 99.9):.1f}%"
+
+
+def _stripe(counts: Sequence[Count], kind: str) -> Markup:
+    """Counts as a stripe of coloured parts, with its words for those who cannot see it."""
+    if not counts:
+        return Markup('<span class="quiet">–</span>')
+    words = ", ".join(f"{count} {name}" for name, count in counts)
+    parts = Markup("").join(
+        Markup('<i class="{}-{}" style="flex-grow:{}"></i>').format(kind, name.replace(" ", "-"), count)
+        for name, count in counts
+    )
+    return Markup('<span class="stripe" role="img" aria-label="{}" title="{}">{}</span>').format(words, words, parts)
+
+
+def _packed(group: GroupDetail) -> Markup:
+    data = json.dumps(plain(group), ensure_ascii=False, separators=(",", ":")).encode()
+    return Markup(base64.b64encode(gzip.compress(data, mtime=0)).decode())

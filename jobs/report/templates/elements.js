@@ -1,0 +1,70 @@
+// Making elements; all text goes in as text, never as markup.
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
+  }
+  element.append(...children.flat().filter((each) => each !== null && each !== undefined));
+  return element;
+}
+const el = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);
+const svg = (name, attributes, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
+const byId = (id) => document.getElementById(id);
+
+const words = (text) => String(text).replaceAll("_", " ");
+const slug = (text) => String(text).replaceAll(" ", "-");
+const number = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en-US"));
+const position = (at) => `${at.partition}:${at.offset}`;
+
+function utc(ms) {
+  const date = new Date(ms);
+  return isNaN(date) ? `${ms} ms` : date.toISOString().slice(0, 23).replace("T", " ");
+}
+
+function duration(ms) {
+  if (ms < 1000) return `${ms} ms`;
+  if (ms < 60000) return `${(ms / 1000).toFixed(ms < 10000 ? 1 : 0)} s`;
+  const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  let rest = Math.floor(ms / 1000);
+  const parts = [];
+  for (const [name, seconds] of units) {
+    if (rest >= seconds) parts.push(`${Math.floor(rest / seconds)} ${name}`);
+    rest %= seconds;
+  }
+  return parts.slice(0, 2).join(" ");
+}
+
+function took(rebalance) {
+  const { duration_min_ms: least, duration_max_ms: most } = rebalance;
+  if (least === null) return "unknown";
+  if (least === most) return duration(least);
+  return most === null ? `${duration(least)} or more` : `${duration(least)} to ${duration(most)}`;
+}
+
+function groupLink(id, rebalance) {
+  const link = `#group=${encodeURIComponent(id)}`;
+  return rebalance ? `${link}&epoch=${rebalance.to_epoch}&at=${position(rebalance.at)}` : link;
+}
+
+// What an element tells when it is pointed at or has the focus.
+const tip = byId("tip");
+function tells(element, text) {
+  const show = () => {
+    tip.textContent = text;
+    tip.hidden = false;
+    const target = element.getBoundingClientRect();
+    const own = tip.getBoundingClientRect();
+    const left = Math.min(Math.max(8, target.left + target.width / 2 - own.width / 2), innerWidth - own.width - 8);
+    const above = Math.max(target.top, 0) - own.height - 8;
+    tip.style.left = `${left}px`;
+    tip.style.top = `${above > 4 ? above : Math.min(target.bottom + 8, innerHeight - own.height - 8)}px`;
+  };
+  const hide = () => { tip.hidden = true; };
+  element.addEventListener("pointerenter", show);
+  element.addEventListener("pointerleave", hide);
+  element.addEventListener("focus", show);
+  element.addEventListener("blur", hide);
+  return element;
+}
+addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });

@@ -1,0 +1,131 @@
+// Members against time, with what each held; rebalances as bands behind them. The tables below it say the same.
+const LANE = 24, AXIS = 40, NAME = 190, RIGHT = 14;
+
+// A client that restarts comes back under a new member id: its members share lanes where they do not overlap.
+function lanesOf(members, end) {
+  const lanes = [];
+  for (const member of members) {
+    const from = member.joined.timestamp_ms;
+    const until = member.left ? member.left.timestamp_ms : end;
+    let lane = lanes.find((each) => each.name === member.name && each.until <= from);
+    if (!lane) lanes.push(lane = { name: member.name, members: [], until: 0 });
+    lane.members.push(member);
+    lane.until = Math.max(until, from + 1);
+  }
+  lanes.sort((a, b) => a.members[0].joined.timestamp_ms - b.members[0].joined.timestamp_ms || a.name.localeCompare(b.name));
+  return lanes;
+}
+
+function tickTimes(from, until, most) {
+  const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5,
+    216e5, 432e5, 864e5, 1728e5, 6048e5, 12096e5, 24192e5, 72576e5, 314496e5];
+  const step = steps.find((each) => (until - from) / each <= most) || steps[steps.length - 1];
+  const times = [];
+  for (let time = Math.ceil(from / step) * step; time <= until; time += step) times.push(time);
+  return { step, times };
+}
+const tickText = (time, step) => (step >= 864e5 ? utc(time).slice(5, 10) : step >= 6e4 ? utc(time).slice(11, 16)
+  : step >= 1e3 ? utc(time).slice(11, 19) : utc(time).slice(14, 23));
+
+function bandText(rebalance) {
+  return [
+    `Rebalance ${rebalance.from_epoch ?? "?"} to ${rebalance.to_epoch}: ${rebalance.outcome}, took ${took(rebalance)}`,
+    `Why: ${rebalance.causes.map(words).join(", ") || "unknown"}`,
+    `Target: ${rebalance.verdict ?? "not judged"}`,
+    rebalance.moved === null ? null : `Moved: ${rebalance.moved}${rebalance.lost ? `, left to nobody: ${rebalance.lost}` : ""}`,
+    `Log ${position(rebalance.at)} at ${utc(rebalance.at.timestamp_ms)}`,
+  ].filter(Boolean).join("\n");
+}
+
+function timeline(group, range, width, selected) {
+  const [from, until] = range;
+  const end = Math.max(group.line.last_ms ?? until, until);
+  const lanes = lanesOf(group.members, end);
+  const height = Math.max(lanes.length, 1) * LANE + 12;
+  const name = width < 560 ? 96 : NAME;
+  const x = (time) => name + ((Math.min(Math.max(time, from), until) - from) / (until - from || 1)) * (width - name - RIGHT);
+  const within = (first, last) => first <= until && last >= from;
+
+  const { step, times } = tickTimes(from, until, Math.max(2, (width - name) / 110));
+  const axis = svg("svg", { class: "axis", width, height: AXIS, role: "group", "aria-label": "Rebalances: arrow keys move, Enter explains" });
+  const lanesSvg = svg("svg", { width, height, "aria-hidden": "true" });
+  for (const time of times) {
+    axis.append(svg("text", { class: "tick", x: x(time) + 3, y: 14 }, tickText(time, step)));
+    axis.append(svg("line", { class: "grid", x1: x(time), x2: x(time), y1: 4, y2: AXIS }));
+    lanesSvg.append(svg("line", { class: "grid", x1: x(time), x2: x(time), y1: 0, y2: height }));
+  }
+
+  const bands = [];
+  for (const rebalance of group.rebalances) {
+    const ended = rebalance.ended_ms ?? end;
+    if (!within(rebalance.began_ms, ended)) continue;
+    const left = x(rebalance.began_ms);
+    const wide = Math.max(x(ended) - left, 4);
+    const colour = `v-${rebalance.verdict ?? "unjudged"}`;
+    const current = selected === rebalance ? "true" : null;
+    const text = bandText(rebalance);
+    const band = svg("a", {
+      class: `band ${rebalance.outcome === "superseded" ? "cut" : ""}`, href: groupLink(group.line.group_id, rebalance),
+      tabindex: "-1", "aria-label": text, "aria-current": current,
+    }, svg("rect", { class: `cap ${colour}`, x: left, y: 23, width: wide, height: 11, rx: 2 }));
+    const wash = svg("a", { class: "band", href: groupLink(group.line.group_id, rebalance), tabindex: "-1", "aria-current": current },
+      svg("rect", { class: `wash ${colour}`, x: left, y: 0, width: wide, height }));
+    tells(band, text);
+    tells(wash, text);
+    axis.append(band);
+    lanesSvg.append(wash);
+    bands.push(band);
+  }
+  const reachable = bands.find((band) => band.hasAttribute("aria-current")) || bands[0];
+  reachable?.setAttribute("tabindex", "0");
+  axis.addEventListener("keydown", (event) => {
+    const move = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity }[event.key];
+    const index = bands.indexOf(document.activeElement);
+    if (move === undefined || index < 0) return;
+    event.preventDefault();
+    const next = bands[Math.min(Math.max(index + move, 0), bands.length - 1)];
+    bands.forEach((band) => band.setAttribute("tabindex", band === next ? "0" : "-1"));
+    next.focus();
+  });
+
+  const most = Math.max(1, ...group.members.flatMap((member) => member.spells.map((spell) => spell.units)));
+  lanes.forEach((lane, index) => {
+    const y = 6 + index * LANE;
+    const characters = Math.floor((name - 16) / 6.2);
+    const label = lane.name.length > characters ? `${lane.name.slice(0, characters - 1)}…` : lane.name;
+    const ids = lane.members.slice(0, 6).map((member) => member.member_id);
+    lanesSvg.append(tells(svg("text", { class: "lane-name", x: 12, y: y + 15 }, label),
+      [lane.name, ...ids, lane.members.length > 6 ? `and ${lane.members.length - 6} more` : ""].join("\n")));
+    for (const member of lane.members) drawMember(lanesSvg, member, y, { x, within, end, most, from, until });
+  });
+  if (!lanes.length) lanesSvg.append(svg("text", { class: "tick", x: 12, y: 22 }, "No member was seen."));
+  return el("div", { class: "timeline" }, axis, lanesSvg);
+}
+
+function drawMember(parent, member, y, { x, within, end, most, from, until }) {
+  const joined = member.joined.timestamp_ms;
+  const left = member.left ? member.left.timestamp_ms : end;
+  if (!within(joined, left)) return;
+  const middle = y + LANE / 2 - 1;
+  parent.append(svg("line", { class: "life", x1: x(joined), x2: x(left), y1: middle, y2: middle }));
+  for (const spell of member.spells) {
+    const ends = Math.min(spell.until_ms ?? left, left);
+    if (!within(spell.since.timestamp_ms, ends)) continue;
+    const start = x(spell.since.timestamp_ms);
+    const wide = Math.max(x(ends) - start - 1, 1.5);
+    const bar = svg("rect", {
+      class: "spell", x: start, y: y + 3, width: wide, height: LANE - 8, rx: 2, opacity: (0.25 + 0.6 * (spell.units / most)).toFixed(2),
+    });
+    parent.append(tells(bar, `${member.name}\n${spell.units} held: ${spell.held}\nfrom ${utc(spell.since.timestamp_ms)}, for ${duration(ends - spell.since.timestamp_ms)}\nlog ${position(spell.since)}`));
+    if (wide > 16) parent.append(svg("text", { class: "spell-text", x: start + 5, y: y + 15 }, spell.units));
+  }
+  if (joined >= from && joined <= until) {
+    parent.append(tells(svg("circle", { class: "start", cx: x(joined), cy: middle, r: 2.6 }),
+      `${member.name} came (${member.came_by})\n${member.member_id}\n${utc(joined)}, log ${position(member.joined)}`));
+  }
+  if (member.left && left >= from && left <= until) {
+    const at = x(left);
+    parent.append(tells(svg("path", { class: "end", d: `M${at - 3} ${middle - 3}l6 6m0 -6l-6 6` }),
+      `${member.name} went (${member.went_by ?? "unknown"})\n${member.hint ?? ""}\n${utc(left)}, log ${position(member.left)}`));
+  }
+}
