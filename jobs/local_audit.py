@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 
 from coordinator_core.audit.findings.commits import CommitFold
 from coordinator_core.audit.findings.material import GroupHistory
+from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.rules.fold import RuleFold
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.targets import TargetAuditor
 from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
@@ -46,21 +49,30 @@ class _Gathered:
 
     history: GroupFold
     rules: RuleFold
+    targets: TargetAuditor | None
     commits: CommitFold = field(default_factory=CommitFold)
     rows: list[HistoryRow] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
+    verdicts: list[TargetAuditRow] = field(default_factory=list)
 
-    def feed(self, record: CoordinatorRecord, producer_id: int | None) -> None:
+    def feed(self, record: CoordinatorRecord, producer_id: int | None, leader_epoch: int) -> None:
         self.rows += self.history.feed(record)
         self.violations += self.rules.feed(record)
+        if self.targets is not None:
+            self.verdicts += self.targets.feed(record, leader_epoch)
         if record.type <= RecordType.OFFSET_COMMIT:
             self.commits.feed(record, producer_id)
         elif record.value is None and record.type in GROUP_ENDS:
             self.commits.group_deleted(record.at)
 
 
-def group_histories(logs: Iterable[LogFile], warn: Warn, group_id: str | None = None) -> Iterator[GroupHistory]:
-    """All that the logs tell of each group, or of one; what cannot be read or decoded is told to ``warn``."""
+def group_histories(
+    logs: Iterable[LogFile], warn: Warn, group_id: str | None = None, audit: AuditSettings | None = None
+) -> Iterator[GroupHistory]:
+    """All that the logs tell of each group, or of one; what cannot be read or decoded is told to ``warn``.
+
+    Targets are recomputed with the settings ``audit``; None: they are not.
+    """
     partitions: dict[Family, dict[int, list[LogFile]]] = {family: {} for family in Family}
     for file in logs:
         partitions[file.family].setdefault(file.partition, []).append(file)
@@ -68,10 +80,12 @@ def group_histories(logs: Iterable[LogFile], warn: Warn, group_id: str | None = 
     for files in partitions[Family.METADATA].values():
         topics = fold_metadata_log(LogReader(files, warn).records())
     for files in partitions[Family.GROUP].values():
-        yield from _partition(LogReader(files, warn), topics, group_id)
+        yield from _partition(LogReader(files, warn), topics, group_id, audit)
 
 
-def _partition(reader: LogReader, topics: TopicHistory | None, wanted: str | None) -> Iterator[GroupHistory]:
+def _partition(
+    reader: LogReader, topics: TopicHistory | None, wanted: str | None, audit: AuditSettings | None
+) -> Iterator[GroupHistory]:
     coverage = Coverage({})
     groups: dict[str, _Gathered] = {}
     last = LogPosition(reader.partition, -1, 0)
@@ -86,16 +100,24 @@ def _partition(reader: LogReader, topics: TopicHistory | None, wanted: str | Non
             continue
         known = groups.get(record.group_id)
         if known is None:
-            known = groups[record.group_id] = _gather(record.group_id, reader, topics, coverage)
-        known.feed(record, row.producer_id if row.is_transactional else None)
+            known = groups[record.group_id] = _gather(record.group_id, reader, topics, coverage, audit)
+        known.feed(record, row.producer_id if row.is_transactional else None, row.leader_epoch)
     counts = _partition_counts(topics)
     for group_id, gathered in groups.items():
         yield _as_history(group_id, gathered, last.timestamp_ms, topics, counts)
 
 
-def _gather(group_id: str, reader: LogReader, topics: TopicHistory | None, coverage: Coverage) -> _Gathered:
-    history = GroupFold(Group(group_id, from_start=reader.from_start), topics=topics, coverage=coverage)
-    return _Gathered(history, RuleFold(Group(group_id), coverage=coverage))
+def _gather(
+    group_id: str, reader: LogReader, topics: TopicHistory | None, coverage: Coverage, audit: AuditSettings | None
+) -> _Gathered:
+    def group() -> Group:
+        return Group(group_id, from_start=reader.from_start)
+
+    return _Gathered(
+        GroupFold(group(), topics=topics, coverage=coverage),
+        RuleFold(Group(group_id), coverage=coverage),
+        None if audit is None else TargetAuditor(group(), None, topics, audit, coverage),
+    )
 
 
 def _as_history(
@@ -112,6 +134,7 @@ def _as_history(
         memberships=[row for row in rows if isinstance(row, MembershipRow)],
         assignments=[row for row in rows if isinstance(row, AssignmentRow)],
         violations=[*gathered.violations, *gathered.rules.open_rows()],
+        targets=gathered.verdicts,
         commits=list(gathered.commits.partitions()),
         transactions=list(gathered.commits.transactions()),
         partitions=counts,

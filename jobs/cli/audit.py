@@ -13,11 +13,12 @@ from coordinator_core.errors import InputError
 from coordinator_core.groups.violations import Violation
 from jobs.cli.console import Console, JsonOption
 from jobs.cli.explain import ConfigOption
-from jobs.cli.history import SinceOption, plain
+from jobs.cli.history import SinceOption
 from jobs.cli.options import LogOption, parse_time
 from jobs.cli.tables import Line, print_json, print_lines, utc
 from jobs.local_audit import group_histories
 from jobs.local_targets import audit_targets
+from jobs.plain import plain
 from jobs.settings import load
 from jobs.sources.files import LogFile, find_logs
 

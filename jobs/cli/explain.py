@@ -60,7 +60,7 @@ def _asked(context: typer.Context, log: list[Path], text: str) -> tuple[GroupHis
     warn = Console.of(context).warn
     logs = find_logs(log)
     for asked in _readings(text):
-        for history in group_histories(logs, warn, asked.group_id):
+        for history in group_histories(logs, warn, asked.group_id, load().audit):
             if asked.offset is None:
                 return history, asked
             for row in history.rebalances:
@@ -99,8 +99,9 @@ def findings_command(
     as_json: JsonOption = False,
 ) -> None:
     """What an operator should look at, the most urgent first; thresholds are in the settings (section findings)."""
-    limits = load(config).findings
-    histories = group_histories(find_logs(log), Console.of(context).warn, group)
+    settings = load(config)
+    limits = settings.findings
+    histories = group_histories(find_logs(log), Console.of(context).warn, group, settings.audit)
     rows = sorted((row for history in histories for row in findings(history, limits)), key=lambda row: -row.score)
     if as_json:
         lines = [plain(row) for row in rows]

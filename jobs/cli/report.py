@@ -45,7 +45,7 @@ def report_command(
             topics_known=any(file.family is Family.METADATA for file in logs),
             warnings=warnings,
         )
-        report = build(group_histories(logs, warnings.append), settings.findings, source)
+        report = build(group_histories(logs, warnings.append, audit=settings.audit), settings.findings, source)
     for each in report.warnings:
         console.warn(each)
     out.parent.mkdir(parents=True, exist_ok=True)

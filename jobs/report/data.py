@@ -74,6 +74,7 @@ class Rebalance(NamedTuple):
     duration_min_ms: Annotated[int | None, "it lasted at least so long"]
     duration_max_ms: Annotated[int | None, "it lasted at most so long; null: unknown"]
     verdict: Annotated[str | None, "verdict on its target: a Verdict; null: not judged, or no target"]
+    judged: Annotated[str | None, "what the verdict rests on: what fitted, differs or is missing"]
     members: Annotated[int, "members that it is for"]
     moved: Annotated[int | None, "partitions or tasks that changed hands"]
     lost: Annotated[int | None, "partitions or tasks left to nobody"]

@@ -12,6 +12,7 @@ from coordinator_core.audit.findings.find import findings
 from coordinator_core.audit.findings.material import GroupHistory, PartitionCommits, client_name
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.rules.table import RULE
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import AssignmentRow, RebalanceRow
@@ -102,10 +103,11 @@ def _members(history: GroupHistory) -> Iterator[Member]:
 
 
 def _rebalances(history: GroupHistory) -> Iterator[Rebalance]:
-    verdicts = {row.at.offset: str(row.verdict) for row in history.targets}
+    targets = {row.at.offset: row for row in history.targets}
     moves = _Moves(history.assignments)
     rows = sorted(history.rebalances, key=lambda row: row.at.offset)
     for row in rows[-MOST_REBALANCES:]:
+        target = None if row.target is None else targets.get(row.target.offset)
         yield Rebalance(
             at=row.at,
             from_epoch=row.from_epoch,
@@ -116,7 +118,8 @@ def _rebalances(history: GroupHistory) -> Iterator[Rebalance]:
             ended_ms=None if row.finished is None else row.finished.timestamp_ms,
             duration_min_ms=row.duration_min_ms,
             duration_max_ms=row.duration_max_ms,
-            verdict=None if row.target is None else verdicts.get(row.target.offset),
+            verdict=None if target is None else str(target.verdict),
+            judged=None if target is None else _judged(target),
             members=row.members_after,
             moved=row.units_moved,
             lost=row.units_lost,
@@ -125,6 +128,19 @@ def _rebalances(history: GroupHistory) -> Iterator[Rebalance]:
             missing=row.missing,
             story=tuple(explain(replace(history, assignments=moves.within(row)), row)),
         )
+
+
+def _judged(target: TargetAuditRow) -> str:
+    """What was compared, and what came of it, in a line."""
+    said = [f"recomputed: {target.assignor}" if target.assignor else f"compared with: {target.basis}"]
+    if target.fitted:
+        said.append(f"fits with {target.fitted}")
+    if target.missing:
+        said.append(f"missing: {target.missing}")
+    said += target.differences
+    if target.difference_count > len(target.differences):
+        said.append(f"{target.difference_count - len(target.differences)} more differences")
+    return "; ".join(said)
 
 
 class _Moves:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from coordinator_core.audit.findings.rows import MOST_EVIDENCE, FindingKind, FindingRow, score
+from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, MembershipRow, RebalanceRow
 from coordinator_core.records import LogPosition
@@ -49,15 +50,6 @@ class OpenTransaction(NamedTuple):
     partitions: Annotated[int, "partitions of which it has commits"]
 
 
-class JudgedTarget(NamedTuple):
-    """The verdict on one recorded target."""
-
-    at: LogPosition
-    epoch: int
-    verdict: str
-    assignor: str | None
-
-
 @dataclass(frozen=True, slots=True)
 class GroupHistory:
     """All that is known of one group, as of ``now_ms``, the last time that its log shows.
@@ -72,7 +64,7 @@ class GroupHistory:
     memberships: Sequence[MembershipRow] = ()
     assignments: Sequence[AssignmentRow] = ()
     violations: Sequence[Violation] = ()
-    targets: Sequence[JudgedTarget] = ()
+    targets: Sequence[TargetAuditRow] = ()
     commits: Sequence[PartitionCommits] = ()
     transactions: Sequence[OpenTransaction] = ()
     partitions: Mapping[str, int] = field(default_factory=dict)

@@ -5,7 +5,7 @@ function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
   }
-  element.append(...children.flat().filter((each) => each !== null && each !== undefined));
+  element.append(...children.flat(Infinity).filter((each) => each !== null && each !== undefined));
   return element;
 }
 const el = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);

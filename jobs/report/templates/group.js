@@ -24,8 +24,9 @@ function story(rebalance) {
   return [
     el("h3", {}, `Epoch ${rebalance.from_epoch ?? "?"} to ${rebalance.to_epoch}`),
     el("p", { class: "quiet" }, `${utc(rebalance.at.timestamp_ms)} · ${rebalance.outcome} · took ${took(rebalance)} · target `, key("v", rebalance.verdict ?? "unjudged")),
+    rebalance.judged ? el("p", { class: "quiet" }, rebalance.judged) : null,
     el("ol", {}, sentences),
-  ];
+  ].filter(Boolean);
 }
 
 function facts(line) {
