@@ -1,0 +1,144 @@
+"""What the checks look at: a handful of numbers a cluster, aggregated by Spark."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
+
+from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
+from jobs.record_schema import GROUP_RECORDS
+from jobs.tables import Table, Tables
+
+OFFSETS_TOPIC = "__consumer_offsets"
+MEASURES = (
+    "unbalanced_partitions",
+    "undecoded_runs",
+    "missing_offsets",
+    "damaged_offsets",
+    "quarantine_rate",
+    "unknown_types",
+    "misplaced_groups",
+    "violations",
+    "invalid_targets",
+    "divergent_targets",
+    "hours_since_last_record",
+)
+
+
+def measure(tables: Tables, now: datetime, offsets_partitions: int | None) -> DataFrame:
+    """One row a cluster with a column for each of MEASURES; null: it cannot be told from the tables there are.
+
+    ``offsets_partitions`` is the partition count of ``__consumer_offsets``.
+    """
+    measured = _completeness(tables)
+    for more in (_validity(tables), _placement(tables, offsets_partitions), _protocol(tables), _freshness(tables, now)):
+        measured = measured.join(more, "cluster", "left")
+    return measured.select("cluster", *(F.col(name).cast("double") for name in MEASURES))
+
+
+def _completeness(tables: Tables) -> DataFrame:
+    runs = tables.read(RUNS)
+    unbalanced = (F.col("job") == "decode") & (F.expr("records <> decoded + quarantined + control"))
+    counted = (
+        runs.where("cluster IS NOT NULL")
+        .groupBy("cluster")
+        .agg(
+            F.count_if(unbalanced).alias("unbalanced_partitions"),
+            _of_job("ingest", "missing_offsets"),
+            _of_job("ingest", "damaged_offsets"),
+        )
+    )
+    decoded = runs.where("job = 'decode'").select("run_id").distinct()
+    waiting = (
+        runs.where("job = 'ingest' AND cluster IS NOT NULL")
+        .join(decoded, "run_id", "left_anti")
+        .groupBy("cluster")
+        .agg(F.count_distinct("run_id").alias("undecoded_runs"))
+    )
+    return counted.join(waiting, "cluster", "left").fillna(0, ["undecoded_runs"])
+
+
+def _of_job(job: str, name: str) -> Column:
+    return F.coalesce(F.sum(F.when(F.col("job") == job, F.col(name))), F.lit(0)).alias(name)
+
+
+def _validity(tables: Tables) -> DataFrame:
+    runs = tables.read(RUNS).where("job = 'decode' AND cluster IS NOT NULL")
+    rates = runs.groupBy("cluster").agg(
+        F.when(F.sum("records") > 0, F.sum("quarantined") / F.sum("records")).alias("quarantine_rate")
+    )
+    if not tables.exists(QUARANTINE):
+        return rates.withColumn("unknown_types", F.lit(None))
+    unknown = tables.read(QUARANTINE).groupBy("cluster").agg(F.count_if(_is_unknown()).alias("unknown_types"))
+    return rates.join(unknown, "cluster", "left").fillna(0, ["unknown_types"])
+
+
+def _is_unknown() -> Column:
+    """Reasons are those of UnknownTypeError and UnknownVersionError."""
+    return F.lower("reason").rlike("no (metadata )?record type|version \\d+, known are")
+
+
+def _placement(tables: Tables, offsets_partitions: int | None) -> DataFrame:
+    if offsets_partitions is None or not tables.exists(GROUP_RECORDS):
+        return _nothing(tables, "misplaced_groups")
+    groups = (
+        tables.read(GROUP_RECORDS)
+        .where((F.col("log_topic") == OFFSETS_TOPIC) & F.col("group_id").isNotNull())
+        .select("cluster", "group_id", "log_partition")
+        .distinct()
+    )
+    misplaced = coordinator_partition(F.col("group_id"), offsets_partitions) != F.col("log_partition")
+    return groups.groupBy("cluster").agg(F.count_if(misplaced).alias("misplaced_groups"))
+
+
+def coordinator_partition(group_id: Column, partitions: int) -> Column:
+    """The partition of ``__consumer_offsets`` that holds a group: the absolute value of Java's hash of its id, modulo.
+
+    Of the one hash without an absolute value in Java, -2^31, Kafka takes 0.
+    """
+    units = F.hex(F.encode(group_id, "UTF-16BE"))
+    numbers = F.transform(
+        F.sequence(F.lit(0), (F.length(units) / 4).cast("int") - 1),
+        lambda index: F.conv(F.substring(units, index * 4 + 1, F.lit(4)), 16, 10).cast("long"),
+    )
+    hashed = F.aggregate(
+        F.when(F.length(units) > 0, numbers).otherwise(F.array().cast("array<bigint>")),
+        F.lit(0).cast("long"),
+        lambda total, unit: (total * 31 + unit).bitwiseAND(F.lit(0xFFFFFFFF)),
+    )
+    signed = F.when(hashed >= 1 << 31, (1 << 32) - hashed).otherwise(hashed)
+    return (F.when(hashed == 1 << 31, 0).otherwise(signed) % partitions).cast("int")
+
+
+def _protocol(tables: Tables) -> DataFrame:
+    """Of the tables of the audit, where it has run."""
+    violations = _counted(tables, "violations", {"violations": F.lit(True)})
+    verdict = F.col("verdict")
+    targets = {"invalid_targets": verdict == "invalid", "divergent_targets": verdict == "divergent"}
+    return violations.join(_counted(tables, "target_audits", targets), "cluster", "full")
+
+
+def _counted(tables: Tables, name: str, conditions: dict[str, Column]) -> DataFrame:
+    """Rows of a table that meet each condition, by cluster, 0 where there are none; null where there is no table."""
+    clusters = tables.read(RUNS).where("cluster IS NOT NULL").select("cluster").distinct()
+    table = Table(name, "", StructType(), ())
+    if not tables.exists(table):
+        return clusters.select("cluster", *(F.lit(None).cast("long").alias(each) for each in conditions))
+    counts = tables.read(table).groupBy("cluster").agg(*(F.count_if(c).alias(each) for each, c in conditions.items()))
+    return clusters.join(counts, "cluster", "left").fillna(0, list(conditions))
+
+
+def _freshness(tables: Tables, now: datetime) -> DataFrame:
+    newest = (
+        tables.read(LOG_RECORDS).where("timestamp_ms >= 0").groupBy("cluster").agg(F.max("timestamp_ms").alias("t"))
+    )
+    hours = (F.lit(int(now.timestamp() * 1000)) - F.col("t")) / 3_600_000
+    return newest.select("cluster", hours.alias("hours_since_last_record"))
+
+
+def _nothing(tables: Tables, name: str) -> DataFrame:
+    clusters = tables.read(RUNS).where("cluster IS NOT NULL").select("cluster").distinct()
+    return clusters.withColumn(name, F.lit(None).cast("long"))
