@@ -8,8 +8,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
+from jobs import gaps
 from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
-from jobs.record_schema import GROUP_RECORDS
+from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS
 from jobs.tables import Table, Tables
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -31,9 +32,10 @@ MEASURES = (
 def measure(tables: Tables, now: datetime, offsets_partitions: int | None) -> DataFrame:
     """One row a cluster with a column for each of MEASURES; null: it cannot be told from the tables there are.
 
-    ``offsets_partitions`` is the partition count of ``__consumer_offsets``.
+    ``offsets_partitions`` is the partition count of ``__consumer_offsets``; None: as the metadata log has it.
     """
-    measured = _completeness(tables)
+    measured = _completeness(tables).join(_gaps(tables), "cluster", "left").fillna(0, ["missing_offsets"])
+    measured = measured.fillna(0, ["damaged_offsets"])
     for more in (_validity(tables), _placement(tables, offsets_partitions), _protocol(tables), _freshness(tables, now)):
         measured = measured.join(more, "cluster", "left")
     return measured.select("cluster", *(F.col(name).cast("double") for name in MEASURES))
@@ -45,11 +47,7 @@ def _completeness(tables: Tables) -> DataFrame:
     counted = (
         runs.where("cluster IS NOT NULL")
         .groupBy("cluster")
-        .agg(
-            F.count_if(unbalanced).alias("unbalanced_partitions"),
-            _of_job("ingest", "missing_offsets"),
-            _of_job("ingest", "damaged_offsets"),
-        )
+        .agg(F.count_if(F.coalesce(unbalanced, F.lit(False))).alias("unbalanced_partitions"))
     )
     decoded = runs.where("job = 'decode'").select("run_id").distinct()
     waiting = (
@@ -61,8 +59,26 @@ def _completeness(tables: Tables) -> DataFrame:
     return counted.join(waiting, "cluster", "left").fillna(0, ["undecoded_runs"])
 
 
-def _of_job(job: str, name: str) -> Column:
-    return F.coalesce(F.sum(F.when(F.col("job") == job, F.col(name))), F.lit(0)).alias(name)
+def _gaps(tables: Tables) -> DataFrame:
+    """Offsets in gaps as they are now: what a run missed, a later one may have brought.
+
+    Only log partitions in which a run found a gap are looked at again.
+    """
+    suspects = (
+        tables.read(RUNS)
+        .where("job = 'ingest' AND (missing_offsets > 0 OR damaged_offsets > 0)")
+        .select("cluster", *gaps.PARTITION)
+        .distinct()
+    )
+    found = tables.spark.createDataFrame([], "cluster string, missing_offsets long, damaged_offsets long")
+    for row in suspects.select("cluster").distinct().collect():
+        log = tables.read(LOG_RECORDS).where(F.col("cluster") == row.cluster)
+        log = log.join(F.broadcast(suspects.drop("cluster").distinct()), list(gaps.PARTITION), "left_semi")
+        sums = gaps.summary(gaps.find_gaps(log, log)).agg(
+            F.sum("missing_offsets").alias("missing_offsets"), F.sum("damaged_offsets").alias("damaged_offsets")
+        )
+        found = found.unionByName(sums.withColumn("cluster", F.lit(row.cluster)))
+    return found
 
 
 def _validity(tables: Tables) -> DataFrame:
@@ -82,7 +98,8 @@ def _is_unknown() -> Column:
 
 
 def _placement(tables: Tables, offsets_partitions: int | None) -> DataFrame:
-    if offsets_partitions is None or not tables.exists(GROUP_RECORDS):
+    partitions = _offsets_partitions(tables) if offsets_partitions is None else None
+    if not tables.exists(GROUP_RECORDS) or (offsets_partitions is None and partitions is None):
         return _nothing(tables, "misplaced_groups")
     groups = (
         tables.read(GROUP_RECORDS)
@@ -90,11 +107,32 @@ def _placement(tables: Tables, offsets_partitions: int | None) -> DataFrame:
         .select("cluster", "group_id", "log_partition")
         .distinct()
     )
-    misplaced = coordinator_partition(F.col("group_id"), offsets_partitions) != F.col("log_partition")
+    if partitions is None:
+        groups = groups.withColumn("partitions", F.lit(offsets_partitions))
+    else:
+        groups = groups.join(F.broadcast(partitions), "cluster")
+    misplaced = coordinator_partition(F.col("group_id"), F.col("partitions")) != F.col("log_partition")
     return groups.groupBy("cluster").agg(F.count_if(misplaced).alias("misplaced_groups"))
 
 
-def coordinator_partition(group_id: Column, partitions: int) -> Column:
+def _offsets_partitions(tables: Tables) -> DataFrame | None:
+    """The partition count of ``__consumer_offsets`` by cluster, from the metadata log; None without such a table."""
+    if not tables.exists(CLUSTER_RECORDS):
+        return None
+    records = tables.read(CLUSTER_RECORDS)
+    topics = records.where(F.col("topic_record.value.name") == OFFSETS_TOPIC)
+    topics = topics.select("cluster", F.col("topic_record.value.topicId").alias("topic_id")).distinct()
+    partitions = records.where("partition_record IS NOT NULL").select(
+        "cluster",
+        F.col("partition_record.value.topicId").alias("topic_id"),
+        F.col("partition_record.value.partitionId").alias("partition"),
+    )
+    counted = partitions.join(F.broadcast(topics), ["cluster", "topic_id"], "left_semi").groupBy("cluster", "topic_id")
+    by_topic = counted.agg(F.count_distinct("partition").cast("int").alias("partitions"))
+    return by_topic.groupBy("cluster").agg(F.max("partitions").alias("partitions"))
+
+
+def coordinator_partition(group_id: Column, partitions: Column) -> Column:
     """The partition of ``__consumer_offsets`` that holds a group: the absolute value of Java's hash of its id, modulo.
 
     Of the one hash without an absolute value in Java, -2^31, Kafka takes 0.

@@ -19,6 +19,7 @@ from pyspark.sql.types import BooleanType, DoubleType, StringType, StructType, T
 from coordinator_core.errors import InputError
 from jobs import ledger
 from jobs.measures import MEASURES, measure
+from jobs.settings import CheckSettings
 from jobs.tables import Table, Tables, column
 
 SEVERITIES = ("error", "warning")
@@ -66,19 +67,17 @@ class Result(NamedTuple):
         return self.passed is False and self.severity == "error"
 
 
-def run(
-    tables: Tables, now: datetime, *, suites: Path | None, offsets_partitions: int | None, docs: Path | None = None
-) -> list[Result]:
-    """Take the measures, check them and append the results; ``docs`` is a folder for Data Docs.
+def run(tables: Tables, chosen: CheckSettings, now: datetime) -> list[Result]:
+    """Take the measures, check them and append the results.
 
     Raises:
         InputError: a suite that cannot be used, or tables without a run.
     """
-    loaded = load_suites(suites or default_suites())
-    measures = measure(tables, now, offsets_partitions).toPandas()
+    loaded = load_suites(chosen.suites or default_suites())
+    measures = measure(tables, now, chosen.offsets_partitions).toPandas()
     if measures.empty:
         raise InputError(f"nothing to check at {tables.home}: no run has taken in anything yet")
-    results = evaluate(measures, loaded, ledger.new_run_id(), now, docs)
+    results = evaluate(measures, loaded, ledger.new_run_id(), now, chosen.data_docs)
     tables.create(CHECK_RESULTS)
     tables.append(CHECK_RESULTS, tables.spark.createDataFrame(results, CHECK_RESULTS.schema), results[0].run_id)
     return results

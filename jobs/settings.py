@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.settings import AuditSettings
@@ -35,11 +35,47 @@ class SparkSettings(Section):
     conf: dict[str, str]
 
 
+class InputSettings(Section):
+    """Which dumps ``nightly`` takes in."""
+
+    paths: list[str]
+    format: Literal["segments", "parquet", "delta", "json_lines"] | None
+    topic: str
+
+
+class NightlySettings(Section):
+    """What ``nightly`` does, and for how long a run that says nothing keeps others out."""
+
+    steps: list[str]
+    lease_minutes: Annotated[float, Field(gt=0)]
+
+
+class CheckSettings(Section):
+    """Which expectations are checked, and what the tables cannot tell about the cluster."""
+
+    suites: Path | None
+    offsets_partitions: Annotated[int, Field(gt=0)] | None
+    data_docs: Path | None
+
+
+class MaintenanceSettings(Section):
+    """How the tables are kept small; days and hours, None for never."""
+
+    every_days: Annotated[float, Field(ge=0)] | None
+    optimize: bool
+    vacuum_hours: Annotated[float, Field(ge=0)] | None
+    keep_values_days: Annotated[float, Field(ge=0)] | None
+
+
 class Settings(Section):
     """All settings; ``conf/defaults.yaml`` explains each."""
 
     tables: str
     cluster: str
+    input: InputSettings
+    nightly: NightlySettings
+    checks: CheckSettings
+    maintenance: MaintenanceSettings
     kafka: dict[str, str]
     spark: SparkSettings
     audit: AuditSettings

@@ -24,6 +24,7 @@ COMMANDS: dict[str, Entry] = {
     "ingest": Entry("lake:ingest_command", "Take dumped coordinator logs into tables, each record once."),
     "decode": Entry("lake:decode_command", "Decode what was taken in into typed tables."),
     "replay": Entry("lake:replay_command", "Replay what was decoded: epochs, rebalances, memberships, assignments."),
+    "checks": Entry("checks:checks_command", "Data-quality checks of the tables; exit code 3 if one fails."),
     "tables": Entry("lake:tables_command", "The tables, with their rows."),
     "dump": Entry("dump:dump", "Print the records of log segments as JSON lines, or as Kafka's own tools do."),
     "groups": Entry("describe:groups_command", "The groups with type, state and members, at any moment."),
@@ -112,7 +113,7 @@ def options(context: typer.Context, quiet: QuietOption = False, json: JsonOption
 
 
 def main() -> None:
-    """Entry point of the console script. Exit code 0 is success, 1 a failure, 2 wrong usage."""
+    """Entry point of the console script. Exit code 0 is success, 1 a failure, 2 wrong usage, 3 a finding."""
     try:
         app()
     except KeyboardInterrupt:

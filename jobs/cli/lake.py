@@ -69,7 +69,7 @@ def ingest_command(
     console = Console.of(context)
     ranges = dict(_offset_range(text) for text in offsets or [])
     flags = {"tables": tables, "cluster": cluster, "spark.remote": remote}
-    with _audit(console, config, flags) as (at, chosen):
+    with open_tables(console, config, flags) as (at, chosen):
         with console.step("looking at the dumps"):
             kafka = Kafka(chosen.kafka, ranges)
             dumps = open_dump(at.spark, paths, shape=Shape(shape) if shape else None, topic=topic, kafka=kafka)
@@ -99,7 +99,7 @@ def decode_command(
 ) -> None:
     """Decode what was taken in and is not decoded yet."""
     console = Console.of(context)
-    with _audit(console, config, {"tables": tables, "spark.remote": remote}) as (at, _), console.step("decoding"):
+    with open_tables(console, config, {"tables": tables, "spark.remote": remote}) as (at, _), console.step("decoding"):
         rows = decode.run(at)
     _print(console, "decoded", rows, DECODED)
     for row in rows:
@@ -118,7 +118,7 @@ def replay_command(
 ) -> None:
     """Replay what was decoded and is not replayed yet: epochs, rebalances, memberships, assignments, violations."""
     console = Console.of(context)
-    with _audit(console, config, {"tables": tables, "spark.remote": remote}) as (at, _), console.step("replaying"):
+    with open_tables(console, config, {"tables": tables, "spark.remote": remote}) as (at, _), console.step("replaying"):
         replayed = replay.run(at, rebuild=rebuild)
     lines = [
         {"cluster": of.cluster, "groups": of.groups, "begun anew": of.rebuilt, "without offset": of.unplaced, **of.rows}
@@ -150,7 +150,7 @@ def tables_command(
         *HISTORY.values(),
         GROUP_STATES,
     )
-    with _audit(console, config, {"tables": tables, "spark.remote": remote}) as (at, _):
+    with open_tables(console, config, {"tables": tables, "spark.remote": remote}) as (at, _):
         lines = [
             {"table": at.name(table), "rows": at.read(table).count(), "about": table.about}
             for table in known
@@ -160,7 +160,10 @@ def tables_command(
 
 
 @contextmanager
-def _audit(console: Console, config: Path | None, flags: dict[str, Any]) -> Iterator[tuple[Tables, settings.Settings]]:
+def open_tables(
+    console: Console, config: Path | None, flags: dict[str, Any]
+) -> Iterator[tuple[Tables, settings.Settings]]:
+    """The tables and the settings that flags (by dotted name) complete; errors of Spark end as one line."""
     chosen = settings.load(config, flags=flags)
     logging.getLogger("SQLQueryContextLogger").disabled = True  # it prints pages of what we say in a line
     with one_line_errors():
