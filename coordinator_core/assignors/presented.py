@@ -167,15 +167,21 @@ class SubscriptionView:
         *,
         homogeneous: bool | None = None,
         assignable: Mapping[str, Collection[int]] | None = None,
+        entered: Collection[str] = (),
     ) -> GroupSpec:
         """What the assignor gets while ``updates`` (None: removed) are laid over the group.
 
         ``homogeneous`` overrides the group's own judgement; ``assignable`` is a share group's initialised partitions.
+        ``entered`` are updated members that the coordinator put into its map before (share groups: whoever joins).
         """
         updates = updates or {}
+        members = self.members
+        if entered:
+            members = TimelineHashMap.restored(STRING, members.capacity, members.items())
+            members.update(dict.fromkeys(entered, Subscriber()))
         subscriptions: dict[tuple[tuple[str, ...], str | None], tuple[tuple[str, ...], int]] = {}
         specs: dict[str, MemberSpec] = {}
-        for member in presented_members(self.members, updates):
+        for member in presented_members(members, updates):
             subscriber = updates.get(member) or self.members[member]
             key = subscriber.names, subscriber.regex
             if key not in subscriptions:

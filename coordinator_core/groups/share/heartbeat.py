@@ -136,7 +136,13 @@ def _update_target(
     if group.assignment_epoch >= epoch or not group.may_compute_target(op.now, interval):
         return group.assignment_epoch, group.log.targets.get(member_id, {})
     assignable = {topic: each.partitions for topic, each in group.share_partitions.initialized.items()}
-    spec = group.view.spec(op.topics, {member_id: subscriber(member)}, homogeneous=homogeneous, assignable=assignable)
+    spec = group.view.spec(
+        op.topics,
+        {member_id: subscriber(member)},
+        homogeneous=homogeneous,
+        assignable=assignable,
+        entered=() if member_id in group.log.members else (member_id,),
+    )
     try:
         assignment = assign(ASSIGNOR, spec, op.topics)
     except AssignorError as error:
