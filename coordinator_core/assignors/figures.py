@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 from coordinator_core.assignors.client.user_data import sticky_data
@@ -45,10 +46,8 @@ class Figures:
 
 def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) -> Figures:
     """The figures of an assignment of that group; a connector itself counts as one more of its tasks."""
-    before: dict[Unit, set[str]] = {}
-    for member, had in spec.members.items():
-        for unit in _previous(had):
-            before.setdefault(unit, set()).add(member)
+    before = {member: set(_previous(had)) for member, had in spec.members.items()}
+    held = set[Unit]().union(*before.values())
     loads: list[int] = []
     kept = moved = fresh = misses = 0
     now: set[Unit] = set()
@@ -56,15 +55,13 @@ def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) ->
         work = list(_units(assignment.members.get(member)))
         loads.append(len(work))
         now.update(work)
-        for unit in work:
-            holders = before.get(unit)
-            if holders is None:
-                fresh += 1
-            elif member in holders:
-                kept += 1
-            else:
-                moved += 1
-            misses += _misses_rack(image, unit, getattr(had, "rack_id", None))
+        stay, known = sum(map(before[member].__contains__, work)), sum(map(held.__contains__, work))
+        kept += stay
+        moved += known - stay
+        fresh += len(work) - known
+        rack = getattr(had, "rack_id", None)
+        if rack is not None:
+            misses += sum(_misses_rack(image, unit, rack) for unit in work)
     return Figures(
         members=len(loads),
         units=sum(loads),
@@ -72,7 +69,7 @@ def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) ->
         kept=kept,
         moved=moved,
         fresh=fresh,
-        lost=sum(1 for unit in before if unit not in now),
+        lost=len(held - now),
         rack_misses=misses,
     )
 
@@ -95,15 +92,12 @@ def _units(work: Partitions | Tasks | WorkerSpec | WorkerAssignment | Sequence[U
         yield from work.tasks
     elif isinstance(work, Mapping):
         for name, numbers in work.items():
-            for number in numbers:
-                yield name, number
+            yield from zip(repeat(name), numbers, strict=False)
     else:
         yield from work
 
 
-def _misses_rack(image: TopicImage, unit: Unit, rack: str | None) -> bool:
-    if rack is None:
-        return False
+def _misses_rack(image: TopicImage, unit: Unit, rack: str) -> bool:
     name, partition = unit
     topic: Topic | None = image.by_id.get(name) or image.by_name.get(name)
     if topic is None or partition >= len(topic.racks) or not topic.racks[partition]:
