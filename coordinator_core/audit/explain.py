@@ -131,7 +131,8 @@ def _target(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     yield from _topics(epoch)
     verdict = next((each for each in history.targets if each.at.offset == row.target.offset), None)
     if verdict is not None:
-        yield Sentence(f"Recomputed, that assignment is {verdict.verdict}.", (verdict.at,))
+        what = verdict.missing or "; ".join(verdict.differences)
+        yield Sentence(f"Recomputed, it is {verdict.verdict}{f': {what}' if what else ''}.", (verdict.at,))
 
 
 def _topics(epoch: GroupEpochRow | None) -> Iterator[Sentence]:

@@ -10,6 +10,7 @@ import typer
 from coordinator_core.audit.explain import GROUP_LOG, Sentence, explain, find_rebalance
 from coordinator_core.audit.findings.find import findings
 from coordinator_core.audit.findings.material import GroupHistory
+from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.errors import InputError
 from coordinator_core.records import LogPosition
 from jobs.cli.console import Console, JsonOption
@@ -42,10 +43,11 @@ def explain_command(
         ),
     ],
     log: LogOption,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """The story of one rebalance in plain sentences, each with the log positions that prove it."""
-    history, asked = _asked(context, log, rebalance)
+    history, asked = _asked(context, log, rebalance, load(config).audit)
     sentences = explain(history, find_rebalance(history, asked.epoch, asked.offset))
     if as_json:
         for sentence in sentences:
@@ -55,7 +57,7 @@ def explain_command(
             typer.echo(_line(sentence))
 
 
-def _asked(context: typer.Context, log: list[Path], text: str) -> tuple[GroupHistory, Asked]:
+def _asked(context: typer.Context, log: list[Path], text: str, audit: AuditSettings) -> tuple[GroupHistory, Asked]:
     """The history that the rebalance is of. A group id may look like a position, or have an @ in it: it goes first."""
     warn = Console.of(context).warn
     logs = find_logs(log)

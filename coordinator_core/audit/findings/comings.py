@@ -17,6 +17,8 @@ LEFT = "leave or expiry"
 def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Clients that stayed short again and again."""
     for name, rows in _by_client(history).items():
+        if name in history.shared_names:
+            continue
         short = [
             row
             for row in rows
@@ -80,7 +82,7 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
     rebalances = [
         row
         for row in history.rebalances
-        if any(cause.at.offset in moments for cause in row.causes) or first < row.at.offset <= last
+        if any(cause.at.offset in moments for cause in row.causes) or first <= row.at.offset <= last
     ]
     if len(rebalances) < limits.rolling_deploy_rebalances:
         return

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
 from typing import Annotated, NamedTuple
 
 from coordinator_core.audit.findings.rows import MOST_EVIDENCE, FindingKind, FindingRow, score
@@ -11,6 +14,9 @@ from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, MembershipRow, RebalanceRow
 from coordinator_core.records import LogPosition
+
+AT_ONCE = 2
+"""How many members one client may be at once: one that crashed, and its successor before the session expires."""
 
 
 class Rewind(NamedTuple):
@@ -50,7 +56,7 @@ class OpenTransaction(NamedTuple):
     partitions: Annotated[int, "partitions of which it has commits"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GroupHistory:
     """All that is known of one group, as of ``now_ms``, the last time that its log shows.
 
@@ -110,15 +116,39 @@ class GroupHistory:
         )
 
     def client(self, member_id: str | None) -> str | None:
-        """Who a member is beyond its id, which changes with every start: instance id, or client id and host."""
-        known = next((row for row in self.memberships if row.member_id == member_id), None)
-        return member_id if known is None else client_name(known)
+        """Who a member is beyond its id, which changes with every start; its id where nothing else tells it apart."""
+        known = self._members.get(member_id or "")
+        if known is None:
+            return member_id
+        name = client_name(known)
+        return member_id if name in self.shared_names else name
+
+    @cached_property
+    def shared_names(self) -> frozenset[str]:
+        """Names that more members had at once than one client, restarted, would: they tell nobody apart."""
+        return frozenset(_shared_names(self.memberships))
+
+    @cached_property
+    def _members(self) -> dict[str, MembershipRow]:
+        return {row.member_id: row for row in self.memberships}
 
 
 def client_name(row: MembershipRow) -> str:
-    """A member by what stays the same when it starts again."""
+    """A member by what stays the same when it starts again: its instance id, or client id and host."""
     if row.instance_id is not None:
         return f"instance {row.instance_id}"
     if row.client_id is None:
         return row.member_id
     return f"{row.client_id} at {(row.client_host or '?').lstrip('/')}"
+
+
+def _shared_names(memberships: Sequence[MembershipRow]) -> Iterator[str]:
+    by_name: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for row in memberships:
+        moments = by_name[client_name(row)]
+        moments.append((row.joined.offset, 1))
+        if row.left is not None:
+            moments.append((row.left.offset, -1))
+    for name, moments in by_name.items():
+        if max(accumulate(step for _, step in sorted(moments))) > AT_ONCE:
+            yield name
