@@ -30,7 +30,7 @@ class Sentence(NamedTuple):
     source: str = GROUP_LOG
 
 
-_CAUSES = {
+CAUSES = {
     CauseKind.MEMBER_JOINED: "{member} joined",
     CauseKind.MEMBER_LEFT_OR_EXPIRED: "{member} left, or its session expired",
     CauseKind.STATIC_MEMBER_LEFT: "static {member} is gone for good",
@@ -111,7 +111,7 @@ def _why(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     if not row.causes:
         yield Sentence("No cause is known.", (row.at,))
     for cause in row.causes:
-        text = _CAUSES[CauseKind(cause.kind)].format(
+        text = CAUSES[CauseKind(cause.kind)].format(
             member=_member(history, cause.member_id), topics=", ".join(cause.topics) or "unknown"
         )
         extra = "; ".join(part for part in (cause.detail, cause.hint) if part)

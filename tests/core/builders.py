@@ -196,6 +196,15 @@ class GroupLog:
         return self.record(RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT, value, memberId=member_id)
 
 
+def at_once(records: list[CoordinatorRecord]) -> list[CoordinatorRecord]:
+    """The records as one operation of the coordinator: one batch, one time."""
+    first = records[0].at
+    return [
+        record._replace(batch=first.offset, at=record.at._replace(timestamp_ms=first.timestamp_ms))
+        for record in records
+    ]
+
+
 def topic_partitions(partitions: Partitions) -> list[Fields]:
     return [{"topicId": topic_id, "partitions": numbers} for topic_id, numbers in partitions.items()]
 

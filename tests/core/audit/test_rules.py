@@ -16,7 +16,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, Fields, RecordType
-from tests.core.builders import GroupLog, classic_member
+from tests.core.builders import GroupLog, at_once, classic_member
 from tests.differential.logs_by_group import Log, recorded_log
 from tests.rule_mutations import MUTATIONS, Mutation, mutations_of
 from tests.shared_data import ROOT
@@ -29,15 +29,6 @@ WHOLE = Coverage({0: [(0, 10_000)]})
 @pytest.fixture(scope="module")
 def sample() -> Log:
     return recorded_log(SAMPLE)
-
-
-def at_once(records: Records) -> Records:
-    """The records as one operation: one batch, one time."""
-    first = records[0].at
-    return [
-        record._replace(batch=first.offset, at=record.at._replace(timestamp_ms=first.timestamp_ms))
-        for record in records
-    ]
 
 
 def broken(records: Records, family: Family = Family.GROUP) -> set[Rule]:
