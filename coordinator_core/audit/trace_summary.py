@@ -6,6 +6,7 @@ from coordinator_core.groups.classic.live import LiveClassicGroup
 from coordinator_core.groups.live import LiveEpochGroup
 from coordinator_core.groups.memory import Memory
 from coordinator_core.groups.snapshots import group_state, kafka_name
+from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.records import Fields
 
 
@@ -22,6 +23,9 @@ def summary(memory: Memory, group_id: str) -> Fields | None:
             "metadata_hash": group.metadata_hash,
             "members": len(group.log.members),
         }
+        if isinstance(group, LiveStreamsGroup):
+            figures["validated_topology_epoch"] = group.validated_topology_epoch
+            figures["endpoint_information_epoch"] = group.endpoint_epoch
     elif isinstance(group, LiveClassicGroup):
         figures |= {
             "generation": group.generation,

@@ -24,12 +24,15 @@ from coordinator_core.groups.protocol import ApiError, ErrorCode, Outcome, Reque
 from coordinator_core.groups.share import coordinator as share
 from coordinator_core.groups.share import partitions as share_partitions
 from coordinator_core.groups.share.live import LiveShareGroup
+from coordinator_core.groups.streams import coordinator as streams
+from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.records import Fields
 
 REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
     **classic.REQUESTS,
     **consumer.REQUESTS,
     **share.REQUESTS,
+    **streams.REQUESTS,
     "OffsetCommit": offset_commit.commit,
     "TxnOffsetCommit": offset_commit.commit_in_transaction,
     "OffsetFetch": offset_fetch.fetch,
@@ -37,7 +40,7 @@ REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
 }
 """API name to what serves it. None is the answer of a request that stays pending."""
 
-TIMERS: dict[str, Callable[..., None]] = {**classic.TIMERS, **consumer.TIMERS, **share.TIMERS}
+TIMERS: dict[str, Callable[..., None]] = {**classic.TIMERS, **consumer.TIMERS, **share.TIMERS, **streams.TIMERS}
 """Timer action to what it does; it is given the operation, the group id and the timer's arguments."""
 
 TASKS: dict[str, Callable[..., None]] = {**consumer.TASKS}
@@ -116,6 +119,8 @@ def _take_over(operation: Operation) -> None:
             consumer.take_over(operation, group)
         elif isinstance(group, LiveShareGroup):
             share.take_over(operation, group)
+        elif isinstance(group, LiveStreamsGroup):
+            streams.take_over(operation, group)
         elif isinstance(group, LiveClassicGroup):
             classic.take_over(operation, group)
 

@@ -27,6 +27,8 @@ from coordinator_core.groups.protocol import Task, Timer
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.share.live import LiveShareGroup
 from coordinator_core.groups.share.replay import HANDLERS as SHARE_RECORDS
+from coordinator_core.groups.streams.live import LiveStreamsGroup
+from coordinator_core.groups.streams.replay import HANDLERS as STREAMS_RECORDS
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 
 
@@ -63,6 +65,7 @@ LIVE_GROUPS: dict[int, Any] = {
     RecordType.GROUP_METADATA: LiveClassicGroup,
     **dict.fromkeys(CONSUMER_RECORDS, LiveConsumerGroup),
     **dict.fromkeys(SHARE_RECORDS, LiveShareGroup),
+    **dict.fromkeys(STREAMS_RECORDS, LiveStreamsGroup),
 }
 """Record type to the live group that it makes."""
 

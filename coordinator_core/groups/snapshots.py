@@ -15,6 +15,8 @@ from coordinator_core.groups.protocol import ErrorCode
 from coordinator_core.groups.share import snapshot as share
 from coordinator_core.groups.share.describe import group_state as share_group_state
 from coordinator_core.groups.share.live import LiveShareGroup
+from coordinator_core.groups.streams import snapshot as streams
+from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.records import Fields
 
 NO_OPERATIONS = -(2**31)
@@ -34,6 +36,8 @@ def group_state(group: LiveGroup) -> StrEnum:
         return group.state
     if isinstance(group, LiveShareGroup):
         return share_group_state(group.log)
+    if isinstance(group, LiveStreamsGroup):
+        return streams.state_of(group)
     raise TypeError(f"no state of {type(group).__name__}")
 
 
@@ -75,6 +79,15 @@ def share_group_describe(memory: Memory, group_id: str, topics: TopicImage) -> F
     return _missing(group, group_id, "share", "", missing)
 
 
+def streams_group_describe(memory: Memory, group_id: str, topics: TopicImage) -> Fields:
+    """One group of a StreamsGroupDescribe response (version 0)."""
+    group = memory.live.get(group_id)
+    if isinstance(group, LiveStreamsGroup):
+        return _found(group, group_id, streams.described(group))
+    missing = {"groupEpoch": 0, "assignmentEpoch": 0, "topology": None, "members": []}
+    return _missing(group, group_id, "streams", "", missing)
+
+
 def describe_groups(memory: Memory, group_id: str, topics: TopicImage) -> Fields:
     """One group of a DescribeGroups response (version 6)."""
     group = memory.live.get(group_id)
@@ -86,6 +99,7 @@ def describe_groups(memory: Memory, group_id: str, topics: TopicImage) -> Fields
 DESCRIBE: dict[str, Callable[[Memory, str, TopicImage], Fields]] = {
     "ConsumerGroupDescribe": consumer_group_describe,
     "ShareGroupDescribe": share_group_describe,
+    "StreamsGroupDescribe": streams_group_describe,
     "DescribeGroups": describe_groups,
 }
 """API name to what describes one group."""

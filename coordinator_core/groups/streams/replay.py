@@ -105,8 +105,13 @@ def _topology(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
     if value is None:
         state.topology = None
         return NONE
-    state.topology = Topology(value["epoch"], [_subtopology(each) for each in value["subtopologies"]])
+    state.topology = topology_of(value)
     return NONE
+
+
+def topology_of(value: Fields) -> Topology:
+    """The topology of a topology record's value."""
+    return Topology(value["epoch"], [_subtopology(each) for each in value["subtopologies"]])
 
 
 def _subtopology(value: Fields) -> Subtopology:

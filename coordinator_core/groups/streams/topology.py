@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from coordinator_core.assignors.java_hash import STRING
+from coordinator_core.assignors.java_order import HashMap
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.streams.state import CopartitionGroup, InternalTopic, Subtopology, Topology
 
@@ -50,6 +52,11 @@ class ConfiguredTopology:
     problem: TopologyProblem | None = None
     detail: str = ""
 
+    @property
+    def has_tasks(self) -> bool:
+        """Whether the tasks of the subtopologies could be determined."""
+        return self.problem in (None, TopologyProblem.MISSING_INTERNAL_TOPICS)
+
 
 class _NotConfigurableError(Exception):
     """Carries a problem out of the steps below."""
@@ -68,7 +75,7 @@ def configure(topology: Topology, topics: TopicImage) -> ConfiguredTopology:
             each.subtopology_id: counts.configured(each)
             for each in sorted(topology.subtopologies, key=lambda subtopology: subtopology.subtopology_id)
         }
-        missing = _missing_internal_topics(configured.values(), topics)
+        missing = _missing_internal_topics(topology, configured.values(), topics)
     except _NotConfigurableError as failure:
         return ConfiguredTopology(topology.epoch, {}, {}, failure.problem, failure.detail)
     if missing:
@@ -221,22 +228,41 @@ def _same(counts: Mapping[str, int], shown: Mapping[str, int]) -> int:
     return distinct.pop()
 
 
+def required_topics(topology: Topology | None) -> list[str]:
+    """The topics that the topology reads or needs for itself, by subtopology."""
+    return [
+        name
+        for each in (() if topology is None else topology.subtopologies)
+        for name in (
+            *each.source_topics,
+            *(topic.name for topic in each.repartition_source_topics),
+            *(topic.name for topic in each.state_changelog_topics),
+        )
+    ]
+
+
 def _missing_internal_topics(
-    subtopologies: Iterable[ConfiguredSubtopology], topics: TopicImage
+    topology: Topology, subtopologies: Iterable[ConfiguredSubtopology], topics: TopicImage
 ) -> dict[str, InternalTopic]:
-    missing: dict[str, InternalTopic] = {}
+    """Those of the internal topics that do not exist; they are checked and named in the order of the broker's sets."""
+    internal: HashMap[str, InternalTopic] = HashMap(STRING)
     for subtopology in subtopologies:
-        for topic in (*subtopology.repartition_source_topics.values(), *subtopology.state_changelog_topics.values()):
-            existing = topics.by_name.get(topic.name)
-            if existing is None:
-                missing[topic.name] = topic
-            elif existing.partitions != topic.partitions:
-                detail = (
-                    f"Existing topic {topic.name} has different number of partitions: "
-                    f"expected {topic.partitions}, found {existing.partitions}"
-                )
-                raise _NotConfigurableError(TopologyProblem.INCORRECTLY_PARTITIONED_TOPICS, detail)
-    return missing
+        internal.update(subtopology.repartition_source_topics)
+        internal.update(subtopology.state_changelog_topics)
+    required = HashMap[str, None](STRING)
+    required.update(dict.fromkeys(required_topics(topology)))
+    for name in required:
+        existing, expected = topics.by_name.get(name), internal.get(name)
+        if existing is None or expected is None:
+            continue
+        if existing.partitions != expected.partitions:
+            detail = (
+                f"Existing topic {name} has different number of partitions: "
+                f"expected {expected.partitions}, found {existing.partitions}"
+            )
+            raise _NotConfigurableError(TopologyProblem.INCORRECTLY_PARTITIONED_TOPICS, detail)
+        del internal[name]
+    return dict(internal)
 
 
 def _summary(names: Iterable[str]) -> str:

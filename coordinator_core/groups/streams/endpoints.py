@@ -1,0 +1,62 @@
+"""What members learn of each other for interactive queries: endpoints, and the partitions that can be asked there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups.protocol import ApiError, ErrorCode
+from coordinator_core.groups.streams.live import LiveStreamsGroup
+from coordinator_core.groups.streams.state import StreamsMember
+from coordinator_core.groups.streams.topology import ConfiguredSubtopology
+from coordinator_core.records import Fields
+
+
+def partitions_by_endpoint(group: LiveStreamsGroup, updated: StreamsMember, topics: TopicImage) -> list[Fields]:
+    """For each member with an endpoint, the input partitions of its active and of its standby tasks.
+
+    Raises ApiError where Kafka fails: with an endpoint, and a topology whose tasks are not known.
+    """
+    members = [member for member_id, member in group.log.members.items() if member_id != updated.member_id]
+    return [
+        {
+            "userEndpoint": {"host": member.user_endpoint.host, "port": member.user_endpoint.port},
+            "activePartitions": _partitions(group, member.assigned.active, topics),
+            "standbyPartitions": _partitions(group, member.assigned.standby, topics),
+        }
+        for member in (*members, updated)
+        if member.user_endpoint is not None and _has_tasks(group)
+    ]
+
+
+def _has_tasks(group: LiveStreamsGroup) -> bool:
+    if group.configured is None or not group.configured.has_tasks:
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "No value present")
+    return True
+
+
+def _partitions(group: LiveStreamsGroup, tasks: Mapping[str, Collection[int]], topics: TopicImage) -> list[Fields]:
+    return [
+        {"topic": topic, "partitions": _of_topic(topic, numbers, topics)}
+        for subtopology_id, numbers in tasks.items()
+        for topic in _sources(_subtopology(group, subtopology_id))
+    ]
+
+
+def _subtopology(group: LiveStreamsGroup, subtopology_id: str) -> ConfiguredSubtopology:
+    subtopologies = {} if group.configured is None else group.configured.subtopologies
+    if subtopology_id not in subtopologies:
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Subtopology {subtopology_id} is not configured.")
+    return subtopologies[subtopology_id]
+
+
+def _sources(subtopology: ConfiguredSubtopology) -> set[str]:
+    return {*subtopology.source_topics, *subtopology.repartition_source_topics}
+
+
+def _of_topic(topic: str, tasks: Collection[int], topics: TopicImage) -> list[int]:
+    """As many of the task numbers as the topic has partitions; Kafka takes the numbers themselves as they are."""
+    known = topics.by_name.get(topic)
+    if known is None:
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Topic {topic} not found in metadata image")
+    return sorted(tasks)[: known.partitions] if known.partitions < len(tasks) else list(tasks)

@@ -1,0 +1,90 @@
+"""How members leave a streams group, by themselves or because a timer of theirs ran out."""
+
+from __future__ import annotations
+
+from coordinator_core.groups.consumer.timeouts import rebalance_key, session_key
+from coordinator_core.groups.lookup import group_of, member_of
+from coordinator_core.groups.operation import Operation
+from coordinator_core.groups.streams import records
+from coordinator_core.groups.streams.live import LiveStreamsGroup
+from coordinator_core.groups.streams.state import StreamsMember
+from coordinator_core.records import Fields
+
+FENCE = "streams member fenced"
+
+
+def leave(op: Operation, data: Fields) -> Fields:
+    """A heartbeat with epoch -1: the member goes, and may ask for the end of the whole application."""
+    group_id, member_id = data["groupId"], data["memberId"]
+    group = group_of(op, group_id, LiveStreamsGroup, "streams")
+    if data["shutdownApplication"]:
+        request_shutdown(group, member_id)
+    fence(op, group, member_of(group.log.members, member_id, group_id))
+    op.outcome.effects["creatable_topics"] = []
+    return response(member_id, data["memberEpoch"])
+
+
+def request_shutdown(group: LiveStreamsGroup, member_id: str) -> None:
+    """The first member that asks for the end of the application is the one that all are told of."""
+    if group.shutdown_member is None:
+        group.shutdown_member = member_id
+
+
+def response(member_id: str, epoch: int, **fields: object) -> Fields:
+    """A StreamsGroupHeartbeat response."""
+    return {
+        "throttleTimeMs": 0,
+        "errorCode": 0,
+        "errorMessage": None,
+        "memberId": member_id,
+        "memberEpoch": epoch,
+        "heartbeatIntervalMs": 0,
+        "acceptableRecoveryLag": 0,
+        "taskOffsetIntervalMs": 0,
+        "status": [],
+        "activeTasks": None,
+        "standbyTasks": None,
+        "warmupTasks": None,
+        "endpointInformationEpoch": 0,
+        "partitionsByUserEndpoint": None,
+        **fields,
+    }
+
+
+def expect_heartbeat(op: Operation, group_id: str, member_id: str) -> None:
+    """Expect a sign of life within the group's session timeout."""
+    timeout = op.memory.group_config(group_id).streams_session_timeout_ms
+    op.arm(session_key(group_id, member_id), timeout, FENCE, group_id, member_id)
+
+
+def fence(op: Operation, group: LiveStreamsGroup, member: StreamsMember) -> None:
+    """Remove the member."""
+    for record in records.member_tombstones(group.group_id, member.member_id):
+        op.write(*record)
+    op.write(
+        *records.group_epoch(
+            group.group_id,
+            group.group_epoch + 1,
+            group.metadata_hash,
+            group.validated_topology_epoch,
+            group.log.last_assignment_configs,
+        )
+    )
+    op.cancel(session_key(group.group_id, member.member_id))
+    op.cancel(rebalance_key(group.group_id, member.member_id))
+
+
+def member_expired(op: Operation, group_id: str, member_id: str) -> None:
+    """A member's session ended."""
+    group = op.memory.live.get(group_id)
+    member = group.log.members.get(member_id) if isinstance(group, LiveStreamsGroup) else None
+    if isinstance(group, LiveStreamsGroup) and member is not None:
+        fence(op, group, member)
+
+
+def revocation_expired(op: Operation, group_id: str, member_id: str, epoch: int) -> None:
+    """A member did not give up its tasks in time; if it has since left the epoch, it did."""
+    group = op.memory.live.get(group_id)
+    member = group.log.members.get(member_id) if isinstance(group, LiveStreamsGroup) else None
+    if isinstance(group, LiveStreamsGroup) and member is not None and member.member_epoch == epoch:
+        fence(op, group, member)

@@ -1,0 +1,122 @@
+"""A streams group as its coordinator holds it in memory: the log's state, and what is kept beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from coordinator_core.assignors.presented import Process, StreamsView
+from coordinator_core.assignors.spec import Tasks
+from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.live import LiveEpochGroup
+from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.groups.streams.records import NOT_VALIDATED, Unwritten, group_tombstones
+from coordinator_core.groups.streams.state import CurrentTasks, StreamsGroup, StreamsMember
+from coordinator_core.groups.streams.topology import ConfiguredTopology, required_topics
+from coordinator_core.records import CoordinatorRecord, RecordType
+
+Holders = dict[tuple[str, int], set[str]]
+"""Task to the processes that hold it. As in Kafka one counts once, however many of its members hold the task."""
+
+
+@dataclass(slots=True)
+class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
+    """A streams group.
+
+    ``view`` holds what the assignor is given; ``active``, ``standby`` and ``warmup`` say which processes hold a task,
+    also while they have still to give it up. Soft state: ``configured`` is the topology on the topics as they were last
+    looked at, ``endpoint_epoch`` the version of what members know of each other's endpoints, ``shutdown_member`` who
+    asked for the end of the application.
+    """
+
+    type: ClassVar = GroupType.STREAMS
+
+    log: StreamsGroup = field(default_factory=StreamsGroup)
+    view: StreamsView = field(default_factory=StreamsView)
+    active: Holders = field(default_factory=dict)
+    standby: Holders = field(default_factory=dict)
+    warmup: Holders = field(default_factory=dict)
+    configured: ConfiguredTopology | None = None
+    endpoint_epoch: int = 0
+    shutdown_member: str | None = None
+
+    @property
+    def validated_topology_epoch(self) -> int:
+        """The epoch of the topology that all topics were found for; -1: there is none."""
+        epoch = self.log.validated_topology_epoch
+        return NOT_VALIDATED if epoch is None else epoch
+
+    def tombstones(self) -> list[Unwritten]:
+        """All records of the group."""
+        return group_tombstones(self.group_id, list(self.view.members))
+
+    def target(self, member_id: str) -> Tasks:
+        """The member's part of the target that there is."""
+        return self.view.targets.get(member_id, Tasks())
+
+    def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
+        """Apply the record to the log, the indices in step; which topics the topology needs anew, which no more."""
+        member_id = record.key.get("memberId", "")
+        before = set(required_topics(self.log.topology))
+        moves = record.type in (
+            RecordType.STREAMS_GROUP_MEMBER_METADATA,
+            RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+        )
+        old = self.log.members.get(member_id)
+        if moves and old is not None:
+            self._note(old, holds=False)
+        log.apply(record)
+        state = log.groups[self.group_id].state
+        if isinstance(state, StreamsGroup):
+            self.log = state
+        new = self.log.members.get(member_id)
+        if moves and new is not None:
+            self._note(new, holds=True)
+        if record.type == RecordType.STREAMS_GROUP_MEMBER_METADATA and new is None:
+            self.view.remove_member(member_id)
+        elif moves and new is not None:
+            # Kafka puts the member into its map again for each of the two records, which can make the map grow.
+            self.view.put_member(member_id, process(new))
+        elif record.type == RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER:
+            target = self.log.targets.get(member_id)
+            if target is None:
+                self.view.remove_target(member_id)
+            else:
+                self.view.put_target(member_id, Tasks(target.active, target.standby, target.warmup))
+        if not self.log.members:
+            self.shutdown_member = None
+        if record.type != RecordType.STREAMS_GROUP_TOPOLOGY:
+            return set(), set()
+        after = set(required_topics(self.log.topology))
+        return after - before, before - after
+
+    def _note(self, member: StreamsMember, *, holds: bool) -> None:
+        name = member.process_id or ""
+        for tasks in (member.assigned, member.pending_revocation):
+            for held, holders in _roles(tasks, self):
+                for subtopology_id, partitions in held.items():
+                    for partition in partitions:
+                        _hold(holders, (subtopology_id, partition), name, holds=holds)
+
+
+def _roles(
+    tasks: CurrentTasks, group: LiveStreamsGroup
+) -> tuple[tuple[Mapping[str, list[int] | dict[int, int]], Holders], ...]:
+    return (tasks.active, group.active), (tasks.standby, group.standby), (tasks.warmup, group.warmup)
+
+
+def _hold(holders: Holders, task: tuple[str, int], name: str, *, holds: bool) -> None:
+    if holds:
+        holders.setdefault(task, set()).add(name)
+        return
+    processes = holders.get(task)
+    if processes is not None:
+        processes.discard(name)
+        if not processes:
+            del holders[task]
+
+
+def process(member: StreamsMember) -> Process:
+    """The member as the assignor is told of it."""
+    return Process(member.process_id or "", member.instance_id, member.rack_id, member.client_tags)
