@@ -84,7 +84,7 @@ def streams_group_describe(memory: Memory, group_id: str, topics: TopicImage) ->
     group = memory.live.get(group_id)
     if isinstance(group, LiveStreamsGroup):
         return _found(group, group_id, streams.described(group))
-    missing = {"groupEpoch": 0, "assignmentEpoch": 0, "topology": None, "members": []}
+    missing: Fields = {"groupEpoch": 0, "assignmentEpoch": 0, "topology": None, "members": []}
     return _missing(group, group_id, "streams", "", missing)
 
 

@@ -13,7 +13,7 @@ import pytest
 from coordinator_core.audit.traces import run_traces
 from tests.shared_data import TRACES
 
-STEPS = {"classic": 5320, "consumer": 4893, "migration": 4926, "share": 5066}
+STEPS = {"classic": 5320, "consumer": 4893, "migration": 4926, "share": 5066, "streams": 4915}
 """How many steps a file has, all of which have to be equal."""
 
 

@@ -89,13 +89,15 @@ def delay_first_assignment(op: Operation, group: LiveStreamsGroup) -> None:
 
 
 def first_assignment(op: Operation, group_id: str) -> None:
-    """The initial delay is over: a target for whoever has joined."""
+    """The initial delay is over: a target for whoever has joined, unless the last one is too young."""
     group = op.memory.live.get(group_id)
+    interval = op.memory.group_config(group_id).streams_assignment_interval_ms
     if (
         not isinstance(group, LiveStreamsGroup)
         or group.is_empty
         or group.configured is None
         or group.group_epoch <= group.assignment_epoch
+        or not group.may_compute_target(op.now, interval)
     ):
         return
     compute_target(op, group, group.group_epoch, group.configured, group.log.last_assignment_configs)

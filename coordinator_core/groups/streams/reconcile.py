@@ -66,7 +66,8 @@ def _next(
     warmup = _step(had.warmup, target.warmup, lambda task: mine in group.active.get(task, ()) or in_process(task))
     steps = (active, standby, warmup)
     kept = _with_epochs(active.kept, had.active)
-    if any(step.revoked for step in steps) and _owns_any(owned, tuple(step.revoked for step in steps)):
+    revoked = active.revoked, standby.revoked, warmup.revoked
+    if any(revoked) and _owns_any(owned, revoked):
         return _moved(
             member,
             now_at,

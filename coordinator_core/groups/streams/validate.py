@@ -149,7 +149,7 @@ def member_epoch(member: StreamsMember, data: Fields) -> None:
         raise greater_epoch("streams", epoch, known)
     if 0 < epoch < known:
         tasks = member.assigned
-        held = (tasks.active, tasks.standby, tasks.warmup)
+        held: tuple[Partitions | PartitionEpochs, ...] = (tasks.active, tasks.standby, tasks.warmup)
         if epoch != member.previous_member_epoch or not all(
             _within(data[role], mine) for role, mine in zip(ROLES, held, strict=True)
         ):
