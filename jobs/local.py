@@ -21,7 +21,7 @@ from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import control_name
 from coordinator_core.wire.primitives import INT16
 from jobs.log_reader import LogReader, LogRow, Warn
-from jobs.sources.files import LogFile
+from jobs.sources.files import LogPart
 
 COMMIT_KEYS = tuple(INT16.pack(each) for each in (RecordType.OFFSET_COMMIT, RecordType.LEGACY_OFFSET_COMMIT))
 """How the keys of offset commits begin."""
@@ -74,9 +74,9 @@ class Replayed:
         return Surroundings(self.image(), self.share_state)
 
 
-def replay(logs: Iterable[LogFile], moment: Moment, warn: Warn) -> Replayed:
+def replay(logs: Iterable[LogPart], moment: Moment, warn: Warn) -> Replayed:
     """Replays the logs up to the moment; what could not be read or decoded is told to ``warn`` and left out."""
-    partitions: dict[Family, dict[int, list[LogFile]]] = {family: {} for family in Family}
+    partitions: dict[Family, dict[int, list[LogPart]]] = {family: {} for family in Family}
     for file in logs:
         partitions[file.family].setdefault(file.partition, []).append(file)
     replayed = Replayed(time_ms=moment.time_ms)

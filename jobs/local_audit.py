@@ -28,7 +28,7 @@ from coordinator_core.records import CoordinatorRecord, Family, LogPosition, Rec
 from coordinator_core.wire.batch_format import Kind
 from jobs.local import MARKERS
 from jobs.log_reader import LogReader, Warn
-from jobs.sources.files import LogFile
+from jobs.sources.files import LogPart
 
 TOPIC_CLEANUP_MS = 10_000
 """How long after a topic's deletion the coordinator may take to remove its offsets."""
@@ -67,13 +67,13 @@ class _Gathered:
 
 
 def group_histories(
-    logs: Iterable[LogFile], warn: Warn, group_id: str | None = None, audit: AuditSettings | None = None
+    logs: Iterable[LogPart], warn: Warn, group_id: str | None = None, audit: AuditSettings | None = None
 ) -> Iterator[GroupHistory]:
     """All that the logs tell of each group, or of one; what cannot be read or decoded is told to ``warn``.
 
     Targets are recomputed with the settings ``audit``; None: they are not.
     """
-    partitions: dict[Family, dict[int, list[LogFile]]] = {family: {} for family in Family}
+    partitions: dict[Family, dict[int, list[LogPart]]] = {family: {} for family in Family}
     for file in logs:
         partitions[file.family].setdefault(file.partition, []).append(file)
     topics = None

@@ -13,15 +13,15 @@ from coordinator_core.history.rows import HistoryRow
 from coordinator_core.records import Family
 from coordinator_core.wire.batch_format import Kind
 from jobs.log_reader import LogReader, Warn
-from jobs.sources.files import LogFile
+from jobs.sources.files import LogPart
 
 
-def history(logs: Iterable[LogFile], warn: Warn, group_id: str | None = None) -> Iterator[HistoryRow]:
+def history(logs: Iterable[LogPart], warn: Warn, group_id: str | None = None) -> Iterator[HistoryRow]:
     """The rows of one group, or of every group; what cannot be read or decoded is told to ``warn`` and left out.
 
     Rows that are final come as the log is read, those that are open at its end last.
     """
-    partitions: dict[Family, dict[int, list[LogFile]]] = {family: {} for family in Family}
+    partitions: dict[Family, dict[int, list[LogPart]]] = {family: {} for family in Family}
     for file in logs:
         partitions[file.family].setdefault(file.partition, []).append(file)
     topics = None

@@ -14,14 +14,14 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import Family
 from coordinator_core.wire.batch_format import Kind
 from jobs.log_reader import LogReader, Warn
-from jobs.sources.files import LogFile
+from jobs.sources.files import LogPart
 
 
 def audit_targets(
-    logs: Iterable[LogFile], warn: Warn, settings: AuditSettings, group_id: str | None = None
+    logs: Iterable[LogPart], warn: Warn, settings: AuditSettings, group_id: str | None = None
 ) -> Iterator[TargetAuditRow]:
     """The verdicts on one group or every group, in the order of the logs; what cannot be read is told to ``warn``."""
-    partitions: dict[Family, dict[int, list[LogFile]]] = {family: {} for family in Family}
+    partitions: dict[Family, dict[int, list[LogPart]]] = {family: {} for family in Family}
     for file in logs:
         partitions[file.family].setdefault(file.partition, []).append(file)
     topics = None

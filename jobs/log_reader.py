@@ -10,9 +10,8 @@ import pyarrow as pa
 from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.records import CoordinatorRecord, Family, Fields, LogPosition
 from coordinator_core.wire.batch_format import Damage, Kind
-from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.row import decode_key, decode_metadata, decode_value
-from jobs.sources.files import LogFile
+from jobs.sources.files import LogPart
 
 FIRST_SEGMENT = "00000000000000000000.log"
 CACHED_KEYS = 1 << 18
@@ -42,7 +41,7 @@ class LogReader:
     What cannot be read or decoded is told to ``warn`` and left out.
     """
 
-    def __init__(self, files: list[LogFile], warn: Warn) -> None:
+    def __init__(self, files: list[LogPart], warn: Warn) -> None:
         self._files = files
         self._warn = warn
         self._keys: dict[bytes, tuple[int, Fields]] = {}
@@ -61,18 +60,17 @@ class LogReader:
         """Records and control records, each once where dumps overlap, before the first one later than ``time_ms``."""
         last = -1
         for file in self._files:
-            with file.open() as read_at:
-                for part in read_columns(read_at, file.size, name=file.name):
-                    if isinstance(part, Damage):
-                        self._warn(f"{file.name} at byte {part.position}: {part.cause} ({part.size} bytes left out)")
+            for part in file.parts():
+                if isinstance(part, Damage):
+                    self._warn(f"{file.name} at byte {part.position}: {part.cause} ({part.size} bytes left out)")
+                    continue
+                for row in _rows(part):
+                    if row.offset <= last:
                         continue
-                    for row in _rows(part):
-                        if row.offset <= last:
-                            continue
-                        if time_ms is not None and row.timestamp > time_ms:
-                            return
-                        last = row.offset
-                        yield row
+                    if time_ms is not None and row.timestamp > time_ms:
+                        return
+                    last = row.offset
+                    yield row
 
     def records(self, time_ms: int | None = None) -> Iterator[CoordinatorRecord]:
         """The decoded records, without control records."""

@@ -157,30 +157,25 @@ class _Run:
 
     def _merge(self, anew: DataFrame, rebuilt: int) -> Replayed:
         staged = self._tables.read(REPLAYED)
-        counts = {}
+        names = [*FOLDED.values()]
+        counts = staged.agg(F.count("state").alias("groups"), *(F.count(name).alias(name) for name in names)).collect()[
+            0
+        ]
         if rebuilt:
             gone = anew.select(F.lit(self._cluster).alias("cluster"), "group_id").distinct()
-            for name in FOLDED.values():
+            for name in names:
                 self._tables.delete(HISTORY[name], gone)
-        for name in FOLDED.values():
-            table = HISTORY[name]
-            rows = staged.where(F.col(name).isNotNull()).select("cluster", f"{name}.*")
-            counts[name] = rows.count()
+        for name in names:
             if counts[name]:
-                self._upsert(table, rows)
-        states = staged.where("state IS NOT NULL").select(
-            *GROUP_STATES.key,
-            "log_partition",
-            "log_offset",
-            "state",
-            F.lit(STATE_VERSION).alias("version"),
-            F.lit(self._upto).alias("run_id"),
-        )
-        groups = states.count()
-        if groups:
-            self._tables.merge(GROUP_STATES, states, _all_columns(GROUP_STATES), insert=True)
+                rows = staged.where(F.col(name).isNotNull()).select("cluster", f"{name}.*")
+                self._upsert(HISTORY[name], rows)
+        if counts.groups:
+            place = ("log_partition", "log_offset", "state")
+            states = staged.where("state IS NOT NULL").select(*GROUP_STATES.key, *place)
+            marks = {"version": F.lit(STATE_VERSION), "run_id": F.lit(self._upto)}
+            self._tables.merge(GROUP_STATES, states.withColumns(marks), _all_columns(GROUP_STATES), insert=True)
         unplaced = self._of(GROUP_RECORDS).where(F.col("log_topic").isin(GROUP_TOPICS) & ~F.expr(PLACED)).count()
-        return Replayed(self._cluster, groups, rebuilt, unplaced, counts)
+        return Replayed(self._cluster, counts.groups, rebuilt, unplaced, {name: counts[name] for name in names})
 
     def _upsert(self, table: Table, rows: DataFrame) -> None:
         """Add new rows, replace those that were open; violations are final at once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -15,11 +15,11 @@ from coordinator_core.groups.offsets import Commits, GroupOffsets
 from coordinator_core.groups.owners import owners
 from coordinator_core.groups.shard import CoordinatorShard
 from jobs.cli.console import Console, JsonOption
-from jobs.cli.options import AtOffsetOption, AtOption, LogOption, parse_moment
+from jobs.cli.options import AtOffsetOption, AtOption, ClusterOption, LogsOption, StoreOption, logs_of, parse_moment
 from jobs.cli.tables import print_json, print_lines, print_table, ranges, utc
 from jobs.local import Replayed, replay
 from jobs.plain import number_ranges
-from jobs.sources.files import find_logs
+from jobs.sources.files import LogPart
 
 GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Every group, one line each.")]
@@ -27,20 +27,24 @@ AllOption = Annotated[bool, typer.Option("--all", help="Every group, one line ea
 
 def groups_command(
     context: typer.Context,
-    log: LogOption,
+    log: LogsOption = None,
+    store: StoreOption = None,
+    cluster: ClusterOption = None,
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """The groups, with type, state, members and number of committed offsets."""
-    replayed = _replayed(context, log, at, at_offset)
+    replayed = _replayed(context, logs_of(log, store, cluster), at, at_offset)
     lines = [_summary(group, shard.offsets_of(group.group_id)) for group, shard in _sorted(replayed)]
     print_lines(lines, as_json=as_json, title="groups")
 
 
 def describe_command(
     context: typer.Context,
-    log: LogOption,
+    log: LogsOption = None,
+    store: StoreOption = None,
+    cluster: ClusterOption = None,
     group: Annotated[str | None, typer.Argument(metavar="[GROUP]", help="Group id.")] = None,
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
@@ -50,7 +54,7 @@ def describe_command(
     """A group as Kafka's Admin client would describe it: state, epochs, members, assignments, offsets."""
     if all_groups == (group is not None):
         raise typer.BadParameter("give either a group or --all")
-    replayed = _replayed(context, log, at, at_offset)
+    replayed = _replayed(context, logs_of(log, store, cluster), at, at_offset)
     around = replayed.surroundings()
     chosen = _sorted(replayed) if all_groups else [_find(replayed, group or "")]
     for each, shard in chosen:
@@ -66,13 +70,15 @@ def describe_command(
 def offsets_command(
     context: typer.Context,
     group: GroupArgument,
-    log: LogOption,
+    log: LogsOption = None,
+    store: StoreOption = None,
+    cluster: ClusterOption = None,
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """The committed offsets of a group, and apart from them those of open transactions."""
-    replayed = _replayed(context, log, at, at_offset)
+    replayed = _replayed(context, logs_of(log, store, cluster), at, at_offset)
     offsets = _find(replayed, group)[1].offsets_of(group)
     lines = _commits(offsets.committed, "committed")
     for commits in offsets.pending.values():
@@ -83,14 +89,16 @@ def offsets_command(
 def owners_command(
     context: typer.Context,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic name.")],
-    log: LogOption,
+    log: LogsOption = None,
+    store: StoreOption = None,
+    cluster: ClusterOption = None,
     partition: Annotated[int | None, typer.Argument(metavar="[PARTITION]", help="One partition only.")] = None,
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Who held the partitions of a topic, in every group."""
-    replayed = _replayed(context, log, at, at_offset)
+    replayed = _replayed(context, logs_of(log, store, cluster), at, at_offset)
     image = replayed.image()
     if image is None:
         Console.of(context).warn("no topics are known of that moment: groups that record topic ids match no topic name")
@@ -98,8 +106,8 @@ def owners_command(
     print_lines([owner._asdict() for owner in found], as_json=as_json, title=f"owners of {topic}")
 
 
-def _replayed(context: typer.Context, log: list[Path], at: str | None, at_offset: list[str] | None) -> Replayed:
-    return replay(find_logs(log), parse_moment(at, at_offset), Console.of(context).warn)
+def _replayed(context: typer.Context, logs: Sequence[LogPart], at: str | None, at_offset: list[str] | None) -> Replayed:
+    return replay(logs, parse_moment(at, at_offset), Console.of(context).warn)
 
 
 def _sorted(replayed: Replayed) -> list[tuple[Group, CoordinatorShard]]:

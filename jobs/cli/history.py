@@ -21,11 +21,10 @@ from coordinator_core.history.rows import (
 )
 from coordinator_core.records import LogPosition
 from jobs.cli.console import Console, JsonOption
-from jobs.cli.options import LogOption, parse_time
+from jobs.cli.options import ClusterOption, LogsOption, StoreOption, logs_of, parse_time
 from jobs.cli.tables import Line, print_json, print_lines, utc
 from jobs.local_history import history
 from jobs.plain import plain
-from jobs.sources.files import find_logs
 
 TABLE_OF = {table.row: table.name for table in TABLES}
 SinceOption = Annotated[str | None, typer.Option("--since", metavar="TIME", help="From this time on: ISO 8601 or ms.")]
@@ -42,12 +41,14 @@ class Moment(NamedTuple):
 def history_command(
     context: typer.Context,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
-    log: LogOption,
+    log: LogsOption = None,
+    store: StoreOption = None,
+    cluster: ClusterOption = None,
     since: SinceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """What a group went through, in order of time; with --json every row of its history, with the table it is of."""
-    rows = list(history(find_logs(log), Console.of(context).warn, group))
+    rows = list(history(logs_of(log, store, cluster), Console.of(context).warn, group))
     if not rows:
         raise InputError(f"no history of a group {group!r} in these logs")
     start = 0 if since is None else parse_time(since)
@@ -66,7 +67,9 @@ def history_command(
 
 def rebalances_command(
     context: typer.Context,
-    log: LogOption,
+    log: LogsOption = None,
+    store: StoreOption = None,
+    cluster: ClusterOption = None,
     group: Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Of one group only.")] = None,
     since: SinceOption = None,
     slowest: Annotated[int | None, typer.Option("--slowest", metavar="N", min=1, help="The N slowest only.")] = None,
@@ -79,7 +82,7 @@ def rebalances_command(
     start = 0 if since is None else parse_time(since)
     rows = [
         row
-        for row in history(find_logs(log), Console.of(context).warn, group)
+        for row in history(logs_of(log, store, cluster), Console.of(context).warn, group)
         if isinstance(row, RebalanceRow)
         and row.at.timestamp_ms >= start
         and (cause is None or any(each.kind == cause for each in row.causes))

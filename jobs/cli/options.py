@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -10,15 +11,20 @@ import typer
 
 from coordinator_core.errors import InputError
 from jobs.local import Moment
+from jobs.sources.files import LogPart, find_logs
 
-LogOption = Annotated[
-    list[Path],
-    typer.Option(
-        "--log",
-        metavar="PATH",
-        help="Segment file or folder of the coordinator log, the cluster metadata or the share state; repeatable.",
-    ),
+_LOG = typer.Option(
+    "--log",
+    metavar="PATH",
+    help="Segment file or folder of the coordinator log, the cluster metadata or the share state; repeatable.",
+)
+LogOption = Annotated[list[Path], _LOG]
+LogsOption = Annotated[list[Path] | None, _LOG]
+StoreOption = Annotated[
+    str | None,
+    typer.Option("--store", "--tables", metavar="PLACE", help="The tables to read the logs from, instead of --log."),
 ]
+ClusterOption = Annotated[str | None, typer.Option(help="Name of the cluster whose logs are in the tables.")]
 AtOption = Annotated[
     str | None, typer.Option("--at", metavar="TIME", help="As of this time: ISO 8601 (UTC unless it says) or ms.")
 ]
@@ -30,6 +36,20 @@ AtOffsetOption = Annotated[
         help="As of this end offset of a partition of the coordinator log: records below it count; repeatable.",
     ),
 ]
+
+
+def logs_of(log: list[Path] | None, store: str | None, cluster: str | None) -> Sequence[LogPart]:
+    """The logs that ``--log`` or ``--store`` names; Spark is needed for the tables only."""
+    if bool(log) == (store is not None):
+        raise typer.BadParameter("give either --log or --store")
+    if store is None:
+        return find_logs(log or [])
+    from jobs import session, settings
+    from jobs.stored_log import stored_logs
+    from jobs.tables import Tables
+
+    chosen = settings.load(flags={"tables": store, "cluster": cluster})
+    return stored_logs(Tables(session.get_or_create(chosen.spark), chosen.tables), chosen.cluster)
 
 
 def parse_time(text: str) -> int:

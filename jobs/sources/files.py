@@ -9,11 +9,14 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Protocol
+
+import pyarrow as pa
 
 from coordinator_core.errors import InputError
 from coordinator_core.records import Family
-from coordinator_core.wire.batch_format import ReadAt
+from coordinator_core.wire.batch_format import Damage, ReadAt
+from coordinator_core.wire.batches import read_columns
 
 LOG_SUFFIX = ".log"
 SNAPSHOT_SUFFIX = ".checkpoint"
@@ -34,6 +37,33 @@ KNOWN_TOPICS = frozenset(FAMILIES) | {""}
 """Those, and folders that are not named after a topic."""
 
 UNKNOWN_PARTITION = -1
+
+
+class LogPart(Protocol):
+    """A log partition, or one segment of it, wherever it is kept."""
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+
+    @property
+    def topic(self) -> str:
+        """The log's topic, empty if nobody says."""
+
+    @property
+    def partition(self) -> int:
+        """The log's partition."""
+
+    @property
+    def segment(self) -> str:
+        """The name of the segment with which it begins."""
+
+    @property
+    def family(self) -> Family:
+        """What its records are."""
+
+    def parts(self) -> Iterator[pa.RecordBatch | Damage]:
+        """Its records as Arrow batches with columns of ``LOG_COLUMNS``, and the bytes that are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +100,11 @@ class LogFile:
         else:
             with tarfile.open(self.path) as archive, _member(archive, self) as stream:
                 yield _seeking(stream)
+
+    def parts(self) -> Iterator[pa.RecordBatch | Damage]:
+        """Its records as Arrow batches of ``LOG_COLUMNS``, and the bytes that are none."""
+        with self.open() as read_at:
+            yield from read_columns(read_at, self.size, name=self.name)
 
 
 def find_logs(
