@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= out/demo
 
-.PHONY: setup demo lint test test-wide test-long bench clean java
+.PHONY: setup demo lint test test-wide test-long test-browser bench clean java
 
 setup: .venv/ready
 
@@ -32,13 +32,19 @@ lint: setup
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -m "not long" --ignore tests/differential --ignore tests/end_to_end
+	$(BIN)/python -m pytest -m "not long" --ignore tests/differential --ignore tests/end_to_end --ignore tests/browser
 
 test-wide: lint
-	$(BIN)/python -m pytest -m "not long"
+	$(BIN)/python -m pytest -m "not long" --ignore tests/browser
 
 test-long: setup
 	$(BIN)/python -m pytest -m long
+
+test-browser: setup
+	@test -x /usr/bin/chromium || { echo "Chromium is needed: sudo apt-get install chromium"; exit 1; }
+	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
+	  { echo "playwright is needed: $(BIN)/pip install '.[browser]' (it needs no browser of its own)"; exit 1; }
+	$(BIN)/python -m pytest tests/browser
 
 bench: setup
 	$(BIN)/python -m benchmarks

@@ -1,4 +1,5 @@
-"""Test tiers: ``differential`` is collected only where the recorded results lie beside the project.
+"""Test tiers: ``differential`` is collected only where the recorded results lie beside the project, ``browser`` only
+where playwright is installed.
 
 Hypothesis runs few and always the same examples, unless HYPOTHESIS_PROFILE=exhaustive asks for many new ones.
 """
@@ -6,6 +7,7 @@ Hypothesis runs few and always the same examples, unless HYPOTHESIS_PROFILE=exha
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import settings
@@ -17,6 +19,8 @@ settings.register_profile("exhaustive", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 collect_ignore = [] if SHARED.is_dir() else ["differential"]
+if find_spec("playwright") is None:
+    collect_ignore.append("browser")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -47,14 +47,15 @@ def counts(names: Iterable[str]) -> tuple[Count, ...]:
 
 def _line(history: GroupHistory, found: Sequence[FindingRow]) -> GroupLine:
     present = history.present
-    last = max(history.epochs, key=lambda row: row.opened.offset, default=None)
+    epochs = sorted(history.epochs, key=lambda row: row.opened.offset)
+    last = epochs[-1] if epochs else None
     times = list(_times(history))
     return GroupLine(
         group_id=history.group_id,
         group_type=history.group_type or "OFFSETS",
         state="-" if last is None else "GONE" if present is None else present.state,
         epoch=None if last is None else last.epoch,
-        assignor=None if last is None else last.assignor,
+        assignor=next((row.assignor for row in reversed(epochs) if row.assignor is not None), None),
         members=sum(1 for row in history.memberships if row.left is None),
         members_seen=len(history.memberships),
         rebalances=len(history.rebalances),

@@ -14,7 +14,7 @@ function table(heads, lines, attributes) {
 }
 
 const proof = (at, source) => el("code", { title: utc(at.timestamp_ms) }, source === "group log" || !source ? position(at) : `${source} ${position(at)}`);
-const key = (kind, name) => el("span", {}, el("i", { class: `key ${kind}-${slug(name)}` }), name);
+const key = (kind, name) => el("span", { class: "keyed" }, el("i", { class: `key ${kind}-${slug(name)}` }), name);
 const section = (title, small, ...content) => el("section", {}, el("h2", {}, title, small ? el("small", {}, small) : null), ...content);
 const shown = (list, all) => (list.length < all ? `${list.length} of ${all}` : String(all));
 

@@ -27,6 +27,13 @@ function tickTimes(from, until, most) {
 const tickText = (time, step) => (step >= 864e5 ? utc(time).slice(5, 10) : step >= 6e4 ? utc(time).slice(11, 16)
   : step >= 1e3 ? utc(time).slice(11, 19) : utc(time).slice(14, 23));
 
+function shortened(name, most) {
+  const text = name.length > most ? name.split(" at ")[0] : name;
+  if (text.length <= most) return text;
+  const tail = Math.ceil(most * 0.6);
+  return `${text.slice(0, most - tail - 1)}…${text.slice(-tail)}`;
+}
+
 function bandText(rebalance) {
   return [
     `Rebalance ${rebalance.from_epoch ?? "?"} to ${rebalance.to_epoch}: ${rebalance.outcome}, took ${took(rebalance)}`,
@@ -92,7 +99,7 @@ function timeline(group, range, width, selected) {
   lanes.forEach((lane, index) => {
     const y = 6 + index * LANE;
     const characters = Math.floor((name - 16) / 6.2);
-    const label = lane.name.length > characters ? `${lane.name.slice(0, characters - 1)}…` : lane.name;
+    const label = shortened(lane.name, characters);
     const ids = lane.members.slice(0, 6).map((member) => member.member_id);
     lanesSvg.append(tells(svg("text", { class: "lane-name", x: 12, y: y + 15 }, label),
       [lane.name, ...ids, lane.members.length > 6 ? `and ${lane.members.length - 6} more` : ""].join("\n")));

@@ -1,0 +1,179 @@
+"""The report in a browser: opened from the file system, without network."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from playwright.sync_api import Browser, Page, Request
+from typer.testing import CliRunner
+
+from jobs.cli.app import app
+from jobs.report.render import to_html
+from tests.browser.synthetic import large_report
+from tests.shared_data import ROOT
+
+GROUP = "A-coop-a2d7"
+WIDTHS = {"wide": 1280, "narrow": 420}
+
+
+class Opened(NamedTuple):
+    """A page, what its console complained of, and what it asked for."""
+
+    page: Page
+    complaints: list[str]
+    requests: list[str]
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    page = tmp_path_factory.mktemp("report") / "report.html"
+    result = CliRunner().invoke(app, ["report", "--log", str(ROOT / "data/samples/logs"), "--out", str(page)])
+    assert result.exit_code == 0, result.output
+    return page
+
+
+@pytest.fixture
+def opened(browser: Browser, report: Path) -> Iterator[Opened]:
+    context = browser.new_context(viewport={"width": WIDTHS["wide"], "height": 900}, offline=True)
+    opened = Opened(context.new_page(), [], [])
+
+    def ask(request: Request) -> None:
+        opened.requests.append(request.url)
+
+    opened.page.on("console", lambda message: opened.complaints.append(message.text))
+    opened.page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+    opened.page.on("request", ask)
+    opened.page.goto(report.as_uri())
+    yield opened
+    assert opened.complaints == []
+    assert {url.partition("#")[0] for url in opened.requests if not url.startswith("blob:")} == {report.as_uri()}
+    context.close()
+
+
+def rows(page: Page) -> int:
+    return page.locator("#groups tbody tr:visible").count()
+
+
+def test_filters(opened):
+    page = opened.page
+    everything = rows(page)
+    page.get_by_role("searchbox").fill("connect")
+    some = rows(page)
+    assert 0 < some < everything
+    assert page.locator("#shown").inner_text() == f"{some} of {everything} groups"
+    page.get_by_role("searchbox").fill("")
+    page.get_by_role("checkbox", name="share", exact=True).check()
+    assert set(page.locator("#groups tbody tr:visible td:nth-child(2)").all_inner_texts()) == {"share"}
+    page.get_by_role("checkbox", name="share", exact=True).uncheck()
+    page.get_by_role("checkbox", name="with findings").check()
+    assert 0 < rows(page) < everything
+
+
+def test_the_order_of_groups(opened):
+    page = opened.page
+    page.get_by_role("button", name="Rebalances", exact=True).click()
+    counts = [int(text) for text in page.locator("#groups tbody td:nth-child(6)").all_inner_texts()]
+    assert counts == sorted(counts, reverse=True)
+    page.get_by_role("button", name="Rebalances", exact=True).click()
+    assert page.locator("th[aria-sort=ascending]").inner_text().startswith("Rebalances")
+
+
+def test_from_a_finding_to_the_story_of_a_rebalance(opened):
+    page = opened.page
+    page.locator(".findings").get_by_role("link", name=GROUP).first.click()
+    page.wait_for_selector("#group-title")
+    assert not page.locator("#overview").is_visible()
+    assert page.locator(".timeline .spell").count() > 10
+    page.get_by_role("link", name="5 → 6").click()
+    assert "&epoch=6" in page.url
+    page.wait_for_selector("#story li")
+    assert "subscription" in page.locator("#story").inner_text()
+    assert page.locator("#story code").count() > 3
+    assert page.locator("tr[aria-current]").count() == 1
+    page.go_back()
+    page.go_back()
+    assert page.locator("#overview").is_visible()
+
+
+def test_a_deep_link_opens_its_rebalance(opened, report):
+    opened.page.goto("about:blank")
+    opened.requests.clear()
+    opened.page.goto(f"{report.as_uri()}#group={GROUP}&epoch=6")
+    opened.page.wait_for_selector("#story li")
+    assert "Epoch 5 to 6" in opened.page.locator("#story").inner_text()
+
+
+def test_a_link_to_a_group_that_is_not_there(opened, report):
+    opened.page.goto(f"{report.as_uri()}#group=no%20such")
+    opened.page.wait_for_selector("#group .notice")
+    assert "no such" in opened.page.locator("#group").inner_text()
+
+
+def test_the_keyboard_alone_is_enough(opened, report):
+    page = opened.page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.goto(f"{report.as_uri()}#group={GROUP}")
+    page.wait_for_selector(".axis .band")
+    page.locator(".axis .band[tabindex='0']").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#tip").is_visible()
+    assert "Log " in page.locator("#tip").inner_text()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#story li")
+    assert "Epoch 2 to 3" in page.locator("#story").inner_text()
+
+
+def test_pointing_shows_the_evidence(opened, report):
+    page = opened.page
+    page.goto(f"{report.as_uri()}#group={GROUP}")
+    page.wait_for_selector(".spell")
+    page.locator(".spell").first.hover()
+    assert "log 0:" in page.locator("#tip").inner_text()
+
+
+def test_zoom_shows_less_and_then_all_again(opened, report):
+    page = opened.page
+    page.goto(f"{report.as_uri()}#group={GROUP}")
+    page.wait_for_selector(".spell")
+    whole = page.locator(".timeline .spell").count()
+    page.get_by_role("button", name="Zoom in").click()
+    assert page.locator(".timeline .spell").count() < whole
+    page.get_by_role("button", name="Whole history").click()
+    assert page.locator(".timeline .spell").count() == whole
+
+
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
+def test_every_group_opens_at_every_width_in_both_themes(opened, report, width):
+    page = opened.page
+    page.set_viewport_size({"width": width, "height": 900})
+    page.locator("#theme").click()
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    links = page.locator("#groups tbody th a").evaluate_all("links => links.map((link) => link.hash)")
+    for link in ["#", *links]:
+        page.goto(report.as_uri() + link)
+        page.wait_for_selector("#overview" if link == "#" else "#group-title")
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, link
+
+
+def test_a_large_cluster_loads_in_two_seconds(browser, tmp_path):
+    page_file = tmp_path / "large.html"
+    page_file.write_text(to_html(large_report(groups=500, rebalances=5000)), encoding="utf-8")
+    page = browser.new_page()
+    began = time.monotonic()
+    page.goto(page_file.as_uri())
+    loaded = time.monotonic() - began
+    began = time.monotonic()
+    page.locator("#groups tbody th a").first.click()
+    page.wait_for_selector("#group-title")
+    drilled = time.monotonic() - began
+    size = page_file.stat().st_size / 1e6
+    print(f"500 groups, 5,000 rebalances: {size:.1f} MB, loaded in {loaded:.2f} s, a group in {drilled:.2f} s")
+    page.close()
+    assert loaded < 2
+    assert drilled < 2
