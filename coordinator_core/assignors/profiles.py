@@ -20,6 +20,9 @@ class Profile:
     jdk: int = 17
 
 
+KIP_1071 = "kip-1071"
+"""The profile of what KIP-1071 defines beyond what a release has of it."""
+
 PROFILES: dict[str, Profile] = {
     profile.name: profile
     for profile in (
@@ -27,7 +30,7 @@ PROFILES: dict[str, Profile] = {
         Profile("kafka-4.0", (4, 0)),
         Profile("kafka-4.1", (4, 1)),
         Profile("kafka-4.3.1", (4, 3)),
-        Profile("kip-1071", (4, 3)),
+        Profile(KIP_1071, (4, 3)),
     )
 }
 

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.groups.classic.live import LiveClassicGroup
@@ -74,7 +75,8 @@ LIVE_GROUPS: dict[int, Any] = {
 class Memory:
     """The memory for one log partition, whose next record gets ``end_offset``.
 
-    Topics are by name; ``new_topics_version`` is the newest image version with new topics.
+    Topics are by name; ``new_topics_version`` is the newest image version with new topics. ``profile`` says whose
+    behaviour it is: that of a release, or for streams groups what KIP-1071 defines beyond it (topology updates).
     """
 
     config: BrokerConfig = field(default_factory=BrokerConfig)
@@ -88,6 +90,7 @@ class Memory:
     subscribers: dict[str, set[str]] = field(default_factory=dict)
     new_topics_version: int = -1
     group_configs: dict[str, GroupConfig] = field(default_factory=dict)
+    profile: Profile = DEFAULT
     default_group_config: GroupConfig = field(init=False)
 
     def __post_init__(self) -> None:

@@ -14,6 +14,9 @@ from coordinator_core.groups.fields import checked, int32, int64, string, struct
 from coordinator_core.groups.memory import LiveGroup
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
+from coordinator_core.groups.share.live import LiveShareGroup
+from coordinator_core.groups.streams import validate as streams
+from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.records import Fields, RecordType
 
 VERSION, EXPIRING_VERSION = 4, 1
@@ -131,6 +134,10 @@ def _may_commit(
         classic.offset_commit(group, member_id, instance_id, epoch, transactional=transactional)
     elif isinstance(group, LiveConsumerGroup):
         return consumer.offset_commit(group, member_id, instance_id, epoch, version, transactional=transactional)
+    elif isinstance(group, LiveStreamsGroup):
+        streams.offset_commit(group, member_id, instance_id, epoch, version, transactional=transactional)
+    elif isinstance(group, LiveShareGroup):
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is not a consumer group.")
     elif group is not None and not group.is_empty:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
     return None

@@ -16,6 +16,9 @@ from coordinator_core.groups.offset_commit import NO_TOPIC_ID
 from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
+from coordinator_core.groups.streams import validate as streams
+from coordinator_core.groups.streams.live import LiveStreamsGroup
+from coordinator_core.groups.streams.topology import source_topics
 from coordinator_core.records import Fields, RecordType
 
 OFFSET_FETCH = (
@@ -59,6 +62,8 @@ def _fetch_group(op: Operation, asked: Fields, *, stable: bool) -> Fields:
     group = op.memory.live.get(asked["groupId"])
     if isinstance(group, LiveConsumerGroup):
         consumer.offset_fetch(group, asked["memberId"], asked["memberEpoch"])
+    elif isinstance(group, LiveStreamsGroup):
+        streams.offset_fetch(group, asked["memberId"], asked["memberEpoch"])
     offsets = GroupOffsets() if group is None else op.memory.log.offsets_of(asked["groupId"])
     unstable = _in_transaction(offsets) if stable else frozenset[TopicPartition]()
     if asked["topics"] is None:
@@ -139,6 +144,8 @@ def is_subscribed(group: LiveGroup, topic: str) -> bool:
         if group.subscribed_topics is None:
             return group.protocol_type == CONSUMER_PROTOCOL_TYPE
         return topic in group.subscribed_topics
+    if isinstance(group, LiveStreamsGroup) and not group.is_empty:
+        return topic in source_topics(group.log.topology)
     return False
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import IntEnum
 
+from coordinator_core.assignors.profiles import KIP_1071
 from coordinator_core.assignors.spec import Tasks
 from coordinator_core.groups.classic.live import LiveClassicGroup
 from coordinator_core.groups.lookup import group_of, member_of
@@ -66,9 +67,10 @@ def heartbeat(op: Operation, request: Request) -> Fields:
     if changed:
         op.write(*records.member_metadata(group_id, updated))
     topology = _topology(op, group, data["topology"])
-    status = _staleness(group, updated)
+    status = _staleness(topology, updated)
     configuration = look_at_topics(op, group, topology)
-    if configuration.topology.problem is None:
+    if configuration.topology.problem is None and not status:
+        # A member of an older topology may still run tasks that the newer one does not have (KIP-1071).
         validate.tasks_exist(configuration.topology, data)
     epoch = update_epoch(op, group, configuration, bump=changed)
     delay_first_assignment(op, group)
@@ -135,7 +137,7 @@ def _updated(member: StreamsMember, request: Request, data: Fields) -> StreamsMe
 
 
 def _topology(op: Operation, group: LiveStreamsGroup, given: Fields | None) -> Topology:
-    """The group's topology: the first that a member brings; Kafka 4.3.1 allows no other than older ones after it."""
+    """The group's topology: the first that a member brings. Then Kafka 4.3.1 ignores older ones and allows no newer."""
     known = group.log.topology
     if given is None:
         if known is None:
@@ -148,12 +150,32 @@ def _topology(op: Operation, group: LiveStreamsGroup, given: Fields | None) -> T
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Duplicate key among the subtopologies.")
     record = records.topology(group.group_id, given)
     topology = topology_of(record[2] or {})
-    if known is None:
+    if known is None or (op.memory.profile.name == KIP_1071 and _is_update(known, topology)):
         op.write(*record)
         return topology
     if known.epoch <= given["epoch"] and _by_id(known) != _by_id(topology):
         raise ApiError(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
     return known
+
+
+def _is_update(known: Topology, topology: Topology) -> bool:
+    """Whether a joining member brings the next topology; raises ApiError unless it brings that or the known one."""
+    if topology.epoch < known.epoch:
+        raise ApiError(
+            ErrorCode.STREAMS_TOPOLOGY_FENCED,
+            f"The topology epoch {topology.epoch} is behind the group's topology epoch {known.epoch}.",
+        )
+    if topology.epoch > known.epoch + 1:
+        raise ApiError(
+            ErrorCode.STREAMS_INVALID_TOPOLOGY_EPOCH,
+            f"The topology epoch {topology.epoch} is not the one after the group's topology epoch {known.epoch}.",
+        )
+    if topology.epoch == known.epoch and _by_id(known) != _by_id(topology):
+        raise ApiError(
+            ErrorCode.STREAMS_INVALID_TOPOLOGY_EPOCH,
+            f"The topology is not that of the group, and its topology epoch is not bumped from {known.epoch}.",
+        )
+    return topology.epoch > known.epoch
 
 
 def _by_id(topology: Topology) -> tuple[int, dict[str, object]]:
@@ -200,9 +222,9 @@ def _status(status: Status, detail: str) -> Fields:
     return {"statusCode": int(status), "statusDetail": detail}
 
 
-def _staleness(group: LiveStreamsGroup, member: StreamsMember) -> list[Fields]:
-    topology, epoch = group.log.topology, member.topology_epoch
-    if topology is None or epoch is None or epoch >= topology.epoch:
+def _staleness(topology: Topology, member: StreamsMember) -> list[Fields]:
+    epoch = member.topology_epoch
+    if epoch is None or epoch >= topology.epoch:
         return []
     detail = f"The member's topology epoch {epoch} is behind the group's topology epoch {topology.epoch}."
     return [_status(Status.STALE_TOPOLOGY, detail)]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from coordinator_core.assignors.presented import Process
+from coordinator_core.assignors.profiles import KIP_1071
 from coordinator_core.assignors.registry import assign
 from coordinator_core.assignors.spec import Assignment, StreamsConfigs, Subtopology, Tasks
 from coordinator_core.errors import AssignorError
@@ -16,6 +17,7 @@ from coordinator_core.groups.protocol import ApiError, ErrorCode
 from coordinator_core.groups.streams import records
 from coordinator_core.groups.streams.live import LiveStreamsGroup, process
 from coordinator_core.groups.streams.reconcile import OwnedTasks, reconcile
+from coordinator_core.groups.streams.stale import retain_only
 from coordinator_core.groups.streams.state import MemberState, StreamsMember, TargetTasks, Topology
 from coordinator_core.groups.streams.topology import ConfiguredTopology, TopologyProblem, configure, required_topics
 
@@ -49,7 +51,7 @@ def look_at_topics(op: Operation, group: LiveStreamsGroup, topology: Topology) -
 
     Raises ApiError for a topology that cannot be configured on any topics.
     """
-    is_new = group.log.topology is None
+    is_new = group.log.topology is None or topology.epoch > group.log.topology.epoch
     if not is_new and group.configured is not None and not group.metadata_expired(op.now):
         return Configuration(group.configured, group.metadata_hash, False)
     metadata_hash = op.memory.metadata_hash(set(required_topics(topology)), op.topics)
@@ -122,19 +124,31 @@ def compute_target(
     assignment: Assignment[Tasks] = Assignment({})
     if topology.problem is None:
         try:
-            assignment = assign(ASSIGNOR, spec, op.topics)
+            assignment = assign(ASSIGNOR, spec, op.topics, op.memory.profile)
         except AssignorError as error:
             raise ApiError(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
                 f"Failed to compute a new target assignment for epoch {epoch}: {error.message}",
             ) from error
+    targets = assignment.members
+    if op.memory.profile.name == KIP_1071:
+        stale = _stale_members(group, topology.epoch, updated)
+        targets = retain_only({each: targets.get(each, Tasks()) for each in spec.members}, stale, group.view.targets)
     for member_id in spec.members:
-        target = assignment.members.get(member_id, Tasks())
+        target = targets.get(member_id, Tasks())
         before = group.log.targets.get(member_id)
         if before is None or not _same(before, target):
             op.write(*records.target_assignment(group.group_id, member_id, target))
     op.write(*records.target_epoch(group.group_id, epoch, op.now))
-    return assignment.members
+    return targets
+
+
+def _stale_members(group: LiveStreamsGroup, topology_epoch: int, updated: StreamsMember | None) -> set[str]:
+    """The members whose topology is older than the group's."""
+    members = dict(group.log.members)
+    if updated is not None:
+        members[updated.member_id] = updated
+    return {member_id for member_id, each in members.items() if (each.topology_epoch or 0) < topology_epoch}
 
 
 def _same(before: TargetTasks, after: Tasks) -> bool:

@@ -241,6 +241,15 @@ def required_topics(topology: Topology | None) -> list[str]:
     ]
 
 
+def source_topics(topology: Topology | None) -> set[str]:
+    """The topics that the topology reads, of which its group commits offsets."""
+    return {
+        name
+        for each in (() if topology is None else topology.subtopologies)
+        for name in (*each.source_topics, *(topic.name for topic in each.repartition_source_topics))
+    }
+
+
 def _missing_internal_topics(
     topology: Topology, subtopologies: Iterable[ConfiguredSubtopology], topics: TopicImage
 ) -> dict[str, InternalTopic]:

@@ -19,7 +19,7 @@ from coordinator_core.groups.fields import (
     struct,
     structs,
 )
-from coordinator_core.groups.lookup import full, greater_epoch, smaller_epoch
+from coordinator_core.groups.lookup import full, greater_epoch, member_of, smaller_epoch
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.state import StreamsMember
@@ -177,3 +177,45 @@ def tasks_exist(configured: ConfiguredTopology, data: Fields) -> None:
                     f"Task {partition} for subtopology {subtopology_id} is invalid. Number of tasks for this "
                     f"subtopology: {subtopology.tasks}",
                 )
+
+
+OFFSET_COMMIT_VERSION = 9
+"""Members have to commit by at least this version."""
+
+
+def offset_commit(
+    group: LiveStreamsGroup,
+    member_id: str,
+    instance_id: str | None,
+    epoch: int,
+    version: int,
+    *,
+    transactional: bool,
+) -> None:
+    """Raises ApiError unless the commit comes from a member at its epoch, or from nobody to an empty group."""
+    if epoch < 0 and group.is_empty:
+        return
+    if transactional and epoch == -1 and not member_id and instance_id is None:
+        return
+    member = member_of(group.log.members, member_id, group.group_id)
+    if not transactional and version < OFFSET_COMMIT_VERSION:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "OffsetCommit version 9 or above must be used by members using the streams group protocol",
+        )
+    _same_epoch(member, epoch)
+
+
+def offset_fetch(group: LiveStreamsGroup, member_id: str | None, epoch: int) -> None:
+    """Raises ApiError unless the fetch comes from a member at its epoch, or does not say from whom."""
+    if member_id is not None or epoch >= 0:
+        _same_epoch(member_of(group.log.members, member_id or "", group.group_id), epoch)
+
+
+def _same_epoch(member: StreamsMember, epoch: int) -> None:
+    known = member.member_epoch or 0
+    if epoch != known:
+        raise ApiError(
+            ErrorCode.STALE_MEMBER_EPOCH,
+            f"The received member epoch {epoch} does not match the expected member epoch {known}.",
+        )

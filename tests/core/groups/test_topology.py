@@ -50,7 +50,7 @@ def test_internal_topics_that_are_missing_are_to_be_created() -> None:
         "by-customer": 6,
         "counts": 6,
     }
-    assert configured.detail == "Internal topics are missing: by-customer, counts"
+    assert configured.detail == "Internal topics are missing: counts, by-customer"
 
 
 def test_missing_source_topics() -> None:
