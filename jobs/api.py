@@ -18,8 +18,9 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.errors import InputError
-from jobs import decode, ingest, lag, offsets, replay
+from jobs import decode, ingest, offsets, replay
 from jobs.history_schema import GROUP_STATES, HISTORY
+from jobs.lag import MINIMUM, evaluate, evaluate_offsets_only, read_end_offsets
 from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
 from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.sources.dump import DEFAULT_TOPIC, Shape, open_dump
@@ -136,14 +137,14 @@ class CoordinatorAudit:
         """Offsets that expired or were deleted."""
         return offsets.removals(self.tables, self._commits())
 
-    def lag(self, end_offsets: str, at: Moment, *, minimum: float = lag.MINIMUM) -> DataFrame:
+    def lag(self, end_offsets: str, at: Moment, *, minimum: float = MINIMUM) -> DataFrame:
         """Lag and status by Burrow's rules at a time, with end offsets from JSON or Parquet; UNKNOWN without any."""
-        ends = lag.read_end_offsets(self.tables.spark, end_offsets, self.cluster)
-        return lag.evaluate(self._commits(), ends, milliseconds(at), minimum=minimum)
+        ends = read_end_offsets(self.tables.spark, end_offsets, self.cluster)
+        return evaluate(self._commits(), ends, milliseconds(at), minimum=minimum)
 
-    def activity(self, at: Moment, *, minimum: float = lag.MINIMUM) -> DataFrame:
+    def activity(self, at: Moment, *, minimum: float = MINIMUM) -> DataFrame:
         """What commits alone tell of consumers at a time; nothing of lag."""
-        return lag.evaluate_offsets_only(self._commits(), milliseconds(at), minimum=minimum)
+        return evaluate_offsets_only(self._commits(), milliseconds(at), minimum=minimum)
 
 
 def milliseconds(moment: Moment) -> int:

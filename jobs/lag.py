@@ -66,7 +66,6 @@ def evaluate(
         .groupBy("cluster", "topic", "partition")
         .agg(F.min("end_offset").alias("lowest_end"), F.max_by("end_offset", "timestamp_ms").alias("end_offset"))
     )
-    lag = F.greatest(F.lit(0), F.col("end_offset") - F.col("last_offset"))
     status = (
         F.when(F.col("lag").isNull(), "UNKNOWN")
         .when((F.col("complete") < minimum) | (F.col("lag") <= allowed_lag), "OK")
@@ -79,7 +78,7 @@ def evaluate(
     )
     return (
         window.join(recent, ["cluster", "topic", "partition"], "left")
-        .withColumn("lag", lag)
+        .withColumn("lag", _behind("end_offset", "last_offset"))
         .select(*OF, "last_offset", "last_ms", "complete", "end_offset", "lag", status.alias("status"))
     )
 
@@ -142,9 +141,13 @@ def _with_lag(rows: DataFrame, ends: DataFrame) -> DataFrame:
     )
     order = Window.partitionBy(*keys).orderBy("timestamp_ms", "is_commit")
     end = F.last("end_offset", ignorenulls=True).over(order)
-    lag = F.greatest(F.lit(0), F.col("end") - F.col("committed_offset"))
     known = both.withColumn("end", end).where("is_commit = 1")
-    return known.withColumn("lag", F.when(F.col("end").isNotNull(), lag)).select(*rows.columns, "lag")
+    return known.withColumn("lag", _behind("end", "committed_offset")).select(*rows.columns, "lag")
+
+
+def _behind(end: str, offset: str) -> Column:
+    """Records between an offset and the end, null where that is unknown: ``greatest`` would make 0 of it."""
+    return F.when(F.col(end).isNotNull(), F.greatest(F.lit(0), F.col(end) - F.col(offset)))
 
 
 def _last_commits(rows: DataFrame) -> DataFrame:

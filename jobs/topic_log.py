@@ -6,7 +6,6 @@ It is folded on the driver while the records stream by, and is small: workers ge
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
@@ -20,13 +19,6 @@ from jobs.history_schema import TOPIC_HISTORY
 from jobs.record_schema import CLUSTER_RECORDS
 from jobs.tables import Tables
 
-SILENT: Final = (
-    MetadataRecordType.NO_OP,
-    MetadataRecordType.FENCE_BROKER,
-    MetadataRecordType.UNFENCE_BROKER,
-)
-"""Records that say nothing of topics, and are most of a log; the first of a log counts all the same."""
-
 
 def read(tables: Tables, cluster: str) -> TopicHistory | None:
     """The history of a cluster's topics; None where nothing of its metadata log was taken in."""
@@ -36,7 +28,9 @@ def read(tables: Tables, cluster: str) -> TopicHistory | None:
     first, last_ms = log.agg(F.min("log_offset"), F.max("timestamp_ms")).collect()[0]
     if first is None:
         return None
-    telling = log.where(~F.col("record_type").isin(*SILENT) | (F.col("log_offset") == first))
+    # Controllers write a no-op twice a second, mostly as a batch of its own, which then says nothing.
+    is_alone = (F.col("record_type") == MetadataRecordType.NO_OP) & (F.col("log_offset") == F.col("batch_base"))
+    telling = log.where(~F.coalesce(is_alone, F.lit(False)) | (F.col("log_offset") == first))
     history = fold_metadata_log(_records(telling))
     history.last_seen_ms = max(history.last_seen_ms, last_ms)
     return history

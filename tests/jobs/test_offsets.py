@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -23,18 +23,19 @@ LOG = (
 COMMIT = "leader_epoch int, metadata string, commit_timestamp long, expire_timestamp long, topic_id string"
 
 
-def log_of(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
-    """Commits of one partition: (time, offset), offset None for a tombstone, and (outcome, producer) if in one."""
+def log_of(spark: SparkSession, *cases: Sequence[tuple[Any, ...]]) -> DataFrame:
+    """Each case is a partition: (time, offset), offset None for a tombstone, and (outcome, producer) if in one."""
     full = []
-    for place, (time_ms, offset, *transaction) in enumerate(rows):
-        outcome, producer = transaction or (None, -1)
-        tombstone = offset is None
-        full.append(("c", "log", 0, place, "g", "t", 0, time_ms, offset, tombstone, outcome, producer) + (None,) * 5)
+    for case, rows in enumerate(cases):
+        for place, (time_ms, offset, *transaction) in enumerate(rows):
+            outcome, producer = transaction or (None, -1)
+            row = ("c", "log", case, place, "g", "t", case, time_ms, offset, offset is None, outcome, producer)
+            full.append((*row, *[None] * 5))
     return spark.createDataFrame(full, f"{LOG}, {COMMIT}")
 
 
-def ends_of(spark: SparkSession, *ends: tuple[int, int]) -> DataFrame:
-    rows = [("c", "t", 0, time_ms, end) for time_ms, end in ends]
+def ends_of(spark: SparkSession, *cases: Sequence[tuple[int, int]]) -> DataFrame:
+    rows = [("c", "t", case, *end) for case, ends in enumerate(cases) for end in ends]
     return spark.createDataFrame(rows, ", ".join(f"{name} {of}" for name, of in lag.END_OFFSETS.items()))
 
 
@@ -68,9 +69,8 @@ def test_offsets_are_those_of_the_core(spark, tmp_path):
     assert {tuple(row) for row in found.collect()} == expected
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
+def test_transactions_and_tombstones(spark):
+    cases = [
         ([(1, 10), (2, 20)], {("committed", True, 20)}),
         ([(1, 10), (2, None)], set()),
         ([(1, 10, "open", 7)], {("pending", False, 10)}),
@@ -79,59 +79,73 @@ def test_offsets_are_those_of_the_core(spark, tmp_path):
             {("committed", False, 10), ("pending", False, 20), ("pending", False, 30)},
         ),
         ([(1, 10, "open", 7), (2, None)], set()),
+        ([(1, 10, "open", 7), (2, None), (3, 5)], {("committed", True, 5)}),
         ([(1, 10), (2, 20, "aborted", 7)], {("committed", True, 10)}),
         ([(1, 10), (2, 20, "committed", 7)], {("committed", True, 20)}),
-    ],
-)
-def test_transactions_and_tombstones(spark, rows, expected):
-    found = offsets.group_offsets(log_of(spark, *rows)).select("status", "is_stable", "committed_offset")
-    assert {tuple(row) for row in found.collect()} == expected
+    ]
+    found: dict[int, set[tuple[Any, ...]]] = {}
+    for row in offsets.group_offsets(log_of(spark, *(rows for rows, _ in cases))).collect():
+        found.setdefault(row.partition, set()).add((row.status, row.is_stable, row.committed_offset))
+    assert [found.get(case, set()) for case in range(len(cases))] == [expected for _, expected in cases]
 
 
-def steady(*of: int) -> Iterable[tuple[int, int]]:
+def steady(*of: int) -> list[tuple[int, int]]:
     """Commits a second apart."""
     return [(1_000 * place, offset) for place, offset in enumerate(of)]
 
 
+RISING = steady(*range(0, 100, 10))
+
+
 @pytest.mark.parametrize(
-    ("commits", "ends", "now", "expected"),
+    ("now", "cases"),
     [
-        (steady(*range(0, 100, 10)), [(0, 500)], 9_500, ("OK", 410)),
-        (steady(*range(0, 100, 10)), [(each * 1_000, 500 + each * 20) for each in range(10)], 9_500, ("WARN", 590)),
-        (steady(*range(0, 100, 10)), [(0, 500)], 60_000, ("STOP", 410)),
-        (steady(*range(0, 100, 10)), [(0, 90)], 60_000, ("OK", 0)),
-        (steady(*[50] * 10), [(0, 500)], 9_500, ("STALL", 450)),
-        (steady(0, 10, 20, 30, 5, 6, 7, 8, 9, 10), [(0, 500)], 9_500, ("REWIND", 490)),
-        (steady(0, 10, 20, 30, 5, 30, 31, 32, 33, 34), [(0, 500)], 9_500, ("OK", 466)),
-        (steady(*range(0, 100, 10)), [], 9_500, ("UNKNOWN", None)),
-        (steady(0, 10), [(0, 500)], 60_000, ("OK", 490)),
+        (
+            9_500,
+            {
+                "lag falls": (RISING, [(0, 500)], "OK", 410),
+                "lag grows": (RISING, [(each * 1_000, 500 + each * 20) for each in range(10)], "WARN", 590),
+                "stalled": (steady(*[50] * 10), [(0, 500)], "STALL", 450),
+                "rewound": (steady(0, 10, 20, 30, 5, 6, 7, 8, 9, 10), [(0, 500)], "REWIND", 490),
+                "made good": (steady(0, 10, 20, 30, 5, 30, 31, 32, 33, 34), [(0, 500)], "OK", 466),
+                "no end offset": (RISING, [], "UNKNOWN", None),
+                "end offset too late": (RISING, [(9_600, 500)], "UNKNOWN", None),
+            },
+        ),
+        (
+            60_000,
+            {
+                "stopped": (RISING, [(0, 500)], "STOP", 410),
+                "at the end": (RISING, [(0, 90)], "OK", 0),
+                "too few commits": (steady(0, 10), [(0, 500)], "OK", 490),
+            },
+        ),
     ],
-    ids=["lag falls", "lag grows", "stopped", "no lag", "stalled", "rewound", "made good", "no end", "too few"],
 )
-def test_burrow_rules(spark, commits, ends, now, expected):
-    (found,) = lag.evaluate(log_of(spark, *commits), ends_of(spark, *ends), now).collect()
-    assert (found.status, found.lag) == expected
+def test_burrow_rules(spark, now, cases):
+    log = log_of(spark, *(commits for commits, *_ in cases.values()))
+    evaluated = lag.evaluate(log, ends_of(spark, *(ends for _, ends, *_ in cases.values())), now)
+    found = {row.partition: (row.status, row.lag) for row in evaluated.collect()}
+    expected = [(status, behind) for *_, status, behind in cases.values()]
+    assert dict(zip(cases, map(found.get, range(len(cases))), strict=True)) == dict(zip(cases, expected, strict=True))
 
 
 def test_no_end_offsets_is_not_no_lag(spark):
-    (group,) = lag.group_status(lag.evaluate(log_of(spark, (0, 5)), ends_of(spark), 10)).collect()
+    (group,) = lag.group_status(lag.evaluate(log_of(spark, [(0, 5)]), ends_of(spark), 10)).collect()
     assert (group.status, group.max_lag, group.unknown) == ("UNKNOWN", None, 1)
 
 
-@pytest.mark.parametrize(
-    ("commits", "now", "expected"),
-    [
-        (steady(*range(10)), 9_500, "MOVING"),
-        (steady(*range(10)), 60_000, "SILENT"),
-        (steady(*[4] * 10), 9_500, "IDLE_OR_STALLED"),
-        (steady(5, 6, 1, 2, 2, 2, 2, 2, 2, 2), 9_500, "REWIND"),
-        (steady(1, 2), 9_500, "UNKNOWN"),
-    ],
-)
-def test_without_end_offsets_nothing_is_said_of_lag(spark, commits, now, expected):
-    (found,) = lag.evaluate_offsets_only(log_of(spark, *commits), now).collect()
-    assert found.activity == expected
-    assert "lag" not in found
+def test_without_end_offsets_nothing_is_said_of_lag(spark):
+    cases = {
+        "MOVING": steady(*range(10)),
+        "IDLE_OR_STALLED": steady(*[4] * 10),
+        "REWIND": steady(5, 6, 1, 2, 2, 2, 2, 2, 2, 2),
+        "UNKNOWN": steady(1, 2),
+        "SILENT": [(time_ms - 60_000, offset) for time_ms, offset in RISING],
+    }
+    found = lag.evaluate_offsets_only(log_of(spark, *cases.values()), 9_500).orderBy("partition").collect()
+    assert [row.activity for row in found] == [*cases]
+    assert "lag" not in found[0]
 
 
 def test_end_offsets_from_json(spark, tmp_path):
@@ -142,6 +156,6 @@ def test_end_offsets_from_json(spark, tmp_path):
 
 
 def test_rates(spark):
-    log = log_of(spark, (0, 10), (1_000, 20), (4_000, None), (5_000, None))
+    log = log_of(spark, [(0, 10), (1_000, 20), (4_000, None), (5_000, None)])
     (rate,) = offsets.commit_rates(log).collect()
     assert (rate.commits, rate.tombstones, rate.share) == (2, 2, 1.0)
