@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from coordinator_core.audit.rounds import Round, rounds
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets import TargetAuditor
@@ -21,14 +22,30 @@ def audit_targets(
     logs: Iterable[LogPart], warn: Warn, settings: AuditSettings, group_id: str | None = None
 ) -> Iterator[TargetAuditRow]:
     """The verdicts on one group or every group, in the order of the logs; what cannot be read is told to ``warn``."""
+    readers, topics = _opened(logs, warn)
+    for reader in readers:
+        yield from _partition(reader, topics, settings, group_id)
+
+
+def group_rounds(logs: Iterable[LogPart], warn: Warn, settings: AuditSettings, group_id: str) -> list[Round]:
+    """The rounds of one group; what cannot be read is told to ``warn``."""
+    readers, topics = _opened(logs, warn)
+    found: list[Round] = []
+    for reader in readers:
+        records = (record for record in reader.records() if record.group_id == group_id)
+        found += rounds(records, Group(group_id, from_start=reader.from_start), topics, settings)
+    return found
+
+
+def _opened(logs: Iterable[LogPart], warn: Warn) -> tuple[list[LogReader], TopicHistory | None]:
+    """Readers of the partitions of the group log, and the topics that the metadata log tells of."""
     partitions: dict[Family, dict[int, list[LogPart]]] = {family: {} for family in Family}
     for file in logs:
         partitions[file.family].setdefault(file.partition, []).append(file)
     topics = None
     for files in partitions[Family.METADATA].values():
         topics = fold_metadata_log(LogReader(files, warn).records())
-    for files in partitions[Family.GROUP].values():
-        yield from _partition(LogReader(files, warn), topics, settings, group_id)
+    return [LogReader(files, warn) for files in partitions[Family.GROUP].values()], topics
 
 
 def _partition(

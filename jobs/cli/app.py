@@ -34,6 +34,7 @@ COMMANDS: dict[str, Entry] = {
     "history": Entry("history:history_command", "What a group went through: epochs, rebalances with causes, members."),
     "rebalances": Entry("history:rebalances_command", "Rebalances of one group or all: why, how long, who held it up."),
     "audit": Entry("audit:audit_command", "Whether each assignment was right, and each transition by the rules."),
+    "whatif": Entry("whatif:whatif_command", "A group again under another assignor or setting, beside what happened."),
     "findings": Entry("explain:findings_command", "What of all groups an operator should look at, ranked."),
     "explain": Entry("explain:explain_command", "The story of one rebalance in plain sentences, with positions."),
     "report": Entry("report:report_command", "Write the report: one self-contained HTML page, and its data as JSON."),

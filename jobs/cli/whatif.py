@@ -1,0 +1,64 @@
+"""``whatif``: a group's history again under another assignor or setting, beside what happened."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from coordinator_core.audit.whatif import WhatIf, what_if
+from coordinator_core.errors import InputError
+from coordinator_core.history.rows import RebalanceRow
+from jobs.cli.console import Console, JsonOption
+from jobs.cli.explain import ConfigOption
+from jobs.cli.options import LogOption
+from jobs.cli.tables import print_lines
+from jobs.local_history import history
+from jobs.local_targets import group_rounds
+from jobs.settings import load
+from jobs.sources.files import find_logs
+
+
+def whatif_command(
+    context: typer.Context,
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
+    log: LogOption,
+    assignor: Annotated[str | None, typer.Option("--assignor", metavar="NAME", help="Another assignor.")] = None,
+    static: Annotated[
+        int | None,
+        typer.Option("--static", metavar="MS", min=1, help="Static members, with this session timeout."),
+    ] = None,
+    cooperative: Annotated[
+        bool | None, typer.Option("--cooperative/--eager", help="What does not move goes on, or all stops.")
+    ] = None,
+    standbys: Annotated[
+        int | None, typer.Option("--standbys", metavar="N", min=0, help="Standby tasks of each task (streams).")
+    ] = None,
+    partitions: Annotated[
+        list[str] | None, typer.Option("--partitions", metavar="TOPIC=N", help="More partitions; repeatable.")
+    ] = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """What would have been: rebalances, partitions moved and stopped, imbalance and idle time, beside what was."""
+    change = WhatIf(assignor, static, cooperative, standbys, _counts(partitions or []))
+    logs, warn = find_logs(log), Console.of(context).warn
+    happened = group_rounds(logs, warn, load(config).audit, group)
+    if not happened:
+        raise InputError(f"no assignment of a group {group!r} in these logs whose topics are known")
+    idle = [row.idle_ms for row in history(logs, lambda message: None, group) if isinstance(row, RebalanceRow)]
+    known = [each for each in idle if each is not None]
+    found = what_if(happened, change, sum(known) if known else None)
+    print_lines(
+        [{"": name, **outcome._asdict()} for name, outcome in found._asdict().items()], as_json=as_json, title=group
+    )
+
+
+def _counts(given: list[str]) -> dict[str, int]:
+    counts = {}
+    for text in given:
+        topic, equals, count = text.rpartition("=")
+        if not equals or not count.isdigit():
+            raise InputError(f"{text!r} is no TOPIC=N")
+        counts[topic] = int(count)
+    return counts
