@@ -24,6 +24,7 @@ demo: setup
 	$(BIN)/coordinator-audit ingest data/samples/logs --tables $(DEMO)
 	$(BIN)/coordinator-audit decode --tables $(DEMO)
 	$(BIN)/coordinator-audit tables --tables $(DEMO)
+	$(BIN)/coordinator-audit report --log data/samples/logs --out $(DEMO)/report.html
 
 lint: setup
 	$(BIN)/ruff check .

@@ -6,6 +6,8 @@ import difflib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
@@ -166,13 +168,13 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield prefix + name, value
 
 
-def _defaults() -> Path:
-    """In a checkout ``conf/`` stands beside this package, in a wheel inside it."""
-    packaged = Path(__file__).parent / "conf" / "defaults.yaml"
-    return packaged if packaged.exists() else Path(__file__).parent.parent / "conf" / "defaults.yaml"
+def _defaults() -> Traversable:
+    """In a checkout ``conf/`` stands beside this package, in a wheel, and in a zip made of it, inside."""
+    packaged = files("jobs") / "conf" / "defaults.yaml"
+    return packaged if packaged.is_file() else Path(__file__).parent.parent / "conf" / "defaults.yaml"
 
 
-def _from_file(file: Path) -> Layer:
+def _from_file(file: Traversable) -> Layer:
     try:
         values = _parse(file.read_text(encoding="utf-8"), str(file)) or {}
     except (OSError, UnicodeDecodeError) as error:

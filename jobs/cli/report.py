@@ -11,32 +11,33 @@ import typer
 from coordinator_core.errors import InputError
 from coordinator_core.records import Family
 from jobs.cli.console import Console
-from jobs.cli.options import LogOption
+from jobs.cli.options import ClusterOption, LogsOption, StoreOption, logs_of
 from jobs.local_audit import group_histories
 from jobs.report.build import Source, build
 from jobs.report.coverage import coverage
 from jobs.report.render import to_html, to_json
 from jobs.settings import load
-from jobs.sources.files import find_logs
 from jobs.versions import software_version
 
 
 def report_command(
     context: typer.Context,
-    log: LogOption,
+    log: LogsOption = None,
+    store: StoreOption = None,
+    cluster: ClusterOption = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE.html", help="The page; the JSON goes beside it.")
     ] = Path("report.html"),
     config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings (YAML).")] = None,
 ) -> None:
-    """Write the report of these logs: one self-contained page, and its data as JSON beside it."""
+    """Write the report of these logs, or of those in the tables: one page, and its data as JSON beside it."""
     if out.suffix not in (".html", ".htm"):
         raise InputError(f"{out}: the report is HTML: give a name that ends in .html")
-    settings = load(config)
+    settings = load(config, flags={"cluster": cluster})
     console = Console.of(context)
-    logs = find_logs(log)
+    logs = logs_of(log, store, cluster)
     warnings: list[str] = []
-    with console.step(f"reading {len(logs)} segments"):
+    with console.step(f"reading {len(logs)} logs"):
         source = Source(
             cluster=settings.cluster,
             software=software_version(),

@@ -8,14 +8,14 @@ from heapq import nlargest
 from coordinator_core.records import Family
 from jobs.log_reader import LogReader
 from jobs.report.data import Gap, LogCoverage
-from jobs.sources.files import LogFile
+from jobs.sources.files import LogPart
 
 MOST_GAPS = 10
 
 
-def coverage(logs: Iterable[LogFile]) -> Iterator[LogCoverage]:
+def coverage(logs: Iterable[LogPart]) -> Iterator[LogCoverage]:
     """The coverage of each log partition. Damage is not told here: whoever decodes the same files tells it."""
-    partitions: dict[tuple[str, str, int], list[LogFile]] = {}
+    partitions: dict[tuple[str, str, int], list[LogPart]] = {}
     for file in logs:
         partitions.setdefault((file.family.value, file.topic, file.partition), []).append(file)
     for (_, topic, _), files in sorted(partitions.items()):
@@ -24,7 +24,7 @@ def coverage(logs: Iterable[LogFile]) -> Iterator[LogCoverage]:
             yield found
 
 
-def _partition(topic: str, files: list[LogFile]) -> LogCoverage | None:
+def _partition(topic: str, files: list[LogPart]) -> LogCoverage | None:
     reader = LogReader(files, lambda message: None)
     first = last = -1
     times: list[int] = []

@@ -1,0 +1,8 @@
+# docker build -t coordinator-audit . && docker run -v "$PWD:/work" coordinator-audit report --log /work/dump --out /work/report.html
+FROM python:3.11-slim
+RUN apt-get update && apt-get install -y --no-install-recommends openjdk-17-jre-headless && rm -rf /var/lib/apt/lists/*
+COPY . /src
+RUN pip install --no-cache-dir '/src[spark,checks,live]' && rm -rf /src && useradd --create-home audit
+USER audit
+WORKDIR /home/audit
+ENTRYPOINT ["coordinator-audit"]

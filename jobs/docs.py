@@ -1,0 +1,108 @@
+"""The pages of ``docs/`` that state facts of the code: ``python -m jobs.docs`` writes them anew.
+
+A test compares the pages that are checked in with what this makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql.types import ArrayType, DataType, StructType
+
+from coordinator_core.audit.findings import rows as findings
+from coordinator_core.audit.rules import table as rules
+from coordinator_core.records import Family
+from coordinator_core.wire.schema import record_schemas
+from jobs.api import TABLES
+from jobs.cli.app import COMMANDS
+from jobs.tables import Table
+
+DOCS: Final = Path(__file__).parent.parent / "docs"
+MADE: Final = "<!-- Made by python -m jobs.docs; change the code instead. -->"
+
+
+def pages() -> dict[str, str]:
+    """The text of each generated page by its name."""
+    bodies = {
+        "tables.md": ("Tables", _tables()),
+        "rules.md": ("Protocol rules", _grid(rules.document_rows())),
+        "findings.md": ("Findings", _grid(findings.document_rows())),
+        "records.md": ("Record types", _records()),
+        "commands.md": ("Commands", _commands()),
+    }
+    return {name: "\n".join((MADE, "", f"# {title}", "", *body, "")) for name, (title, body) in bodies.items()}
+
+
+def _grid(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    heads = list(rows[0])
+    yield _line(heads)
+    yield _line(["---"] * len(heads))
+    for row in rows:
+        yield _line([row[head] for head in heads])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def _tables() -> Iterator[str]:
+    yield "A column of the core's rows is described where the row is defined; this page shows what Spark sees."
+    for table in TABLES.values():
+        yield from _table(table)
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield f"\n## {table.name}\n"
+    yield f"{table.about}\n\nKey: {', '.join(f'`{name}`' for name in table.key)}\n"
+    yield from _grid(
+        [
+            {
+                "Column": f"`{field.name}`",
+                "Type": _type(field.dataType),
+                "What it is": field.metadata.get("comment", ""),
+            }
+            for field in table.schema.fields
+        ]
+    )
+
+
+def _type(of: DataType) -> str:
+    if isinstance(of, ArrayType):
+        return f"array of {_type(of.elementType)}"
+    return "struct" if isinstance(of, StructType) else of.simpleString()
+
+
+def _records() -> Iterator[str]:
+    yield "Every record type that is decoded; the files in `schemas/` are the only source.\n"
+    yield from _grid(
+        [
+            {
+                "Log": family.value,
+                "Type": str(schema.type),
+                "Record": schema.name,
+                "Meaning": schema.about,
+                "Value versions, and who writes them": "; ".join(
+                    f"{version}: {writers}" for version, writers in schema.written.items()
+                ),
+            }
+            for family in Family
+            for schema in record_schemas(family).values()
+        ]
+    )
+
+
+def _commands() -> Iterator[str]:
+    yield "`coordinator-audit COMMAND --help` tells the options of each.\n"
+    yield from _grid([{"Command": f"`{name}`", "What it does": entry.help} for name, entry in COMMANDS.items()])
+
+
+def main() -> None:
+    """Write the pages."""
+    for name, text in pages().items():
+        (DOCS / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
