@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs import decode, ingest, replay
+from coordinator_core.groups.describe import describe
+from jobs import decode, ingest, local, replay
 from jobs.api import CoordinatorAudit
 from jobs.cli.history import TABLE_OF, plain
 from jobs.history_schema import FOLDED, HISTORY
+from jobs.local import Moment
 from jobs.local_history import history
 from jobs.sources.dump import open_dump
-from jobs.sources.files import find_logs
+from jobs.sources.files import LogPart, find_logs
 from jobs.stored_log import stored_logs
 from jobs.tables import Tables
 from tests.jobs.conftest import SAMPLE_LOGS
@@ -41,6 +44,19 @@ def test_rows_are_those_of_the_fold_without_spark(whole):
         for name in FOLDED.values():
             found = whole.read(HISTORY[name]).drop("cluster").collect()
             assert sorted(repr(row.asDict(recursive=True)) for row in found) == sorted(expected[name])
+
+
+def descriptions(logs: Sequence[LogPart]) -> dict[str, object]:
+    """Every group at the end of the logs, as the Admin client would describe it."""
+    replayed = local.replay(logs, Moment(), pytest.fail)
+    around = replayed.surroundings()
+    return {
+        group.group_id: describe(group, shard.offsets_of(group.group_id), around) for group, shard in replayed.groups()
+    }
+
+
+def test_groups_from_the_tables_are_those_from_the_segments(whole):
+    assert descriptions(stored_logs(whole, CLUSTER)) == descriptions(find_logs([SAMPLE_LOGS]))
 
 
 def test_views_as_of_a_time(whole):

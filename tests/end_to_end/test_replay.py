@@ -1,0 +1,86 @@
+"""Replay of the recorded logs through Spark: split at random, killed with -9 at random, the tables are the same."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from jobs import decode, ingest, replay, session, settings
+from jobs.sources.dump import open_dump
+from jobs.tables import Tables
+from tests.jobs.conftest import SMALL
+from tests.jobs.nights import by_offset, decoded, in_nights, rows_of
+from tests.shared_data import CORPUS
+
+pytestmark = pytest.mark.long
+CORPORA = ("scenarios", "misc", "upgrade", "churn/full", "churn/after_compaction")
+SPLITS, KILLS = 20, 20
+
+REPLAY = """
+import sys
+from jobs import replay, session, settings
+from jobs.tables import Tables
+from tests.jobs.conftest import SMALL
+
+flags = {"spark.master": "local[2]", "spark.conf": SMALL}
+print(replay.run(Tables(session.get_or_create(settings.load(flags=flags).spark), sys.argv[1])))
+"""
+
+
+@pytest.fixture(scope="module")
+def spark():
+    made = session.get_or_create(settings.load(flags={"spark.master": "local[2]", "spark.conf": SMALL}).spark)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module", params=CORPORA)
+def whole(spark, request, tmp_path_factory):
+    """A corpus, replayed in one run."""
+    tables = Tables(spark, str(tmp_path_factory.mktemp("whole")))
+    ingest.run(tables, open_dump(spark, [str(CORPUS / request.param / "logs")]), "corpus")
+    decode.run(tables)
+    replay.run(tables)
+    return tables
+
+
+def test_random_splits(whole, tmp_path):
+    nights = [f"night {number:02}" for number in range(SPLITS + 1)]
+    nightly = in_nights(whole, tmp_path, by_offset(whole, nights, random.Random(11)))
+    for night in nights:
+        decoded(nightly, night)
+        replay.run(nightly)
+    assert rows_of(nightly) == rows_of(whole)
+
+
+def test_kills(whole, tmp_path):
+    chance = random.Random(12)
+    nights = ["night 1", "night 2"]
+    nightly = in_nights(whole, tmp_path, by_offset(whole, nights, chance))
+    took = 60.0
+    for night in nights:
+        decoded(nightly, night)
+        for _ in range(KILLS // len(nights)):
+            started = time.monotonic()
+            if _run(tmp_path, chance.uniform(0, took)):
+                took = time.monotonic() - started
+        assert _run(tmp_path, None)
+    assert rows_of(nightly) == rows_of(whole)
+
+
+def _run(home: Path, killed_after_s: float | None) -> bool:
+    """Replay in a process of its own, which is killed with all its children unless it is through before."""
+    process = subprocess.Popen([sys.executable, "-c", REPLAY, str(home)], start_new_session=True)
+    try:
+        return process.wait(killed_after_s) == 0
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return False
