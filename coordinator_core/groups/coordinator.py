@@ -7,14 +7,17 @@ The behaviour is that of Kafka 4.3.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
+from coordinator_core.assignors.connect.work import Unit
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups import offset_commit, offset_expiry, offset_fetch
 from coordinator_core.groups.classic import coordinator as classic
 from coordinator_core.groups.classic.live import LiveClassicGroup
+from coordinator_core.groups.connect import coordinator as connect
+from coordinator_core.groups.connect.live import ConnectMemory
 from coordinator_core.groups.consumer import coordinator as consumer
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.lookup import group_of
@@ -33,6 +36,7 @@ REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
     **consumer.REQUESTS,
     **share.REQUESTS,
     **streams.REQUESTS,
+    **connect.REQUESTS,
     "OffsetCommit": offset_commit.commit,
     "TxnOffsetCommit": offset_commit.commit_in_transaction,
     "OffsetFetch": offset_fetch.fetch,
@@ -40,7 +44,13 @@ REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
 }
 """API name to what serves it. None is the answer of a request that stays pending."""
 
-TIMERS: dict[str, Callable[..., None]] = {**classic.TIMERS, **consumer.TIMERS, **share.TIMERS, **streams.TIMERS}
+TIMERS: dict[str, Callable[..., None]] = {
+    **classic.TIMERS,
+    **consumer.TIMERS,
+    **share.TIMERS,
+    **streams.TIMERS,
+    **connect.TIMERS,
+}
 """Timer action to what it does; it is given the operation, the group id and the timer's arguments."""
 
 TASKS: dict[str, Callable[..., None]] = {**consumer.TASKS}
@@ -106,6 +116,16 @@ def share_state_not_initialized(
 def clean_up_share_state(memory: Memory, topic_ids: Collection[str], topics: TopicImage, now: int) -> Outcome:
     """Topics were deleted: share groups drop the state of their partitions."""
     return _run(Operation(memory, topics, now, iter(())), share_partitions.topics_deleted, topic_ids)
+
+
+def set_connect_work(memory: ConnectMemory, group_id: str, units: Iterable[Unit], now: int) -> Outcome:
+    """The connectors and tasks of a Connect group were configured."""
+    return _run(Operation(memory, TopicImage.of(()), now, iter(())), connect.set_work, group_id, units)
+
+
+def configure_connect(memory: ConnectMemory, group_id: str, settings: Mapping[str, str], now: int) -> Outcome:
+    """The configuration of a Connect group is replaced."""
+    return _run(Operation(memory, TopicImage.of(()), now, iter(())), connect.set_configuration, group_id, settings)
 
 
 def take_over(memory: Memory, topics: TopicImage, now: int) -> Outcome:

@@ -12,7 +12,7 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import InputError
 from coordinator_core.groups.memory import LiveGroup, Memory
 from coordinator_core.groups.protocol import Completed, Outcome, Request, Task, Timer
-from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
+from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Fields, LogPosition, RecordType
 
 
 @dataclass(slots=True)
@@ -44,11 +44,13 @@ class Operation:
             if not text.startswith("-"):
                 return text
 
-    def write(self, type_: RecordType, key: Fields, value: Fields | None, version: int = 0) -> None:
+    def write(self, type_: RecordType | ConnectRecordType, key: Fields, value: Fields | None, version: int = 0) -> None:
         """Write a record, a tombstone if ``value`` is None."""
         self.outcome.records.append(self.unwritten(type_, key, value, version))
 
-    def unwritten(self, type_: RecordType, key: Fields, value: Fields | None, version: int = 0) -> CoordinatorRecord:
+    def unwritten(
+        self, type_: RecordType | ConnectRecordType, key: Fields, value: Fields | None, version: int = 0
+    ) -> CoordinatorRecord:
         """The record as it would be written next."""
         at = LogPosition(self.memory.partition, self.memory.end_offset + len(self.outcome.records), self.now)
         return CoordinatorRecord(at, type_, key, value, None if value is None else version)

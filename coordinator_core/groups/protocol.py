@@ -11,7 +11,10 @@ from coordinator_core.records import CoordinatorRecord, Fields
 
 
 class ErrorCode(IntEnum):
-    """The error codes of Kafka's protocol that a group coordinator gives (org.apache.kafka.common.protocol.Errors)."""
+    """The error codes of Kafka's protocol that a group coordinator gives (org.apache.kafka.common.protocol.Errors).
+
+    The last three are those of Connect groups on KIP-848, to which the document gives no numbers.
+    """
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -42,6 +45,9 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY = 130
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131
     STREAMS_TOPOLOGY_FENCED = 132
+    COMPUTE_ASSIGNMENT = 10_001
+    INVALID_ASSIGNMENT = 10_002
+    FATAL = 10_003
 
 
 MESSAGES = {

@@ -1,0 +1,266 @@
+"""The coordinator of Connect groups: the case studies of the document, and what holds of any requests."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups import coordinator
+from coordinator_core.groups.connect.live import ConnectMemory, as_fields, units
+from coordinator_core.groups.protocol import ErrorCode, Outcome, Request
+from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.records import CoordinatorRecord, Family, Fields
+from coordinator_core.wire.row import encode_key, encode_value
+
+GROUP = "connect"
+A = ["A", ("A", 1), ("A", 2)]
+B = ["B", ("B", 1)]
+NO_TOPICS = TopicImage.of(())
+
+
+@dataclass
+class Cluster:
+    """A Connect coordinator with its clock and log."""
+
+    memory: ConnectMemory = field(default_factory=ConnectMemory)
+    now: int = 1_000
+    log: list[CoordinatorRecord] = field(default_factory=list)
+
+    def send(self, api: str, data: Any) -> Outcome:
+        request = Request(f"ConnectGroup{api}", 0, "client", data)
+        return self.append(coordinator.handle(self.memory, request, NO_TOPICS, self.now, iter(())))
+
+    def append(self, outcome: Outcome) -> Outcome:
+        self.log += outcome.records
+        return outcome
+
+    def configure(self, *work: Unit) -> None:
+        self.append(coordinator.set_connect_work(self.memory, GROUP, work, self.now))
+
+    def pass_time(self, ms: int) -> None:
+        until = self.now + ms
+        while due := [timer for timer in self.memory.timers.values() if timer.deadline_ms <= until]:
+            timer = min(due, key=lambda each: (each.deadline_ms, each.key))
+            self.now = timer.deadline_ms
+            self.append(coordinator.expire(self.memory, timer, NO_TOPICS, self.now))
+        self.now = until
+
+    def state(self) -> tuple[int, int, dict[str, tuple[int, list[Unit]]]]:
+        """Group epoch, assignment epoch; the epoch and the work of each worker."""
+        group = self.memory.group(GROUP)
+        assert group is not None
+        workers = {
+            name: (member.member_epoch or 0, list(units(member.current.work)) if member.current else [])
+            for name, member in group.members.items()
+        }
+        return group.group_epoch or 0, group.assignment_epoch or 0, workers
+
+
+@dataclass
+class Worker:
+    """A worker that behaves: runs what it was last given."""
+
+    cluster: Cluster
+    name: str
+    versions: tuple[int, int] = (0, 2)
+    epoch: int = 0
+    runs: list[Fields] = field(default_factory=list)
+
+    def beat(self, **overrides: object) -> Outcome:
+        joins = self.epoch == 0
+        low, high = self.versions
+        assignor = {"name": "sessioned", "minimumVersion": low, "maximumVersion": high, "version": low}
+        data = {
+            "groupId": GROUP,
+            "memberId": self.name,
+            "memberEpoch": self.epoch,
+            "rebalanceTimeoutMs": 60_000 if joins else -1,
+            "clientAssignors": [assignor] if joins else None,
+            "connectorsAndTasks": self.runs,
+        }
+        outcome = self.cluster.send("Heartbeat", data | overrides)
+        if outcome.response is not None:
+            self.epoch = max(outcome.response["memberEpoch"], 0)
+            if outcome.response["assignment"] is not None:
+                self.runs = outcome.response["assignment"]["connectorsAndTasks"]
+        return outcome
+
+    def is_to_compute(self) -> bool:
+        response = self.beat().response
+        return response is not None and response["errorCode"] == ErrorCode.COMPUTE_ASSIGNMENT
+
+    def install(self, **target: list[Unit]) -> Outcome:
+        member = {"groupId": GROUP, "memberId": self.name, "memberEpoch": self.epoch}
+        prepared = self.cluster.send("PrepareAssignment", member).response
+        assert prepared is not None
+        members = [{"memberId": name, "connectorsAndTasks": as_fields(work)} for name, work in target.items()]
+        answer = member | {"groupEpoch": prepared["groupEpoch"], "members": members}
+        return self.cluster.send("InstallAssignment", answer)
+
+
+def first_worker() -> tuple[Cluster, Worker]:
+    cluster = Cluster()
+    cluster.configure(*A, *B)
+    one = Worker(cluster, "W1")
+    one.beat()
+    return cluster, one
+
+
+def test_case_study_workers_join() -> None:
+    """W1 joins and gets all; W2 joins, and gets B once W1 has stopped it."""
+    cluster, one = first_worker()
+    assert cluster.state() == (2, 0, {"W1": (0, [])})
+    assert one.is_to_compute()
+    assert one.install(W1=[*A, *B]).error is None
+    one.beat()
+    assert cluster.state() == (2, 2, {"W1": (2, ["A", "B", ("A", 1), ("A", 2), ("B", 1)])})
+
+    two = Worker(cluster, "W2")
+    two.beat()
+    assert cluster.state()[0] == 3
+    assert one.is_to_compute()
+    assert not two.is_to_compute()
+    one.install(W1=A, W2=B)
+    two.beat()
+    assert two.runs == []
+    told = one.beat().response
+    assert told is not None
+    assert told["assignment"]["connectorsAndTasks"] == as_fields(A)
+    assert one.epoch == 2, "it has not said yet that it stopped B"
+    one.beat()
+    two.beat()
+    assert cluster.state() == (3, 3, {"W1": (3, ["A", ("A", 1), ("A", 2)]), "W2": (3, ["B", ("B", 1)])})
+
+
+def test_case_study_a_worker_leaves_and_its_work_waits_for_it() -> None:
+    cluster, one = first_worker()
+    two = Worker(cluster, "W2")
+    two.beat()
+    assert one.is_to_compute()
+    one.install(W1=A, W2=B)
+    one.beat()
+    two.beat()
+    two.beat(memberEpoch=-1)
+    assert one.is_to_compute()
+    assert one.install(W1=A).error is None, "the work of W2 waits"
+    one.beat()
+    for _ in range(10):
+        cluster.pass_time(30_000)
+        one.beat()
+    assert one.is_to_compute(), "nobody came back: another rebalance is due"
+    refused = one.install(W1=A).error
+    assert refused is not None
+    assert refused.code is ErrorCode.INVALID_ASSIGNMENT
+    one.install(W1=[*A, *B])
+    one.beat()
+    assert one.runs == as_fields([*A, *B])
+
+
+def test_the_worker_that_supports_all_versions_computes() -> None:
+    """The document's example: A [1-5], B [3-4], C [2-4]; A is chosen."""
+    cluster = Cluster()
+    workers = [Worker(cluster, name, versions) for name, versions in (("C", (2, 4)), ("B", (3, 4)), ("A", (1, 5)))]
+    for worker in workers:
+        worker.beat()
+    assert [worker.is_to_compute() for worker in workers] == [False, False, True]
+
+
+def test_no_worker_supports_all_versions() -> None:
+    cluster = Cluster()
+    workers = [Worker(cluster, "A", (0, 1)), Worker(cluster, "B", (1, 2))]
+    for worker in workers:
+        worker.beat()
+    error = workers[0].beat().error
+    assert error is not None
+    assert error.code is ErrorCode.FATAL
+
+
+@pytest.mark.parametrize(
+    "target", [{"W1": A}, {"W1": [*A, *B], "W2": []}, {"W1": [*A, *B, "B"]}, {"W1": [*A, *B, "C"]}]
+)
+def test_assignments_that_break_an_invariant_are_refused(target: dict[str, list[Unit]]) -> None:
+    _, one = first_worker()
+    assert one.is_to_compute()
+    refused = one.install(**target).error
+    assert refused is not None
+    assert refused.code is ErrorCode.INVALID_ASSIGNMENT
+
+
+def test_a_worker_that_does_not_stop_in_time_is_removed() -> None:
+    cluster, one = first_worker()
+    one.is_to_compute()
+    one.install(W1=[*A, *B])
+    one.beat()
+    two = Worker(cluster, "W2")
+    two.beat()
+    one.is_to_compute()
+    one.install(W1=A, W2=B)
+    running = one.runs
+    for _ in range(3):
+        one.beat(connectorsAndTasks=running)
+        two.beat()
+        cluster.pass_time(30_000)
+    assert set(cluster.state()[2]) == {"W2"}
+
+
+apis = st.sampled_from(["Heartbeat", "PrepareAssignment", "InstallAssignment"])
+anything = st.sampled_from([None, -1, 0, 1, 2, 3, "", "W1", "W2", GROUP, [], [{}], as_fields(A), b"x", {"a": 1}])
+data = st.fixed_dictionaries(
+    {
+        "groupId": st.just(GROUP),
+        "memberId": st.sampled_from(["W1", "W2"]),
+        "memberEpoch": st.integers(-2, 4),
+    },
+    optional={
+        "rebalanceTimeoutMs": st.sampled_from([-1, 1_000]),
+        "clientAssignors": st.sampled_from(
+            [None, [], [{"name": "sessioned", "minimumVersion": 0, "maximumVersion": 1, "version": 1}]]
+        ),
+        "connectorsAndTasks": st.one_of(anything, st.just(as_fields(B))),
+        "groupEpoch": st.integers(0, 4),
+        "error": st.integers(0, 1),
+        "members": st.sampled_from([[], [{"memberId": "W1", "connectorsAndTasks": as_fields([*A, *B])}], 3]),
+        "instanceId": anything,
+    },
+)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(apis, st.one_of(data, anything)),
+            st.sampled_from(["time", "beat"]),
+        ),
+        max_size=20,
+    )
+)
+def test_any_request_is_answered_and_replays(script: list[Any]) -> None:
+    cluster, one = first_worker()
+    for step in script:
+        if step == "time":
+            cluster.pass_time(20_000)
+        elif step == "beat":
+            one.beat()
+        else:
+            before = deepcopy(cluster.memory.log)
+            outcome = cluster.send(*step)
+            assert (outcome.response is None) == (outcome.error is not None)
+            assert outcome.error is None or cluster.memory.log == before
+        group = cluster.memory.group(GROUP)
+        assert group is not None
+        held = [unit for member in group.members.values() if member.current for unit in units(member.current.work)]
+        assert len(held) == len(set(held))
+    replayed = CoordinatorShard(family=Family.CONNECT)
+    for record in cluster.log:
+        encode_key(record.type, record.key, Family.CONNECT)
+        if record.value is not None:
+            encode_value(record.type, 0, record.value, Family.CONNECT)
+        replayed.apply(record)
+    assert replayed == cluster.memory.log
