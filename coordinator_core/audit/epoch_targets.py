@@ -252,7 +252,7 @@ class EpochTargetAudit:
         return bool(broken_invariants(given, given, dict.fromkeys(given, anything), shared=shared, name_of=str))
 
     def _wanted(self, spec: GroupSpecs, image: TopicImage) -> dict[str, set[Unit]]:
-        """What each member may be given."""
+        """What each member may be given: in a group that counts as homogeneous, what any of them subscribes to."""
         if isinstance(spec, StreamsGroupSpec):
             tasks = {
                 Unit(role, each.id, number)
@@ -262,10 +262,11 @@ class EpochTargetAudit:
             }
             return dict.fromkeys(spec.members, tasks)
         assert isinstance(spec, GroupSpec)
+        everyone = {topic_id for had in spec.members.values() for topic_id in had.topics}
         return {
             member: {
                 Unit("", topic_id, number)
-                for topic_id in had.topics
+                for topic_id in (everyone if spec.homogeneous else had.topics)
                 for number in (
                     range(image.by_id[topic_id].partitions)
                     if spec.assignable is None

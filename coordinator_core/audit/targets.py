@@ -123,8 +123,9 @@ class TargetAuditor:
             memory.born = record.at.offset
             return
         begins = record.value["epoch"] == FIRST_EPOCHS["metadataHash" in record.value]
-        if begins and memory.born is None and memory.view is None:
-            memory.born = memory.pending[0].at.offset if memory.pending else record.at.offset
+        first = next((each for each in memory.pending if each.type == kind.member), None)
+        if begins and first is not None and memory.born is None and memory.view is None:
+            memory.born = first.at.offset
 
     def _settle(self, count: int) -> None:
         """Take in the first pending records: no target that comes can be of an operation with them."""

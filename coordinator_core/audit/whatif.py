@@ -191,7 +191,7 @@ def _assignments(supposed: Iterable[Round]) -> Iterator[_Assignment]:
     for number, each in enumerate(supposed):
         held = _held(previous)
         previous, rebalances = _assigned(each, previous, 2 * number), 1
-        if each.assignor == COOPERATIVE and held & _wanted(each) - _held(previous):
+        if each.assignor == COOPERATIVE and (held & _wanted(each)) - _held(previous):
             previous, rebalances = _assigned(each, previous, 2 * number + 1), 2
         yield _Assignment(previous, rebalances)
 
@@ -199,6 +199,9 @@ def _assignments(supposed: Iterable[Round]) -> Iterator[_Assignment]:
 def _assigned(of: Round, previous: Assigned, generation: int) -> Assigned:
     if not of.members:
         return {}
+    if of.type is not GroupType.STREAMS:
+        there = _wanted(of)
+        previous = {member: mine & there for member, mine in previous.items()}
     work = assign(of.assignor, _spec(of, previous, generation), of.image).members
     return {member: _named(work.get(member, {}), of) for member in of.members}
 
@@ -235,11 +238,7 @@ def _spec(of: Round, previous: Assigned, generation: int) -> GroupSpecs:
     specs = {
         member: MemberSpec(
             [of.image.by_name[name].id for name in had.topics if name in of.image.by_name],
-            {
-                of.image.by_name[name].id: numbers
-                for name, numbers in _by_topic(previous.get(member, NOBODY)).items()
-                if name in of.image.by_name
-            },
+            {of.image.by_name[name].id: numbers for name, numbers in _by_topic(previous.get(member, NOBODY)).items()},
             had.instance_id,
             had.rack_id,
             len(had.topics),

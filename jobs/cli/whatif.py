@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from coordinator_core.audit.whatif import WhatIf, what_if
 from coordinator_core.errors import InputError
+from coordinator_core.groups.group import GroupType
 from coordinator_core.history.rows import RebalanceRow
 from jobs.cli.console import Console, JsonOption
 from jobs.cli.explain import ConfigOption
@@ -16,7 +18,7 @@ from jobs.cli.tables import print_lines
 from jobs.local_history import history
 from jobs.local_targets import group_rounds
 from jobs.settings import load
-from jobs.sources.files import find_logs
+from jobs.sources.files import LogPart, find_logs
 
 
 def whatif_command(
@@ -46,12 +48,19 @@ def whatif_command(
     happened = group_rounds(logs, warn, load(config).audit, group)
     if not happened:
         raise InputError(f"no assignment of a group {group!r} in these logs whose topics are known")
-    idle = [row.idle_ms for row in history(logs, lambda message: None, group) if isinstance(row, RebalanceRow)]
-    known = [each for each in idle if each is not None]
-    found = what_if(happened, change, sum(known) if known else None)
+    found = what_if(happened, change, _idle_ms(logs, group))
     print_lines(
         [{"": name, **outcome._asdict()} for name, outcome in found._asdict().items()], as_json=as_json, title=group
     )
+
+
+def _idle_ms(logs: Sequence[LogPart], group: str) -> int | None:
+    """How long partitions were idle in all; None where the log does not tell: classic members do not log it."""
+    rows = [row for row in history(logs, lambda message: None, group) if isinstance(row, RebalanceRow)]
+    if any(row.group_type == GroupType.CLASSIC for row in rows):
+        return None
+    known = [row.idle_ms for row in rows if row.idle_ms is not None]
+    return sum(known) if known else None
 
 
 def _counts(given: list[str]) -> dict[str, int]:

@@ -1,0 +1,151 @@
+"""Targets of the small real log: identical as written, noticed when changed."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from coordinator_core.assignors.spec import Tasks
+from coordinator_core.audit.codec import decode_audit, encode_audit
+from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.targets import TargetAuditor, audit_group
+from coordinator_core.cluster.metadata_log import fold_metadata_log
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.errors import InputError, StateFormatError
+from coordinator_core.groups.group import Group
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.records import CoordinatorRecord, Family, RecordType
+from jobs.log_reader import LogReader
+from jobs.sources.files import find_logs
+from tests.core.audit.mutate import MUTATIONS, TARGETS, mutated
+
+SAMPLES = Path(__file__).resolve().parents[3] / "data" / "samples" / "logs"
+EVERYTHING = Coverage({partition: [(0, 10_000)] for partition in range(4)})
+ByGroup = dict[str, list[CoordinatorRecord]]
+
+
+@cache
+def sample() -> tuple[ByGroup, TopicHistory]:
+    """The records of each group, and the topics."""
+    groups: ByGroup = defaultdict(list)
+    files = defaultdict(list)
+    for file in find_logs([SAMPLES]):
+        files[file.family, file.partition].append(file)
+    for (family, _), parts in files.items():
+        if family is Family.GROUP:
+            for record in LogReader(parts, pytest.fail).records():
+                groups[record.group_id].append(record)
+    return groups, fold_metadata_log(LogReader(files[Family.METADATA, 0], pytest.fail).records())
+
+
+def audited(records: list[CoordinatorRecord], coverage: Coverage | None = EVERYTHING) -> list[TargetAuditRow]:
+    group = Group(records[0].group_id, from_start=True)
+    return list(audit_group(records, group, sample()[1], coverage=coverage))
+
+
+def test_every_target_of_the_samples_is_identical() -> None:
+    rows = [row for records in sample()[0].values() for row in audited(records)]
+    assert {row.verdict for row in rows if row.assignor != "stream"} == {Verdict.IDENTICAL}
+    seen = Counter((str(row.group_type), str(row.basis)) for row in rows)
+    assert seen["CONSUMER", Basis.ASSIGNOR] > 20
+    assert seen["CLASSIC", Basis.LEADER] > 20
+    assert {kind for kind, _ in seen} == {"CLASSIC", "CONSUMER", "SHARE", "STREAMS"}
+    for row in rows:
+        assert row.expected == row.recorded
+        assert row.opened.offset <= row.at.offset
+
+
+@pytest.mark.parametrize("kind", MUTATIONS)
+def test_a_changed_target_is_noticed(kind: str) -> None:
+    """A leader's assignment without a partition may be right for topics as they were before: the verdict says so."""
+    rng, changes = random.Random(kind), 0
+    for records in sample()[0].values():
+        auditor = TargetAuditor(Group(records[0].group_id, from_start=True), None, sample()[1], coverage=EVERYTHING)
+        for index, record in enumerate(records):
+            if record.type in (*TARGETS, RecordType.GROUP_METADATA) and rng.random() < 0.1:
+                changed = mutated(record, MUTATIONS[kind], _targets_of(auditor), rng)
+                if changed is not None:
+                    rows = audited([*records[:index], changed, *records[index + 1 :]])
+                    odd = [
+                        row for row in rows if row.verdict != Verdict.IDENTICAL or "had changed" in (row.fitted or "")
+                    ]
+                    odd = [row for row in odd if row.assignor != "stream"]
+                    assert odd
+                    assert odd[0].differences or odd[0].basis == Basis.LEADER
+                    changes += 1
+            auditor.feed(record)
+    assert changes > 5
+
+
+def test_a_swapped_owner_is_named() -> None:
+    """The smallest readable difference, with both members and the topic's name."""
+    for records in sample()[0].values():
+        auditor = TargetAuditor(Group(records[0].group_id, from_start=True), None, sample()[1], coverage=EVERYTHING)
+        for index, record in enumerate(records):
+            if record.type == RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER and record.value is not None:
+                changed = mutated(record, MUTATIONS["drop"], _targets_of(auditor), random.Random(1))
+                if changed is not None:
+                    rows = audited([*records[:index], changed, *records[index + 1 :]])
+                    row = next(row for row in rows if row.verdict != Verdict.IDENTICAL)
+                    assert f"{record.key['memberId']} expected, nobody recorded" in row.differences[0]
+                    assert row.differences[0].startswith("p")
+                    return
+            auditor.feed(record)
+    pytest.fail("no target to change")
+
+
+def test_a_gap_gives_unknown_and_says_where() -> None:
+    """A member's join is missing: its target would be that of a stranger."""
+    records = next(
+        records
+        for records in sample()[0].values()
+        if sum(record.type == RecordType.CONSUMER_GROUP_MEMBER_METADATA for record in records) > 2
+    )
+    lost = next(
+        index for index, record in enumerate(records) if record.type == RecordType.CONSUMER_GROUP_MEMBER_METADATA
+    )
+    offset, partition = records[lost].at.offset, records[lost].at.partition
+    coverage = Coverage({partition: [(0, offset - 1), (offset + 1, 10_000)]})
+    rows = audited(records[:lost] + records[lost + 1 :], coverage)
+    odd = [row for row in rows if row.verdict != Verdict.IDENTICAL]
+    assert odd
+    assert {row.verdict for row in odd} == {Verdict.UNKNOWN}
+    assert all("compacted or cut" in (row.missing or "") for row in odd)
+
+
+def test_the_state_in_json_goes_on_anywhere() -> None:
+    rng = random.Random(3)
+    for records in sample()[0].values():
+        auditor = TargetAuditor(Group(records[0].group_id, from_start=True), None, sample()[1], coverage=EVERYTHING)
+        pieces = []
+        for record in records:
+            if rng.random() < 0.2:
+                group, memory = decode_audit(encode_audit(auditor.group, auditor.memory))
+                auditor = TargetAuditor(group, memory, sample()[1], coverage=EVERYTHING)
+            pieces += auditor.feed(record)
+        assert pieces == audited(records)
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"version": 0}', '{"version": 1}'])
+def test_what_is_no_state_is_refused(text: str) -> None:
+    with pytest.raises(StateFormatError):
+        decode_audit(text)
+
+
+def test_a_release_that_no_profile_describes_is_refused() -> None:
+    with pytest.raises(InputError, match="no profile 'kafka-9'"):
+        AuditSettings(profile="kafka-9")
+
+
+def _targets_of(auditor: TargetAuditor) -> dict[str, dict[str, list[int]]]:
+    view = auditor.memory.view
+    targets = {} if view is None else view.view.targets
+    return {
+        member: {name: list(each) for name, each in (work.active if isinstance(work, Tasks) else work).items()}
+        for member, work in targets.items()
+    }
