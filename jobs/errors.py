@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from coordinator_core.errors import CoordinatorAuditError
@@ -14,15 +15,21 @@ OURS = re.compile(r"^coordinator_core\.errors\.\w+: (.+)$", re.MULTILINE)
 """An error of our tree at the end of a Python worker's traceback."""
 
 
+CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+(?:: .+)?)$", re.MULTILINE)
+"""The causes in a trace of the JVM; the last one is at the bottom of it."""
+
+
 class SparkJobError(CoordinatorAuditError):
     """A Spark job failed; the message is the cause as far as Spark tells it."""
 
 
 def one_line(error: Exception) -> str:
-    """The cause in what may be a page from the JVM: our own error within it, else its first line."""
+    """The cause in what may be a page from the JVM: our own error within it, the cause of all, or its first line."""
     text = str(error)
     if ours := OURS.findall(text):
         return str(ours[-1])
+    if isinstance(error, Py4JError) and (causes := CAUSED_BY.findall(text)):
+        return str(causes[-1])
     return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
 
 
@@ -31,5 +38,5 @@ def one_line_errors() -> Iterator[None]:
     """Turns what Spark raises into SparkJobError."""
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         raise SparkJobError(one_line(error)) from error

@@ -77,6 +77,7 @@ def _identified(rows: DataFrame, cluster: str, run_id: str) -> DataFrame:
         *rows.columns,
         F.when(unplaced | F.col("log_partition").isNull(), stray).alias("stray"),
         F.lit(None).cast("string").alias("revised_by"),
+        F.lit(None).cast("boolean").alias("value_dropped"),
     )
 
 

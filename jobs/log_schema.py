@@ -90,6 +90,7 @@ LOG_RECORDS = Table(
             *DUMPED,
             STRAY,
             column("revised_by", STRING, "Run that last learned more about the record (its batch, its outcome)"),
+            column("value_dropped", BooleanType(), "True: maintenance has dropped the value, which was no tombstone"),
         ]
     ),
     key=("cluster", "log_topic", "log_partition", "log_offset", "kind", "stray"),

@@ -71,13 +71,23 @@ class StoredLog:
 
 
 def stored_logs(tables: Tables, cluster: str) -> list[StoredLog]:
-    """The log partitions of a cluster; raises InputError where there are none."""
+    """The log partitions of a cluster; raises InputError where there are none, or maintenance has dropped values."""
     log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("kind").isin("record", "control"))
     log = log.where(F.col("log_offset").isNotNull() & F.col("log_topic").isin(*FAMILIES))
     has_start = F.bool_or((F.col("log_offset") == 0) | F.col("source").endswith(FIRST_SEGMENT))
-    partitions = log.where("log_partition IS NOT NULL").groupBy(*PARTITION).agg(has_start.alias("has_start")).collect()
+    partitions = (
+        log.where("log_partition IS NOT NULL")
+        .groupBy(*PARTITION)
+        .agg(has_start.alias("has_start"), F.bool_or("value_dropped").alias("is_trimmed"))
+        .collect()
+    )
     if not partitions:
         raise InputError(f"{tables.home}: no log of a cluster {cluster!r}")
+    if any(of.is_trimmed for of in partitions):
+        raise InputError(
+            f"{tables.home}: maintenance has dropped values of the log (maintenance.keep_values_days), so that it "
+            "cannot be read again; its history is in the tables, and the whole log in the dumps"
+        )
     rows = log.select(
         *PARTITION,
         "kind",

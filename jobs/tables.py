@@ -14,6 +14,10 @@ from pyspark.sql.types import DataType, StructField, StructType
 from coordinator_core.errors import InputError
 from jobs.errors import one_line
 
+FORMAT = "coordinator_audit.format"
+"""Table property: the version of the form of all tables."""
+FORMAT_VERSION = 1
+
 CATALOG_NAME = re.compile(r"\w+\.\w+(\.\w+)?")
 
 
@@ -43,6 +47,7 @@ class Tables:
         self._by_name = CATALOG_NAME.fullmatch(home) is not None
         local = not self._by_name and "://" not in home and not home.startswith("dbfs:")
         self._created: set[str] = set()
+        self._is_of_this_format = False
         self.home = str(Path(home).resolve()) if local else home.rstrip("/")
 
     def name(self, table: Table) -> str:
@@ -61,19 +66,45 @@ class Tables:
         """Create the table where it is not there yet; leave it alone where it is.
 
         Raises:
-            InputError: the place cannot be written.
+            InputError: the place cannot be written, or what is there is not this table as this release writes it.
         """
         if table.name in self._created:
             return
-        empty = self.spark.createDataFrame([], table.schema).write.format("delta").mode("ignore")
+        empty = self.spark.createDataFrame([], table.schema).writeTo(self.name(table)).using("delta")
         try:
-            if self._by_name:
-                empty.saveAsTable(self.name(table))
-            else:
-                empty.save(f"{self.home}/{table.name}")
+            empty.tableProperty(FORMAT, str(FORMAT_VERSION)).tableProperty("comment", table.about).create()
+        except AnalysisException as error:
+            if "ALREADY_EXISTS" not in str(error):
+                raise InputError(f"table {self.name(table)} cannot be created: {one_line(error)}") from error
+            self._verify(table)
         except Exception as error:
             raise InputError(f"table {self.name(table)} cannot be created: {one_line(error)}") from error
         self._created.add(table.name)
+
+    def _verify(self, table: Table) -> None:
+        """Refuse a table that an other release made in another form, or that was changed by hand."""
+        there = {field.name: field.dataType for field in self.read(table).schema}
+        if not self._is_of_this_format:
+            self._check_format(table)
+        for field in table.schema:
+            found = there.get(field.name)
+            if found != field.dataType:
+                found_text = "is not there" if found is None else f"is {found.simpleString()}"
+                raise InputError(
+                    f"table {self.name(table)} is not as this release writes it: column {field.name} {found_text}, "
+                    f"{field.dataType.simpleString()} is needed"
+                )
+
+    def _check_format(self, table: Table) -> None:
+        """Of the first table met: all are of one format."""
+        shown = self.spark.sql(f"SHOW TBLPROPERTIES {self.name(table)}").collect()
+        version = next((row.value for row in shown if row.key == FORMAT), "0")
+        if int(version) > FORMAT_VERSION:
+            raise InputError(
+                f"the tables at {self.home} are of format {version}, of a newer release of coordinator-audit; "
+                f"this one knows formats up to {FORMAT_VERSION}"
+            )
+        self._is_of_this_format = True
 
     def read(self, table: Table) -> DataFrame:
         """All rows.
@@ -86,6 +117,8 @@ class Tables:
             rows.schema  # noqa: B018  Spark Connect finds out about a missing table only when asked for its columns
         except AnalysisException as error:
             raise InputError(f"no table {self.name(table)}: {one_line(error)}") from error
+        except Exception as error:
+            raise InputError(f"table {self.name(table)} cannot be read: {one_line(error)}") from error
         return rows
 
     def append(self, table: Table, rows: DataFrame, transaction: str) -> None:

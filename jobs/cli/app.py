@@ -21,6 +21,7 @@ class Entry(NamedTuple):
 
 
 COMMANDS: dict[str, Entry] = {
+    "nightly": Entry("nightly:nightly_command", "All of it, from where the last run ended; one run at a time."),
     "ingest": Entry("lake:ingest_command", "Take dumped coordinator logs into tables, each record once."),
     "decode": Entry("lake:decode_command", "Decode what was taken in into typed tables."),
     "replay": Entry("lake:replay_command", "Replay what was decoded: epochs, rebalances, memberships, assignments."),

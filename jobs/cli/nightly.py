@@ -1,0 +1,41 @@
+"""``nightly``: one run of everything, from where the last one ended."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from jobs import nightly
+from jobs.cli.checks import FAILED, print_results
+from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.cli.lake import ClusterOption, ConfigOption, RemoteOption, TablesOption, open_tables
+from jobs.cli.tables import print_lines
+
+
+def nightly_command(
+    context: typer.Context,
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="[PATH]...", help="Dumps as for ingest, instead of input.paths.")
+    ] = None,
+    tables: TablesOption = None,
+    cluster: ClusterOption = None,
+    config: ConfigOption = None,
+    remote: RemoteOption = None,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Take in, decode, replay, check and maintain what is new; exit code 3 if a check of severity error fails."""
+    console = Console.of(context)
+    flags = {"tables": tables, "cluster": cluster, "spark.remote": remote, "input.paths": paths or None}
+    with open_tables(console, config, flags) as (at, chosen):
+        done = nightly.run(at, chosen, console)
+    if not console.json:
+        print_results(console, done.checked)
+    lines = [{**step._asdict(), "started_at": step.started_at.isoformat(timespec="seconds")} for step in done.steps]
+    print_lines(lines, as_json=console.json, title=f"nightly run at {at.home}")
+    if failed := next((step for step in done.steps if step.error is not None), None):
+        console.error(f"{failed.step}: {failed.error}; what is done is kept, and the next run goes on there")
+        raise typer.Exit(1)
+    if any(result.failed for result in done.checked):
+        raise typer.Exit(FAILED)

@@ -1,0 +1,239 @@
+"""One run of everything, from where the last one ended: dumps in, decoded, replayed, checked, the tables kept small.
+
+Each step does what is not done yet and does it exactly once, whatever killed the run before at whatever moment; so a
+run after a kill is the same run. Only one at a time works on the tables.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple, Protocol
+
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DoubleType, IntegerType, LongType, MapType, StringType, StructType, TimestampType
+
+from coordinator_core.errors import InputError
+from jobs import decode, ingest, ledger, maintenance, quality, replay
+from jobs.errors import one_line
+from jobs.history_schema import GROUP_STATES, HISTORY, REPLAYED
+from jobs.lease import held
+from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
+from jobs.quality import CHECK_RESULTS, Result
+from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
+from jobs.settings import Settings
+from jobs.sources.dump import Kafka, Shape, open_dump
+from jobs.tables import Table, Tables, column
+from jobs.versions import software_version
+
+NIGHTLY_STEPS: Final = Table(
+    "nightly_steps",
+    "One step of one nightly run: how long it took, what it counted, how it ended",
+    StructType(
+        [
+            column("night", StringType(), "The run; sorts by time"),
+            column("number", IntegerType(), "Place of the step in the run, from 1"),
+            column("step", StringType(), "ingest, decode, replay, checks or maintenance"),
+            column("ended", StringType(), "done, failed, or skipped as not due"),
+            column("started_at", TimestampType(), "When it began"),
+            column("seconds", DoubleType(), "How long it took"),
+            column("counts", MapType(StringType(), LongType()), "What it counted, by name"),
+            column("error", StringType(), "Why it failed; null if it did not"),
+            column("version", StringType(), "Version of this software"),
+        ]
+    ),
+    key=("night", "number"),
+)
+
+KNOWN: Final = [
+    *(LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE, RUNS),
+    *(*HISTORY.values(), GROUP_STATES, REPLAYED, CHECK_RESULTS, NIGHTLY_STEPS),
+]
+"""The tables that maintenance looks after."""
+
+
+class Listener(Protocol):
+    """Who is told what goes on; the command line's console is one."""
+
+    def note(self, message: str, **facts: Any) -> None:
+        """Something worth knowing."""
+
+    def warn(self, message: str, **facts: Any) -> None:
+        """Something that was set aside."""
+
+    def step(self, what: str) -> AbstractContextManager[None]:
+        """What goes on within."""
+
+
+@dataclass(slots=True)
+class Night:
+    """One run: what it works on, and what it found so far."""
+
+    tables: Tables
+    settings: Settings
+    started_at: datetime
+    checked: list[Result] = field(default_factory=list)
+
+
+class Step(NamedTuple):
+    """What to do, returning counts, or None if it is not due; and what to call it while it goes on."""
+
+    about: str
+    work: Callable[[Night], dict[str, int] | None]
+
+
+class Ran(NamedTuple):
+    """A row of ``nightly_steps``."""
+
+    night: str
+    number: int
+    step: str
+    ended: str
+    started_at: datetime
+    seconds: float
+    counts: dict[str, int]
+    error: str | None
+    version: str
+
+
+class Outcome(NamedTuple):
+    """The steps of a run, and the results of its checks."""
+
+    steps: list[Ran]
+    checked: list[Result]
+
+
+def run(tables: Tables, settings: Settings, listener: Listener) -> Outcome:
+    """Run the steps that the settings name.
+
+    Raises:
+        BusyError: another run works on these tables.
+        LeaseLostError: this run was silent for too long, and another one took over.
+        CoordinatorAuditError: a step failed; what is done is kept, and the next run goes on there.
+    """
+    wanted = _wanted(settings.nightly.steps)
+    started_at = datetime.now(UTC)
+    night, identity = Night(tables, settings, started_at), ledger.new_run_id()
+    ran: list[Ran] = []
+    with held(tables, "nightly", timedelta(minutes=settings.nightly.lease_minutes)) as (lease, before):
+        if before is not None:
+            listener.warn(f"the run before, {before}, did not end; this one completes its work")
+        try:
+            for number, name in enumerate(wanted, 1):
+                lease.check()
+                ran.append(_ran(night, identity, number, name, listener))
+                if ran[-1].error is not None:
+                    break
+        finally:
+            _write(tables, ran)
+    return Outcome(ran, night.checked)
+
+
+def _wanted(names: Iterable[str]) -> list[str]:
+    chosen = set(names)
+    if unknown := chosen - set(STEPS):
+        raise InputError(f"nightly.steps: no step {', '.join(sorted(unknown))}; there are {', '.join(STEPS)}")
+    return [name for name in STEPS if name in chosen]
+
+
+def _ran(night: Night, identity: str, number: int, name: str, listener: Listener) -> Ran:
+    step, started_at, begin = STEPS[name], datetime.now(UTC), time.monotonic()
+    counts: dict[str, int] | None = {}
+    ended, failure = "done", None
+    with listener.step(step.about):
+        try:
+            counts = step.work(night)
+        except Exception as error:
+            ended, failure = "failed", error
+    seconds = round(time.monotonic() - begin, 3)
+    ended = "skipped" if counts is None else ended
+    listener.note(
+        f"{name} {ended} in {seconds:.1f} s{_said(counts or {})}", step=name, seconds=seconds, **(counts or {})
+    )
+    said = None if failure is None else one_line(failure)
+    return Ran(identity, number, name, ended, started_at, seconds, counts or {}, said, software_version())
+
+
+def _said(counts: Mapping[str, int]) -> str:
+    return "".join(f", {name.replace('_', ' ')} {count}" for name, count in counts.items())
+
+
+def _write(tables: Tables, ran: list[Ran]) -> None:
+    if ran:
+        tables.create(NIGHTLY_STEPS)
+        rows = tables.spark.createDataFrame(ran, NIGHTLY_STEPS.schema)
+        tables.append(NIGHTLY_STEPS, rows, ran[0].night)
+
+
+# --- steps -----------------------------------------------------------------------------------------------------------
+
+
+def _ingest(night: Night) -> dict[str, int]:
+    chosen = night.settings.input
+    if not chosen.paths:
+        raise InputError("nothing to take in: name dumps, or set input.paths")
+    shape = Shape(chosen.format) if chosen.format else None
+    kafka = Kafka(night.settings.kafka)
+    dumps = open_dump(night.tables.spark, chosen.paths, shape=shape, topic=chosen.topic, kafka=kafka)
+    rows = ingest.run(night.tables, dumps, night.settings.cluster)
+    return {name: sum(row[name] or 0 for row in rows) for name in ("records", "control", "missing_offsets")}
+
+
+def _decode(night: Night) -> dict[str, int]:
+    rows = decode.run(night.tables)
+    return {name: sum(row[name] or 0 for row in rows) for name in ("records", "decoded", "quarantined", "control")}
+
+
+def _replay(night: Night) -> dict[str, int]:
+    done = replay.run(night.tables)
+    return {"groups": sum(each.groups for each in done), "rows": sum(sum(each.rows.values()) for each in done)}
+
+
+def _checks(night: Night) -> dict[str, int]:
+    night.checked = quality.run(night.tables, night.settings.checks, night.started_at)
+    failed = sum(result.passed is False for result in night.checked)
+    return {"checks": len(night.checked), "failed": failed}
+
+
+def _maintain(night: Night) -> dict[str, int] | None:
+    """Due so many days after the last time, or, if there was none, after the first run."""
+    every = night.settings.maintenance.every_days
+    if every is None:
+        return None
+    due = night.started_at - timedelta(days=every)
+    if night.tables.exists(NIGHTLY_STEPS):
+        ran = night.tables.read(NIGHTLY_STEPS)
+        last = F.max(F.when((F.col("step") == "maintenance") & (F.col("ended") == "done"), F.col("started_at")))
+        (row,) = ran.agg(F.coalesce(last, F.min("started_at")).alias("at")).collect()
+        since = night.started_at if row.at is None else row.at.astimezone(UTC)
+    else:
+        since = night.started_at
+    if since > due:
+        return None
+    return maintenance.run(night.tables, KNOWN, night.settings.maintenance, night.started_at)
+
+
+STEPS: Final = {
+    "ingest": Step("taking in the dumps", _ingest),
+    "decode": Step("decoding", _decode),
+    "replay": Step("replaying", _replay),
+    "checks": Step("checking", _checks),
+    "maintenance": Step("maintaining the tables", _maintain),
+}
+"""In the order in which they run."""
+
+
+def main() -> None:
+    """``spark-submit jobs/nightly.py ARGUMENTS``, and a wheel's entry point: the command ``nightly``."""
+    from jobs.cli.app import main as command_line
+
+    sys.argv.insert(1, "nightly")
+    command_line()
+
+
+if __name__ == "__main__":
+    main()

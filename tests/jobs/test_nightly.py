@@ -1,0 +1,166 @@
+"""Nightly: one run at a time, each step once, whatever ended the run before; clear words for what cannot be done."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from coordinator_core.errors import InputError
+from jobs import maintenance, nightly, settings
+from jobs.history_schema import HISTORY
+from jobs.lease import LEASES, BusyError, LeaseLostError, Owner, held
+from jobs.log_schema import LOG_RECORDS, RUNS
+from jobs.nightly import NIGHTLY_STEPS
+from jobs.record_schema import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables import FORMAT, Tables
+from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.lake import TOPIC, content
+
+LOG = str(SAMPLE_LOGS / f"{TOPIC}-0")
+HOUR = timedelta(hours=1)
+COMPARED = (LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, *HISTORY.values())
+
+
+class Heard(list[str]):
+    """A listener that keeps what it is told."""
+
+    def note(self, message: str, **facts: Any) -> None:
+        self.append(message)
+
+    warn = note
+
+    @contextmanager
+    def step(self, what: str) -> Iterator[None]:
+        self.append(what)
+        yield
+
+
+def chosen(**flags: Any) -> settings.Settings:
+    dotted = {name.replace("__", "."): value for name, value in flags.items()}
+    return settings.load(environment={}, flags={"input.paths": [LOG], **dotted})
+
+
+class Killed(BaseException):
+    """What no step catches: the end of the process, as far as the tables can tell."""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    made = Tables(spark, str(tmp_path_factory.mktemp("nightly")))
+    nightly.run(made, chosen(), Heard())
+    return made
+
+
+def test_a_second_night_finds_nothing_new_and_both_are_in_the_ledger(undisturbed: Tables) -> None:
+    before = {table.name: content(undisturbed, table, "default") for table in COMPARED}
+    done = nightly.run(undisturbed, chosen(), Heard())
+    assert {table.name: content(undisturbed, table, "default") for table in COMPARED} == before
+    assert [step.step for step in done.steps] == ["ingest", "decode", "replay", "checks", "maintenance"]
+    assert [step.ended for step in done.steps] == ["done"] * 4 + ["skipped"]
+    assert done.steps[0].counts["records"] == 0
+    assert not [result for result in done.checked if result.failed]
+    rows = undisturbed.read(NIGHTLY_STEPS).collect()
+    assert len({row.night for row in rows}) == 2
+    assert len(rows) == 10
+
+
+def test_a_night_that_is_killed_is_made_good_by_the_next(
+    undisturbed: Tables, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right after the records of the log were decoded, and before the ledger could say so."""
+    tables = Tables(spark, str(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(nightly.decode.ledger, "account_decode", lambda *_: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            nightly.run(tables, chosen(), Heard())
+    nightly.run(tables, chosen(), Heard())
+    for table in COMPARED:
+        assert content(tables, table, "default") == content(undisturbed, table, "default")
+
+
+def test_a_step_that_fails_ends_the_night_and_says_why(spark: SparkSession, tmp_path: Path) -> None:
+    """A missing folder: nothing was taken in, nothing after it ran."""
+    done = nightly.run(Tables(spark, str(tmp_path)), chosen(input__paths=["/no/such/folder"]), Heard())
+    assert [(step.step, step.ended, step.error) for step in done.steps] == [
+        ("ingest", "failed", "/no/such/folder: no such file or directory")
+    ]
+
+
+def test_a_step_that_nobody_knows_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no step report_; there are ingest, decode"):
+        nightly.run(Tables(spark, str(tmp_path)), chosen(nightly__steps=["report_"]), Heard())
+
+
+def hold(tables: Tables, owner: Owner, until: datetime) -> None:
+    tables.create(LEASES)
+    row = tables.spark.createDataFrame([("nightly", owner.text, until - HOUR, until)], LEASES.schema)
+    tables.replace(LEASES, row)
+
+
+def test_the_tables_are_held_by_one_run_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
+    """Held by a living process or by one elsewhere: busy. Dead, expired or given back: taken over."""
+    tables, now = Tables(spark, str(tmp_path)), datetime.now(UTC)
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    here = Owner.me()
+    for owner in (here._replace(process=os.getppid()), here._replace(host="elsewhere")):
+        hold(tables, owner, now + HOUR)
+        with (
+            pytest.raises(BusyError, match=rf"another run, {owner.text}, works on the tables"),
+            held(tables, "nightly", HOUR),
+        ):
+            pass
+    for owner, until in (
+        (here._replace(process=int(dead.stdout)), now + HOUR),
+        (here._replace(host="elsewhere"), now - HOUR),
+    ):
+        hold(tables, owner, until)
+        with held(tables, "nightly", HOUR) as (_, before):
+            assert before == owner.text
+    with held(tables, "nightly", HOUR) as (lease, before):
+        assert before is None
+        hold(tables, here._replace(host="elsewhere"), now + HOUR)
+        lease.renew()
+        with pytest.raises(LeaseLostError, match="elsewhere"):
+            lease.check()
+
+
+def test_tables_of_a_newer_release_or_of_another_form_are_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+    newer = Tables(spark, str(tmp_path / "newer"))
+    newer.create(RUNS)
+    spark.sql(f"ALTER TABLE {newer.name(RUNS)} SET TBLPROPERTIES ('{FORMAT}' = '99')")
+    with pytest.raises(InputError, match="of format 99, of a newer release"):
+        Tables(spark, newer.home).create(RUNS)
+    changed = Tables(spark, str(tmp_path / "changed"))
+    spark.createDataFrame([("x",)], "cluster string").write.format("delta").save(f"{changed.home}/runs")
+    with pytest.raises(InputError, match="column run_id is not there, string is needed"):
+        changed.create(RUNS)
+    torn = Tables(spark, str(tmp_path / "torn"))
+    torn.create(RUNS)
+    for part in Path(torn.home, "runs", "_delta_log").glob("*0.*"):
+        part.write_text('{"protocol')
+    with pytest.raises(InputError, match=r"table .*torn/runs. cannot be read"):
+        Tables(spark, str(tmp_path / "torn")).create(RUNS)
+
+
+def test_maintenance_drops_old_values_and_keeps_what_makes_records_known(undisturbed: Tables, tmp_path: Path) -> None:
+    """The same dump again adds nothing, though the values are gone."""
+    tables, now = undisturbed, datetime.now(UTC)
+    rows = tables.read(LOG_RECORDS)
+    count, tombstones = rows.count(), rows.where("kind = 'record' AND value IS NULL").count()
+    wanted = chosen(maintenance__keep_values_days=0, maintenance__vacuum_hours=None).maintenance
+    found = maintenance.run(tables, [LOG_RECORDS], wanted, now)
+    rows = tables.read(LOG_RECORDS)
+    assert found == {"tables": 1, "values_dropped": rows.where("value_dropped").count()}
+    assert rows.where("kind = 'record' AND value IS NULL AND value_dropped IS NULL").count() == tombstones
+    assert rows.where("kind = 'record' AND value IS NOT NULL").isEmpty()
+    nightly.run(tables, chosen(nightly__steps=["ingest"]), Heard())
+    assert tables.read(LOG_RECORDS).count() == count
