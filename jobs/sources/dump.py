@@ -85,7 +85,9 @@ def open_dump(
     """
     by_shape: dict[Shape, list[str]] = {}
     for path in paths:
-        by_shape.setdefault(shape or _shape_of(path), []).append(path)
+        # A Spark Connect server works in a directory of its own.
+        whole = path if "://" in path else os.path.abspath(path)
+        by_shape.setdefault(shape or _shape_of(whole), []).append(whole)
     live = [_open_live(spark, path, kafka) for path in by_shape.pop(Shape.LIVE, [])]
     return [*live, *(_open(spark, found, files, topic, sorted(topics)) for found, files in by_shape.items())]
 
