@@ -16,6 +16,8 @@ from coordinator_core.assignors.spec import (
     Tasks,
 )
 
+END = 100_000
+
 ZONES = ("east", "west", "north")
 
 
@@ -51,6 +53,43 @@ def groups(draw: st.DrawFn, *, previous: bool = True) -> StreamsGroupSpec:
         num_warmup_replicas=draw(st.integers(1, 3)),
         acceptable_recovery_lag=draw(st.integers(0, 20)),
         rack_aware_tags=draw(st.sampled_from([(), ("zone",)])),
+    )
+    return StreamsGroupSpec(members, subtopologies, configs)
+
+
+@st.composite
+def grown_groups(draw: st.DrawFn) -> StreamsGroupSpec:
+    """A group whose tasks all lie with its first members, with all their state; the others have joined since.
+
+    They may have warm-ups or standbys, or old state, that have come any part of the way.
+    """
+    subtopologies = [
+        Subtopology(str(number), draw(st.integers(1, 6)), True) for number in range(draw(st.integers(1, 3)))
+    ]
+    tasks = [(each.id, number) for each in subtopologies for number in range(each.tasks)]
+    old = draw(st.integers(1, 2))
+    owners = {task: draw(st.integers(0, old - 1)) for task in tasks}
+    copies = {task: draw(st.dictionaries(st.integers(old, 5), st.sampled_from([0, END - 6, END]))) for task in tasks}
+    members = {}
+    for number in range(draw(st.integers(old + 1, 6))):
+        own = [task for task in tasks if owners[task] == number]
+        mine = dict.fromkeys(own, END) | {task: held[number] for task, held in copies.items() if number in held}
+        roles: list[list[TaskId]] = [own, [], []]
+        for task in mine.keys() - set(own):
+            role = draw(st.integers(0, 2))
+            if role:
+                roles[role].append(task)
+        members[f"m{number}"] = StreamsMemberSpec(
+            f"p{number}",
+            Tasks(*map(by_subtopology, roles)),
+            client_tags={"zone": draw(st.sampled_from(ZONES))},
+            task_offsets=mine,
+            task_end_offsets=dict.fromkeys(own, END),
+        )
+    configs = StreamsConfigs(
+        num_standby_replicas=draw(st.integers(0, 1)),
+        num_warmup_replicas=draw(st.integers(1, 3)),
+        acceptable_recovery_lag=draw(st.sampled_from([0, 5, 6])),
     )
     return StreamsGroupSpec(members, subtopologies, configs)
 

@@ -20,10 +20,9 @@ from coordinator_core.assignors.spec import (
 )
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
-from tests.core.assignors.streams.groups import check_invariants, groups, task_ids
+from tests.core.assignors.streams.groups import END, check_invariants, groups, grown_groups, task_ids
 
 NO_TOPICS = TopicImage.of(())
-END = 100_000
 
 
 def highly_available(spec: StreamsGroupSpec) -> Assignment[Tasks]:
@@ -62,12 +61,12 @@ def after(spec: StreamsGroupSpec, assignment: Assignment[Tasks]) -> StreamsGroup
     return replace(spec, members=members)
 
 
-@given(groups())
+@given(groups() | grown_groups())
 def test_holds_to_the_invariants_of_the_protocol(spec):
     check_invariants(spec, highly_available(spec))
 
 
-@given(groups())
+@given(groups() | grown_groups())
 def test_a_task_is_active_where_it_is_caught_up_if_it_is_anywhere(spec):
     assignment = highly_available(spec)
     for task in stateful(spec):
@@ -76,7 +75,7 @@ def test_a_task_is_active_where_it_is_caught_up_if_it_is_anywhere(spec):
         assert not ready or spec.members[owner].process_id in ready
 
 
-@given(groups())
+@given(groups() | grown_groups())
 def test_warmups_are_few_and_never_where_the_task_is_caught_up(spec):
     assignment = highly_available(spec)
     warming = [
@@ -102,7 +101,7 @@ def test_without_state_anywhere_it_is_balanced_at_once(spec):
     assert not any(tasks.warmup for tasks in assignment.members.values())
 
 
-@given(groups())
+@given(groups() | grown_groups())
 def test_warming_up_ends_in_balance_and_rest(spec):
     tasks = len(stateful(spec))
     for _ in range(2 * tasks + 3):
@@ -114,7 +113,7 @@ def test_warming_up_ends_in_balance_and_rest(spec):
     assert highly_available(after(spec, settled)) == settled
 
 
-@given(groups())
+@given(groups() | grown_groups())
 def test_standbys_are_in_other_zones_while_there_are_any(spec):
     spec = replace(spec, configs=replace(spec.configs, rack_aware_tags=("zone",), num_standby_replicas=1))
     assignment = highly_available(spec)
