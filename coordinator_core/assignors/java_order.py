@@ -307,11 +307,11 @@ def fill(
 
 def int_order(numbers: Sequence[int], capacity: int = DEFAULT_CAPACITY) -> list[int]:
     """The order of a ``HashSet<Integer>`` of that initial capacity to which distinct numbers were added."""
-    capacity = grown(capacity, len(numbers))
-    if max(numbers, default=0) < min(capacity, 1 << 16):
+    table = grown(capacity, len(numbers))
+    if max(numbers, default=0) < min(table, 1 << 16):
         return sorted(numbers)
     if len(numbers) <= TREEIFY_THRESHOLD:
-        mask = capacity - 1
+        mask = table - 1
         return sorted(numbers, key=lambda number: (number ^ number >> 16) & mask)
     return hash_order(INTEGER, numbers, capacity)
 

@@ -110,7 +110,8 @@ class Balance:
         if not len(over):
             return
         holders = self._holders(over)
-        for number in over.tolist():
+        met = self._order(self.held)
+        for number in met[self.counts[met] > self.sharing].tolist():
             order = fill(INTEGER, holders[number])
             for index in self.lost.get(number, ()):
                 del order[index]
@@ -119,7 +120,7 @@ class Balance:
 
     def hand_out(self, turns: Sequence[int]) -> None:
         """Give the partitions that lack members to members that lack partitions, in these turns."""
-        order = self._order()
+        order = self._order(np.concatenate((self.held, self.targets)))
         lacking = order[self.counts[order] < self.sharing]
         holders = self._holders(lacking[self.counts[lacking] > 0])
         current = {number: set(who).difference(self.lost.get(number, ())) for number, who in holders.items()}
@@ -145,9 +146,8 @@ class Balance:
             holders.setdefault(number, []).append(index)
         return holders
 
-    def _order(self) -> Ints:
-        """The order of Kafka's map of partitions: those held and then the targets come by computeIfAbsent."""
-        calls = np.concatenate((self.held, self.targets))
+    def _order(self, calls: Ints) -> Ints:
+        """The order of Kafka's map of partitions after these calls of computeIfAbsent."""
         if not len(calls):
             return calls
         met = np.sort(np.unique(calls, return_index=True)[1])
