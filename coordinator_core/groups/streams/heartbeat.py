@@ -63,7 +63,7 @@ def heartbeat(op: Operation, request: Request) -> Fields:
         member = member_of(group.log.members, member_id, group_id)
     validate.member_epoch(member, data)
     updated = _updated(member, request, data)
-    changed = updated != member
+    changed = updated is not member and updated != member
     if changed:
         op.write(*records.member_metadata(group_id, updated))
     topology = _topology(op, group, data["topology"])
@@ -121,8 +121,15 @@ def _new_member(member_id: str) -> StreamsMember:
 
 
 def _updated(member: StreamsMember, request: Request, data: Fields) -> StreamsMember:
-    """The member as its heartbeat describes it; what the heartbeat leaves out stays."""
+    """The member as its heartbeat describes it; what the heartbeat leaves out stays. The same object if that is all."""
     endpoint, tags, timeout = data["userEndpoint"], data["clientTags"], data["rebalanceTimeoutMs"]
+    if (
+        endpoint is tags is data["rackId"] is data["topology"] is data["processId"] is None
+        and timeout == -1
+        and request.client_id == member.client_id
+        and request.client_host == member.client_host
+    ):
+        return member
     return replace(
         member,
         rack_id=member.rack_id if data["rackId"] is None else data["rackId"],
