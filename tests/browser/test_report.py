@@ -133,7 +133,7 @@ def test_pointing_shows_the_evidence(opened, report):
     page = opened.page
     page.goto(f"{report.as_uri()}#group={GROUP}")
     page.wait_for_selector(".spell")
-    page.locator(".spell").first.hover()
+    page.locator(".spell").nth(3).hover()
     assert "log 0:" in page.locator("#tip").inner_text()
 
 
