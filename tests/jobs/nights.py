@@ -37,7 +37,7 @@ def in_nights(whole: Tables, home: Path, night: Column) -> Tables:
 def decoded(tables: Tables, night: str) -> None:
     """The records of this night, and of those before, are there."""
     runs = tables.spark.createDataFrame([(night, "decode")], "run_id string, job string")
-    missing = {name: F.lit(None) for name in RUNS.schema.names if name not in runs.columns}
+    missing = {of.name: F.lit(None).cast(of.dataType) for of in RUNS.schema if of.name not in runs.columns}
     tables.append(RUNS, runs.withColumns(missing), night)
 
 

@@ -84,6 +84,7 @@ class Mortal(Tables):
         super().merge(*arguments, **options)
 
 
+@pytest.mark.long
 def test_nights_and_deaths_give_the_tables_of_one_pass(whole, tmp_path):
     nights = ["night 1", "night 2"]
     nightly = in_nights(whole, tmp_path, by_offset(whole, nights, random.Random(5)))
