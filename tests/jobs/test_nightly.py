@@ -25,6 +25,9 @@ from jobs.tables import FORMAT, Tables
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.lake import TOPIC, content
 
+pytestmark = pytest.mark.long
+"""Each test runs whole jobs over the samples: too long for the quick tier."""
+
 LOG = str(SAMPLE_LOGS / f"{TOPIC}-0")
 HOUR = timedelta(hours=1)
 COMPARED = (LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, *HISTORY.values())

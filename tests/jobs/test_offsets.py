@@ -16,6 +16,9 @@ from jobs.sources.files import find_logs
 from jobs.tables import Tables
 from tests.jobs.conftest import SAMPLE_LOGS
 
+pytestmark = pytest.mark.long
+"""Each test runs whole jobs over the samples: too long for the quick tier."""
+
 LOG = (
     "cluster string, log_topic string, log_partition int, log_offset long, group_id string, topic string, "
     "partition int, timestamp_ms long, committed_offset long, is_tombstone boolean, outcome string, producer_id long"

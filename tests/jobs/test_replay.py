@@ -23,6 +23,9 @@ from jobs.tables import Tables
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.nights import by_offset, decoded, in_nights, rows_of
 
+pytestmark = pytest.mark.long
+"""Each test runs whole jobs over the samples: too long for the quick tier."""
+
 CLUSTER = "sample"
 
 
