@@ -113,6 +113,15 @@ class SubscriptionView:
             self.static[subscriber.instance_id] = member
         self.homogeneous = self._judge(self._named, self._matched, self._subscribed_regexes, len(self.members))
 
+    def put_again(self, member: str) -> None:
+        """A member's current assignment record: the coordinator puts the member into its map again.
+
+        That can make the map grow, and subscriptions that were resolved meanwhile are judged anew.
+        """
+        self.members[member] = self.members.get(member, Subscriber())
+        if self._subscribed_regexes:
+            self.homogeneous = self._judge(self._named, self._matched, self._subscribed_regexes, len(self.members))
+
     def restore(self, members: TimelineHashMap[str, Subscriber], regexes: dict[str, list[str]]) -> None:
         """Take the members and resolved regular expressions of another view of the same group."""
         self.members, self.regexes = members, regexes
@@ -249,6 +258,10 @@ class StreamsView:
         self.members[member] = process
         if process.instance_id is not None:
             self.static[process.instance_id] = member
+
+    def put_again(self, member: str) -> None:
+        """A member's current assignment record: the coordinator puts the member into its map again, which may grow."""
+        self.members[member] = self.members.get(member, Process(""))
 
     def remove_member(self, member: str) -> None:
         """The tombstone of a member's metadata record."""

@@ -24,7 +24,7 @@ from coordinator_core.groups.codec import coder, decode_group, encode_group
 from coordinator_core.groups.group import Group
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
-VERSION = 1
+VERSION = 2
 """Of the form; raised with every change of it, so that older forms are refused."""
 BYTES = "base64:"
 """How bytes among a record's values begin; text that begins so is itself written as bytes."""

@@ -6,6 +6,7 @@ Sources: KIP-848, KIP-932, KIP-1071; the coordinator of Kafka 4.3.1 (TargetAssig
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from coordinator_core.audit.inputs import (
     topics_used,
 )
 from coordinator_core.audit.operation import RecordTypes, TargetOperation
-from coordinator_core.audit.orders import MemberOrders
+from coordinator_core.audit.orders import MemberMap, MemberOrders
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.verdict import Judgement, Unit, broken_invariants, figures_of, judge, units
@@ -38,10 +39,9 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import AssignorError, InputError
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.streams.state import StreamsGroup
-from coordinator_core.records import CoordinatorRecord, Fields
+from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
 
 View = SubscriptionView | StreamsView
-AS_SEEN = "members in the order of the log"
 NO_WORK: Any = {}
 
 
@@ -79,9 +79,14 @@ class GroupView:
     def apply(self, record: CoordinatorRecord) -> None:
         """Take in a record of the group that is part of no operation under judgement any more."""
         kind, view, value = self.kind, self.view, record.value
-        if record.type == kind.member:
+        if record.type == kind.current:
             member_id = record.key["memberId"]
-            self.orders.change(record.at.offset, member_id, present=value is not None)
+            self.orders.change(record.at, member_id, metadata=False, present=value is not None)
+            if value is not None or member_id in view.members:
+                view.put_again(member_id)
+        elif record.type == kind.member:
+            member_id = record.key["memberId"]
+            self.orders.change(record.at, member_id, metadata=True, present=value is not None)
             if value is None:
                 view.remove_member(member_id)
             elif isinstance(view, StreamsView):
@@ -98,6 +103,18 @@ class GroupView:
         elif isinstance(view, SubscriptionView) and "regularExpression" in record.key:
             view.resolve(record.key["regularExpression"], None if value is None else value["topics"])
 
+    def ordered(self, members: MemberMap) -> View:
+        """The same view with the members in the order of that map."""
+        view = copy(self.view)
+        items = ((member, self.view.members[member]) for member in members)
+        ordered: TimelineHashMap[str, Any] = TimelineHashMap.restored(STRING, members.capacity, items)
+        view.members = ordered
+        return view
+
+    def adopt(self, view: View, story: str) -> None:
+        """Go on with a view in another order, which is now known to be the coordinator's."""
+        self.view, self.orders.story = view, story
+
 
 def recorded_partitions(value: Fields) -> dict[str, list[int]]:
     """Topic ids and partitions of a target record, in its order."""
@@ -111,6 +128,16 @@ def recorded_tasks(value: Fields) -> Tasks:
         for role in ("activeTasks", "standbyTasks", "warmupTasks")
     )
     return Tasks(active, standby, warmup)
+
+
+class _Attempt(NamedTuple):
+    """One input of the assignor that the log allows, and what it takes for granted."""
+
+    view: View
+    spec: GroupSpecs
+    profile: Profile
+    story: str
+    release: str
 
 
 class EpochTargetAudit:
@@ -144,9 +171,10 @@ class EpochTargetAudit:
             return self._row(opened, None, Judgement(Verdict.UNKNOWN), missing=topics.what)
         first: tuple[GroupSpecs, list[Written]] | None = None
         failure = ""
-        for spec, profile, story in self._attempts(topics.image):
+        for attempt in self._attempts(topics.image):
+            spec = attempt.spec
             try:
-                expected = self._expected(spec, topics.image, profile)
+                expected = self._expected(spec, topics.image, attempt.profile)
             except (AssignorError, InputError) as error:
                 failure = failure or str(error)
                 continue
@@ -154,7 +182,11 @@ class EpochTargetAudit:
             if [each.exact for each in expected] == [each.exact for each in self.recorded]:
                 figures = figures_of(spec, topics.image, self._whole(spec, self.recorded))
                 judged = Judgement(Verdict.IDENTICAL, expected=figures, recorded=figures)
-                return self._row(opened, topics, judged, fitted=story, members=len(spec.members))
+                if attempt.view is not self.view:
+                    self.group_view.adopt(attempt.view, attempt.story)
+                return self._row(
+                    opened, topics, judged, fitted=attempt.story + attempt.release, members=len(spec.members)
+                )
         if first is None:
             return self._row(opened, topics, Judgement(Verdict.UNKNOWN), missing=f"the assignor refuses: {failure}")
         spec, expected = first
@@ -165,16 +197,25 @@ class EpochTargetAudit:
             )
         return self._row(opened, topics, judged, members=len(spec.members))
 
-    def _attempts(self, image: TopicImage) -> Iterator[tuple[GroupSpecs, Profile, str]]:
-        """Inputs that the log allows, the likeliest first, each with its story."""
+    def _attempts(self, image: TopicImage) -> Iterator[_Attempt]:
+        """Inputs that the log allows, the likeliest first."""
         profiles = self.settings.profiles_for(recorded_topics=self.state_has_recorded_topics)
         for profile, name in profiles:
-            yield self._spec(self.view, image), profile, f"{AS_SEEN}{name}"
-        for order in self.group_view.orders.possible():
-            if set(order.members) != set(self.view.members):
-                continue
-            for profile, name in profiles[:1]:
-                yield self._spec(self._reordered(order.members), image), profile, f"{order.story}{name}"
+            yield _Attempt(self.view, self._spec(self.view, image), profile, self.group_view.orders.story, name)
+        profile, name = profiles[0]
+        present, known = tuple(self.view.members), set(self.view.members)
+        for order in self.group_view.orders.possible(self._registrations()):
+            if tuple(order.members) != present and set(order.members) == known:
+                view = self.group_view.ordered(order.members)
+                yield _Attempt(view, self._spec(view, image), profile, order.story, name)
+
+    def _registrations(self) -> list[tuple[int, LogPosition]]:
+        """Brokers that started while the group was there."""
+        changes = self.group_view.orders.changes
+        if self.history is None or not changes:
+            return []
+        found = self.history.registrations(changes[0].timestamp_ms, self.operation.end.at.timestamp_ms)
+        return [(each.broker, each.at) for each in found]
 
     @property
     def state_has_recorded_topics(self) -> bool:
@@ -186,14 +227,6 @@ class EpochTargetAudit:
             assert isinstance(self.state, StreamsGroup)
             return streams_spec(view, self.operation, self.state, image)
         return subscription_spec(view, self.operation, image, assignable(self.state))
-
-    def _reordered(self, members: tuple[str, ...]) -> View:
-        """The view with its members in another order."""
-        ordered = _InOrder({member: self.view.members[member] for member in members})
-        copied = type(self.view).__new__(type(self.view))
-        copied.__dict__.update(self.view.__dict__)
-        copied.members = ordered
-        return copied
 
     def _expected(self, spec: GroupSpecs, image: TopicImage, profile: Profile) -> list[Written]:
         """The target records that the coordinator would write, in its order: of the members whose target changes."""
@@ -316,26 +349,6 @@ class EpochTargetAudit:
             topics_at=topics.at if topics else None,
             topics_proven=topics.proven if topics else None,
         )
-
-
-class _InOrder(TimelineHashMap[str, Any]):
-    """A members' map that iterates in a given order."""
-
-    def __init__(self, members: Mapping[str, Any]) -> None:
-        super().__init__(STRING)
-        self._ordered = dict(members)
-
-    def __getitem__(self, key: str) -> Any:
-        return self._ordered[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._ordered
-
-    def __len__(self) -> int:
-        return len(self._ordered)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._ordered)
 
 
 def as_recorded(tasks: Tasks) -> Tasks:

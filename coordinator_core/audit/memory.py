@@ -41,5 +41,5 @@ class AuditMemory:
         if leader_epoch is None:
             return
         if self.view is not None and self.leader_epoch is not None and leader_epoch > self.leader_epoch:
-            self.view.orders.reload(offset)
+            self.view.orders.new_leader(leader_epoch, offset)
         self.leader_epoch = leader_epoch

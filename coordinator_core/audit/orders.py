@@ -2,92 +2,132 @@
 
 The coordinator keeps members in a TimelineHashMap, whose order depends on the history of the map. Loading the partition
 again builds the map from what compaction had left at that time: of the records below some offset only the last one of
-each member. Neither the time of a reload nor the extent of the compaction before it need be in the log.
+each key. Without compaction below it a reload changes nothing. Neither the time of a reload nor the extent of the
+compaction before it need be in the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import TimelineHashMap
+from coordinator_core.records import LogPosition
 
-KEPT_CHANGES = 1024
-"""How many changes of a group's members are remembered; older reloads cannot be tried."""
+KEPT_CHANGES = 512
+"""How many of the newest changes of a group's members are remembered one by one; of older ones the last of each key."""
 MOST_ORDERS = 64
 """How many orders are tried against one target."""
+MOST_COMPACTIONS = 512
+"""How many ends of a compacted part are looked at for them."""
+AS_SEEN = "members in the order of the log"
+
+MemberMap = TimelineHashMap[str, None]
 
 
 class MemberChange(NamedTuple):
-    """A member's metadata record, or its tombstone."""
+    """A member's metadata record (else its current assignment), or the tombstone of it (``present`` False)."""
 
     offset: int
+    timestamp_ms: int
     member_id: str
+    metadata: bool
     present: bool
 
 
-class PossibleOrder(NamedTuple):
-    """An order of members, and the story that leads to it."""
+class Reload(NamedTuple):
+    """What says that a coordinator loaded the partition before the record at ``offset``."""
 
-    members: tuple[str, ...]
+    offset: int
+    evidence: str
+
+
+class PossibleOrder(NamedTuple):
+    """The members' map as it may have been, and the story that leads to it."""
+
+    members: MemberMap
     story: str
 
 
 @dataclass(slots=True)
 class MemberOrders:
-    """What the log says of the members' map since the group began: changes, and reloads that were seen."""
+    """What the log says of the members' map since the group began: changes, and new leaders of the partition.
+
+    ``folded``: of the first changes only the last of each key is left. ``story`` tells of the order that is followed.
+    """
 
     changes: list[MemberChange] = field(default_factory=list)
-    reloads: list[int] = field(default_factory=list)
-    whole: bool = True
+    leaders: list[Reload] = field(default_factory=list)
+    folded: bool = False
+    story: str = AS_SEEN
 
-    def change(self, offset: int, member_id: str, *, present: bool) -> None:
-        """A member's metadata record, or its tombstone."""
-        self.changes.append(MemberChange(offset, member_id, present))
-        if len(self.changes) > 2 * KEPT_CHANGES:
-            del self.changes[:KEPT_CHANGES]
-            self.whole = False
+    def change(self, at: LogPosition, member_id: str, *, metadata: bool, present: bool) -> None:
+        """A member's metadata or current assignment record, or its tombstone."""
+        self.changes.append(MemberChange(at.offset, at.timestamp_ms, member_id, metadata, present))
+        if len(self.changes) > 2 * KEPT_CHANGES + 2 * len({each.member_id for each in self.changes[:KEPT_CHANGES]}):
+            older, newer = self.changes[:-KEPT_CHANGES], self.changes[-KEPT_CHANGES:]
+            self.changes = [each for each in _compacted(older) if each.present] + newer
+            self.folded = True
 
-    def reload(self, offset: int) -> None:
-        """A coordinator loaded the partition; ``offset`` is the first record that it wrote."""
-        self.reloads.append(offset)
+    def new_leader(self, epoch: int, offset: int) -> None:
+        """A coordinator of a new leader epoch loaded the partition; ``offset`` is the first record that it wrote."""
+        self.leaders.append(Reload(offset, f"leader epoch {epoch}"))
 
-    def possible(self) -> Iterator[PossibleOrder]:
-        """Orders that a reload may have left, those of reloads that were seen first, each order once."""
-        if not self.whole:
-            return
+    def possible(self, registrations: Iterable[tuple[int, LogPosition]]) -> Iterator[PossibleOrder]:
+        """Orders that a reload may have left, those of reloads with evidence first, each order once.
+
+        ``registrations`` are brokers that started, with the positions in the metadata log.
+        """
+        reloads = sorted([*self.leaders, *self._after(registrations)], reverse=True)
         seen: set[tuple[str, ...]] = set()
-        for reload, compacted in self._moments():
-            order = self._order(reload, compacted)
+        if not self.folded:
+            members = self._map(0)
+            seen.add(tuple(members))
+            yield PossibleOrder(members, AS_SEEN)
+        for compacted in self._compactions(reloads):
+            members = self._map(compacted)
+            order = tuple(members)
             if order in seen:
                 continue
             seen.add(order)
-            how = "reload" if reload in self.reloads else "reload that the log does not show"
-            yield PossibleOrder(order, f"{how} before offset {reload}, compacted up to offset {compacted}")
+            evident = next((each for each in reversed(reloads) if each.offset >= compacted), None)
+            how = "a reload that the log does not show"
+            if evident is not None:
+                how = f"a reload before offset {evident.offset} ({evident.evidence})"
+            yield PossibleOrder(members, f"{how}, compacted up to offset {compacted}")
             if len(seen) >= MOST_ORDERS:
                 return
 
-    def _moments(self) -> Iterator[tuple[int, int]]:
-        """Pairs (reload, end of the compacted part) that can make a difference."""
-        if not self.changes:
-            return
-        end = self.changes[-1].offset + 1
-        starts = [change.offset for change in self.changes]
-        for reload in [*reversed(self.reloads), end, *reversed(starts)]:
-            for compacted in [reload, *(start for start in reversed(starts) if start < reload)][:16]:
-                yield reload, compacted
+    def _after(self, registrations: Iterable[tuple[int, LogPosition]]) -> Iterator[Reload]:
+        """The reloads that broker starts hint at: each before the first change after it."""
+        for broker, at in registrations:
+            later = next((each for each in self.changes if each.timestamp_ms >= at.timestamp_ms), None)
+            if later is not None:
+                yield Reload(later.offset, f"broker {broker} registered at {at.partition}:{at.offset} of the metadata")
 
-    def _order(self, reload: int, compacted: int) -> tuple[str, ...]:
-        """The map's order when the log below ``compacted`` was compacted and the partition loaded at ``reload``."""
-        last = {change.member_id: change for change in self.changes if change.offset < compacted}
-        members: TimelineHashMap[str, None] = TimelineHashMap(STRING)
-        for change in self.changes:
-            if change.offset < compacted and last[change.member_id] is not change:
-                continue
-            if change.present:
+    def _compactions(self, reloads: list[Reload]) -> Iterator[int]:
+        """Ends of a compacted part that can make a difference, those before a known reload first."""
+        ends = [each.offset + 1 for each in self.changes]
+        known = reloads[0].offset if reloads else 0
+        likely = [end for end in reversed(ends) if end <= known]
+        others = [end for end in reversed(ends) if end > known]
+        yield from (likely + others)[:MOST_COMPACTIONS]
+
+    def _map(self, compacted: int) -> MemberMap:
+        """The map when the log below ``compacted`` was compacted and loaded thereafter."""
+        split = next((i for i, each in enumerate(self.changes) if each.offset >= compacted), len(self.changes))
+        members: MemberMap = TimelineHashMap(STRING)
+        for change in (*_compacted(self.changes[:split]), *self.changes[split:]):
+            if change.present or (not change.metadata and change.member_id in members):
                 members[change.member_id] = None
-            else:
+            elif change.metadata:
                 members.pop(change.member_id, None)
-        return tuple(members)
+        return members
+
+
+def _compacted(changes: list[MemberChange]) -> list[MemberChange]:
+    """The last change of each key, in the order of the log."""
+    last = {(each.member_id, each.metadata): each for each in changes}
+    return [each for each in changes if last[each.member_id, each.metadata] is each]

@@ -23,7 +23,9 @@ FIRST_EPOCHS = (1, 2)
 """The epochs with which groups begin: 1 where the record has no metadata hash (before Kafka 4.1), 2 where it has."""
 _NO_ROWS: list[TargetAuditRow] = []
 _KIND_OF: dict[int, RecordTypes] = {
-    record_type: kind for kind in KINDS for record_type in (kind.member, kind.epoch, kind.target_epoch, kind.target)
+    record_type: kind
+    for kind in KINDS
+    for record_type in (kind.member, kind.epoch, kind.target_epoch, kind.target, kind.current)
 } | {RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: KINDS[0]}
 
 
