@@ -12,12 +12,10 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from coordinator_core.audit.fold import AuditedRow, GroupAudit
+from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.groups.group import Group
-from coordinator_core.history.codec import decode_history, encode_history
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.fold import GroupFold
-from coordinator_core.history.rows import HistoryRow
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
 from coordinator_core.wire.row import decode_key, decode_value
 from jobs.history_schema import FOLDED, REPLAYED
@@ -31,9 +29,9 @@ OUTPUT_ROWS: Final = 4_096
 class Input(NamedTuple):
     """One row of the input: a stored ``state``, a record as logged (``key``, ``value``), or an offset commit.
 
-    A commit has ``committed_topic``, ``committed_partition`` and ``committed_topic_id``. ``unbroken_since`` is the
-    first of the offsets, up to the record's, of which none is missing; ``from_start`` says whether the log was read
-    from its start.
+    A commit has ``committed_topic``, ``committed_partition`` and ``committed_topic_id``. ``leader_epoch`` is that of
+    the record's batch, ``unbroken_since`` the first of the offsets, up to the record's, of which none is missing;
+    ``from_start`` says whether the log was read from its start.
     """
 
     log_topic: str
@@ -48,6 +46,7 @@ class Input(NamedTuple):
     committed_topic: str | None
     committed_partition: int | None
     committed_topic_id: str | None
+    leader_epoch: int | None
     unbroken_since: int | None
     from_start: bool
 
@@ -56,7 +55,9 @@ INPUT: Final = Input._fields
 Batches = Iterable[pa.RecordBatch]
 
 
-def folder(cluster: str, topics: TopicHistory | None) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def folder(
+    cluster: str, topics: TopicHistory | None, settings: AuditSettings
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """The fold as a function for ``mapInArrow``; it yields rows of ``REPLAYED``."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -68,7 +69,7 @@ def folder(cluster: str, topics: TopicHistory | None) -> Callable[[Batches], Ite
                 if life is None or (life.group_id, life.log_topic) != (row.group_id, row.log_topic):
                     if life is not None:
                         life.finish(output)
-                    life = _Life(row, topics)
+                    life = _Life(row, topics, settings)
                 if row.state is None:
                     output.add(life.log_topic, life.group_id, life.feed(row))
                 if output.is_full:
@@ -83,23 +84,24 @@ def folder(cluster: str, topics: TopicHistory | None) -> Callable[[Batches], Ite
 class _Life:
     """One group on its way through its rows."""
 
-    def __init__(self, first: Input, topics: TopicHistory | None) -> None:
+    def __init__(self, first: Input, topics: TopicHistory | None, settings: AuditSettings) -> None:
         self.log_topic, self.group_id = first.log_topic, first.group_id
         self._family = FAMILIES[first.log_topic]
         self._coverage = Coverage({})
         self._keys: dict[bytes, tuple[int, Fields]] = {}
         self._partition, self._offset = first.log_partition, first.log_offset
         if first.state is None:
-            group = Group(first.group_id, from_start=first.from_start, family=self._family)
-            self._fold = GroupFold(group, None, topics, self._coverage)
+            self._fold = GroupAudit.begin(
+                first.group_id, self._family, topics, self._coverage, settings, from_start=first.from_start
+            )
         else:
-            self._fold = GroupFold(*decode_history(first.state), topics, self._coverage)
+            self._fold = GroupAudit.resume(first.state, topics, self._coverage, settings)
 
-    def feed(self, row: Input) -> list[HistoryRow]:
+    def feed(self, row: Input) -> list[AuditedRow]:
         self._partition, self._offset = row.log_partition, row.log_offset
         if row.unbroken_since is not None:
             self._coverage.set_unbroken(row.log_partition, row.unbroken_since, row.log_offset)
-        return self._fold.feed(self._record(row))
+        return self._fold.feed(self._record(row), row.leader_epoch)
 
     def _record(self, row: Input) -> CoordinatorRecord:
         at = LogPosition(row.log_partition, row.log_offset, row.timestamp_ms)
@@ -121,10 +123,8 @@ class _Life:
         return CoordinatorRecord(at, number, fields, decoded, version, batch)
 
     def finish(self, output: _Output) -> None:
-        fold = self._fold
-        output.add(self.log_topic, self.group_id, fold.open_rows())
-        state = encode_history(fold.group, fold.ledger)
-        output.add_state(self.log_topic, self.group_id, self._partition, self._offset, state)
+        output.add(self.log_topic, self.group_id, self._fold.open_rows())
+        output.add_state(self.log_topic, self.group_id, self._partition, self._offset, self._fold.state())
 
 
 class _Output:
@@ -139,7 +139,7 @@ class _Output:
     def is_full(self) -> bool:
         return len(self._rows) >= OUTPUT_ROWS
 
-    def add(self, log_topic: str, group_id: str, rows: Iterable[HistoryRow]) -> None:
+    def add(self, log_topic: str, group_id: str, rows: Iterable[AuditedRow]) -> None:
         for row in rows:
             self._rows.append({"log_topic": log_topic, "group_id": group_id, FOLDED[type(row)]: row})
 

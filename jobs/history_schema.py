@@ -16,8 +16,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from coordinator_core.groups import codec as group_codec
-from coordinator_core.history import codec as history_codec
+from coordinator_core.audit.fold import AUDITED_TABLES
 from coordinator_core.history import rows
 from jobs.log_schema import INT, LONG, STRING
 from jobs.tables import Table, column
@@ -31,6 +30,7 @@ ABOUT: Final = {
     "memberships": "One member over its life: client, host, rack, instance id, how it came and went",
     "assignments": "Who owned or was to own which partition or task over an interval",
     "violations": "One broken invariant of the protocol or the data, with its position",
+    "target_audits": "One recorded target assignment, recomputed and judged",
     "topic_history": "One topic over an interval: id, partitions, racks, the position that proves it",
 }
 
@@ -69,16 +69,13 @@ def _table(of: rows.Table) -> Table:
     return Table(of.name, ABOUT[of.name], schema, key=("cluster", *of.key))
 
 
-HISTORY: Final = {of.name: _table(of) for of in rows.TABLES}
+HISTORY: Final = {of.name: _table(of) for of in AUDITED_TABLES}
 """Every table of history by its name."""
 
 TOPIC_HISTORY: Final = HISTORY["topic_history"]
 
-FOLDED: Final = {of.row: of.name for of in rows.TABLES if of.name != TOPIC_HISTORY.name}
+FOLDED: Final = {of.row: of.name for of in AUDITED_TABLES if of.name != TOPIC_HISTORY.name}
 """The type of a row that the fold of a group yields, to the table that it goes to."""
-
-STATE_VERSION: Final = f"{history_codec.VERSION}.{group_codec.VERSION}"
-"""Of the form of stored states: those of another one are built anew from the log."""
 
 GROUP: Final = [
     CLUSTER,

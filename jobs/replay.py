@@ -18,11 +18,13 @@ from typing import Final, NamedTuple
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from coordinator_core.audit.fold import STATE_VERSION
+from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.records import Family
 from jobs import topic_log
 from jobs.arrow_fold import INPUT, folder
 from jobs.gaps import PARTITION
-from jobs.history_schema import FOLDED, GROUP_STATES, HISTORY, REPLAYED, STATE_VERSION
+from jobs.history_schema import FOLDED, GROUP_STATES, HISTORY, REPLAYED
 from jobs.log_reader import FIRST_SEGMENT
 from jobs.log_schema import LOG_RECORDS, RUNS
 from jobs.record_schema import GROUP_RECORDS, OFFSET_COMMITS
@@ -50,19 +52,23 @@ class Replayed(NamedTuple):
     rows: dict[str, int]
 
 
-def run(tables: Tables, *, rebuild: bool = False) -> list[Replayed]:
-    """Replay what was decoded and is not replayed yet, or with ``rebuild`` everything; raises InputError."""
+def run(tables: Tables, *, rebuild: bool = False, audit: AuditSettings | None = None) -> list[Replayed]:
+    """Replay what was decoded and is not replayed yet, or with ``rebuild`` everything; raises InputError.
+
+    ``audit`` says what the recomputation of targets has to be told; None: its defaults.
+    """
     for table in (*HISTORY.values(), GROUP_STATES, REPLAYED):
         tables.create(table)
     clusters = tables.read(GROUP_RECORDS).select("cluster").distinct().collect()
-    return [_Run(tables, row.cluster, rebuild=rebuild).run() for row in sorted(clusters)]
+    return [_Run(tables, row.cluster, audit or AuditSettings(), rebuild=rebuild).run() for row in sorted(clusters)]
 
 
 class _Run:
     """One run for one cluster."""
 
-    def __init__(self, tables: Tables, cluster: str, *, rebuild: bool) -> None:
+    def __init__(self, tables: Tables, cluster: str, audit: AuditSettings, *, rebuild: bool) -> None:
         self._tables = tables
+        self._audit = audit
         self._cluster = cluster
         self._states = self._of(GROUP_STATES)
         self._done = "" if rebuild else _newest(self._states) or ""
@@ -79,7 +85,8 @@ class _Run:
         anew = self._begin_anew(new)
         rebuilt = anew.count()
         rows = new if not rebuilt else self._with_all_of(anew, new)
-        folded = self._input(rows, anew).mapInArrow(folder(self._cluster, topics), REPLAYED.schema)
+        fold = folder(self._cluster, topics, self._audit)
+        folded = self._input(rows, anew).mapInArrow(fold, REPLAYED.schema)
         self._tables.replace(REPLAYED, folded)
         return self._merge(anew, rebuilt)
 
@@ -93,7 +100,7 @@ class _Run:
         commits = self._of(OFFSET_COMMITS).where(wanted & placed & ~F.col("is_tombstone"))
         return (
             records.join(self._coverage(), [*PARTITION, "log_offset"], "left")
-            .select(*_given(GROUP_RECORDS), "unbroken_since", "from_start")
+            .select(*_given(GROUP_RECORDS), "leader_epoch", "unbroken_since", "from_start")
             .unionByName(
                 commits.join(self._starts(), list(PARTITION), "left").select(
                     *_given(OFFSET_COMMITS),
@@ -120,9 +127,9 @@ class _Run:
         ordered = Window.partitionBy(*PARTITION).orderBy("log_offset")
         follows = F.lag("log_offset").over(ordered) == F.col("log_offset") - 1
         begins = F.when(F.coalesce(follows, F.lit(False)), None).otherwise(F.col("log_offset"))
-        runs = self._log().select(*PARTITION, "log_offset", begins.alias("begins"))
-        since = F.last("begins", ignorenulls=True).over(ordered)
-        return runs.select(*PARTITION, "log_offset", since.alias("unbroken_since")).join(self._starts(), [*PARTITION])
+        runs = self._log().select(*PARTITION, "log_offset", "leader_epoch", begins.alias("begins"))
+        since = F.last("begins", ignorenulls=True).over(ordered).alias("unbroken_since")
+        return runs.select(*PARTITION, "log_offset", "leader_epoch", since).join(self._starts(), [*PARTITION])
 
     def _begin_anew(self, new: DataFrame) -> DataFrame:
         """The groups whose state is of no use: of another form, or beyond a record that is new."""

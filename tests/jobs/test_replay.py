@@ -9,13 +9,15 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.groups.describe import describe
 from jobs import decode, ingest, local, replay
 from jobs.api import CoordinatorAudit
-from jobs.cli.history import TABLE_OF, plain
+from jobs.cli.history import plain
 from jobs.history_schema import FOLDED, HISTORY
 from jobs.local import Moment
 from jobs.local_history import history
+from jobs.local_targets import audit_targets
 from jobs.sources.dump import open_dump
 from jobs.sources.files import LogPart, find_logs
 from jobs.stored_log import stored_logs
@@ -42,8 +44,8 @@ def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
 def test_rows_are_those_of_the_fold_without_spark(whole):
     for logs in (find_logs([SAMPLE_LOGS]), stored_logs(whole, CLUSTER)):
         expected: dict[str, list[str]] = {name: [] for name in FOLDED.values()}
-        for row in history(logs, pytest.fail):
-            expected[TABLE_OF[type(row)]].append(repr(plain(row)))
+        for row in (*history(logs, pytest.fail), *audit_targets(logs, pytest.fail, AuditSettings())):
+            expected[FOLDED[type(row)]].append(repr(plain(row)))
         for name in FOLDED.values():
             found = whole.read(HISTORY[name]).drop("cluster").collect()
             assert sorted(repr(row.asDict(recursive=True)) for row in found) == sorted(expected[name])

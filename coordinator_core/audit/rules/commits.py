@@ -17,15 +17,12 @@ def on_commit(scene: Scene, record: CoordinatorRecord) -> None:
     if record.value is None:
         return
     state = scene.group.state
-    if state is None:
-        scene.group.commit()
-        return
-    if not state.members or not scene.watch.knows(EPOCH):
+    if state is None or not state.members or not scene.watch.knows(EPOCH):
         return
     key, at = record.key, record.at
     what = f"{key['topic']}-{key['partition']}"
     if isinstance(state, ShareGroup):
-        scene.broken(Rule.COMMIT_IN_SHARE_GROUP, at, None, f"{what} at offset {record.value['offset']}")
+        scene.broken(Rule.COMMIT_IN_SHARE_GROUP, at, None, what)
         return
     unit: Unit | None = None
     if isinstance(state, ClassicGroup):
@@ -38,5 +35,5 @@ def on_commit(scene: Scene, record: CoordinatorRecord) -> None:
     if unit is None or unit in scene.current.holder:
         return
     if any(unit[0] in held for held in scene.current.held.values()):
-        detail = f"{what} at offset {record.value['offset']}, which no member has, unlike others of the topic"
+        detail = f"{what}, which no member has, unlike others of the topic"
         scene.broken(Rule.COMMIT_BY_NO_OWNER, at, None, detail)

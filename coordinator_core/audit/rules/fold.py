@@ -60,10 +60,11 @@ class RuleFold:
     def feed(self, record: CoordinatorRecord) -> list[Violation]:
         """The rules that this record breaks, or shows to be broken by the operation before it; raises nothing."""
         scene = self._scene
-        self._follow(record)
         if record.type <= RecordType.OFFSET_COMMIT:
-            on_commit(scene, record)
+            if self._is_next(record):
+                on_commit(scene, record)
         else:
+            self._follow(record)
             operations.begin(scene, record)
             self._judge(record)
         return self._taken()
@@ -84,6 +85,11 @@ class RuleFold:
         if rows:
             self._scene.rows = []
         return rows
+
+    def _is_next(self, record: CoordinatorRecord) -> bool:
+        """Whether no record of the group can be missing before this commit."""
+        last, at, coverage = self._scene.watch.last, record.at, self._coverage
+        return last is not None and coverage is not None and coverage.unbroken(at.partition, last, at.offset)
 
     def _follow(self, record: CoordinatorRecord) -> None:
         """Keep up how far back the log is whole."""
