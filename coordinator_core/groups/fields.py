@@ -7,6 +7,7 @@ have made, so it is checked, and refused with INVALID_REQUEST.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
@@ -28,8 +29,75 @@ class Field(NamedTuple):
     elements: Shape | None = None
 
 
-Shape = tuple[Field, ...]
 REQUIRED: Any = object()
+_NEEDS_NO_CHECK = frozenset((type(None), bool))
+"""Types of which every value fits wherever one did."""
+
+
+class Shape:
+    """The fields of a structure.
+
+    Requests of one kind come with values of the same few types again and again. What is left to check for a row of
+    types, once one of them was found to fit, is remembered: lengths, ranges and elements.
+    """
+
+    def __init__(self, *fields: Field) -> None:
+        self.fields = fields
+        names = [field.name for field in fields]
+        self._values: Callable[[Fields], Any] = itemgetter(*names, *names[:1])
+        self._known: dict[tuple[type, ...], tuple[tuple[int, Field], ...]] = {}
+
+    def filled(self, data: Any, where: str) -> Fields:
+        """The data itself if nothing is missing in it; fields that the shape does not know stay."""
+        if type(data) is not dict:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{where} is no structure.")
+        try:
+            values = self._values(data)
+        except KeyError:
+            return self._slowly(data, where)
+        types = tuple(map(type, values))
+        left = self._known.get(types)
+        if left is None:
+            filled = self._slowly(data, where)
+            checks = ((index, field) for index, field in enumerate(self.fields) if types[index] not in _NEEDS_NO_CHECK)
+            self._known[types] = tuple(checks)
+            return filled
+        filled = data
+        for index, field in left:
+            value = values[index]
+            if not field.fits(value):
+                raise _unfit(where, field.name)
+            if field.elements is not None and value:
+                inner = _inner(value, field.elements, f"{where}.{field.name}")
+                if inner is not value:
+                    filled = dict(data) if filled is data else filled
+                    filled[field.name] = inner
+        return filled
+
+    def _slowly(self, data: Fields, where: str) -> Fields:
+        filled = dict(data)
+        for name, fits, default, nullable, elements in self.fields:
+            value = data.get(name, default)
+            filled[name] = value
+            if (value is None and nullable) or value is default is not REQUIRED:
+                continue
+            if value is REQUIRED or not fits(value):
+                raise _unfit(where, name)
+            if elements is not None and value:
+                filled[name] = _inner(value, elements, f"{where}.{name}")
+        return filled
+
+
+def _inner(value: Any, shape: Shape, where: str) -> Any:
+    """A structure or a list of structures with every field in it; the same object if nothing is missing."""
+    if type(value) is dict:
+        return shape.filled(value, where)
+    filled = [shape.filled(each, where) for each in value]
+    return value if filled == value else filled
+
+
+def _unfit(where: str, name: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, f"{where}.{name} is not what the protocol asks for.")
 
 
 def _is_string(value: Any) -> bool:
@@ -47,8 +115,11 @@ def _is_int32(value: Any) -> bool:
     return type(value) is int and -(2**31) <= value < 2**31
 
 
+_INT = frozenset((int,))
+
+
 def _are_int32(value: Any) -> bool:
-    if type(value) is not list or not {int}.issuperset(map(type, value)):
+    if type(value) is not list or not _INT.issuperset(map(type, value)):
         return False
     return not value or (min(value) >= -(2**31) and max(value) < 2**31)
 
@@ -106,43 +177,19 @@ def int32s(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> Fie
 
 def structs(name: str, *elements: Field, default: Any = REQUIRED, nullable: bool = False) -> Field:
     """A list of structures."""
-    return Field(name, _is_list, default, nullable, elements)
+    return Field(name, _is_list, default, nullable, Shape(*elements))
 
 
 def struct(name: str, *elements: Field, default: Any = REQUIRED, nullable: bool = False) -> Field:
     """One structure."""
-    return Field(name, lambda value: type(value) is dict, default, nullable, elements)
+    return Field(name, lambda value: type(value) is dict, default, nullable, Shape(*elements))
 
 
 def checked(request: Request, shape: Shape, versions: range) -> Fields:
     """The request's data with every field in it; raises ApiError if it is of another shape or version."""
     if request.version not in versions:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{request.api} has no version {request.version}")
-    return _filled(request.data, shape, request.api)
-
-
-def _filled(data: Any, shape: Shape, where: str) -> Fields:
-    """The data itself if nothing is missing in it; fields that the shape does not know stay."""
-    if type(data) is not dict:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"{where} is no structure.")
-    filled: Fields | None = None
-    for name, fits, default, nullable, elements in shape:
-        value = data.get(name, REQUIRED)
-        if value is None and nullable:
-            continue
-        if value is REQUIRED and default is not REQUIRED:
-            filled = filled or dict(data)
-            filled[name] = default
-        elif value is REQUIRED or not fits(value):
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"{where}.{name} is not what the protocol asks for.")
-        elif elements is not None and value:
-            inner = f"{where}.{name}"
-            filled = filled or dict(data)
-            if type(value) is dict:
-                filled[name] = _filled(value, elements, inner)
-            else:
-                filled[name] = [_filled(each, elements, inner) for each in value]
-    return data if filled is None else filled
+    return shape.filled(request.data, request.api)
 
 
 def not_blank(value: str | None, message: str) -> None:

@@ -10,7 +10,7 @@ from coordinator_core.groups.classic.live import LiveClassicGroup
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.consumer import validate as consumer
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
-from coordinator_core.groups.fields import checked, int32, int64, string, structs
+from coordinator_core.groups.fields import Shape, checked, int32, int64, string, structs
 from coordinator_core.groups.memory import LiveGroup
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
@@ -35,7 +35,7 @@ _PARTITIONS = structs(
     string("committedMetadata", None, nullable=True),
 )
 _TOPICS = structs("topics", string("name", ""), string("topicId", NO_TOPIC_ID), _PARTITIONS)
-OFFSET_COMMIT = (
+OFFSET_COMMIT = Shape(
     string("groupId"),
     int32("generationIdOrMemberEpoch", -1),
     string("memberId", ""),
@@ -43,7 +43,7 @@ OFFSET_COMMIT = (
     int64("retentionTimeMs", -1),
     _TOPICS,
 )
-TXN_OFFSET_COMMIT = (
+TXN_OFFSET_COMMIT = Shape(
     string("transactionalId"),
     string("groupId"),
     int64("producerId"),

@@ -10,7 +10,7 @@ from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.consumer import validate as consumer
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
-from coordinator_core.groups.fields import boolean, checked, int32, int32s, string, structs
+from coordinator_core.groups.fields import Shape, boolean, checked, int32, int32s, string, structs
 from coordinator_core.groups.memory import LiveGroup
 from coordinator_core.groups.offset_commit import NO_TOPIC_ID
 from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
@@ -21,7 +21,7 @@ from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.topology import source_topics
 from coordinator_core.records import Fields, RecordType
 
-OFFSET_FETCH = (
+OFFSET_FETCH = Shape(
     structs(
         "groups",
         string("groupId"),
@@ -38,7 +38,7 @@ OFFSET_FETCH = (
     ),
     boolean("requireStable", False),
 )
-OFFSET_DELETE = (
+OFFSET_DELETE = Shape(
     string("groupId"),
     structs("topics", string("name"), structs("partitions", int32("partitionIndex"))),
 )

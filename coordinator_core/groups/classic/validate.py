@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from coordinator_core.groups.classic.live import LiveClassicGroup
 from coordinator_core.groups.classic.state import ClassicGroupState
-from coordinator_core.groups.fields import binary, checked, int32, string, structs
+from coordinator_core.groups.fields import Shape, binary, checked, int32, string, structs
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.records import Fields
 
-JOIN_GROUP = (
+JOIN_GROUP = Shape(
     string("groupId"),
     int32("sessionTimeoutMs"),
     int32("rebalanceTimeoutMs", -1),
@@ -18,7 +18,7 @@ JOIN_GROUP = (
     structs("protocols", string("name"), binary("metadata")),
     string("reason", None, nullable=True),
 )
-SYNC_GROUP = (
+SYNC_GROUP = Shape(
     string("groupId"),
     int32("generationId"),
     string("memberId"),
@@ -27,13 +27,13 @@ SYNC_GROUP = (
     string("protocolName", None, nullable=True),
     structs("assignments", string("memberId"), binary("assignment")),
 )
-HEARTBEAT = (
+HEARTBEAT = Shape(
     string("groupId"),
     int32("generationId"),
     string("memberId"),
     string("groupInstanceId", None, nullable=True),
 )
-LEAVE_GROUP = (
+LEAVE_GROUP = Shape(
     string("groupId"),
     string("memberId", ""),
     structs(

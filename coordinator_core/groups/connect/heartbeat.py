@@ -198,12 +198,14 @@ def _reconcile(op: Operation, group: ConnectGroup, group_id: str, member: Connec
             op.arm(key, timeout, FENCE, group_id, member.member_id)
         return {"assignment": _assignment(runs & wanted, target.version, target.metadata, target.error)}
     op.cancel(rebalance_key(group_id, member.member_id))
+    known = member.member_epoch or 0
+    if wanted == runs and known == group.assignment_epoch:
+        return {}
     taken: set[Unit] = set()
     for other in group.members.values():
         if other is not member and other.current is not None:
             taken.update(units(other.current.work))
     moved = wanted - taken
-    known = member.member_epoch or 0
     if moved == runs and known == group.assignment_epoch:
         return {}
     assignment = records.assignment(moved, target.version, target.metadata, target.error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
-from coordinator_core.groups.fields import Field, binary, checked, int32, not_blank, string, strings, structs
+from coordinator_core.groups.fields import Field, Shape, binary, checked, int32, not_blank, string, strings, structs
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.records import Fields
 
@@ -20,14 +20,15 @@ _MAX_INT16 = 2**15 - 1
 _MAX_TASK = 127
 _MEMBER: tuple[Field, ...] = (string("groupId"), string("memberId"), int32("memberEpoch"))
 
-HEARTBEAT: tuple[Field, ...] = (
+HEARTBEAT = Shape(
     *_MEMBER,
     string("instanceId", None, nullable=True),
     int32("rebalanceTimeoutMs", -1),
     structs("clientAssignors", *_ASSIGNOR, default=None, nullable=True),
     structs("connectorsAndTasks", *_WORK, default=None, nullable=True),
 )
-INSTALL: tuple[Field, ...] = (
+PREPARE = Shape(*_MEMBER)
+INSTALL = Shape(
     *_MEMBER,
     int32("groupEpoch"),
     int32("error", 0),
@@ -60,7 +61,7 @@ def heartbeat(request: Request) -> Fields:
 
 def prepare(request: Request) -> Fields:
     """The data of a ConnectGroupPrepareAssignment; raises ApiError for what is wrong with it by itself."""
-    return _of_a_member(request, _MEMBER, 0)
+    return _of_a_member(request, PREPARE, 0)
 
 
 def install(request: Request) -> Fields:
@@ -74,7 +75,7 @@ def install(request: Request) -> Fields:
     return data
 
 
-def _of_a_member(request: Request, shape: tuple[Field, ...], lowest_epoch: int) -> Fields:
+def _of_a_member(request: Request, shape: Shape, lowest_epoch: int) -> Fields:
     data = checked(request, shape, range(1))
     not_blank(data["groupId"], "GroupId can't be empty.")
     not_blank(data["memberId"], "MemberId can't be empty.")

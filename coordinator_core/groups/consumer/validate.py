@@ -13,7 +13,7 @@ from coordinator_core.groups.epochs import (
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
     PartitionEpochs,
 )
-from coordinator_core.groups.fields import Field, checked, int32, int32s, not_blank, string, strings, structs
+from coordinator_core.groups.fields import Shape, checked, int32, int32s, not_blank, string, strings, structs
 from coordinator_core.groups.lookup import full, greater_epoch, member_of, smaller_epoch
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.records import Fields
@@ -21,7 +21,7 @@ from coordinator_core.records import Fields
 CONSUMER_GENERATED_MEMBER_ID_REQUIRED_VERSION = 1
 """From this version on the consumer makes up its member id (KIP-1082)."""
 
-HEARTBEAT: tuple[Field, ...] = (
+HEARTBEAT = Shape(
     string("groupId"),
     string("memberId"),
     int32("memberEpoch"),

@@ -21,7 +21,8 @@ class LiveShareGroup(LiveEpochGroup[ShareGroup]):
     """A share group.
 
     ``view`` holds what the assignor is given, in the order of Kafka's collections; ``initializing_since_ms`` is when
-    the share partitions that get their state were last written down.
+    the share partitions that get their state were last written down. ``pending`` remembers until the next record
+    whether the target leaves out partitions that have their state.
     """
 
     type: ClassVar = GroupType.SHARE
@@ -30,6 +31,7 @@ class LiveShareGroup(LiveEpochGroup[ShareGroup]):
     view: SubscriptionView = field(default_factory=lambda: SubscriptionView(AssignedType.SHARE))
     subscriptions: Subscriptions = field(default_factory=Subscriptions)
     initializing_since_ms: int = 0
+    pending: bool | None = None
 
     @property
     def share_partitions(self) -> StatePartitionMetadata:
@@ -46,6 +48,7 @@ class LiveShareGroup(LiveEpochGroup[ShareGroup]):
         old = self.log.members.get(member_id)
         old_names = () if old is None else tuple(old.subscribed_topic_names)
         log.apply(record)
+        self.pending = None
         state = log.groups[self.group_id].state
         if isinstance(state, ShareGroup):
             self.log = state

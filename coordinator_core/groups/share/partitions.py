@@ -35,10 +35,10 @@ def initialize(op: Operation, group: LiveShareGroup, epoch: int, names: Iterable
         topic = op.topics.by_name.get(name)
         if topic is None:
             continue
-        settled = {
-            *_partitions(known.initialized, topic.id),
-            *_partitions(waited_for, topic.id),
-        }
+        initialized_of_topic = _partitions(known.initialized, topic.id)
+        if len(initialized_of_topic) == topic.partitions:
+            continue
+        settled = {*initialized_of_topic, *_partitions(waited_for, topic.id)}
         if len(settled) < topic.partitions:
             asked[topic.id] = ShareTopic(name, [each for each in range(topic.partitions) if each not in settled])
     if not asked:
@@ -107,6 +107,12 @@ def assignment_pending(group: LiveShareGroup) -> bool:
 
     Where the target of the group epoch is still to come, it will.
     """
+    if group.pending is None:
+        group.pending = _is_pending(group)
+    return group.pending
+
+
+def _is_pending(group: LiveShareGroup) -> bool:
     state = group.log.state_partitions
     if group.is_empty or state is None or group.group_epoch > group.assignment_epoch:
         return False

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from coordinator_core.groups.config import BrokerConfig
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
-from coordinator_core.groups.fields import Field, checked, int32, not_blank, string, strings
+from coordinator_core.groups.fields import Shape, checked, int32, not_blank, string, strings
 from coordinator_core.groups.lookup import full, greater_epoch, smaller_epoch
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.share.live import LiveShareGroup
 from coordinator_core.groups.share.state import ShareMember
 from coordinator_core.records import Fields
 
-HEARTBEAT: tuple[Field, ...] = (
+HEARTBEAT = Shape(
     string("groupId"),
     string("memberId"),
     int32("memberEpoch"),

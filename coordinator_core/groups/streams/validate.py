@@ -7,7 +7,7 @@ from typing import Any
 from coordinator_core.groups.config import BrokerConfig
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, PartitionEpochs, Partitions
 from coordinator_core.groups.fields import (
-    Field,
+    Shape,
     boolean,
     checked,
     int32,
@@ -45,7 +45,7 @@ _SUBTOPOLOGY = (
 _TASKS = (string("subtopologyId"), int32s("partitions"))
 _OFFSETS = (string("subtopologyId"), int32("partition"), int64("offset"))
 
-HEARTBEAT: tuple[Field, ...] = (
+HEARTBEAT = Shape(
     string("groupId"),
     string("memberId"),
     int32("memberEpoch"),
@@ -172,11 +172,12 @@ def tasks_exist(configured: ConfiguredTopology, data: Fields) -> None:
                 message = f"Subtopology {subtopology_id} does not exist in the topology."
                 raise ApiError(ErrorCode.INVALID_REQUEST, message)
             for partition in each["partitions"]:
-                _require(
-                    0 <= partition < subtopology.tasks,
-                    f"Task {partition} for subtopology {subtopology_id} is invalid. Number of tasks for this "
-                    f"subtopology: {subtopology.tasks}",
-                )
+                if not 0 <= partition < subtopology.tasks:
+                    raise ApiError(
+                        ErrorCode.INVALID_REQUEST,
+                        f"Task {partition} for subtopology {subtopology_id} is invalid. Number of tasks for this "
+                        f"subtopology: {subtopology.tasks}",
+                    )
 
 
 OFFSET_COMMIT_VERSION = 9
