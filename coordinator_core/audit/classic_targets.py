@@ -45,21 +45,27 @@ class LeaderMemory:
     """What the leaders of a classic group kept from former rounds, and the assignments of the last one.
 
     ``generations`` has, by leader, the largest generation that its sticky assignor saw. ``before`` are the members'
-    assignments when the group was converted to another type.
+    assignments when the group was converted to another type, those of static members by instance id too.
     """
 
     generation: int | None = None
     assignments: dict[str, bytes] = field(default_factory=dict)
+    instances: dict[str, str] = field(default_factory=dict)
     before: dict[str, bytes] = field(default_factory=dict)
     generations: dict[str, int] = field(default_factory=dict)
 
-    def keep(self, generation: int, assignments: dict[str, bytes]) -> None:
+    def keep(self, value: Fields) -> None:
         """A record of the group."""
-        self.generation, self.assignments = generation, assignments
+        self.generation = value["generation"]
+        self.assignments = {each["memberId"]: each["assignment"] for each in value["members"]}
+        names = ((each.get("groupInstanceId"), each["memberId"]) for each in value["members"])
+        self.instances = {instance: member for instance, member in names if instance}
 
     def end(self) -> None:
         """The tombstone of the group."""
-        self.before, self.generation, self.assignments, self.generations = self.assignments, None, {}, {}
+        by_instance = {instance: self.assignments[member] for instance, member in self.instances.items()}
+        self.before = self.assignments | by_instance
+        self.generation, self.assignments, self.instances, self.generations = None, {}, {}, {}
 
 
 class View(NamedTuple):

@@ -15,7 +15,7 @@ from coordinator_core.assignors.presented import Process, StreamsView, Subscribe
 from coordinator_core.assignors.spec import Tasks
 from coordinator_core.audit.classic_targets import LeaderMemory
 from coordinator_core.audit.connect_targets import ConnectMemory
-from coordinator_core.audit.epoch_targets import GroupView
+from coordinator_core.audit.group_view import GroupView
 from coordinator_core.audit.memory import AuditMemory
 from coordinator_core.audit.operation import KINDS
 from coordinator_core.audit.orders import MemberOrders
@@ -112,6 +112,8 @@ def _view(group_view: GroupView) -> Json:
         "members": [[member, *astuple(each)] for member, each in view.members.items()],
         "static": view.static,
         "orders": coder(MemberOrders).to_json(group_view.orders),
+        "asked": group_view.asked,
+        "votes": [group_view.votes.counts.capacity, list(group_view.votes.counts.items())],
     }
     if isinstance(view, StreamsView):
         return {**stored, "targets": {member: asdict(tasks) for member, tasks in view.targets.items()}}
@@ -127,6 +129,9 @@ def _view(group_view: GroupView) -> Json:
 def _view_from(stored: Json) -> GroupView:
     group_view = GroupView.of(_KIND_OF[stored["kind"]], stored["jdk"])
     group_view.orders = coder(MemberOrders).from_json(stored["orders"])
+    group_view.asked = stored["asked"]
+    capacity, votes = stored["votes"]
+    group_view.votes.counts = TimelineHashMap.restored(STRING, capacity, ((name, count) for name, count in votes))
     view = group_view.view
     view.static = stored["static"]
     if isinstance(view, StreamsView):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from coordinator_core.assignors.presented import SubscriptionView
 from coordinator_core.audit.classic_targets import generation_row
-from coordinator_core.audit.epoch_targets import recorded_partitions
+from coordinator_core.audit.group_view import recorded_partitions
 from coordinator_core.audit.operation import KINDS, TargetOperation
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.verdict import MOST_DIFFERENCES, Judgement, differences
@@ -27,23 +27,25 @@ def upgrade_row(
     opened: CoordinatorRecord,
     operation: TargetOperation,
     classic: Mapping[str, bytes],
+    instances: Mapping[str, str],
     history: TopicHistory | None,
     gap: str | None,
 ) -> TargetAuditRow:
-    """The first target of a consumer group made of a classic one; ``classic`` are its members' last assignments.
+    """The first target of a consumer group made of a classic one.
 
-    A group converted in the middle of a rebalance has nothing assigned.
+    ``classic`` are the last assignments of its members, by member id and by instance id: a static member may have come
+    back under another id, which the log does not say; ``instances`` are the instance ids of the members now. A group
+    converted in the middle of a rebalance has nothing assigned.
     """
     recorded: dict[str, Named | None] = {
         each.key["memberId"]: _by_name(_partitions(each), history) for each in operation.targets
     }
     unread = None
     try:
-        expected: dict[str, Named | None] = {
-            member: {topic: set(numbers) for topic, numbers in assigned_partitions(mine)[0]} if mine else {}
-            for member, mine in classic.items()
-            if member in recorded
-        }
+        expected: dict[str, Named | None] = {}
+        for member in recorded:
+            mine = classic.get(member, classic.get(instances.get(member, "")))
+            expected[member] = {topic: set(numbers) for topic, numbers in assigned_partitions(mine)[0]} if mine else {}
     except DecodeError as error:
         expected, unread = {}, f"an assignment that can be read: {error}"
     judged, missing, fitted = _judge(expected, recorded, gap, "the classic group's assignment")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import hash_order
 from coordinator_core.assignors.presented import Process, StreamsView, Subscriber, SubscriptionView
 from coordinator_core.assignors.spec import GroupSpecs, StreamsConfigs, Subtopology
+from coordinator_core.assignors.spec import GroupType as AssignedType
 from coordinator_core.audit.operation import TargetOperation
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.topic_history import ImageVersion, TopicHistory
@@ -136,22 +138,29 @@ def subscription_spec(
     operation: TargetOperation,
     image: TopicImage,
     initialised: Mapping[str, set[int]] | None,
+    names: Mapping[str, tuple[str, ...]],
 ) -> GroupSpecs:
     """What the assignor of a consumer or share group was called with.
 
     With an epoch record the coordinator judged anew whether the subscriptions are all the same, the joining member
-    included; without one its earlier judgement held.
+    included; without one its earlier judgement held. A share group's joiner enters the map of members before.
+    ``names`` are subscriptions in another order than the record's.
     """
     updates: dict[str, Subscriber | None] = {}
     judged = None
+    entered: tuple[str, ...] = ()
     if operation.member is not None and operation.member.value is not None:
         member_id, updated = operation.member.key["memberId"], subscriber(operation.member.value)
         updates[member_id] = updated
         if operation.epoch is not None:
             judged = view.judge(member_id, updated)
+        if view.type is AssignedType.SHARE and member_id not in view.members:
+            entered = (member_id,)
+    for member_id, named in names.items():
+        updates[member_id] = replace(updates.get(member_id) or view.members[member_id], names=named)
     if operation.replaced is not None:
         updates[operation.replaced] = None
-    return view.spec(image, updates, homogeneous=judged, assignable=initialised)
+    return view.spec(image, updates, homogeneous=judged, assignable=initialised, entered=entered)
 
 
 def streams_spec(view: StreamsView, operation: TargetOperation, state: StreamsGroup, image: TopicImage) -> GroupSpecs:
@@ -162,7 +171,7 @@ def streams_spec(view: StreamsView, operation: TargetOperation, state: StreamsGr
     if operation.replaced is not None:
         updates[operation.replaced] = None
     subtopologies: list[Subtopology] = []
-    if state.topology is not None:
+    if state.topology is not None and state.validated_topology_epoch == state.topology.epoch:
         configured = configure(state.topology, image)
         if configured.problem is None:
             subtopologies = [

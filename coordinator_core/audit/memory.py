@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from coordinator_core.audit.classic_targets import LeaderMemory
 from coordinator_core.audit.connect_targets import ConnectMemory
-from coordinator_core.audit.epoch_targets import GroupView
+from coordinator_core.audit.group_view import GroupView
 from coordinator_core.audit.operation import RecordTypes
 from coordinator_core.records import CoordinatorRecord
 

@@ -76,13 +76,8 @@ class TargetOperation:
     copied: bool = False
 
 
-def cut(
-    kind: RecordTypes, end: CoordinatorRecord, before: Sequence[CoordinatorRecord], *, converted: bool = False
-) -> TargetOperation:
-    """The operation that ends with the target epoch ``end``; ``before`` are the records of its batch up to there.
-
-    ``converted``: the tombstone of a classic group among them is that of a group with members.
-    """
+def cut(kind: RecordTypes, end: CoordinatorRecord, before: Sequence[CoordinatorRecord]) -> TargetOperation:
+    """The operation that ends with the target epoch ``end``; ``before`` are the records of its batch up to there."""
     cutter = _Cutter(before)
     operation = TargetOperation(kind, end, 0)
     operation.targets = cutter.many(kind.target, value=True)
@@ -94,7 +89,7 @@ def cut(
     operation.partition_metadata = operation.partition_metadata or cutter.one(legacy)
     if kind.group is GroupType.CONSUMER:
         cutter.many(RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, value=False)
-    conversion = cutter.conversion(kind) if converted else None
+    conversion = cutter.conversion(kind)
     if conversion is not None:
         operation.start, operation.copied = conversion, True
         return operation
@@ -134,11 +129,15 @@ class _Cutter:
         return list(self.records[self.position : end])
 
     def conversion(self, kind: RecordTypes) -> int | None:
-        """Where the conversion of a classic group begins that the records just before end: 2 (T), then members."""
+        """Where the conversion of a classic group with members begins that the records just before end.
+
+        These are its tombstone and its members, who still speak the classic protocol; not so the first member of a
+        consumer group that takes the place of an empty classic one.
+        """
         if kind.group is not GroupType.CONSUMER:
             return None
         index = self.position
-        while index and self._is(index - 1, kind.member, True):
+        while index and self._is(index - 1, kind.member, True) and self._is_classic(index - 1):
             index -= 1
         if index < self.position and index and self._is(index - 1, RecordType.GROUP_METADATA, False):
             return index - 1
@@ -162,6 +161,10 @@ class _Cutter:
             return None
         self.position = first
         return _Replacement(new, old.key["memberId"])
+
+    def _is_classic(self, index: int) -> bool:
+        value = self.records[index].value
+        return value is not None and value.get("classicMemberMetadata") is not None
 
     def _is(self, index: int, record_type: int, value: bool | None) -> bool:
         record = self.records[index]

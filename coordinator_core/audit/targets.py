@@ -14,6 +14,7 @@ from coordinator_core.audit.operation import KIND_OF_TARGET_EPOCH, KINDS, Record
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
@@ -75,13 +76,14 @@ class TargetAuditor:
 
     def _audit(self, kind: RecordTypes, end: CoordinatorRecord) -> list[TargetAuditRow]:
         memory = self.memory
-        operation = cut(kind, end, memory.pending, converted=bool(memory.classic.before))
+        operation = cut(kind, end, memory.pending)
         first = memory.pending[operation.start] if operation.start < len(memory.pending) else end
         self._settle(operation.start)
-        if operation.copied:
-            return [upgrade_row(first, operation, memory.classic.before, self.topics, self._gap(end))]
         state = self.group.state
         assert isinstance(state, EpochGroup)
+        if operation.copied and isinstance(state, ConsumerGroup):
+            static = {member_id: each.instance_id for member_id, each in state.members.items() if each.instance_id}
+            return [upgrade_row(first, operation, memory.classic.before, static, self.topics, self._gap(end))]
         view = memory.view_of(kind, self.settings.jdk)
         return [EpochTargetAudit(view, state, operation, self.topics, self.settings, self._gap(end)).row(first)]
 
@@ -103,7 +105,7 @@ class TargetAuditor:
             rows = [ConnectAudit(memory.connect, record, self.settings).row()]
         elif protocol_type == "consumer":
             rows = [ClassicAudit(memory.classic, record, self.topics, self.settings, self._gap(record)).row()]
-        memory.classic.keep(value["generation"], {each["memberId"]: each["assignment"] for each in members})
+        memory.classic.keep(value)
         return rows
 
     def _gap(self, record: CoordinatorRecord) -> str | None:

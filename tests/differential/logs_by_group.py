@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from coordinator_core.cluster.image import Topic
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, LogPosition
 from coordinator_core.wire.row import decode_record
@@ -49,28 +51,62 @@ def recorded_log(decoded: Path) -> Log:
     return Log(dict(groups), Coverage(offsets))
 
 
-def traces(name: str) -> Iterator[tuple[int, list[CoordinatorRecord]]]:
-    """Seed and records of each trace of a file; the records of one operation are one batch."""
-    seed, records = -1, list[CoordinatorRecord]()
-    for step in read_lines(TRACES / f"{name}.jsonl.gz"):
-        if step["kind"] == "header":
-            if records:
-                yield seed, records
-            seed, records = step["seed"], []
-        elif step["kind"] == "step":
-            for operation in _operations(step):
-                batch = len(records)
+class TraceLog(NamedTuple):
+    """The records of one trace, those of one operation as one batch, and the topics as they were."""
+
+    seed: int
+    default_assignor: str
+    topics: TopicHistory
+    records: list[CoordinatorRecord]
+
+
+def traces(name: str) -> Iterator[TraceLog]:
+    """Each trace of a file."""
+    trace: TraceLog | None = None
+    for line in read_lines(TRACES / f"{name}.jsonl.gz"):
+        if line["kind"] == "header":
+            default = line["config"].get("group.consumer.assignors", ["uniform"])[0]
+            trace = TraceLog(line["seed"], default, _first_topics(line), [])
+        elif trace is not None and line["kind"] == "step":
+            if line["op"] == "metadata":
+                _change_topics(trace.topics, line)
+            for time_ms, operation in _operations(line):
+                batch = len(trace.records)
                 for raw in operation:
-                    records.append(_record(raw, LogPosition(0, len(records), step["t_ms"]), batch))
-    if records:
-        yield seed, records
+                    trace.records.append(_record(raw, LogPosition(0, len(trace.records), time_ms), batch))
+        elif trace is not None:
+            yield trace
 
 
-def _operations(step: Line) -> Iterator[list[Line]]:
-    yield step.get("records") or []
+def _operations(step: Line) -> Iterator[tuple[int, list[Line]]]:
+    yield step["t_ms"], step.get("records") or []
     for source in ("timers", "tasks"):
         for each in step.get(source) or []:
-            yield each.get("records") or []
+            yield each.get("t_ms", step["t_ms"]), each.get("records") or []
+
+
+def _first_topics(header: Line) -> TopicHistory:
+    topics = TopicHistory()
+    topics.open_version(LogPosition(0, header["image_version"], header["start_ms"]))
+    for line in header["topics"]:
+        topics.put_topic(_topic(line))
+    return topics
+
+
+def _change_topics(topics: TopicHistory, step: Line) -> None:
+    change = step["metadata"]
+    topics.open_version(LogPosition(0, change["image_version"], step["t_ms"]))
+    for line in change["deleted"]:
+        topics.remove_topic(line["name"])
+    for line in (*change["created"], *change["changed"]):
+        topics.put_topic(_topic(line))
+    for line in change.get("topics_after", ()):
+        topics.put_racks(line["name"], tuple(map(tuple, line["racks"])))
+
+
+def _topic(line: Line) -> Topic:
+    racks, replicas = (tuple(map(tuple, line[each])) for each in ("racks", "replicas"))
+    return Topic(line["name"], line["id"], line["partitions"], racks, replicas)
 
 
 def _record(raw: Line, at: LogPosition, batch: int) -> CoordinatorRecord:

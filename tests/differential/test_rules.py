@@ -27,7 +27,7 @@ def test_no_rule_fires_where_nobody_knows_what_is_missing(name: str) -> None:
 
 @pytest.mark.parametrize("name", TRACE_FILES)
 def test_no_rule_fires_on_a_trace(name: str) -> None:
-    for seed, records in traces(name):
+    for seed, _, _, records in traces(name):
         assert (seed, list(judge(records, Group("g1"), EVERYTHING))) == (seed, [])
 
 
@@ -35,7 +35,7 @@ def test_no_rule_fires_on_a_trace(name: str) -> None:
 def test_a_damaged_log_gives_the_same_violations_in_pieces(name: str) -> None:
     """One record in twenty is left out, so that rules do fire; the state goes through JSON at every fifth record."""
     rng, found = random.Random(name), 0
-    for _, records in traces(name):
+    for _, _, _, records in traces(name):
         damaged = [record for record in records if rng.random() > 0.05]
         whole = list(judge(damaged, Group("g1"), EVERYTHING))
         rules = RuleFold(Group("g1"), None, EVERYTHING)

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from coordinator_core.assignors.java_hash import STRING
-from coordinator_core.assignors.java_order import HashMap, TimelineHashMap
 from coordinator_core.assignors.presented import Subscriber, SubscriptionView
+from coordinator_core.assignors.votes import AssignorVotes
 from coordinator_core.groups.consumer.records import Unwritten, group_tombstones
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, MemberState
 from coordinator_core.groups.consumer.subscriptions import Subscriptions
@@ -38,7 +37,7 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
     log: ConsumerGroup = field(default_factory=ConsumerGroup)
     view: SubscriptionView = field(default_factory=SubscriptionView)
     subscriptions: Subscriptions = field(default_factory=Subscriptions)
-    assignors: TimelineHashMap[str, int] = field(default_factory=lambda: TimelineHashMap(STRING))
+    assignors: AssignorVotes = field(default_factory=AssignorVotes)
     classic_members: int = 0
     classic_protocols: dict[str, int] = field(default_factory=dict)
     owned: PartitionEpochs = field(default_factory=dict)
@@ -68,12 +67,7 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
 
     def preferred_assignor(self, old: ConsumerMember, new: ConsumerMember) -> str | None:
         """The server assignor that most members ask for once ``new`` is in the place of ``old``; None: nobody does."""
-        counts: HashMap[str, int] = HashMap(STRING, len(self.assignors) * 4 // 3 + 1)
-        counts.update(self.assignors)
-        _count(counts, old.server_assignor, -1)
-        if new.server_assignor is not None:
-            counts[new.server_assignor] = counts.compute_if_absent(new.server_assignor, int) + 1
-        return max(counts, key=counts.__getitem__, default=None)
+        return self.assignors.preferred(old.server_assignor, new.server_assignor)
 
     def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
         """Apply the record to the log, the indices in step; which topics are subscribed anew, which no more."""
@@ -119,6 +113,7 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
         before = self.subscriptions.among(names)
         if old is not None:
             self._count_member(old, -1)
+        self.assignors.change(old.server_assignor if old else None, new.server_assignor if new else None)
         if new is not None:
             self._count_member(new, 1)
             self.view.put_member(member_id, subscriber(new))
@@ -131,7 +126,6 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
 
     def _count_member(self, member: ConsumerMember, by: int) -> None:
         self.subscriptions.count_member(member, by)
-        _count(self.assignors, member.server_assignor, by)
         if member.classic is not None:
             self.classic_members += by
             for protocol in member.classic.supported_protocols:
@@ -189,9 +183,7 @@ def subscriber(member: ConsumerMember) -> Subscriber:
     )
 
 
-def _count(counts: TimelineHashMap[str, int] | HashMap[str, int] | dict[str, int], key: str | None, by: int) -> None:
-    if key is None:
-        return
+def _count(counts: dict[str, int], key: str, by: int) -> None:
     count = counts.get(key, 0) + by
     if count > 0:
         counts[key] = count

@@ -26,7 +26,7 @@ def described(group: LiveConsumerGroup, topics: TopicImage, default_assignor: st
     return {
         "groupEpoch": group.group_epoch,
         "assignmentEpoch": group.assignment_epoch,
-        "assignorName": max(group.assignors, key=group.assignors.__getitem__, default=default_assignor),
+        "assignorName": max(group.assignors.counts, key=group.assignors.counts.__getitem__, default=default_assignor),
         "members": [
             _member(group.log.members[member_id], group.view.targets.get(member_id, {}), topics)
             for member_id in group.view.members

@@ -1,0 +1,40 @@
+"""Which server assignor a consumer group uses: the one that most of its members ask for (KIP-848)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from coordinator_core.assignors.java_hash import STRING
+from coordinator_core.assignors.java_order import HashMap, TimelineHashMap
+
+
+@dataclass(slots=True)
+class AssignorVotes:
+    """How many members ask for each assignor, in the coordinator's own order, which decides where votes are even."""
+
+    counts: TimelineHashMap[str, int] = field(default_factory=lambda: TimelineHashMap(STRING))
+
+    def change(self, old: str | None, new: str | None) -> None:
+        """A member asks for another assignor (None: for none)."""
+        if old is not None:
+            count = self.counts.get(old, 0) - 1
+            if count > 0:
+                self.counts[old] = count
+            else:
+                self.counts.pop(old, None)
+        if new is not None:
+            self.counts[new] = self.counts.get(new, 0) + 1
+
+    def preferred(self, old: str | None, new: str | None) -> str | None:
+        """What most would ask for if a member changed from ``old`` to ``new``; None: nobody asks for any."""
+        counts: HashMap[str, int] = HashMap(STRING, len(self.counts) * 4 // 3 + 1)
+        counts.update(self.counts)
+        if old is not None:
+            count = counts.get(old, 0) - 1
+            if count > 0:
+                counts[old] = count
+            else:
+                counts.pop(old, None)
+        if new is not None:
+            counts[new] = counts.compute_if_absent(new, int) + 1
+        return max(counts, key=counts.__getitem__, default=None)
