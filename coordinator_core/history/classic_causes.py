@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from coordinator_core.cluster.topic_history import TopicChange
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.history.causes import CauseKind, cause, difference, topic_causes
-from coordinator_core.history.holdings import Unit
+from coordinator_core.history.holdings import Resource, Unit
 from coordinator_core.history.ledger import Ledger
 from coordinator_core.history.opened import OpenEpoch
 from coordinator_core.history.recorder import Recorder
@@ -21,6 +22,9 @@ DUE_SLACK_MS = 100
 """A rebalance that is due may come a little early, by the clock of the coordinator."""
 
 
+_NONE: Mapping[int, Any] = {}
+
+
 class Transition(NamedTuple):
     """From one generation to the next: the group before and after, its topics after, and what members took."""
 
@@ -28,7 +32,7 @@ class Transition(NamedTuple):
     old: ClassicGroup
     new: ClassicGroup
     topics: set[str]
-    taken: list[Unit]
+    taken: list[tuple[Resource, list[int]]]
     at: LogPosition
 
 
@@ -71,7 +75,11 @@ def follow_up_causes(ledger: Ledger, step: Transition) -> list[Cause]:
     found = []
     idle, before, last = ledger.ownership.idle, ledger.ownership.before, step.last
     withheld = ledger.revoked or sum(
-        1 for unit in step.taken if idle.get(unit) == last.opened and before.get(unit) in step.old.members
+        1
+        for resource, partitions in step.taken
+        for partition in partitions
+        if idle.get(resource, _NONE).get(partition) == last.opened
+        and before.get(resource, _NONE).get(partition) in step.old.members
     )
     if withheld:
         detail = f"{withheld} partitions or tasks that generation {last.epoch} took away"
@@ -167,8 +175,8 @@ def _by_assignment(ledger: Ledger, step: Transition, subscribed: set[str]) -> li
     return found
 
 
-def note_highest(ledger: Ledger, taken: list[Unit]) -> None:
+def note_highest(ledger: Ledger, taken: list[tuple[Resource, list[int]]]) -> None:
     """Keep the highest partition ever assigned of each topic."""
-    for (role, topic), partition in taken:
-        if role == "partition" and partition > ledger.highest.get(topic, -1):
-            ledger.highest[topic] = partition
+    for (role, topic), partitions in taken:
+        if role == "partition":
+            ledger.highest[topic] = max(ledger.highest.get(topic, -1), *partitions)

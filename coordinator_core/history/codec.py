@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import typing
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from coordinator_core.errors import StateFormatError
 from coordinator_core.groups.codec import coder, decode_group, encode_group
 from coordinator_core.groups.group import Group
-from coordinator_core.history.holdings import Holdings, Interval, Ownership, Resource, Unit
+from coordinator_core.history.holdings import Holdings, Interval, OfUnits, Ownership, Resource
 from coordinator_core.history.ledger import Ledger
 from coordinator_core.records import LogPosition
+
+T = TypeVar("T")
 
 VERSION = 1
 """Of the form of the ledger; raised with every change of one of its classes, so that older forms are refused."""
@@ -54,9 +57,9 @@ def encode_history(group: Group, ledger: Ledger) -> str:
     units = _Units(
         list(ledger.current),
         list(ledger.target),
-        [_Owned(*unit, owner) for unit, owner in owned.owners.items()],
-        [_Idle(*unit, since) for unit, since in owned.idle.items()],
-        [_Owned(*unit, owner) for unit, owner in owned.before.items()],
+        [_Owned(*each) for each in _flat(owned.owners)],
+        [_Idle(*each) for each in _flat(owned.idle)],
+        [_Owned(*each) for each in _flat(owned.before)],
         owned.idle_ms,
         owned.idle_max_ms,
     )
@@ -88,14 +91,23 @@ def decode_history(text: str) -> tuple[Group, Ledger]:
         raise StateFormatError(f"a stored history that its form does not explain: {error!r}") from error
     ledger.current, ledger.target = Holdings.of(units.current), Holdings.of(units.target)
     ledger.ownership = Ownership(
-        _by_unit(units.owners),
-        {(each.resource, each.partition): each.since for each in units.idle},
-        _by_unit(units.before),
+        _nested(units.owners),
+        _nested(units.idle),
+        _nested(units.before),
         units.idle_ms,
         units.idle_max_ms,
     )
     return decode_group(stored["group"]), ledger
 
 
-def _by_unit(owned: list[_Owned]) -> dict[Unit, str]:
-    return {(each.resource, each.partition): each.owner for each in owned}
+def _flat(of_units: OfUnits[T]) -> Iterator[tuple[Resource, int, T]]:
+    for resource, partitions in of_units.items():
+        for partition, value in partitions.items():
+            yield resource, partition, value
+
+
+def _nested(entries: Iterable[tuple[Resource, int, T]]) -> OfUnits[T]:
+    nested: OfUnits[T] = {}
+    for resource, partition, value in entries:
+        nested.setdefault(resource, {})[partition] = value
+    return nested

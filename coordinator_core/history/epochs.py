@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from coordinator_core.groups.consumer.describe import preferred_assignor
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.consumer.state import MemberState as ConsumerMemberState
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup, EpochMember
@@ -204,21 +205,14 @@ def on_target_epoch(kind: EpochType, recorder: Recorder, record: CoordinatorReco
         return violations
     if epoch.target is None:
         epoch.target = record.at
-        epoch.assignor = _assignor(_group(recorder))
+        state = recorder.group.state
+        epoch.assignor = preferred_assignor(state) if isinstance(state, ConsumerGroup) else None
         if epoch.state == "ASSIGNING":
             epoch.state = "RECONCILING"
     if rebalance is not None and rebalance.target is None:
         rebalance.target = record.at
         _converge(recorder, rebalance, record.at)
     return violations
-
-
-def _assignor(state: AnyGroup) -> str | None:
-    """The assignor that most members name, None where none does."""
-    if not isinstance(state, ConsumerGroup):
-        return None
-    named = [member.server_assignor for member in state.members.values() if member.server_assignor]
-    return max(set(named), key=named.count, default=None)
 
 
 def on_epoch(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:

@@ -57,7 +57,7 @@ def on_generation(recorder: Recorder, record: CoordinatorRecord) -> Violations:
         last.leader = new.leader
         return violations
     topics = set().union(*{subscription(new, member).topics for member in new.members.values()})
-    taken = [unit for changed in assigned.changes for unit in changed.taken]
+    taken = [each for changed in assigned.changes for each in changed.taken]
     ledger.changes += subscription_causes(old, new, at)
     if last is not None and last.members:
         step = Transition(last, old, new, topics, taken, at)
@@ -65,7 +65,7 @@ def on_generation(recorder: Recorder, record: CoordinatorRecord) -> Violations:
         ledger.changes += connect_causes(ledger, step, work) + topic_changes_seen(recorder, step)
     note_highest(ledger, taken)
     ledger.ownership.change(_counted(new, assigned.changes), at)
-    ledger.ownership.forget(recorder.vanished(at, topics))
+    ledger.ownership.end(at, recorder.wanted(at, topics))
     _complete(recorder, new, topics, assigned, skipped, missing, at)
     return violations
 
@@ -158,7 +158,7 @@ def _counted(group: ClassicGroup, changes: list[Changed]) -> list[Changed]:
         Changed(
             changed.member_id,
             [ended for ended in changed.ended if ended[0][0] != "partition"],
-            [unit for unit in changed.taken if unit[0][0] != "partition"],
+            [taken for taken in changed.taken if taken[0][0] != "partition"],
         )
         for changed in changes
     ]
@@ -238,8 +238,7 @@ def _add_rebalance(
     at: LogPosition,
 ) -> None:
     ledger, last = recorder.ledger, recorder.ledger.epoch
-    ownership = ledger.ownership
-    tally = ownership.tally()
+    tally = ledger.ownership.tally()
     began_after = last.opened.timestamp_ms if last is not None else None
     began_before = new.current_state_timestamp or at.timestamp_ms
     recorder.rows.append(
@@ -265,8 +264,8 @@ def _add_rebalance(
             units_moved=tally.moved,
             units_moved_back=tally.moved_back,
             units_lost=tally.lost,
-            idle_ms=ownership.idle_ms,
-            idle_max_ms=ownership.idle_max_ms,
+            idle_ms=tally.idle_ms,
+            idle_max_ms=tally.idle_max_ms,
             revocations=tuple(assigned.revocations),
             held_up_by=None,
             members_behind=0,

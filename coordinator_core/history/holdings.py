@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from coordinator_core.records import LogPosition
+
+T = TypeVar("T")
 
 Resource = tuple[str, str]
 """Role, and what it is a part of: id of a topic (classic: name), of a subtopology, name of a connector."""
@@ -38,11 +40,11 @@ class Interval(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """What one record ends of what a member has, and what it begins."""
+    """What one record ends of what a member has, and what it begins, both by resource."""
 
     member_id: str
-    ended: list[tuple[Resource, int, Since]]
-    taken: list[Unit]
+    ended: list[tuple[Resource, dict[int, Since]]]
+    taken: list[tuple[Resource, list[int]]]
 
 
 _NOTHING = Changed("", [], [])
@@ -71,30 +73,27 @@ class Holdings:
             if not held:
                 return _NOTHING
             mine = self.members[member_id] = {}
-        elif mine.keys() == held.keys():
-            for resource in held:
-                if mine[resource].keys() != held[resource]:
-                    break
-            else:
-                return _NOTHING
-        since = Since(at, epoch, True)
-        ended: list[tuple[Resource, int, Since]] = []
-        taken: list[Unit] = []
-        for resource in mine.keys() - held.keys():
-            ended += [(resource, partition, begun) for partition, begun in mine.pop(resource).items()]
+        ended: list[tuple[Resource, dict[int, Since]]] = []
+        taken: list[tuple[Resource, list[int]]] = []
         for resource, wanted in held.items():
             known = mine.get(resource)
             if known is None:
-                mine[resource] = dict.fromkeys(wanted, since)
-                taken += [(resource, partition) for partition in wanted]
-            elif known.keys() != wanted:
-                ended += [(resource, partition, known.pop(partition)) for partition in known.keys() - wanted]
-                for partition in wanted - known.keys():
-                    known[partition] = since
-                    taken.append((resource, partition))
-        if not mine:
-            del self.members[member_id]
-        return Changed(member_id, ended, taken)
+                known = mine[resource] = {}
+            elif known.keys() == wanted:
+                continue
+            else:
+                gone = [partition for partition in known if partition not in wanted]
+                if gone:
+                    ended.append((resource, {partition: known.pop(partition) for partition in gone}))
+            new = [partition for partition in wanted if partition not in known]
+            if new:
+                known.update(dict.fromkeys(new, Since(at, epoch, True)))
+                taken.append((resource, new))
+        if len(mine) > len(held):
+            ended += [(resource, mine.pop(resource)) for resource in mine.keys() - held.keys()]
+            if not mine:
+                del self.members[member_id]
+        return Changed(member_id, ended, taken) if ended or taken else _NOTHING
 
     def clear(self, at: LogPosition) -> list[Changed]:
         """Nobody has anything any more."""
@@ -120,11 +119,17 @@ class Holdings:
 
 
 class Tally(NamedTuple):
-    """Units given up in a rebalance, by what became of them."""
+    """Units given up in a rebalance, by what became of them, and for how long (ms) they were nobody's."""
 
     moved: int
     moved_back: int
     lost: int
+    idle_ms: int
+    idle_max_ms: int
+
+
+OfUnits = dict[Resource, dict[int, T]]
+"""Something of every unit: by resource, then by partition."""
 
 
 @dataclass(slots=True)
@@ -135,80 +140,120 @@ class Ownership:
     rebalance, the owner from when it began.
     """
 
-    owners: dict[Unit, str] = field(default_factory=dict)
-    idle: dict[Unit, LogPosition] = field(default_factory=dict)
-    before: dict[Unit, str] = field(default_factory=dict)
+    owners: OfUnits[str] = field(default_factory=dict)
+    idle: OfUnits[LogPosition] = field(default_factory=dict)
+    before: OfUnits[str] = field(default_factory=dict)
     idle_ms: int = 0
     idle_max_ms: int = 0
 
     def copy(self) -> Ownership:
         """The same, apart from what becomes of this one."""
-        return replace(self, owners={**self.owners}, idle={**self.idle}, before={**self.before})
+        return replace(self, owners=_copy(self.owners), idle=_copy(self.idle), before=_copy(self.before))
 
     def change(self, changes: Sequence[Changed], at: LogPosition) -> None:
         """What records that belong together end, then what they begin."""
         for changed in changes:
-            for resource, partition, _ in changed.ended:
-                self.release((resource, partition), changed.member_id, at)
+            for resource, gone in changed.ended:
+                self._release(resource, gone, changed.member_id, at)
         for changed in changes:
-            for unit in changed.taken:
-                self.take(unit, changed.member_id, at)
+            for resource, new in changed.taken:
+                if resource[0] not in SHARED_ROLES:
+                    self._take(resource, new, changed.member_id, at)
 
-    def release(self, unit: Unit, member_id: str, at: LogPosition) -> None:
-        """``member_id`` gives up a unit; nothing happens if it was not the owner."""
-        if self.owners.get(unit) == member_id:
-            del self.owners[unit]
-            self.idle[unit] = at
-            self.before.setdefault(unit, member_id)
+    def _release(self, resource: Resource, partitions: Iterable[int], member_id: str, at: LogPosition) -> None:
+        """``member_id`` gives up partitions; nothing happens to those of which it was not the owner."""
+        owners = self.owners.get(resource, {})
+        mine = [partition for partition in partitions if owners.get(partition) == member_id]
+        if mine:
+            idle, before = self.idle.setdefault(resource, {}), self.before.setdefault(resource, {})
+            for partition in mine:
+                del owners[partition]
+                idle[partition] = at
+                before.setdefault(partition, member_id)
 
-    def take(self, unit: Unit, member_id: str, at: LogPosition) -> None:
-        """``member_id`` becomes the owner of a unit."""
-        if unit[0][0] in SHARED_ROLES:
-            return
-        self.owners[unit] = member_id
-        since = self.idle.pop(unit, None)
-        if since is not None:
-            duration = max(at.timestamp_ms - since.timestamp_ms, 0)
-            self.idle_ms += duration
-            self.idle_max_ms = max(self.idle_max_ms, duration)
+    def _take(self, resource: Resource, partitions: Iterable[int], member_id: str, at: LogPosition) -> None:
+        """``member_id`` becomes the owner of partitions."""
+        owners, idle = self.owners.setdefault(resource, {}), self.idle.get(resource)
+        for partition in partitions:
+            owners[partition] = member_id
+            since = idle.pop(partition, None) if idle else None
+            if since is not None:
+                self._was_idle(since, at)
+
+    def _was_idle(self, since: LogPosition, until: LogPosition) -> None:
+        duration = max(until.timestamp_ms - since.timestamp_ms, 0)
+        self.idle_ms += duration
+        self.idle_max_ms = max(self.idle_max_ms, duration)
 
     def rename(self, old: str, new: str) -> None:
         """A static member is back under a new member id; what it had was never anybody else's."""
-        for unit, owner in self.before.items():
-            if owner == old:
-                self.before[unit] = new
+        for before in self.before.values():
+            for partition, owner in before.items():
+                if owner == old:
+                    before[partition] = new
 
     def tally(self) -> Tally:
         """The units given up in this rebalance by what became of them so far."""
         moved = back = lost = 0
-        for unit, owner in self.before.items():
-            now = self.owners.get(unit)
-            if now is None:
-                lost += 1
-            elif now == owner:
-                back += 1
-            else:
-                moved += 1
-        return Tally(moved, back, lost)
+        for resource, before in self.before.items():
+            owners = self.owners.get(resource, {})
+            for partition, owner in before.items():
+                now = owners.get(partition)
+                if now is None:
+                    lost += 1
+                elif now == owner:
+                    back += 1
+                else:
+                    moved += 1
+        return Tally(moved, back, lost, self.idle_ms, self.idle_max_ms)
+
+    def end(self, at: LogPosition, wanted: Callable[[str], float]) -> None:
+        """The rebalance is over, and no other goes on with it: what nobody has now was idle until ``at``.
+
+        Units that nobody can or wants to have are not: see ``forget``.
+        """
+        self.forget(wanted)
+        for resource, before in self.before.items():
+            idle = self.idle.get(resource, {})
+            for partition in before.keys() & idle.keys():
+                self._was_idle(idle[partition], at)
+
+    def forget(self, wanted: Callable[[str], float]) -> None:
+        """Nobody lost what is beyond the ``wanted`` number of partitions of a topic: of its id, if classic its name."""
+        for resource, before in self.before.items():
+            idle = self.idle.get(resource)
+            if idle and resource[0] == "partition":
+                count = wanted(resource[1])
+                for partition in [each for each in before.keys() & idle.keys() if each >= count]:
+                    del before[partition], idle[partition]
 
     def begin(self) -> None:
         """A rebalance begins: what is in flight, from one superseded or given up just now, belongs to it."""
-        self.before = {unit: owner for unit, owner in self.before.items() if unit in self.idle}
-        self.idle_ms = self.idle_max_ms = 0
+        self._keep(lambda since, owner: True)
 
     def settle(self, at: LogPosition, members: Container[str]) -> None:
         """A generation is complete: only what it took from members that are still there is in flight."""
-        self.before = {u: owner for u, owner in self.before.items() if self.idle.get(u) == at and owner in members}
-        self.idle_ms = self.idle_max_ms = 0
+        self._keep(lambda since, owner: since == at and owner in members)
 
-    def forget(self, units: Iterable[Unit]) -> None:
-        """These units exist no more; nobody lost them."""
-        for unit in units:
-            self.idle.pop(unit, None)
-            self.before.pop(unit, None)
+    def _keep(self, is_in_flight: Callable[[LogPosition, str], bool]) -> None:
+        kept: OfUnits[str] = {}
+        for resource, before in self.before.items():
+            idle = self.idle.get(resource)
+            if idle:
+                kept[resource] = {
+                    partition: owner
+                    for partition, owner in before.items()
+                    if partition in idle and is_in_flight(idle[partition], owner)
+                }
+        self.before = kept
+        self.idle_ms = self.idle_max_ms = 0
 
     def clear(self) -> None:
         """All owners, and all that is in flight, are gone."""
         self.owners.clear()
         self.idle.clear()
         self.before.clear()
+
+
+def _copy(of_units: OfUnits[T]) -> OfUnits[T]:
+    return {resource: {**partitions} for resource, partitions in of_units.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from coordinator_core.history.holdings import Ownership
+from coordinator_core.history.holdings import Tally
 from coordinator_core.history.rows import Cause, GroupEpochRow, MembershipRow, RebalanceRow, Revocation
 from coordinator_core.records import LogPosition
 
@@ -112,12 +112,11 @@ class OpenRebalance:
         return others[-1].member_id if others and self.last_member in self.waited else self.last_member
 
     def row(
-        self, group_id: str, group_type: str, outcome: str, ownership: Ownership | None, finished: LogPosition | None
+        self, group_id: str, group_type: str, outcome: str, tally: Tally | None, finished: LogPosition | None
     ) -> RebalanceRow:
-        """The row of ``rebalances``; ``ownership`` is None where units have no single owner (share groups)."""
+        """The row of ``rebalances``; ``tally`` is None where units have no single owner (share groups)."""
         began = self.at.timestamp_ms
         lasted = None if finished is None else finished.timestamp_ms - began
-        tally = ownership.tally() if ownership else None
         unanswered = [Revocation(member, units, at, None, None) for member, (at, units) in self.revoking.items()]
         return RebalanceRow(
             group_id,
@@ -141,8 +140,8 @@ class OpenRebalance:
             tally and tally.moved,
             tally and tally.moved_back,
             tally and tally.lost,
-            ownership.idle_ms if ownership else None,
-            ownership.idle_max_ms if ownership else None,
+            tally and tally.idle_ms,
+            tally and tally.idle_max_ms,
             (*self.revocations, *unanswered),
             self._held_up_by(),
             len(self.behind),

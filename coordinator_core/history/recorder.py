@@ -6,7 +6,7 @@ end: a member that is removed may be back in it under a new id, a group that end
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from collections.abc import Set as AbstractSet
 from math import inf
 
@@ -16,7 +16,7 @@ from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.holdings import Changed, Held, Holdings, Ownership, Resource, Unit
+from coordinator_core.history.holdings import Changed, Held, Holdings, Resource, Unit
 from coordinator_core.history.ledger import Ledger
 from coordinator_core.history.opened import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rows import AssignmentRow, Cause, HistoryRow
@@ -256,13 +256,12 @@ class Recorder:
 
     def _ended(self, changed: Changed, kind: str, at: LogPosition) -> None:
         group_id, group_type, member_id = self.group.group_id, self._type, changed.member_id
-        append, last, what = self.rows.append, None, None
-        for resource, partition, (since, epoch, seen) in changed.ended:
-            if what is None or resource is not last:
-                what, last = self._resource(resource), resource
-            append(
+        for resource, intervals in changed.ended:
+            what = self._resource(resource)
+            self.rows += [
                 AssignmentRow(group_id, group_type, member_id, kind, *what, partition, epoch, since, at, False, seen)
-            )
+                for partition, (since, epoch, seen) in intervals.items()
+            ]
 
     def _resource(self, resource: Resource) -> ResourceColumns:
         """Role, resource, topic, topic id, subtopology and connector, remembered once the topic has a name."""
@@ -325,30 +324,35 @@ class Recorder:
         rebalance = ledger.rebalance
         if rebalance is None:
             return
-        ledger.ownership.forget(self.vanished(at, ledger.epoch.topics if ledger.epoch else ()))
-        self.rows.append(rebalance.row(self.group.group_id, self._type, outcome, self._sole_owners, at))
+        tally = None
+        if self._has_owners:
+            wanted = self.wanted(at, ledger.epoch.topics if ledger.epoch else ())
+            if outcome == "superseded":
+                ledger.ownership.forget(wanted)
+            else:
+                ledger.ownership.end(at, wanted)
+            tally = ledger.ownership.tally()
+        self.rows.append(rebalance.row(self.group.group_id, self._type, outcome, tally, at))
         ledger.rebalance = None
         if outcome != "superseded":
             ledger.ownership.before.clear()
 
-    def vanished(self, at: LogPosition, subscribed: Container[str]) -> list[Unit]:
-        """Units given up that nobody can or wants to have: they are gone, or their topic is no longer subscribed."""
-        ownership = self.ledger.ownership
-        idle = [unit for unit in ownership.before if unit[0][0] == "partition" and unit in ownership.idle]
-        if not idle:
-            return []
-        wanted = {topic: self._partitions_wanted(topic, at, subscribed) for topic in {unit[0][1] for unit in idle}}
-        return [unit for unit in idle if unit[1] >= wanted[unit[0][1]]]
+    def wanted(self, at: LogPosition, subscribed: Container[str]) -> Callable[[str], float]:
+        """How many partitions of a topic (its id, in a classic group its name) there are to have at a time.
 
-    def _partitions_wanted(self, topic: str, at: LogPosition, subscribed: Container[str]) -> float:
-        """How many partitions of a topic (its id, in a classic group its name) there are to have."""
-        name = topic if self.ledger.type == GroupType.CLASSIC else self.topic_name(topic)
-        if name is not None and name not in subscribed:
-            return 0
-        known = self.topics.topic_at(name, at.timestamp_ms) if self.topics is not None and name is not None else None
-        if self.topics is None:
-            return inf
-        return known.partitions if known is not None and topic in (known.id, known.name) else 0
+        None of one that is gone, or no longer subscribed.
+        """
+
+        def partitions(topic: str) -> float:
+            name = topic if self.ledger.type == GroupType.CLASSIC else self.topic_name(topic)
+            if name is not None and name not in subscribed:
+                return 0
+            if self.topics is None:
+                return inf
+            known = self.topics.topic_at(name, at.timestamp_ms) if name is not None else None
+            return known.partitions if known is not None and topic in (known.id, known.name) else 0
+
+        return partitions
 
     def take_causes(self, missing: str | None, at: LogPosition) -> tuple[Cause, ...]:
         """The causes of the epoch that opens; where the log shows none, that is said."""
@@ -403,7 +407,8 @@ class Recorder:
         if ledger.epoch is not None:
             yield ledger.epoch.row(group_id, self._type)
         if ledger.rebalance is not None:
-            yield ledger.rebalance.row(group_id, self._type, "open", self._sole_owners, None)
+            tally = ledger.ownership.tally() if self._has_owners else None
+            yield ledger.rebalance.row(group_id, self._type, "open", tally, None)
         for membership in ledger.memberships.values():
             yield membership.row(group_id, self._type, final=False)
         for kind, holdings in (("current", ledger.current), ("target", ledger.target)):
@@ -423,5 +428,6 @@ class Recorder:
                 )
 
     @property
-    def _sole_owners(self) -> Ownership | None:
-        return None if self.ledger.type == GroupType.SHARE else self.ledger.ownership
+    def _has_owners(self) -> bool:
+        """Whether a unit has one owner at most; in share groups many read one."""
+        return self.ledger.type != GroupType.SHARE

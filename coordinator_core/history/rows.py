@@ -88,7 +88,9 @@ class RebalanceRow(NamedTuple):
     units_moved: Annotated[int | None, "partitions or tasks that went from one member to another; null: share groups"]
     units_moved_back: Annotated[int | None, "those given up and then given back to the same member"]
     units_lost: Annotated[int | None, "those given up that nobody had when it ended"]
-    idle_ms: Annotated[int | None, "sum over units of the time that nobody had them"]
+    idle_ms: Annotated[
+        int | None, "sum over units of the time that nobody had them; what is still in flight counts in the next one"
+    ]
     idle_max_ms: Annotated[int | None, "the longest such time of one unit"]
     revocations: Annotated[tuple[Revocation, ...], "what members were asked to give up (classic: not logged)"]
     held_up_by: Annotated[str | None, "the last to give up what another waited for, else the last at the target"]

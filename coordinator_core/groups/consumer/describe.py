@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
+from coordinator_core.assignors.java_hash import STRING
+from coordinator_core.assignors.java_order import TimelineHashMap
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerGroupState, ConsumerMember, MemberState
 from coordinator_core.groups.naming import topic_partitions
@@ -29,9 +30,17 @@ def is_reconciled(member: ConsumerMember, assignment_epoch: int) -> bool:
 
 
 def preferred_assignor(group: ConsumerGroup) -> str | None:
-    """The server assignor that most members ask for, None if none asks for one: then the broker's default serves."""
-    wishes = Counter(member.server_assignor for member in group.members.values() if member.server_assignor is not None)
-    return max(wishes, key=lambda name: wishes[name], default=None)
+    """The server assignor that most members ask for, None if none asks for one: then the broker's default serves.
+
+    Between equals the order of the coordinator's own map decides, as if members had asked in the order they came.
+    """
+    named = [member.server_assignor for member in group.members.values() if member.server_assignor is not None]
+    if len(set(named)) < 2:
+        return named[0] if named else None
+    votes: TimelineHashMap[str, int] = TimelineHashMap(STRING)
+    for name in named:
+        votes[name] = votes.get(name, 0) + 1
+    return max(votes, key=votes.__getitem__)
 
 
 def describe_consumer(

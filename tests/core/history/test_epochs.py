@@ -82,6 +82,22 @@ def test_a_bump_supersedes_and_what_is_in_flight_counts_for_the_next():
     assert (third.units_moved, third.units_moved_back, third.idle_ms) == (0, 2, 2000)
 
 
+def test_what_nobody_gets_is_lost_until_the_end():
+    log = alone(GroupLog()).write(member("m2", "t"), epoch(3), target("m1", 0), target("m2", 1), target_epoch(3))
+    log.write(current("m1", 3, 0))
+    log.write(current("m2", 3, 1), after_ms=500)
+    _, second = log.rebalances()
+    assert (second.outcome, second.units_moved, second.units_lost) == ("converged", 1, 2)
+    assert (second.idle_ms, second.idle_max_ms) == (3 * 500, 500)
+
+
+def test_members_that_ask_for_different_assignors_are_counted():
+    log = alone(GroupLog()).write(member("m2", "t", serverAssignor="range"), epoch(3), target("m2", 1), target_epoch(3))
+    assert [row.assignor for row in log.epochs()] == ["uniform", "uniform"], "between equals, Java's map decides"
+    log.write(member("m3", "t", serverAssignor="range"), epoch(4), target("m3", 2), target_epoch(4))
+    assert log.epochs()[-1].assignor == "range"
+
+
 def test_the_last_member_leaves():
     log = alone(GroupLog()).write(*gone("m1"), epoch(3))
     _, last = log.rebalances()
