@@ -19,6 +19,11 @@ class Profile:
     release: tuple[int, int]
     jdk: int = 17
 
+    @property
+    def is_kip_1071(self) -> bool:
+        """Whether streams groups are to do what KIP-1071 defines beyond what the release has of it."""
+        return self.name == KIP_1071
+
 
 KIP_1071 = "kip-1071"
 """The profile of what KIP-1071 defines beyond what a release has of it."""

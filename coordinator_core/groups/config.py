@@ -13,6 +13,9 @@ from typing import Any
 from coordinator_core.errors import InputError
 
 _MAX_INT = 2**31 - 1
+_MAX_LONG = 2**63 - 1
+STREAMS_ASSIGNORS = ("highly_available", "sticky")
+"""The task assignors that KIP-1071 names."""
 
 
 class MigrationPolicy(StrEnum):
@@ -36,7 +39,10 @@ class MigrationPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """The broker's settings, times in milliseconds. The first of the consumer assignors is the default one."""
+    """The broker's settings, times in milliseconds. The first of the consumer assignors is the default one.
+
+    The last six are of KIP-1071 and no release has them. No streams assignor: the coordinator chooses one.
+    """
 
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_minutes: int = 10_080
@@ -81,6 +87,12 @@ class BrokerConfig:
     group_streams_assignment_interval_ms: int = 1_000
     group_streams_min_assignment_interval_ms: int = 0
     group_streams_max_assignment_interval_ms: int = 15_000
+    group_streams_acceptable_recovery_lag: int = 10_000
+    group_streams_num_warmup_replicas: int = 2
+    group_streams_max_warmup_replicas: int = 20
+    group_streams_task_offset_interval_ms: int = 60_000
+    group_streams_min_task_offset_interval_ms: int = 15_000
+    group_streams_assignor_name: str | None = None
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> BrokerConfig:
@@ -95,6 +107,10 @@ class BrokerConfig:
                 values[key] = tuple(str(each).strip() for each in _list(value))
             elif key == "group_consumer_migration_policy":
                 values[key] = _policy(name, value)
+            elif key == "group_streams_assignor_name":
+                values[key] = _streams_assignor(name, value)
+            elif key == "group_streams_acceptable_recovery_lag":
+                values[key] = _int(name, value, _MAX_LONG)
             else:
                 values[key] = _int(name, value)
         return cls(**values)
@@ -115,6 +131,10 @@ class GroupConfig:
     streams_num_standby_replicas: int
     streams_initial_rebalance_delay_ms: int
     streams_assignment_interval_ms: int
+    streams_acceptable_recovery_lag: int
+    streams_num_warmup_replicas: int
+    streams_task_offset_interval_ms: int
+    streams_assignor_name: str | None
 
     @classmethod
     def default(cls, broker: BrokerConfig) -> GroupConfig:
@@ -122,20 +142,27 @@ class GroupConfig:
         return cls(*(getattr(broker, f"group_{each.name}") for each in fields(cls)))
 
     @classmethod
-    def of(cls, broker: BrokerConfig, settings: Mapping[str, Any]) -> GroupConfig:
+    def of(cls, broker: BrokerConfig, settings: Mapping[str, Any], *, kip_1071: bool = False) -> GroupConfig:
         """The group's own settings over the broker's, each moved into the broker's bounds as Kafka 4.3 does.
 
+        ``kip_1071`` allows what the document defines beyond the release, and its names, which begin with "group.".
         Raises InputError for an unknown name and for what is no number of at least the setting's own minimum.
         """
-        values: dict[str, int] = {}
+        values: dict[str, Any] = {}
+        bounds = _BOUNDS | _BOUNDS_OF_KIP_1071 if kip_1071 else _BOUNDS
         for name, value in settings.items():
             key = name.replace(".", "_")
+            if kip_1071:
+                key = key.removeprefix("group_")
             if key in _OTHER_GROUP_SETTINGS:
                 continue
-            if key not in _BOUNDS:
+            if kip_1071 and key == "streams_assignor_name":
+                values[key] = _streams_assignor(name, value)
+                continue
+            if key not in bounds:
                 raise InputError(f"Unknown group config name: {name}")
-            low, high = (getattr(broker, bound) if isinstance(bound, str) else bound for bound in _BOUNDS[key])
-            number = _int(name, value)
+            low, high = (getattr(broker, bound) if isinstance(bound, str) else bound for bound in bounds[key])
+            number = _int(name, value, _MAX_LONG if high == _MAX_LONG else _MAX_INT)
             if number < (1 if key.endswith(("session_timeout_ms", "heartbeat_interval_ms")) else 0):
                 raise InputError(f"{name}: {number} is too small")
             values[key] = min(max(number, low), high)
@@ -154,6 +181,11 @@ _BOUNDS: dict[str, tuple[str | int, str | int]] = {
     "streams_num_standby_replicas": (0, "group_streams_max_standby_replicas"),
     "streams_initial_rebalance_delay_ms": (0, _MAX_INT),
 }
+_BOUNDS_OF_KIP_1071: dict[str, tuple[str | int, str | int]] = {
+    "streams_acceptable_recovery_lag": (0, _MAX_LONG),
+    "streams_num_warmup_replicas": (0, "group_streams_max_warmup_replicas"),
+    "streams_task_offset_interval_ms": ("group_streams_min_task_offset_interval_ms", _MAX_INT),
+}
 _OTHER_GROUP_SETTINGS = frozenset(
     (
         "consumer_assignor_offload_enable",
@@ -170,18 +202,24 @@ _OTHER_GROUP_SETTINGS = frozenset(
 """Settings of a group that its coordinator does not read (share partitions and threads do)."""
 
 
-def _int(name: str, value: Any) -> int:
+def _int(name: str, value: Any, most: int = _MAX_INT) -> int:
     try:
         number = int(value)
     except (TypeError, ValueError):
         raise InputError(f"{name}: {value!r} is no whole number") from None
-    if not -(2**31) <= number <= _MAX_INT:
-        raise InputError(f"{name}: {number} does not fit into 32 bits")
+    if not -most - 1 <= number <= most:
+        raise InputError(f"{name}: {number} does not fit into {most.bit_length() + 1} bits")
     return number
 
 
 def _list(value: Any) -> list[Any]:
     return value.split(",") if isinstance(value, str) else list(value)
+
+
+def _streams_assignor(name: str, value: Any) -> str | None:
+    if value is None or value in STREAMS_ASSIGNORS:
+        return None if value is None else str(value)
+    raise InputError(f"{name}: {value!r} is none of {', '.join(STREAMS_ASSIGNORS)}")
 
 
 def _policy(name: str, value: Any) -> MigrationPolicy:

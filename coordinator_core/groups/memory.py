@@ -76,7 +76,7 @@ class Memory:
     """The memory for one log partition, whose next record gets ``end_offset``.
 
     Topics are by name; ``new_topics_version`` is the newest image version with new topics. ``profile`` says whose
-    behaviour it is: that of a release, or for streams groups what KIP-1071 defines beyond it (topology updates).
+    behaviour it is: that of a release, or for streams groups what KIP-1071 defines beyond it.
     """
 
     config: BrokerConfig = field(default_factory=BrokerConfig)
@@ -103,7 +103,7 @@ class Memory:
     def configure_group(self, group_id: str, settings: dict[str, Any]) -> None:
         """Replace the group's own settings; raises InputError for what they cannot be."""
         if settings:
-            self.group_configs[group_id] = GroupConfig.of(self.config, settings)
+            self.group_configs[group_id] = GroupConfig.of(self.config, settings, kip_1071=self.profile.is_kip_1071)
         else:
             self.group_configs.pop(group_id, None)
 

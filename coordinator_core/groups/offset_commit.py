@@ -135,7 +135,7 @@ def _may_commit(
     elif isinstance(group, LiveConsumerGroup):
         return consumer.offset_commit(group, member_id, instance_id, epoch, version, transactional=transactional)
     elif isinstance(group, LiveStreamsGroup):
-        streams.offset_commit(group, member_id, instance_id, epoch, version, transactional=transactional)
+        return streams.offset_commit(group, member_id, instance_id, epoch, version, transactional=transactional)
     elif isinstance(group, LiveShareGroup):
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is not a consumer group.")
     elif group is not None and not group.is_empty:

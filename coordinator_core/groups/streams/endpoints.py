@@ -17,7 +17,9 @@ def partitions_by_endpoint(group: LiveStreamsGroup, updated: StreamsMember, topi
 
     Raises ApiError where Kafka fails: with an endpoint, and a topology whose tasks are not known.
     """
-    members = [member for member_id, member in group.log.members.items() if member_id != updated.member_id]
+    former = group.static_member(updated.instance_id) or updated
+    gone = updated.member_id, former.member_id
+    members = [member for member_id, member in group.log.members.items() if member_id not in gone]
     return [
         {
             "userEndpoint": {"host": member.user_endpoint.host, "port": member.user_endpoint.port},

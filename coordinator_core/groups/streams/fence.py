@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from coordinator_core.groups.consumer.timeouts import rebalance_key, session_key
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.lookup import group_of, member_of
 from coordinator_core.groups.operation import Operation
-from coordinator_core.groups.streams import records
+from coordinator_core.groups.streams import records, validate
 from coordinator_core.groups.streams.live import LiveStreamsGroup
-from coordinator_core.groups.streams.state import StreamsMember
+from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
 from coordinator_core.records import Fields
 
 FENCE = "streams member fenced"
 
 
 def leave(op: Operation, data: Fields) -> Fields:
-    """A heartbeat with epoch -1: the member goes, and may ask for the end of the whole application."""
+    """A heartbeat with epoch -1: the member goes, and may ask for the end of the whole application.
+
+    With epoch -2 a static member goes for a while and keeps its place (KIP-1071).
+    """
     group_id, member_id = data["groupId"], data["memberId"]
     group = group_of(op, group_id, LiveStreamsGroup, "streams")
     if data["shutdownApplication"]:
         request_shutdown(group, member_id)
-    fence(op, group, member_of(group.log.members, member_id, group_id))
+    if data["instanceId"] is None:
+        member = member_of(group.log.members, member_id, group_id)
+    else:
+        member = validate.static_holder(group, member_id, data["instanceId"])
+    if data["memberEpoch"] == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        op.write(*records.current_assignment(group_id, _gone_for_a_while(member)))
+    else:
+        fence(op, group, member)
     op.outcome.effects["creatable_topics"] = []
     return response(member_id, data["memberEpoch"])
+
+
+def _gone_for_a_while(member: StreamsMember) -> StreamsMember:
+    """Whoever comes back under the instance id is to count as owner from the beginning, hence epochs of 0."""
+    had = member.assigned
+    kept = CurrentTasks({key: dict.fromkeys(tasks, 0) for key, tasks in had.active.items()}, had.standby, had.warmup)
+    return replace(
+        member, member_epoch=LEAVE_GROUP_STATIC_MEMBER_EPOCH, assigned=kept, pending_revocation=CurrentTasks()
+    )
 
 
 def request_shutdown(group: LiveStreamsGroup, member_id: str) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import IntEnum
 
-from coordinator_core.assignors.profiles import KIP_1071
 from coordinator_core.assignors.spec import Tasks
 from coordinator_core.groups.classic.live import LiveClassicGroup
 from coordinator_core.groups.lookup import group_of, member_of
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
-from coordinator_core.groups.streams import records, validate
+from coordinator_core.groups.streams import members, records, task_offsets, validate
 from coordinator_core.groups.streams.endpoints import partitions_by_endpoint
-from coordinator_core.groups.streams.fence import expect_heartbeat, leave, request_shutdown, response
+from coordinator_core.groups.streams.fence import expect_heartbeat, fence, leave, request_shutdown, response
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.rebalance import (
     assignment_configs,
@@ -26,7 +24,7 @@ from coordinator_core.groups.streams.rebalance import (
 )
 from coordinator_core.groups.streams.reconcile import OwnedTasks
 from coordinator_core.groups.streams.replay import topology_of
-from coordinator_core.groups.streams.state import Endpoint, MemberState, StreamsMember, Topology
+from coordinator_core.groups.streams.state import StreamsMember, Topology
 from coordinator_core.groups.streams.topology import ConfiguredTopology, TopologyProblem
 from coordinator_core.records import Fields
 
@@ -42,6 +40,7 @@ class Status(IntEnum):
     ASSIGNMENT_DELAYED = 5
 
 
+MAX_INT32 = 2**31 - 1
 _PROBLEMS = {
     TopologyProblem.MISSING_SOURCE_TOPICS: Status.MISSING_SOURCE_TOPICS,
     TopologyProblem.INCORRECTLY_PARTITIONED_TOPICS: Status.INCORRECTLY_PARTITIONED_TOPICS,
@@ -51,18 +50,24 @@ _PROBLEMS = {
 
 def heartbeat(op: Operation, request: Request) -> Fields:
     """A member joins (epoch 0) with its topology, leaves (-1) or lives, reports its tasks and learns which to run."""
-    data = validate.heartbeat(request)
+    kip_1071 = op.memory.profile.is_kip_1071
+    data = validate.heartbeat(request, kip_1071=kip_1071)
     if data["memberEpoch"] < 0:
         return leave(op, data)
-    group_id, member_id, joins = data["groupId"], data["memberId"], data["memberEpoch"] == 0
+    group_id, joins = data["groupId"], data["memberEpoch"] == 0
     group = _group(op, group_id, joins=joins)
-    if joins:
-        validate.room(group, op.memory.config)
-        member = group.log.members.get(member_id) or _new_member(member_id)
-    else:
-        member = member_of(group.log.members, member_id, group_id)
-    validate.member_epoch(member, data)
-    updated = _updated(member, request, data)
+    member_id = data["memberId"] or op.next_text_id()
+    member = _member(op, group, member_id, data)
+    try:
+        validate.member_epoch(member, data)
+    except ApiError as error:
+        if not kip_1071:
+            raise
+        # The document takes a fenced member out of the group at once.
+        fence(op, group, member)
+        refused = {"errorCode": int(error.code), "errorMessage": error.message}
+        return response(member_id, data["memberEpoch"], **refused)
+    updated = members.updated(member, request, data)
     changed = updated is not member and updated != member
     if changed:
         op.write(*records.member_metadata(group_id, updated))
@@ -72,7 +77,8 @@ def heartbeat(op: Operation, request: Request) -> Fields:
     if configuration.topology.problem is None and not status:
         # A member of an older topology may still run tasks that the newer one does not have (KIP-1071).
         validate.tasks_exist(configuration.topology, data)
-    epoch = update_epoch(op, group, configuration, bump=changed)
+    caught_up = kip_1071 and _warmed_up(op, group, updated, data)
+    epoch = update_epoch(op, group, configuration, bump=changed or caught_up)
     delay_first_assignment(op, group)
     target_epoch, target, delay = _target(op, group, epoch, configuration.topology, updated)
     status += delay
@@ -80,7 +86,11 @@ def heartbeat(op: Operation, request: Request) -> Fields:
     expect_heartbeat(op, group_id, member_id)
     if data["shutdownApplication"]:
         request_shutdown(group, member_id)
-    fields: Fields = {"heartbeatIntervalMs": op.memory.group_config(group_id).streams_heartbeat_interval_ms}
+    config = op.memory.group_config(group_id)
+    fields: Fields = {"heartbeatIntervalMs": config.streams_heartbeat_interval_ms}
+    if kip_1071:
+        fields["acceptableRecoveryLag"] = min(config.streams_acceptable_recovery_lag, MAX_INT32)
+        fields["taskOffsetIntervalMs"] = config.streams_task_offset_interval_ms
     if joins or moved.assigned != member.assigned:
         fields |= _tasks(moved)
         if moved.user_endpoint is not None:
@@ -107,49 +117,46 @@ def _group(op: Operation, group_id: str, *, joins: bool) -> LiveStreamsGroup:
     return group_of(op, group_id, LiveStreamsGroup, "streams")
 
 
-def _new_member(member_id: str) -> StreamsMember:
-    return StreamsMember(
-        member_id,
-        client_id="",
-        client_host="",
-        member_epoch=0,
-        previous_member_epoch=-1,
-        state=MemberState.STABLE,
-        topology_epoch=-1,
-        process_id="",
-    )
+def _member(op: Operation, group: LiveStreamsGroup, member_id: str, data: Fields) -> StreamsMember:
+    instance_id = data["instanceId"]
+    if data["memberEpoch"] != 0:
+        if instance_id is not None:
+            return validate.static_holder(group, member_id, instance_id)
+        return member_of(group.log.members, member_id, group.group_id)
+    if instance_id is not None:
+        if group.static_member(instance_id) is None:
+            validate.room(group, op.memory.config)
+        return members.joining_static(op, group, member_id, instance_id)
+    validate.room(group, op.memory.config)
+    return group.log.members.get(member_id) or members.new_member(member_id)
 
 
-def _updated(member: StreamsMember, request: Request, data: Fields) -> StreamsMember:
-    """The member as its heartbeat describes it; what the heartbeat leaves out stays. The same object if that is all."""
-    endpoint, tags, timeout = data["userEndpoint"], data["clientTags"], data["rebalanceTimeoutMs"]
-    if (
-        endpoint is tags is data["rackId"] is data["topology"] is data["processId"] is None
-        and timeout == -1
-        and request.client_id == member.client_id
-        and request.client_host == member.client_host
-    ):
-        return member
-    return replace(
-        member,
-        rack_id=member.rack_id if data["rackId"] is None else data["rackId"],
-        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout == -1 else timeout,
-        topology_epoch=member.topology_epoch if data["topology"] is None else data["topology"]["epoch"],
-        client_id=request.client_id,
-        client_host=request.client_host,
-        process_id=member.process_id if data["processId"] is None else data["processId"],
-        client_tags=member.client_tags if tags is None else {each["key"]: each["value"] for each in tags},
-        user_endpoint=member.user_endpoint if endpoint is None else Endpoint(endpoint["host"], endpoint["port"]),
-    )
+def _warmed_up(op: Operation, group: LiveStreamsGroup, member: StreamsMember, data: Fields) -> bool:
+    """Note what the member reports of its tasks' state: whether a warm-up task of its target has caught up by it."""
+    process_id = member.process_id or ""
+    given, ends = task_offsets.from_fields(data["taskOffsets"]), task_offsets.from_fields(data["taskEndOffsets"])
+    group.task_offsets.report(member.member_id, process_id, given, ends)
+    if group.group_epoch > group.assignment_epoch:
+        return False
+    acceptable = op.memory.group_config(group.group_id).streams_acceptable_recovery_lag
+    held = member.assigned.warmup
+    for subtopology_id, partitions in group.target(member.member_id).warmup.items():
+        for partition in partitions:
+            lag = group.task_offsets.lag(process_id, (subtopology_id, partition))
+            if partition in held.get(subtopology_id, ()) and lag is not None and lag < acceptable:
+                return True
+    return False
 
 
 def _topology(op: Operation, group: LiveStreamsGroup, given: Fields | None) -> Topology:
     """The group's topology: the first that a member brings. Then Kafka 4.3.1 ignores older ones and allows no newer."""
-    known = group.log.topology
+    known, kip_1071 = group.log.topology, op.memory.profile.is_kip_1071
     if given is None:
         if known is None:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "The topology is null and the group topology is also null.")
         return known
+    if kip_1071 and (known is None or given["epoch"] > known.epoch):
+        validate.topology(given)
     if given["epoch"] < 0:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Topology epoch must be non-negative.")
     ids = [each["subtopologyId"] for each in given["subtopologies"]]
@@ -157,7 +164,7 @@ def _topology(op: Operation, group: LiveStreamsGroup, given: Fields | None) -> T
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Duplicate key among the subtopologies.")
     record = records.topology(group.group_id, given)
     topology = topology_of(record[2] or {})
-    if known is None or (op.memory.profile.name == KIP_1071 and _is_update(known, topology)):
+    if known is None or (kip_1071 and _is_update(known, topology)):
         op.write(*record)
         return topology
     if known.epoch <= given["epoch"] and _by_id(known) != _by_id(topology):
@@ -194,7 +201,7 @@ def _target(
 ) -> tuple[int, Tasks, list[Fields]]:
     """The newest target's epoch, the member's part of it, and what the member is told of a delay."""
     if group.assignment_epoch >= epoch:
-        return group.assignment_epoch, group.target(member.member_id), []
+        return group.assignment_epoch, _present_target(group, member), []
     interval = op.memory.group_config(group.group_id).streams_assignment_interval_ms
     if initial_rebalance_key(group.group_id) in op.memory.timers:
         detail = "Assignment delayed due to the configured initial rebalance delay."
@@ -202,9 +209,15 @@ def _target(
     if not group.may_compute_target(op.now, interval):
         detail = "Assignment delayed due to the configured assignment interval."
         delay = [_status(Status.ASSIGNMENT_DELAYED, detail)]
-        return group.assignment_epoch, group.target(member.member_id), delay
+        return group.assignment_epoch, _present_target(group, member), delay
     targets = compute_target(op, group, epoch, topology, assignment_configs(op, group.group_id), member)
     return epoch, targets.get(member.member_id, Tasks()), []
+
+
+def _present_target(group: LiveStreamsGroup, member: StreamsMember) -> Tasks:
+    """The member's part of the target that there is; a static member takes on that of its former self."""
+    former = group.static_member(member.instance_id)
+    return group.target(member.member_id if former is None else former.member_id)
 
 
 def _owned(data: Fields) -> OwnedTasks:

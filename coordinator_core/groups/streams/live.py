@@ -13,6 +13,7 @@ from coordinator_core.groups.live import LiveEpochGroup
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.streams.records import NOT_VALIDATED, Unwritten, group_tombstones
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsGroup, StreamsMember
+from coordinator_core.groups.streams.task_offsets import TaskOffsets
 from coordinator_core.groups.streams.topology import ConfiguredTopology, required_topics
 from coordinator_core.records import CoordinatorRecord, RecordType
 
@@ -26,8 +27,8 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
 
     ``view`` holds what the assignor is given; ``active``, ``standby`` and ``warmup`` say which processes hold a task,
     also while they have still to give it up. Soft state: ``configured`` is the topology on the topics as they were last
-    looked at, ``endpoint_epoch`` the version of what members know of each other's endpoints, ``shutdown_member`` who
-    asked for the end of the application.
+    looked at (``topics_version``: with its image), ``endpoint_epoch`` the version of what members know of each other's
+    endpoints, ``shutdown_member`` who asked for the end of the application, ``task_offsets`` what members reported.
     """
 
     type: ClassVar = GroupType.STREAMS
@@ -38,6 +39,8 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
     standby: Holders = field(default_factory=dict)
     warmup: Holders = field(default_factory=dict)
     configured: ConfiguredTopology | None = None
+    topics_version: int = -1
+    task_offsets: TaskOffsets = field(default_factory=TaskOffsets)
     endpoint_epoch: int = 0
     shutdown_member: str | None = None
 
@@ -50,6 +53,11 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
     def tombstones(self) -> list[Unwritten]:
         """All records of the group."""
         return group_tombstones(self.group_id, list(self.view.members))
+
+    def static_member(self, instance_id: str | None) -> StreamsMember | None:
+        """The member that holds that instance id."""
+        member_id = None if instance_id is None else self.view.static.get(instance_id)
+        return None if member_id is None else self.log.members.get(member_id)
 
     def target(self, member_id: str) -> Tasks:
         """The member's part of the target that there is."""
@@ -75,6 +83,7 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
             self._note(new, holds=True)
         if record.type == RecordType.STREAMS_GROUP_MEMBER_METADATA and new is None:
             self.view.remove_member(member_id)
+            self.task_offsets.forget(member_id)
         elif moves and new is not None:
             # Kafka puts the member into its map again for each of the two records, which can make the map grow.
             self.view.put_member(member_id, process(new))

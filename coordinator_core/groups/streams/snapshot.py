@@ -15,6 +15,7 @@ from coordinator_core.groups.streams.state import (
     StreamsMember,
     TargetTasks,
 )
+from coordinator_core.groups.streams.task_offsets import Offsets, as_fields
 from coordinator_core.records import Fields
 
 
@@ -30,13 +31,13 @@ def described(group: LiveStreamsGroup) -> Fields:
         "assignmentEpoch": group.assignment_epoch,
         "topology": _topology(group),
         "members": [
-            _member(member, group.log.targets.get(member_id, TargetTasks()))
+            _member(member, group.log.targets.get(member_id, TargetTasks()), group.task_offsets.of_member(member_id))
             for member_id, member in group.log.members.items()
         ],
     }
 
 
-def _member(member: StreamsMember, target: TargetTasks) -> Fields:
+def _member(member: StreamsMember, target: TargetTasks, offsets: tuple[Offsets, Offsets]) -> Fields:
     endpoint = member.user_endpoint
     return {
         "memberId": member.member_id,
@@ -49,8 +50,8 @@ def _member(member: StreamsMember, target: TargetTasks) -> Fields:
         "processId": member.process_id,
         "userEndpoint": None if endpoint is None else {"host": endpoint.host, "port": endpoint.port},
         "clientTags": pairs(member.client_tags),
-        "taskOffsets": [],
-        "taskEndOffsets": [],
+        "taskOffsets": as_fields(offsets[0]),
+        "taskEndOffsets": as_fields(offsets[1]),
         "assignment": _tasks(member.assigned),
         "targetAssignment": _tasks(target),
         "isClassic": False,

@@ -12,11 +12,14 @@ from coordinator_core.assignors.spec import Partitions, Tasks
 TaskId = tuple[str, int]
 
 
-def retain_only(targets: Mapping[str, Tasks], stale: Collection[str], before: Mapping[str, Tasks]) -> dict[str, Tasks]:
+def retain_only(
+    targets: Mapping[str, Tasks], stale: Collection[str], before: Mapping[str, Tasks], processes: Mapping[str, str]
+) -> dict[str, Tasks]:
     """The targets, in which ``stale`` members have nothing that they did not have in the targets ``before``.
 
-    Active tasks that are left over go to the other members, each to the one with the fewest; copies of state are left
-    out. Without other members nobody runs the tasks.
+    Active tasks that are left over go to the other members, each to the one with the fewest whose process
+    (``processes`` by member) does not have the task yet; copies of state are left out, and give way where all have one.
+    Without other members nobody runs the tasks.
     """
     changed = dict(targets)
     left: list[TaskId] = []
@@ -30,13 +33,22 @@ def retain_only(targets: Mapping[str, Tasks], stale: Collection[str], before: Ma
                 _common(target.warmup, had.warmup),
             )
     fresh = {member_id: _units(target.active) for member_id, target in changed.items() if member_id not in stale}
+    copies: dict[str, set[TaskId]] = {}
+    for member_id, target in changed.items():
+        copies.setdefault(processes[member_id], set()).update(_units(target.standby), _units(target.warmup))
+    given: dict[str, set[TaskId]] = {}
     for task in sorted(left) if fresh else ():
-        least = min(fresh, key=lambda member_id: (len(fresh[member_id]), member_id))
+        ready = [member_id for member_id in fresh if task not in copies[processes[member_id]]]
+        least = min(ready or fresh, key=lambda member_id: (len(fresh[member_id]), member_id))
         fresh[least].add(task)
-    for member_id, units in fresh.items():
-        target = changed[member_id]
-        standby = _by_subtopology(_units(target.standby) - units)
-        changed[member_id] = Tasks(_by_subtopology(units), standby, target.warmup)
+        given.setdefault(processes[least], set()).add(task)
+    for member_id, target in changed.items():
+        taken = given.get(processes[member_id], set())
+        changed[member_id] = Tasks(
+            _by_subtopology(fresh[member_id]) if member_id in fresh else target.active,
+            _by_subtopology(_units(target.standby) - taken),
+            _by_subtopology(_units(target.warmup) - taken),
+        )
     return changed
 
 

@@ -14,6 +14,7 @@ from enum import Enum
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import HashMap
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups.streams.sources import has_regexes, resolved, without_topics
 from coordinator_core.groups.streams.state import CopartitionGroup, InternalTopic, Subtopology, Topology
 
 
@@ -70,6 +71,8 @@ class _NotConfigurableError(Exception):
 def configure(topology: Topology, topics: TopicImage) -> ConfiguredTopology:
     """The topology on these topics; raises nothing, what is amiss is in the outcome."""
     try:
+        _require_matches(topology, topics)
+        topology = resolved(topology, topics)
         counts = _Counts(topology, topics)
         configured = {
             each.subtopology_id: counts.configured(each)
@@ -82,6 +85,16 @@ def configure(topology: Topology, topics: TopicImage) -> ConfiguredTopology:
         detail = f"Internal topics are missing: {_summary(missing)}"
         return ConfiguredTopology(topology.epoch, configured, missing, TopologyProblem.MISSING_INTERNAL_TOPICS, detail)
     return ConfiguredTopology(topology.epoch, configured, {})
+
+
+def _require_matches(topology: Topology, topics: TopicImage) -> None:
+    """Every source topic regex has to match a topic (KIP-1071); the detail names missing source topics as well."""
+    if unmatched := without_topics(topology, topics):
+        names = {name for each in topology.subtopologies for name in each.source_topics}
+        missing = sorted(name for name in names if name not in topics.by_name)
+        detail = f"Source topics {_summary(missing)} are missing. " if missing else ""
+        detail += f"Source topic regexes {', '.join(unmatched)} match no topic."
+        raise _NotConfigurableError(TopologyProblem.MISSING_SOURCE_TOPICS, detail)
 
 
 class _Counts:
@@ -248,6 +261,19 @@ def source_topics(topology: Topology | None) -> set[str]:
         for each in (() if topology is None else topology.subtopologies)
         for name in (*each.source_topics, *(topic.name for topic in each.repartition_source_topics))
     }
+
+
+def subtopology_of_sources(topology: Topology, configured: ConfiguredTopology | None) -> dict[str, str]:
+    """The subtopology that reads a topic, by name; by the topics of the moment where a regex names them."""
+    found = {
+        name: each.subtopology_id
+        for each in topology.subtopologies
+        for name in (*each.source_topics, *(topic.name for topic in each.repartition_source_topics))
+    }
+    if has_regexes(topology) and configured is not None:
+        matched = {name: key for key, each in configured.subtopologies.items() for name in each.source_topics}
+        return matched | found
+    return found
 
 
 def _missing_internal_topics(

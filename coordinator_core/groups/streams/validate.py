@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from coordinator_core.groups.config import BrokerConfig
+from coordinator_core.groups.consumer import re2
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, PartitionEpochs, Partitions
 from coordinator_core.groups.fields import (
     Shape,
@@ -23,7 +25,7 @@ from coordinator_core.groups.lookup import full, greater_epoch, member_of, small
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.state import StreamsMember
-from coordinator_core.groups.streams.topology import ConfiguredTopology
+from coordinator_core.groups.streams.topology import ConfiguredTopology, subtopology_of_sources
 from coordinator_core.records import Fields
 
 _CONFIGS = structs("topicConfigs", string("key"), string("value"), default=[])
@@ -74,29 +76,49 @@ ROLES = ("activeTasks", "standbyTasks", "warmupTasks")
 MAX_PORT = 65_535
 
 
-def heartbeat(request: Request) -> Fields:
-    """The data of a StreamsGroupHeartbeat; raises ApiError for what is wrong with it by itself."""
+def heartbeat(request: Request, *, kip_1071: bool) -> Fields:
+    """The data of a StreamsGroupHeartbeat; raises ApiError for what is wrong with it by itself.
+
+    ``kip_1071``: what the document defines and Kafka 4.3.1 does not have is allowed, and its own rules hold.
+    """
     data = checked(request, HEARTBEAT, range(1))
-    _only_supported(data)
-    not_blank(data["memberId"], "MemberId can't be empty.")
-    not_blank(data["groupId"], "GroupId can't be empty.")
-    not_blank(data["instanceId"], "InstanceId can't be empty.")
-    not_blank(data["rackId"], "RackId can't be empty.")
     epoch = data["memberEpoch"]
+    if not kip_1071:
+        _only_supported(data)
+    if epoch != 0 or not kip_1071 or data["memberId"]:
+        not_blank(data["memberId"], "MemberId can't be empty.")
+    not_blank(data["groupId"], "GroupId can't be empty.")
+    if data["instanceId"] is not None:
+        not_blank(data["instanceId"], "InstanceId can't be empty.")
+    if data["rackId"] is not None:
+        not_blank(data["rackId"], "RackId can't be empty.")
     if epoch == 0:
         _joining(data)
-    elif epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
-        _require(data["instanceId"] is not None, "InstanceId can't be null.")
-    _require(
-        epoch >= LEAVE_GROUP_STATIC_MEMBER_EPOCH,
-        f"MemberEpoch is {epoch}, but must be greater than or equal to -2.",
-    )
-    given = [data[role] is not None for role in ROLES]
-    _require(all(given) or not any(given), "If one task-type is non-null, all must be non-null.")
-    _require(epoch == 0 or data["topology"] is None, "Topology can only be provided when (re-)joining.")
+        _require(not kip_1071 or data["rebalanceTimeoutMs"] > 0, "RebalanceTimeoutMs must be larger than zero.")
+    elif epoch < 0:
+        _require(
+            epoch >= LEAVE_GROUP_STATIC_MEMBER_EPOCH,
+            f"MemberEpoch is {epoch}, but must be greater than or equal to -2.",
+        )
+        is_static = data["instanceId"] is not None or epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH
+        _require(is_static, "InstanceId can't be null.")
+    tasks = data["activeTasks"], data["standbyTasks"], data["warmupTasks"]
+    if None in tasks and tasks != _NOT_GIVEN:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "If one task-type is non-null, all must be non-null.")
+    if epoch != 0 and data["topology"] is not None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Topology can only be provided when (re-)joining.")
     endpoint = data["userEndpoint"]
-    _require(endpoint is None or 0 <= endpoint["port"] <= MAX_PORT, "The port of the user endpoint is none.")
+    if endpoint is not None and not 0 <= endpoint["port"] <= MAX_PORT:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "The port of the user endpoint is none.")
+    if kip_1071 and tasks != _NOT_GIVEN:
+        owned = [
+            (each["subtopologyId"], number) for role in ROLES for each in data[role] for number in each["partitions"]
+        ]
+        _require(len(owned) == len(set(owned)), "ActiveTasks, StandbyTasks and WarmupTasks must be disjoint.")
     return data
+
+
+_NOT_GIVEN = None, None, None
 
 
 def _require(condition: bool, message: str) -> None:
@@ -105,14 +127,17 @@ def _require(condition: bool, message: str) -> None:
 
 
 def _only_supported(data: Fields) -> None:
-    """What KIP-1071 defines and Kafka 4.3.1 does not have yet."""
-    _require(data["instanceId"] is None, "Static membership is not yet supported.")
-    _require(data["taskOffsets"] is None, "TaskOffsets are not supported yet.")
-    _require(data["taskEndOffsets"] is None, "TaskEndOffsets are not supported yet.")
-    _require(not data["warmupTasks"], "WarmupTasks are not supported yet.")
-    topology = data["topology"]
-    if topology is not None:
-        regexes = any(subtopology["sourceTopicRegex"] for subtopology in topology["subtopologies"])
+    """Raises ApiError for what KIP-1071 defines and Kafka 4.3.1 does not have yet."""
+    if data["instanceId"] is not None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Static membership is not yet supported.")
+    if data["taskOffsets"] is not None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "TaskOffsets are not supported yet.")
+    if data["taskEndOffsets"] is not None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "TaskEndOffsets are not supported yet.")
+    if data["warmupTasks"]:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "WarmupTasks are not supported yet.")
+    if data["topology"] is not None:
+        regexes = any(subtopology["sourceTopicRegex"] for subtopology in data["topology"]["subtopologies"])
         _require(not regexes, "Regular expressions for source topics are not supported yet.")
 
 
@@ -180,6 +205,63 @@ def tasks_exist(configured: ConfiguredTopology, data: Fields) -> None:
                     )
 
 
+def static_holder(group: LiveStreamsGroup, member_id: str, instance_id: str) -> StreamsMember:
+    """The member that holds the instance id; raises ApiError if there is none or it is another one."""
+    holder = group.static_member(instance_id)
+    if holder is None:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if holder.member_id != member_id:
+        raise ApiError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}.",
+        )
+    return holder
+
+
+def released(holder: StreamsMember, member_id: str, instance_id: str) -> None:
+    """Raises ApiError unless the holder of the instance id has left for a while."""
+    if holder.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        raise ApiError(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
+            f"is owned by {holder.member_id} member.",
+        )
+
+
+def topology(given: Fields) -> None:
+    """Raises ApiError for a new topology that breaks one of the document's rules (KIP-1071, request validation)."""
+    subtopologies = given["subtopologies"]
+    sources = {name for each in subtopologies for name in each["sourceTopics"]}
+    sinks = {name for each in subtopologies for name in each["repartitionSinkTopics"]}
+    repartition = {topic["name"] for each in subtopologies for topic in each["repartitionSourceTopics"]}
+    changelogs = {topic["name"] for each in subtopologies for topic in each["stateChangelogTopics"]}
+    ids = [each["subtopologyId"] for each in subtopologies]
+    _require_topology(given["epoch"] >= 0, "The topology epoch must not be negative.")
+    _require_topology(len(set(ids)) == len(ids), "A subtopology id is there twice.")
+    for name in sorted(repartition & (sources | changelogs)):
+        _require_topology(False, f"Repartition source topic {name} is a source or changelog topic as well.")
+    for name in sorted(changelogs & (sources | sinks)):
+        _require_topology(False, f"Changelog topic {name} is a source or repartition sink topic as well.")
+    for each in subtopologies:
+        elsewhere = {name for other in subtopologies if other is not each for name in other["repartitionSinkTopics"]}
+        for topic in each["repartitionSourceTopics"]:
+            name = topic["name"]
+            _require_topology(name in elsewhere, f"No other subtopology writes to repartition source topic {name}.")
+        for regex in each["sourceTopicRegex"]:
+            wrong = re2.error_in(regex)
+            _require_topology(wrong is None, f"Source topic regex {regex} is invalid: {wrong}.")
+        for group in each["copartitionGroups"]:
+            for field in ("sourceTopics", "sourceTopicRegex", "repartitionSourceTopics"):
+                valid = all(0 <= index < len(each[field]) for index in group[field])
+                message = f"A copartition group of subtopology {each['subtopologyId']} names a topic that is not there."
+                _require_topology(valid, message)
+
+
+def _require_topology(condition: bool, message: str) -> None:
+    if not condition:
+        raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+
+
 OFFSET_COMMIT_VERSION = 9
 """Members have to commit by at least this version."""
 
@@ -192,29 +274,56 @@ def offset_commit(
     version: int,
     *,
     transactional: bool,
-) -> None:
-    """Raises ApiError unless the commit comes from a member at its epoch, or from nobody to an empty group."""
+) -> Callable[[str, str, int], None] | None:
+    """Raises ApiError unless the commit comes from a member at an epoch that it had, or from nobody to an empty group.
+
+    An older epoch is good for tasks that were assigned no later than it (KIP-1251): what is returned judges each
+    partition by topic name, topic id and number. None: all are good.
+    """
     if epoch < 0 and group.is_empty:
-        return
+        return None
     if transactional and epoch == -1 and not member_id and instance_id is None:
-        return
+        return None
     member = member_of(group.log.members, member_id, group.group_id)
     if not transactional and version < OFFSET_COMMIT_VERSION:
         raise ApiError(
             ErrorCode.UNSUPPORTED_VERSION,
             "OffsetCommit version 9 or above must be used by members using the streams group protocol",
         )
-    _same_epoch(member, epoch)
+    known, stale = member.member_epoch or 0, ErrorCode.STALE_MEMBER_EPOCH
+    if epoch == known:
+        return None
+    if epoch > known:
+        raise ApiError(stale, f"Received member epoch {epoch} is newer than current member epoch {known}.")
+    if group.log.topology is None:
+        raise ApiError(stale, "Topology is not available for offset commit validation.")
+    subtopologies = subtopology_of_sources(group.log.topology, group.configured)
+
+    def check(topic: str, _: str, partition: int) -> None:
+        subtopology_id = subtopologies.get(topic)
+        if subtopology_id is None:
+            raise ApiError(stale, f"Topic {topic} is not in the topology.")
+        assigned = member.assigned.active.get(subtopology_id, {}).get(partition)
+        if assigned is None:
+            assigned = member.pending_revocation.active.get(subtopology_id, {}).get(partition)
+        if assigned is None:
+            message = f"Task {subtopology_id}-{partition} is not assigned or pending revocation for member."
+            raise ApiError(stale, message)
+        if epoch < assigned:
+            raise ApiError(
+                stale,
+                f"Received member epoch {epoch} is older than assignment epoch {assigned} for task "
+                f"{subtopology_id}-{partition}.",
+            )
+
+    return check
 
 
 def offset_fetch(group: LiveStreamsGroup, member_id: str | None, epoch: int) -> None:
     """Raises ApiError unless the fetch comes from a member at its epoch, or does not say from whom."""
-    if member_id is not None or epoch >= 0:
-        _same_epoch(member_of(group.log.members, member_id or "", group.group_id), epoch)
-
-
-def _same_epoch(member: StreamsMember, epoch: int) -> None:
-    known = member.member_epoch or 0
+    if member_id is None and epoch < 0:
+        return
+    known = member_of(group.log.members, member_id or "", group.group_id).member_epoch or 0
     if epoch != known:
         raise ApiError(
             ErrorCode.STALE_MEMBER_EPOCH,

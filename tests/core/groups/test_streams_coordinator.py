@@ -148,6 +148,11 @@ def test_rolling_bounce_to_a_new_topology() -> None:
 
 
 tasks = st.sampled_from([None, [], [{"subtopologyId": "0", "partitions": [0, 1]}], [{"subtopologyId": "9"}]])
+OFFSETS = st.sampled_from(
+    [None, None, [], [{"subtopologyId": "0", "partition": number, "offset": 5} for number in range(3)], [{}], "x"]
+)
+WITH_STATE, WITH_REGEX = topology(0, "in", stateful=True), topology(1)
+WITH_REGEX["subtopologies"][0]["sourceTopicRegex"] = ["m.*", "in"]
 heartbeat = st.fixed_dictionaries(
     {
         "groupId": st.sampled_from([GROUP, "other"]),
@@ -155,16 +160,20 @@ heartbeat = st.fixed_dictionaries(
         "memberEpoch": st.integers(-3, 6),
         "rebalanceTimeoutMs": st.sampled_from([-1, 5_000]),
         "processId": st.sampled_from([None, "p", "q"]),
-        "topology": st.sampled_from([None, topology(0, "in"), topology(1, "in", "more"), topology(-1), {"epoch": "x"}]),
+        "topology": st.sampled_from(
+            [None, topology(0, "in"), topology(1, "in", "more"), topology(-1), {"epoch": "x"}, WITH_REGEX]
+        ),
         "userEndpoint": st.sampled_from([None, {"host": "h", "port": 1}, {"host": "h", "port": -1}]),
+        "instanceId": st.sampled_from([None, None, None, "i", ""]),
+        "taskOffsets": OFFSETS,
+        "taskEndOffsets": OFFSETS,
         "shutdownApplication": st.booleans(),
         **dict.fromkeys(ROLES, tasks),
     }
 )
 join = heartbeat.map(
     lambda data: (
-        data
-        | {"memberEpoch": 0, "rebalanceTimeoutMs": 5_000, "topology": topology(0, "in"), **{role: [] for role in ROLES}}
+        data | {"memberEpoch": 0, "rebalanceTimeoutMs": 5_000, "topology": WITH_STATE, **{role: [] for role in ROLES}}
     )
 )
 
@@ -175,14 +184,16 @@ join = heartbeat.map(
     st.integers(0, 1),
 )
 def test_any_script_is_answered_and_replays(script: list[object], name: str, standbys: int) -> None:
-    cluster = Cluster.of({"in": 3, "more": 2}, **AT_ONCE, **{"group.streams.num.standby.replicas": standbys})
+    cluster = Cluster.of(
+        {"in": 3, "more": 2, "changelog": 3}, **AT_ONCE, **{"group.streams.num.standby.replicas": standbys}
+    )
     cluster.memory.profile = profile(name)
     epoch = 0
     for step in script:
         if step == "time":
             cluster.pass_time(20_000)
         elif step == "topics":
-            cluster.set_topics({"in": 5} if "more" in cluster.topics.by_name else {"in": 5, "more": 1})
+            cluster.set_topics({"in": 5, "changelog": 5} if "more" in cluster.topics.by_name else {"in": 5, "more": 1})
         elif isinstance(step, dict):
             before = deepcopy(cluster.memory.log)
             outcome = cluster.send("StreamsGroupHeartbeat", 0, step)

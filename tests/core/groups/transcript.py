@@ -4,6 +4,7 @@ A transcript is a text of blocks; a block is one or more commands, a line ``----
 empty line. ``run`` gives the text again with what comes of the commands now. Commands:
 
     config NAME=VALUE...                    broker settings, before anything else
+    profile NAME; group NAME=VALUE...       whose behaviour it is; settings of the group
     topics NAME=PARTITIONS... -NAME...      create, change and delete topics
     consumer NAME join|beat|leave|pause OPTION=VALUE...
     classic NAME join|sync|beat|leave OPTION=VALUE...
@@ -11,6 +12,8 @@ empty line. ``run`` gives the text again with what comes of the commands now. Co
     wait SECONDS                            time passes, timers run
     resolve                                 background work is done
     describe, timers, delete                the group as it is; what is armed; delete it
+
+Streams groups: see ``transcript_streams``.
 
 Clients are well-behaved unless an option says otherwise: they own what they were last given and use their last epoch.
 """
@@ -22,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from coordinator_core.assignors.profiles import profile
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.groups import consumer_protocol, coordinator, snapshots
 from coordinator_core.groups.config import BrokerConfig
@@ -29,6 +33,7 @@ from coordinator_core.groups.memory import Memory
 from coordinator_core.groups.protocol import Completed, Outcome, Request
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 from coordinator_core.wire.embedded import encode_blob
+from tests.core.groups import transcript_streams as streams
 
 GROUP = "billing"
 START_MS = 1_700_000_000_000
@@ -58,6 +63,7 @@ class _Client:
     owned: list[Fields] = field(default_factory=list)
     protocol: str | None = None
     options: dict[str, str] = field(default_factory=dict)
+    tasks: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -68,6 +74,7 @@ class _Play:
     clients: dict[str, _Client] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     requests: int = 0
+    topologies: dict[str, Fields] = field(default_factory=dict)
 
     def command(self, line: str) -> Iterator[str]:
         word, *rest = line.split()
@@ -76,6 +83,28 @@ class _Play:
     def _config(self, words: list[str]) -> Iterator[str]:
         self.memory = Memory(BrokerConfig.of(dict(word.split("=", 1) for word in words)))
         return iter(())
+
+    def _profile(self, words: list[str]) -> Iterator[str]:
+        self.memory.profile = profile(words[0])
+        return iter(())
+
+    def _group(self, words: list[str]) -> Iterator[str]:
+        self.memory.configure_group(GROUP, dict(word.split("=", 1) for word in words))
+        return iter(())
+
+    def _topology(self, words: list[str]) -> Iterator[str]:
+        name, *rest = words
+        self.topologies[name] = streams.topology(dict(word.split("=", 1) for word in rest))
+        return iter(())
+
+    def _streams(self, words: list[str]) -> Iterator[str]:
+        name, action, *rest = words
+        client = self._client(name, member_id=name)
+        given = {key: value for key, _, value in (word.partition("=") for word in rest)}
+        data = {"groupId": GROUP, **streams.heartbeat(client, action, given, self.topologies)}
+        outcome = self._send("StreamsGroupHeartbeat", 0, client.options.get("instance", name), data)
+        streams.answered(client, outcome)
+        yield from self._shown(outcome, name)
 
     def _topics(self, words: list[str]) -> Iterator[str]:
         named = dict(self.topics.by_name)
@@ -131,6 +160,7 @@ class _Play:
                 kind = "consumer" if member["memberType"] else "classic member"
                 name = self._named(member["memberId"])
                 yield f"{kind} {name} at epoch {member['memberEpoch']}: has {has}, is to have {wants}"
+        yield from streams.described(snapshots.streams_group_describe(self.memory, GROUP, self.topics))
         group = snapshots.describe_groups(self.memory, GROUP, self.topics)
         if not group["errorCode"]:
             for member in sorted(group["members"], key=lambda each: self._named(each["memberId"])):
@@ -313,6 +343,8 @@ class _Play:
         if code:
             return coordinator.ErrorCode(code).name
         client = self.clients[name]
+        if "activeTasks" in response:
+            return streams.shown_response(client, response)
         if "generationId" in response:
             what = f"joined generation {response['generationId']} by {response['protocolName']}"
             if response["members"]:
@@ -348,6 +380,8 @@ class _Play:
         if value is None:
             rest = record.key.get("regularExpression", "") + _partition(record.key)
             return f"- {_KINDS[kind]} {member}{rest}".rstrip()
+        if kind in streams.KINDS:
+            return f"+ {_KINDS[kind]} {streams.shown_record(kind, member, value)}"
         shown = getattr(self, f"_show_{kind.name.lower()}")(member, value)
         regex = f"{record.key['regularExpression']} = " if "regularExpression" in record.key else ""
         return f"+ {_KINDS[kind]} {regex}{_partition(record.key)}{shown}"
@@ -421,6 +455,7 @@ _KINDS = {
     RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: "target",
     RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: "current",
     RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: "regex",
+    **streams.KINDS,
 }
 
 

@@ -1,0 +1,75 @@
+"""The member that a heartbeat is about: found, made, or put in the place of a static member's former self."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from coordinator_core.groups.consumer.timeouts import rebalance_key, session_key
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from coordinator_core.groups.operation import Operation
+from coordinator_core.groups.protocol import Request
+from coordinator_core.groups.streams import records, validate
+from coordinator_core.groups.streams.live import LiveStreamsGroup
+from coordinator_core.groups.streams.state import Endpoint, MemberState, StreamsMember
+from coordinator_core.records import Fields
+
+
+def new_member(member_id: str) -> StreamsMember:
+    """A member of which nothing is known yet."""
+    return StreamsMember(
+        member_id,
+        client_id="",
+        client_host="",
+        member_epoch=0,
+        previous_member_epoch=-1,
+        state=MemberState.STABLE,
+        topology_epoch=-1,
+        process_id="",
+    )
+
+
+def joining_static(op: Operation, group: LiveStreamsGroup, member_id: str, instance_id: str) -> StreamsMember:
+    """A static member that joins: new, or in the place of the one that held its instance id, with all it had.
+
+    The former must have left (epoch -2) before; raises ApiError otherwise.
+    """
+    former = group.static_member(instance_id)
+    if former is None:
+        return group.log.members.get(member_id) or new_member(member_id)
+    if former.member_id == member_id and former.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        return former
+    validate.released(former, member_id, instance_id)
+    member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
+    for record in records.member_tombstones(group.group_id, former.member_id):
+        op.write(*record)
+    op.cancel(session_key(group.group_id, former.member_id))
+    op.cancel(rebalance_key(group.group_id, former.member_id))
+    op.write(*records.member_metadata(group.group_id, member))
+    op.write(*records.target_assignment(group.group_id, member_id, group.target(former.member_id)))
+    op.write(*records.current_assignment(group.group_id, member))
+    return member
+
+
+def updated(member: StreamsMember, request: Request, data: Fields) -> StreamsMember:
+    """The member as its heartbeat describes it; what the heartbeat leaves out stays. The same object if that is all."""
+    endpoint, tags, timeout = data["userEndpoint"], data["clientTags"], data["rebalanceTimeoutMs"]
+    if (
+        endpoint is tags is data["rackId"] is data["topology"] is data["processId"] is None
+        and timeout == -1
+        and data["instanceId"] in (None, member.instance_id)
+        and request.client_id == member.client_id
+        and request.client_host == member.client_host
+    ):
+        return member
+    return replace(
+        member,
+        instance_id=member.instance_id if data["instanceId"] is None else data["instanceId"],
+        rack_id=member.rack_id if data["rackId"] is None else data["rackId"],
+        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout == -1 else timeout,
+        topology_epoch=member.topology_epoch if data["topology"] is None else data["topology"]["epoch"],
+        client_id=request.client_id,
+        client_host=request.client_host,
+        process_id=member.process_id if data["processId"] is None else data["processId"],
+        client_tags=member.client_tags if tags is None else {each["key"]: each["value"] for each in tags},
+        user_endpoint=member.user_endpoint if endpoint is None else Endpoint(endpoint["host"], endpoint["port"]),
+    )

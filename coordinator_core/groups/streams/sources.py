@@ -1,0 +1,58 @@
+"""Source topics that a topology names by regular expressions (KIP-1071), as the topics of the moment decide them."""
+
+from __future__ import annotations
+
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups.consumer import re2
+from coordinator_core.groups.streams.state import CopartitionGroup, Subtopology, Topology
+
+
+def has_regexes(topology: Topology) -> bool:
+    """Whether new topics may become source topics."""
+    return any(each.source_topic_regex for each in topology.subtopologies)
+
+
+def resolved(topology: Topology, topics: TopicImage) -> Topology:
+    """The topology with the topics that its regexes match among its source topics, and without regexes.
+
+    The topology's own internal topics are never among them.
+    """
+    if not has_regexes(topology):
+        return topology
+    internal = {
+        topic.name
+        for each in topology.subtopologies
+        for topic in (*each.repartition_source_topics, *each.state_changelog_topics)
+    }
+    names = sorted(name for name in topics.by_name if name not in internal)
+    return topology._replace(subtopologies=[_resolved(each, names) for each in topology.subtopologies])
+
+
+def without_topics(topology: Topology, topics: TopicImage) -> list[str]:
+    """The regexes that match no topic."""
+    names = list(topics.by_name)
+    regexes = sorted({regex for each in topology.subtopologies for regex in each.source_topic_regex})
+    return [regex for regex in regexes if not re2.matching(regex, names)]
+
+
+def _resolved(subtopology: Subtopology, names: list[str]) -> Subtopology:
+    matches = [re2.matching(regex, names) for regex in subtopology.source_topic_regex]
+    sources = list(dict.fromkeys((*subtopology.source_topics, *(name for some in matches for name in some))))
+    at = {name: index for index, name in enumerate(sources)}
+    groups = [
+        CopartitionGroup(
+            [
+                *group.source_topics,
+                *(
+                    at[name]
+                    for index in group.source_topic_regex
+                    if 0 <= index < len(matches)
+                    for name in matches[index]
+                ),
+            ],
+            [],
+            group.repartition_source_topics,
+        )
+        for group in subtopology.copartition_groups
+    ]
+    return subtopology._replace(source_topics=sources, source_topic_regex=[], copartition_groups=groups)
