@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
@@ -185,7 +186,7 @@ class MetadataLog:
             replicas = tuple(state.replicas[partition] for partition in range(len(state.replicas)))
             history.put_topic(Topic(state.name, topic_id, len(replicas), self._racks(state), replicas))
         for state in self._topics.values() if self._moved else ():
-            if not self._moved.isdisjoint(*state.replicas.values()):
+            if not self._moved.isdisjoint(chain.from_iterable(state.replicas.values())):
                 history.put_racks(state.name, self._racks(state))
         for config in self._configs:
             history.put_config(config["resourceType"], config["resourceName"], config["name"], config["value"])

@@ -42,6 +42,9 @@ COMMANDS: dict[str, Entry] = {
     "config": Entry("config:config_command", "The effective settings, and where each value came from."),
     "assign": Entry("assign:assign_command", "What Kafka's assignors make of groups written as JSON lines."),
     "compare": Entry("assign:compare_command", "Several assignors on one input: balance, movement and racks."),
+    "simulate": Entry(
+        "simulate:simulate_command", "Make up a cluster's logs from a scenario, with the truth about them."
+    ),
     "trace": Entry("trace:trace_command", "Whether the coordinator model does what a recorded coordinator did."),
 }
 

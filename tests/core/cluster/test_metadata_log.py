@@ -125,6 +125,12 @@ def test_the_racks_follow_the_brokers_but_a_cached_hash_does_not():
     assert stale.image.by_id[A] == old
 
 
+def test_the_racks_of_every_partition_follow_the_brokers():
+    log = Log().batch(broker(1, "r1"), broker(2, "r2"))
+    log.batch(topic("t", A), partition(A, 0, 1, 2), partition(A, 1, 2, 1)).batch(broker(2, "r9"))
+    assert log.history().at(3000).image.by_name["t"].racks == (("r1", "r9"), ("r9", "r1"))
+
+
 def test_a_record_about_the_topic_refreshes_the_cached_hash():
     log = Log().batch(broker(1, "r1")).batch(topic("t", A), partition(A, 0, 1)).batch(broker(1, "r9"))
     history = log.batch(change(A, 0, isr=[1])).history()

@@ -1,0 +1,78 @@
+"""Chance with a seed: the same everywhere and for ever, as no library's generator promises to be.
+
+SplitMix64 (Steele, Lea and Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+import xxhash
+
+T = TypeVar("T")
+
+_MASK = (1 << 64) - 1
+_GAMMA = 0x9E3779B97F4A7C15
+
+
+class Chance:
+    """A sequence of random numbers. ``fork`` gives one that depends on the seed and on labels, on nothing else."""
+
+    __slots__ = ("_seed", "_state")
+
+    def __init__(self, seed: int) -> None:
+        self._seed = self._state = seed & _MASK
+
+    def fork(self, *labels: str | int) -> Chance:
+        """The sequence of that name, whatever has been drawn from this one."""
+        name = "\0".join(map(str, labels)).encode()
+        return Chance(xxhash.xxh3_64_intdigest(name, self._seed))
+
+    def bits(self) -> int:
+        """The next 64 bits."""
+        self._state = (self._state + _GAMMA) & _MASK
+        mixed = self._state
+        mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
+        return mixed ^ (mixed >> 31)
+
+    def below(self, limit: int) -> int:
+        """A whole number from 0 to below ``limit``; 0 where that is not above 0."""
+        return self.bits() * limit >> 64 if limit > 0 else 0
+
+    def between(self, low: int, high: int) -> int:
+        """A whole number from ``low`` to ``high``, both included."""
+        return low + self.below(high - low + 1)
+
+    def fraction(self) -> float:
+        """A number from 0 to below 1."""
+        return (self.bits() >> 11) * 2.0**-53
+
+    def waiting(self, mean: int) -> int:
+        """The time to the next of events that come on average every ``mean``, at least 1."""
+        return max(1, round(-mean * math.log1p(-self.fraction())))
+
+    def pick(self, options: Sequence[T]) -> T:
+        """One of the options."""
+        return options[self.below(len(options))]
+
+    def some(self, options: Sequence[T], count: int) -> list[T]:
+        """``count`` different ones of the options, fewer where there are fewer, in their order."""
+        left, chosen = min(count, len(options)), []
+        for index, option in enumerate(options):
+            if self.below(len(options) - index) < left:
+                chosen.append(option)
+                left -= 1
+        return chosen
+
+    def uuid(self) -> UUID:
+        """A UUID of version 4."""
+        return UUID(int=self.bits() << 64 | self.bits(), version=4)
+
+    def uuids(self) -> Iterator[UUID]:
+        """UUIDs without end."""
+        while True:
+            yield self.uuid()

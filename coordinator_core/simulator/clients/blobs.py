@@ -1,0 +1,50 @@
+"""What classic clients put into their subscriptions and assignments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from coordinator_core.records import Fields
+from coordinator_core.wire.embedded import encode_blob
+
+PROTOCOL_VERSION = 3
+"""The newest version of the consumer's subscription and assignment (KIP-881)."""
+
+TopicPartitions = Mapping[str, Sequence[int]]
+"""By topic name."""
+
+
+def subscription(
+    protocol: str, topics: Sequence[str], owned: TopicPartitions, generation: int, rack: str | None
+) -> bytes:
+    """A member's subscription under an assignor, with the user data that the assignor wants; generation -1: none."""
+    cooperative = protocol == "cooperative-sticky"
+    user_data = None
+    if cooperative:
+        user_data = encode_blob("CooperativeStickyAssignorUserData", 0, {"generation": generation})
+    elif protocol == "sticky" and generation >= 0:
+        memory = {"previousAssignment": _listed(owned), "generation": generation}
+        user_data = encode_blob("StickyAssignorUserData", 1, memory)
+    fields = {
+        "topics": list(topics),
+        "userData": user_data,
+        "ownedPartitions": _listed(owned) if cooperative else [],
+        "generationId": generation,
+        "rackId": rack,
+    }
+    return encode_blob("ConsumerProtocolSubscription", PROTOCOL_VERSION, fields)
+
+
+def assignment(partitions: TopicPartitions) -> bytes:
+    """A member's assignment."""
+    fields = {"assignedPartitions": _listed(partitions), "userData": None}
+    return encode_blob("ConsumerProtocolAssignment", PROTOCOL_VERSION, fields)
+
+
+def partitions_of(entries: Iterable[Fields]) -> dict[str, list[int]]:
+    """Partitions by topic name, as a decoded assignment lists them."""
+    return {each["topic"]: list(each["partitions"]) for each in entries}
+
+
+def _listed(partitions: TopicPartitions) -> list[Fields]:
+    return [{"topic": topic, "partitions": list(numbers)} for topic, numbers in partitions.items() if numbers]

@@ -1,0 +1,304 @@
+"""A consumer of the classic protocol, as the Java client behaves: join, synchronise, and assign when it leads."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from coordinator_core.assignors.client.leader import leader_round, subscribed_member
+from coordinator_core.assignors.spec import ClassicMemberSpec
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups.classic.live import LiveClassicGroup
+from coordinator_core.groups.classic.rebalance import heartbeat_key
+from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.groups.consumer.live import LiveConsumerGroup, is_reconciled_to
+from coordinator_core.groups.consumer.timeouts import session_key
+from coordinator_core.groups.protocol import ErrorCode
+from coordinator_core.records import Fields
+from coordinator_core.simulator.clients import blobs
+from coordinator_core.simulator.clients.client import Client
+from coordinator_core.simulator.truth import Why
+from coordinator_core.wire.embedded import decode_assignment, decode_subscription
+
+JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, LEAVE_VERSION = 9, 5, 4, 5
+NO_GENERATION = -1
+
+
+class ClassicMember(Client):
+    """The classic protocol itself (JoinGroup, SyncGroup, Heartbeat, LeaveGroup), whatever the members assign."""
+
+    protocol_type = "consumer"
+
+    def reset(self) -> None:
+        """A new process has no member id yet."""
+        self.member_id = ""
+        self.epoch = NO_GENERATION
+        self._joining = False
+        self._leader = False
+        self._protocol = ""
+        self.forget()
+
+    def join(self) -> None:
+        """JoinGroup; the coordinator answers when everybody has joined."""
+        self._joining = True
+        self._asleep = False
+        self._beat_number += 1
+        data = {
+            "groupId": self.group_id,
+            "sessionTimeoutMs": self.script.session_timeout,
+            "rebalanceTimeoutMs": self.script.rebalance_timeout,
+            "memberId": self.member_id,
+            "groupInstanceId": self.wish.instance_id,
+            "protocolType": self.protocol_type,
+            "protocols": [{"name": name, "metadata": data} for name, data in self.protocols().items()],
+        }
+        self.shard.send(self, "JoinGroup", JOIN_VERSION, data)
+
+    def beat(self) -> None:
+        """Heartbeat."""
+        if not self._joining:
+            self.shard.send(self, "Heartbeat", HEARTBEAT_VERSION, self._identity())
+
+    def say_goodbye(self) -> None:
+        """LeaveGroup; a static member keeps its place and says nothing."""
+        if self.wish.instance_id is None and self.member_id:
+            leaving = [{"memberId": self.member_id, "groupInstanceId": None}]
+            self.shard.send(self, "LeaveGroup", LEAVE_VERSION, {"groupId": self.group_id, "members": leaving})
+
+    def _identity(self) -> Fields:
+        return {
+            "groupId": self.group_id,
+            "generationId": self.epoch,
+            "memberId": self.member_id,
+            "groupInstanceId": self.wish.instance_id,
+        }
+
+    # --- answers -----------------------------------------------------------------------------------------------------
+
+    def answered(self, api: str, response: Fields) -> None:
+        """Go on with the next step of the protocol."""
+        if not self.running:
+            return
+        if self.shard.now < self.frozen_until:
+            self.soon(0, lambda: self.answered(api, response))
+            return
+        error = ErrorCode(response.get("errorCode", 0))
+        if api == "JoinGroup":
+            self._joined(error, response)
+        elif api == "SyncGroup":
+            self._synced(error, response)
+        elif api == "Heartbeat":
+            if error is ErrorCode.NONE:
+                self.rest()
+            elif error is ErrorCode.REBALANCE_IN_PROGRESS:
+                self._rejoin()
+            else:
+                self.refused(api, error)
+
+    def _joined(self, error: ErrorCode, response: Fields) -> None:
+        if error is ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = response["memberId"]
+            self.soon(1, self.join)
+            return
+        if error is not ErrorCode.NONE:
+            self.refused("JoinGroup", error)
+            return
+        self.member_id, self.epoch = response["memberId"], response["generationId"]
+        self._protocol = response["protocolName"]
+        self._leader = response["leader"] == self.member_id
+        assignments = []
+        if self._leader and not response["skipAssignment"]:
+            decided = self.assign(self._protocol, response["members"])
+            assignments = [{"memberId": member, "assignment": mine} for member, mine in decided.items()]
+        self._sync(assignments)
+
+    def _sync(self, assignments: list[Fields]) -> None:
+        data = self._identity() | {
+            "protocolType": self.protocol_type,
+            "protocolName": self._protocol,
+            "assignments": assignments,
+        }
+        self.soon(self.chance.between(1, 10), lambda: self.shard.send(self, "SyncGroup", SYNC_VERSION, data))
+
+    def _synced(self, error: ErrorCode, response: Fields) -> None:
+        if error is ErrorCode.REBALANCE_IN_PROGRESS:
+            self._rejoin()
+        elif error is not ErrorCode.NONE:
+            self.refused("SyncGroup", error)
+        else:
+            self._joining = False
+            self.beat_in(self.script.heartbeat)
+            self.assigned(response["assignment"])
+
+    def _rejoin(self) -> None:
+        """A rebalance is on: give up what has to be given up, and join again."""
+        self._joining = True
+        self._asleep = False
+        self._beat_number += 1
+        self.soon(self.prepare(), self.join)
+
+    def refused(self, api: str, error: ErrorCode) -> None:
+        """A member that is not known any more begins anew; a fenced one, or one that is not let in, gives up."""
+        if not self.running or api in ("LeaveGroup", "OffsetCommit"):
+            return
+        if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS):
+            if error is ErrorCode.UNKNOWN_MEMBER_ID:
+                self.member_id = ""
+            if error is not ErrorCode.REBALANCE_IN_PROGRESS:
+                self.epoch = NO_GENERATION
+                self.lose()
+            self._joining = True
+            self.soon(self.chance.between(20, 200), self.join)
+        else:
+            self._stop()
+
+    # --- sleep -------------------------------------------------------------------------------------------------------
+
+    def session_key(self) -> str:
+        """The key of the member's session timer, in whatever type of group it is."""
+        live = self.shard.memory.live.get(self.group_id)
+        key = session_key if isinstance(live, LiveConsumerGroup) else heartbeat_key
+        return key(self.group_id, self.member_id)
+
+    def settled(self) -> bool:
+        """In a stable group, or at the target of a consumer group."""
+        live = self.shard.memory.live.get(self.group_id)
+        if self._joining:
+            return False
+        if isinstance(live, LiveClassicGroup):
+            return live.state is ClassicGroupState.STABLE and live.generation == self.epoch
+        if not isinstance(live, LiveConsumerGroup):
+            return False
+        member = live.log.members.get(self.member_id)
+        return (
+            member is not None
+            and live.assignment_epoch == live.group_epoch
+            and is_reconciled_to(member, live.group_epoch)
+            and not live.metadata_expired(self.shard.now)
+        )
+
+    # --- what members assign -----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def protocols(self) -> Mapping[str, bytes]:
+        """What the member supports, with its metadata for each."""
+
+    @abstractmethod
+    def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
+        """As the leader: what every member is to have."""
+
+    @abstractmethod
+    def assigned(self, data: bytes) -> None:
+        """The member's part of the assignment."""
+
+    @abstractmethod
+    def prepare(self) -> int:
+        """Before it joins again: how long it takes to give up what has to be given up, in milliseconds."""
+
+    @abstractmethod
+    def lose(self) -> None:
+        """The member is none any more: what it had is lost."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """A new process remembers nothing."""
+
+
+class ClassicConsumer(ClassicMember):
+    """A consumer with one of Kafka's own assignors."""
+
+    def forget(self) -> None:
+        """No partitions, and no memory of those it had."""
+        self._owned: dict[str, list[int]] = {}
+        self._sticky: dict[str, list[int]] = {}
+        self._sticky_generation = NO_GENERATION
+        self._memory: Any = None
+
+    @property
+    def _assignor(self) -> str:
+        return self.wish.assignor or "range"
+
+    @property
+    def _cooperative(self) -> bool:
+        return self._assignor == "cooperative-sticky"
+
+    def protocols(self) -> Mapping[str, bytes]:
+        """The one assignor that it is configured with."""
+        owned = self._owned if self._cooperative else self._sticky
+        generation = self._sticky_generation
+        data = blobs.subscription(self._assignor, self.wish.topics, owned, generation, self.wish.rack)
+        return {self._assignor: data}
+
+    def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
+        """The assignor's decision about the topics as the leader sees them."""
+        image = self.shard.topics
+        specs = {each["memberId"]: _spec(protocol, each) for each in members}
+        names = sorted({topic for spec in specs.values() for topic in spec.topics})
+        self.shard.groups[self.group_id].assigned(names, image)
+        result = leader_round(protocol, specs, image, self._memory)
+        self._memory = result.memory
+        return {member: blobs.assignment(result.assignments.get(member, {})) for member in specs}
+
+    def assigned(self, data: bytes) -> None:
+        """Take it; a cooperative member gives up the rest and joins again for others to get it."""
+        blob = decode_assignment("consumer", self._protocol, data)
+        wanted = blobs.partitions_of(blob.fields["assignedPartitions"]) if blob is not None else {}
+        self._sticky, self._sticky_generation = wanted, self.epoch
+        lost = [
+            (topic, each)
+            for topic, numbers in self._owned.items()
+            for each in numbers
+            if each not in wanted.get(topic, ())
+        ]
+        self._own(wanted)
+        if self._cooperative and lost:
+            self.shard.groups[self.group_id].expect(Why("partitions_revoked"))
+            self._joining = True
+            self.soon(self.chance.between(1, self.wish.revocation_ms), self.join)
+
+    def prepare(self) -> int:
+        """Eager members give up everything, which takes a while."""
+        if self._cooperative or not self._owned:
+            return 1
+        self._own({})
+        return self.chance.between(1, self.wish.revocation_ms)
+
+    def lose(self) -> None:
+        """All partitions are gone."""
+        self._own({})
+        self._sticky, self._sticky_generation = {}, NO_GENERATION
+
+    def _own(self, partitions: dict[str, list[int]]) -> None:
+        self._owned = partitions
+        self.commit([(topic, None, number) for topic, numbers in partitions.items() for number in numbers])
+
+    def subscribe(self, topics: list[str]) -> None:
+        """The member joins again with the new topics."""
+        changed = tuple(sorted(set(topics) ^ set(self.wish.topics)))
+        self.wish.topics = topics
+        if self.running and self.epoch != NO_GENERATION and not self._joining:
+            self.shard.groups[self.group_id].expect(Why("subscription_changed", self.member_id, changed))
+            self._rejoin()
+
+    def choose(self, assignor: str) -> None:
+        """Taken up when the process starts again: assignors of a running consumer do not change."""
+        self.wish.assignor = assignor
+
+    def topics_changed(self) -> None:
+        """A leader looks at the topics from time to time, and has the group rebalance if they are others now."""
+        super().topics_changed()
+        if self.running and self._leader:
+            self.soon(self.chance.between(1, self.script.metadata_age), self._look_at_topics)
+
+    def _look_at_topics(self) -> None:
+        known = self.shard.groups[self.group_id].topics
+        now: TopicImage = self.shard.topics
+        differs = any(now.by_name.get(name) != topic for name, topic in known.items())
+        if self._leader and not self._joining and differs:
+            self._rejoin()
+
+
+def _spec(protocol: str, member: Fields) -> ClassicMemberSpec:
+    blob = decode_subscription("consumer", protocol, member["metadata"])
+    return subscribed_member(blob.fields if blob is not None else {"topics": []}, member["groupInstanceId"])

@@ -1,0 +1,219 @@
+"""What all simulated clients have in common: a heartbeat, sleep, offsets to commit, and ways to go."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from coordinator_core.groups.protocol import ErrorCode
+from coordinator_core.records import Fields
+from coordinator_core.simulator.chance import Chance
+from coordinator_core.simulator.commits import CommitStream
+from coordinator_core.simulator.scenario import Group
+from coordinator_core.simulator.shard import Shard
+
+COMMIT_VERSION = 9
+"""The newest version of OffsetCommit in which topics go by their names."""
+
+Owned = Sequence[tuple[str, str | None, int]]
+"""Topic name, topic id (None: the client knows none) and partition."""
+
+
+@dataclass(slots=True)
+class Wish:
+    """What a client is started with, and keeps when it restarts; group actions change it."""
+
+    topics: list[str]
+    regex: str | None = None
+    assignor: str | None = None
+    instance_id: str | None = None
+    rack: str | None = None
+    revocation_ms: int = 200
+
+
+class Client(ABC):
+    """One client process. It is ``running`` from ``start`` until it leaves or crashes; then it may start again."""
+
+    commits: ClassVar[bool] = True
+
+    def __init__(self, shard: Shard, group_id: str, script: Group, number: int, wish: Wish, chance: Chance) -> None:
+        self.shard = shard
+        self.group_id = group_id
+        self.script = script
+        self.client_id = f"{group_id}-{number}"
+        self.wish = wish
+        self.chance = chance
+        self.host = f"/10.{chance.below(256)}.{chance.below(256)}.{chance.between(1, 254)}"
+        self.running = False
+        self.frozen_until = 0
+        self.member_id = ""
+        self.epoch = 0
+        self._life = 0
+        self._asleep = False
+        self._restless = False
+        self._beat_number = 0
+        self._stream: CommitStream | None = None
+        self._committed: Owned = ()
+
+    # --- life --------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """The process starts and joins."""
+        if not self.running:
+            self.running = True
+            self.frozen_until = 0
+            self.reset()
+            self.join()
+
+    def leave(self) -> None:
+        """The process stops in good order."""
+        if self.running:
+            if self.script.commits is not None and self.script.commits.when_leaving:
+                self.commit(self._committed, once_more=True)
+            self.say_goodbye()
+            self._stop()
+
+    def crash(self) -> None:
+        """The process is gone without a word."""
+        if self.running:
+            self._rouse()
+            self._stop()
+
+    def freeze(self, lasts_ms: int) -> None:
+        """The process hangs for a while, and then goes on as if nothing had happened."""
+        if self.running:
+            self._rouse()
+            owned = self._committed
+            self.commit(())
+            self.frozen_until = self.shard.now + lasts_ms
+            self.soon(lasts_ms, partial(self._thaw, owned))
+            self.beat_in(lasts_ms + 1)
+
+    def _thaw(self, owned: Owned) -> None:
+        """The first deed of one that hung is to commit for what it still believes to own."""
+        if owned and self.commits:
+            name, _, partition = owned[0]
+            entry = {"partitionIndex": partition, "committedOffset": 0, "committedMetadata": None}
+            data = {
+                "groupId": self.group_id,
+                "generationIdOrMemberEpoch": self.epoch,
+                "memberId": self.member_id,
+                "groupInstanceId": self.wish.instance_id,
+                "topics": [{"name": name, "partitions": [entry]}],
+            }
+            self.shard.send(self, "OffsetCommit", COMMIT_VERSION, data)
+
+    def soon(self, delay_ms: int, action: Callable[[], None]) -> None:
+        """Do something after a while, unless the process has ended by then; one that hangs does it late."""
+        self.shard.later(delay_ms, partial(self._do_if, self._life, action))
+
+    def _do_if(self, life: int, action: Callable[[], None]) -> None:
+        if life == self._life and self.running:
+            if self.shard.now < self.frozen_until:
+                self.shard.at(self.frozen_until, partial(self._do_if, life, action))
+            else:
+                action()
+
+    def _rouse(self) -> None:
+        """One that sleeps sent heartbeats all the time; the last one was just now."""
+        if self._asleep:
+            self._asleep, self._restless = False, True
+            self.beat()
+            self._restless = False
+
+    def _stop(self) -> None:
+        self.running = False
+        self._asleep = False
+        self._life += 1
+        self._beat_number += 1
+        self.commit(())
+
+    # --- heartbeats --------------------------------------------------------------------------------------------------
+
+    def beat_in(self, delay_ms: int) -> None:
+        """The next heartbeat is then, and no other one before."""
+        self._asleep = False
+        self._beat_number += 1
+        self.soon(delay_ms, partial(self._beat_if, self._beat_number))
+
+    def _beat_if(self, number: int) -> None:
+        if number == self._beat_number:
+            self.beat()
+
+    def rest(self) -> None:
+        """The heartbeat was answered and nothing is to be done: the next one follows, or none matters."""
+        if self.settled() and not self._restless:
+            self._asleep = True
+            self._beat_number += 1
+            self.shard.set_aside(self.session_key())
+        else:
+            self.beat_in(self.script.heartbeat)
+
+    def wake(self) -> None:
+        """Something happened to the group: if it sleeps, its next heartbeat is somewhere within the interval."""
+        if self._asleep:
+            self.beat_in(self.chance.between(1, self.script.heartbeat))
+
+    # --- offsets -----------------------------------------------------------------------------------------------------
+
+    def commit(self, owned: Owned, *, once_more: bool = False) -> None:
+        """From now on these are the partitions to commit; ``once_more``: what it had before is committed now."""
+        if self._stream is not None and (once_more or owned != self._committed):
+            self._stream.close(self.shard.now, once_more=once_more)
+            self._stream = None
+        self._committed = owned
+        there = [each for each in owned if each[0] in self.shard.topics.by_name]
+        if self._stream is None and there and self.script.commits is not None:
+            every = self.script.commits.every
+            self._stream = self.shard.commits.open(self.group_id, there, every, self.shard.now + every)
+
+    def topics_changed(self) -> None:
+        """The topics are others now: nobody can commit for one that is gone."""
+        if self._stream is not None and any(name not in self.shard.topics.by_name for name, _, _ in self._committed):
+            kept = [each for each in self._committed if each[0] in self.shard.topics.by_name]
+            self.commit(kept)
+
+    def subscribe(self, topics: list[str]) -> None:
+        """Subscribe to other topics."""
+        self.wish.topics = topics
+
+    def choose(self, assignor: str) -> None:
+        """Ask for another assignor."""
+        self.wish.assignor = assignor
+
+    # --- what each type of client does -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Forget everything about a former life."""
+
+    @abstractmethod
+    def join(self) -> None:
+        """Join the group."""
+
+    @abstractmethod
+    def beat(self) -> None:
+        """Send a heartbeat."""
+
+    @abstractmethod
+    def say_goodbye(self) -> None:
+        """Leave the group."""
+
+    @abstractmethod
+    def session_key(self) -> str:
+        """The key of the member's session timer."""
+
+    @abstractmethod
+    def settled(self) -> bool:
+        """Whether further heartbeats would change nothing until something happens to the group."""
+
+    @abstractmethod
+    def answered(self, api: str, response: Fields) -> None:
+        """The coordinator's answer."""
+
+    @abstractmethod
+    def refused(self, api: str, error: ErrorCode) -> None:
+        """The coordinator's refusal."""

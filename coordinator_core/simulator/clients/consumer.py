@@ -1,0 +1,168 @@
+"""A consumer of the consumer protocol (KIP-848), as the Java client behaves."""
+
+from __future__ import annotations
+
+from coordinator_core.groups.consumer.live import LiveConsumerGroup, is_reconciled_to
+from coordinator_core.groups.consumer.timeouts import session_key
+from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from coordinator_core.groups.protocol import ErrorCode
+from coordinator_core.records import Fields
+from coordinator_core.simulator.clients.client import Client
+from coordinator_core.simulator.truth import Why
+from coordinator_core.wire.primitives import uuid_text
+
+HEARTBEAT_VERSION = 1
+
+Partitions = dict[str, tuple[int, ...]]
+"""By topic id."""
+
+
+class Consumer(Client):
+    """It reports what it owns whenever that changed, and gives up what is asked back within a while."""
+
+    def reset(self) -> None:
+        """A new process makes up a new member id."""
+        self.member_id = uuid_text(self.chance.uuid().bytes)
+        self._abandon()
+
+    def _abandon(self) -> None:
+        self.epoch = 0
+        self._owned: Partitions = {}
+        self._wanted: Partitions = {}
+        self._revoking = False
+        self._news: Fields = {}
+
+    def join(self) -> None:
+        """The first heartbeat, with all that the client wants."""
+        self._news = {
+            "rebalanceTimeoutMs": self.script.rebalance_timeout,
+            "subscribedTopicNames": self.wish.topics if self.wish.regex is None else None,
+            "subscribedTopicRegex": self.wish.regex,
+            "serverAssignor": self.wish.assignor,
+            "rackId": self.wish.rack,
+            "topicPartitions": [],
+        }
+        self.beat()
+
+    def beat(self) -> None:
+        """A heartbeat with what is new since the last one."""
+        data = {"groupId": self.group_id, "memberId": self.member_id, "memberEpoch": self.epoch, **self._news}
+        data["instanceId"] = self.wish.instance_id
+        self.shard.send(self, "ConsumerGroupHeartbeat", HEARTBEAT_VERSION, data, self._why())
+
+    def _why(self) -> tuple[Why, ...]:
+        """What this heartbeat changes beside the membership."""
+        names = self._news.get("subscribedTopicNames")
+        if self.epoch == 0 or names is None:
+            return ()
+        live = self.shard.memory.live.get(self.group_id)
+        known = live.log.members.get(self.member_id) if isinstance(live, LiveConsumerGroup) else None
+        if known is None:
+            return ()
+        changed = set(names) ^ set(known.subscribed_topic_names)
+        return (Why("subscription_changed", self.member_id, tuple(sorted(changed))),) if changed else ()
+
+    def subscribe(self, topics: list[str]) -> None:
+        """Told with the next heartbeat."""
+        self.wish.topics = topics
+        self._tell(subscribedTopicNames=topics)
+
+    def choose(self, assignor: str) -> None:
+        """Told with the next heartbeat."""
+        self.wish.assignor = assignor
+        self._tell(serverAssignor=assignor)
+
+    def _tell(self, **news: object) -> None:
+        if self.running and self.epoch > 0:
+            self._news |= news
+            self.beat_in(self.chance.between(1, self.script.heartbeat))
+
+    def say_goodbye(self) -> None:
+        """A static member only says that it may be back."""
+        epoch = LEAVE_GROUP_MEMBER_EPOCH if self.wish.instance_id is None else LEAVE_GROUP_STATIC_MEMBER_EPOCH
+        data = {"groupId": self.group_id, "memberId": self.member_id, "memberEpoch": epoch}
+        self.shard.send(self, "ConsumerGroupHeartbeat", HEARTBEAT_VERSION, data | {"instanceId": self.wish.instance_id})
+
+    def answered(self, api: str, response: Fields) -> None:
+        """Take the new epoch over, and see to another assignment."""
+        if api != "ConsumerGroupHeartbeat" or response["memberEpoch"] < 0:
+            return
+        self.epoch = response["memberEpoch"]
+        self._news = {}
+        assignment = response["assignment"]
+        if assignment is not None:
+            self._wanted = {each["topicId"]: tuple(each["partitions"]) for each in assignment["topicPartitions"]}
+        if self._revoking:
+            self.beat_in(self.script.heartbeat)
+        elif not _same(self._owned, self._wanted):
+            self._reconcile()
+        else:
+            self.rest()
+
+    def _reconcile(self) -> None:
+        kept = {
+            topic: tuple(each for each in partitions if each in self._wanted.get(topic, ()))
+            for topic, partitions in self._owned.items()
+        }
+        if sum(map(len, kept.values())) < sum(map(len, self._owned.values())):
+            self._revoking = True
+            self.soon(self.chance.between(1, self.wish.revocation_ms), self._revoked)
+            self.beat_in(self.script.heartbeat)
+        else:
+            self._own(self._wanted)
+
+    def _revoked(self) -> None:
+        """What was asked back is given up; what is new is taken."""
+        if self._revoking:
+            self._revoking = False
+            self._own(self._wanted)
+
+    def _own(self, partitions: Partitions) -> None:
+        self._owned = partitions
+        topics = self.shard.topics.by_id
+        self.commit(
+            [
+                (topics[topic_id].name, topic_id, partition)
+                for topic_id, numbers in partitions.items()
+                if topic_id in topics
+                for partition in numbers
+            ]
+        )
+        self._news["topicPartitions"] = [
+            {"topicId": topic_id, "partitions": list(numbers)} for topic_id, numbers in partitions.items()
+        ]
+        self.beat_in(self.chance.between(1, 20))
+
+    def refused(self, api: str, error: ErrorCode) -> None:
+        """One that was fenced begins anew with empty hands; one that is not let in gives up."""
+        if api != "ConsumerGroupHeartbeat" or not self.running:
+            return
+        if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH) and self.epoch > 0:
+            self.commit(())
+            self._abandon()
+            self.soon(self.chance.between(50, 500), self.join)
+        else:
+            self._stop()
+
+    def session_key(self) -> str:
+        """The key of the member's session timer."""
+        return session_key(self.group_id, self.member_id)
+
+    def settled(self) -> bool:
+        """At the target, and without a regex that is resolved anew from time to time."""
+        live = self.shard.memory.live.get(self.group_id)
+        if not isinstance(live, LiveConsumerGroup) or self.wish.regex is not None or self._news:
+            return False
+        member = live.log.members.get(self.member_id)
+        return (
+            member is not None
+            and live.assignment_epoch == live.group_epoch
+            and is_reconciled_to(member, live.group_epoch)
+            and not live.metadata_expired(self.shard.now)
+        )
+
+
+def _same(some: Partitions, others: Partitions) -> bool:
+    return {topic: set(each) for topic, each in some.items() if each} == {
+        topic: set(each) for topic, each in others.items() if each
+    }

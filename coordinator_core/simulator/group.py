@@ -1,0 +1,177 @@
+"""What happens to one group: its clients are started, and then the events of its script come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from coordinator_core.simulator.chance import Chance
+from coordinator_core.simulator.clients.classic import ClassicConsumer
+from coordinator_core.simulator.clients.client import Client, Wish
+from coordinator_core.simulator.clients.consumer import Consumer
+from coordinator_core.simulator.scenario import Deploy, Event, Flap, Group, Scenario, Slow, Storm, Zombie
+from coordinator_core.simulator.shard import Shard
+from coordinator_core.simulator.topics import TopicPlan
+
+CLIENTS: dict[str, type[Client]] = {"consumer": Consumer, "classic": ClassicConsumer}
+BACK_AT_ONCE_MS = 300
+"""How soon a client that leaves in a storm is back."""
+
+
+class GroupRun:
+    """One group of a simulation."""
+
+    def __init__(self, shard: Shard, group_id: str, number: int, script: Group, chance: Chance) -> None:
+        self.shard = shard
+        self.group_id = group_id
+        self.number = number
+        self.script = script
+        self.chance = chance
+        self.type: type[Client] = CLIENTS[script.type]
+        self.topics = [shard.scenario.topic_name(name, number) for name in script.topics]
+        self.assignor = script.assignor
+        self.clients: list[Client] = []
+        shard.clients[group_id] = self.clients
+        if script.config:
+            shard.memory.configure_group(group_id, dict(script.config))
+
+    def schedule(self) -> None:
+        """Put the start of the clients and all events into the shard's queue."""
+        begin = self.shard.scenario.start_ms
+        start = begin + self.script.starts + self.chance.below(self.script.spread)
+        for index in range(self.script.members):
+            self.shard.at(start + index * self.script.step, self._add)
+        for event in self.script.events:
+            self.shard.at(begin + event.at, partial(self._happen, event))
+        if self.script.chaos is not None:
+            self.shard.at(start + self.chance.waiting(self.script.chaos.every), self._chaos)
+
+    def _add(self) -> None:
+        self._client(self._wish()).start()
+
+    def _wish(self) -> Wish:
+        index = len(self.clients)
+        racks = self.shard.scenario.cluster.racks
+        return Wish(
+            self.topics,
+            self.script.regex,
+            self.assignor,
+            f"{self.group_id}-instance-{index}" if self.script.static else None,
+            racks[index % len(racks)] if self.script.by_rack and racks else None,
+            self.script.revocation,
+        )
+
+    def _client(self, wish: Wish) -> Client:
+        """One more client, which does not run yet."""
+        index = len(self.clients)
+        client = self.type(self.shard, self.group_id, self.script, index, wish, self.chance.fork("client", index))
+        self.clients.append(client)
+        return client
+
+    def _running(self) -> list[Client]:
+        return [client for client in self.clients if client.running]
+
+    def _happen(self, event: Event) -> None:
+        if event.every is not None:
+            self.shard.later(event.every, partial(self._happen, event))
+        action: Callable[..., None] = getattr(self, f"_{event.action}")
+        self.shard.tell("event", self.group_id, action=event.action)
+        action(getattr(event, event.action))
+
+    def _chaos(self) -> None:
+        chaos = self.script.chaos
+        if chaos is None:
+            return
+        self.shard.later(self.chance.waiting(chaos.every), self._chaos)
+        action = self.chance.pick(chaos.of)
+        if action == "join" and len(self._running()) >= chaos.most:
+            action = "leave"
+        if not self._running():
+            action = "join"
+        arguments = {"deploy": Deploy(), "zombie": Zombie(lasts=self.chance.between(1_000, 120_000))}
+        self.shard.tell("event", self.group_id, action=action)
+        getattr(self, f"_{action}")(arguments.get(action, 1))
+
+    # --- actions -----------------------------------------------------------------------------------------------------
+
+    def _join(self, count: int) -> None:
+        """Clients that stopped start again first; then new ones come."""
+        stopped = [client for client in self.clients if not client.running][:count]
+        for index in range(count):
+            start = stopped[index].start if index < len(stopped) else self._add
+            self.shard.later(index * self.script.step, start)
+
+    def _leave(self, count: int) -> None:
+        for client in self.chance.some(self._running(), count):
+            client.leave()
+
+    def _crash(self, count: int) -> None:
+        for client in self.chance.some(self._running(), count):
+            client.crash()
+
+    def _scale(self, count: int) -> None:
+        running = len(self._running())
+        if running < count:
+            self._join(count - running)
+        else:
+            self._leave(running - count)
+
+    def _deploy(self, deploy: Deploy) -> None:
+        for index, client in enumerate(self._running()):
+            self.shard.later(index * deploy.step, partial(self._restart, client, deploy.away))
+
+    def _restart(self, client: Client, away_ms: int) -> None:
+        if client.running:
+            client.leave()
+            self.shard.later(away_ms, client.start)
+
+    def _storm(self, storm: Storm) -> None:
+        for delay in range(0, storm.lasts, storm.every):
+            self.shard.later(delay, self._bounce)
+
+    def _bounce(self) -> None:
+        running = self._running()
+        if running:
+            self._restart(self.chance.pick(running), BACK_AT_ONCE_MS)
+
+    def _flap(self, flap: Flap) -> None:
+        running = self._running()
+        client = self.chance.pick(running) if running else self._client(self._wish())
+        client.start()
+        for delay in range(0, flap.lasts, flap.stay + flap.away):
+            self.shard.later(delay + flap.stay, partial(self._restart, client, flap.away))
+
+    def _slow(self, slow: Slow) -> None:
+        for client in self.chance.some(self._running(), slow.members):
+            client.wish.revocation_ms = slow.revocation
+
+    def _zombie(self, zombie: Zombie) -> None:
+        for client in self.chance.some(self._running(), 1):
+            client.freeze(zombie.lasts)
+
+    def _replace(self, count: int) -> None:
+        """Another process starts with the instance id of one that still runs."""
+        for client in self.chance.some(self._running(), count):
+            self._client(client.wish).start()
+
+    def _subscribe(self, topics: list[str]) -> None:
+        self.topics = [self.shard.scenario.topic_name(name, self.number) for name in topics]
+        for client in self.clients:
+            client.subscribe(self.topics)
+
+    def _assignor(self, name: str) -> None:
+        self.assignor = name
+        for client in self.clients:
+            client.choose(name)
+
+    def _delete(self, _: bool) -> None:
+        self.shard.delete_group(self.group_id)
+
+
+def simulation(scenario: Scenario, plan: TopicPlan, seed: int, partition: int) -> Shard:
+    """One log partition with all its groups, ready to run."""
+    shard = Shard(scenario, plan, seed, partition)
+    chance = Chance(seed)
+    for group_id, number, script in scenario.instances(partition):
+        GroupRun(shard, group_id, number, script, chance.fork("group", group_id)).schedule()
+    return shard

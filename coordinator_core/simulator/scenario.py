@@ -1,0 +1,308 @@
+"""A scenario: the cluster, its topics, its groups and what happens to them; the model of a scenario file.
+
+Times are whole milliseconds from the scenario's start; a file writes them as ``250ms``, ``30s``, ``5m``, ``2h``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from coordinator_core.assignors.java_hash import string_hash
+
+_UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_NUMBER = "{n}"
+
+
+def _milliseconds(value: Any) -> Any:
+    if isinstance(value, str):
+        found = _DURATION.fullmatch(value.strip())
+        if found is None:
+            raise ValueError("a duration is a number with a unit: 250ms, 30s, 5m, 2h, 1d")
+        return round(float(found[1]) * _UNITS[found[2]])
+    return value
+
+
+Duration = Annotated[int, BeforeValidator(_milliseconds), Field(ge=0, le=366 * 86_400_000)]
+Positive = Annotated[int, BeforeValidator(_milliseconds), Field(gt=0, le=366 * 86_400_000)]
+Few = Annotated[int, Field(ge=1, le=100_000)]
+Many = Annotated[int, Field(ge=1, le=10_000_000)]
+
+
+class Part(BaseModel):
+    """A part of a scenario: immutable, and strict about its keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Topic(Part):
+    """A topic, or with ``{n}`` in its name and a ``count`` as many as that.
+
+    ``grows`` maps times to partition counts. ``rate`` is how many records a second each partition gets, which is how
+    fast committed offsets go up.
+    """
+
+    partitions: Few = 1
+    replicas: Few = 1
+    count: Many = 1
+    created: Duration = 0
+    deleted: Positive | None = None
+    grows: dict[Positive, Few] = {}
+    rate: Annotated[float, Field(ge=0, le=1e6)] = 10.0
+
+
+class Commits(Part):
+    """How members commit: all that they own, so often, and once more when they leave."""
+
+    every: Positive = 5_000
+    when_leaving: bool = True
+
+
+class Deploy(Part):
+    """Every member in turn stops and comes back after ``away``; the next one follows ``step`` later."""
+
+    away: Duration = 3_000
+    step: Positive = 15_000
+
+
+class Storm(Part):
+    """For so long, every so often, some member leaves and is back at once."""
+
+    lasts: Positive = 120_000
+    every: Positive = 3_000
+
+
+class Flap(Part):
+    """One member comes and goes: it stays for a while and is away for a while."""
+
+    lasts: Positive = 300_000
+    stay: Positive = 20_000
+    away: Positive = 5_000
+
+
+class Slow(Part):
+    """From now on so many members take that long to give partitions up."""
+
+    members: Few = 1
+    revocation: Positive
+
+
+class Zombie(Part):
+    """A member hangs (a long pause of its process) and then goes on as if nothing had happened."""
+
+    lasts: Positive
+
+
+ACTIONS = (
+    "join",
+    "leave",
+    "crash",
+    "scale",
+    "deploy",
+    "subscribe",
+    "assignor",
+    "storm",
+    "flap",
+    "slow",
+    "zombie",
+    "replace",
+    "migrate",
+    "connectors",
+    "delete",
+)
+
+
+class Event(Part):
+    """Something that happens to a group at a time: exactly one of the actions; ``every`` repeats it to the end."""
+
+    at: Duration
+    every: Positive | None = None
+    join: Few | None = None
+    leave: Few | None = None
+    crash: Few | None = None
+    scale: Annotated[int, Field(ge=0, le=100_000)] | None = None
+    deploy: Deploy | None = None
+    subscribe: list[str] | None = None
+    assignor: str | None = None
+    storm: Storm | None = None
+    flap: Flap | None = None
+    slow: Slow | None = None
+    zombie: Zombie | None = None
+    replace: Few | None = None
+    migrate: Literal["classic", "consumer"] | None = None
+    connectors: dict[str, Annotated[int, Field(ge=0, le=10_000)]] | None = None
+    delete: Literal[True] | None = None
+
+    @cached_property
+    def action(self) -> str:
+        """The name of its action."""
+        return next(name for name in ACTIONS if getattr(self, name) is not None)
+
+    @model_validator(mode="after")
+    def _one_action(self) -> Self:
+        named = [name for name in ACTIONS if getattr(self, name) is not None]
+        if len(named) != 1:
+            raise ValueError(f"an event needs exactly one action ({', '.join(ACTIONS)}), not {len(named)}")
+        return self
+
+
+class Chaos(Part):
+    """Actions drawn at random, on average every so often, for a group of at most ``most`` members."""
+
+    every: Positive
+    of: Annotated[list[Literal["join", "leave", "crash", "deploy", "zombie", "replace"]], Field(min_length=1)]
+    most: Few = 10
+
+
+class Streams(Part):
+    """The topology of a streams group: one subtopology that reads the topics; with ``repartition`` a second one."""
+
+    stateful: bool = False
+    repartition: Few | None = None
+    standbys: Annotated[int, Field(ge=0, le=2)] = 0
+
+
+GroupKind = Literal["consumer", "classic", "share", "streams", "connect"]
+
+ASSIGNORS: dict[str, tuple[str, ...]] = {
+    "consumer": ("uniform", "range"),
+    "classic": ("range", "roundrobin", "sticky", "cooperative-sticky"),
+    "connect": ("default", "compatible", "sessioned"),
+    "share": (),
+    "streams": (),
+}
+"""What a group of each type can name; the first is used where none is named (consumer groups: the broker's)."""
+
+
+class Group(Part):
+    """A group, or with ``{n}`` in its name and a ``count`` as many as that; ``{n}`` in topics is the same number.
+
+    Members join one after the other, ``step`` apart, from ``starts`` on; with a ``spread`` each group begins at some
+    time within it. ``static`` members have instance ids, those ``by_rack`` a rack. ``revocation`` is the longest time
+    that a member takes to give partitions up, ``metadata_age`` the longest until a client notices changed topics.
+    """
+
+    type: GroupKind
+    count: Many = 1
+    topics: list[str] = []
+    regex: str | None = None
+    members: Annotated[int, Field(ge=0, le=100_000)] = 1
+    starts: Duration = 1_000
+    spread: Duration = 0
+    step: Duration = 200
+    static: bool = False
+    by_rack: bool = False
+    assignor: str | None = None
+    session_timeout: Positive = 45_000
+    rebalance_timeout: Positive = 60_000
+    heartbeat: Positive = 5_000
+    revocation: Positive = 200
+    metadata_age: Positive = 30_000
+    commits: Commits | None = Commits()
+    connectors: dict[str, Annotated[int, Field(ge=0, le=10_000)]] = {}
+    delay: Duration = 60_000
+    streams: Streams = Streams()
+    config: dict[str, str] = {}
+    events: list[Event] = []
+    chaos: Chaos | None = None
+
+    @model_validator(mode="after")
+    def _fits_its_type(self) -> Self:
+        known = ASSIGNORS[self.type]
+        for named in (self.assignor, *(event.assignor for event in self.events)):
+            if named is not None and named not in known:
+                raise ValueError(
+                    f"no assignor {named!r} for {self.type} groups; there are {', '.join(known) or 'none'}"
+                )
+        if self.regex is not None and (self.type != "consumer" or self.topics):
+            raise ValueError("a regex stands in the place of topics, in consumer groups only")
+        if self.type == "connect":
+            if self.topics:
+                raise ValueError("Connect groups have connectors, no topics")
+        elif not self.topics and self.regex is None:
+            raise ValueError("a group needs topics")
+        if self.static and self.type not in ("consumer", "classic"):
+            raise ValueError(f"{self.type} groups have no static members")
+        for event in self.events:
+            self._allows(event)
+        return self
+
+    def _allows(self, event: Event) -> None:
+        only = {
+            "migrate": ("consumer", "classic"),
+            "connectors": ("connect",),
+            "subscribe": ("consumer", "classic", "share"),
+            "assignor": ("consumer", "classic"),
+        }.get(event.action)
+        if only is not None and self.type not in only:
+            raise ValueError(f"{event.action} is for {' and '.join(only)} groups, not for {self.type} groups")
+        if event.action == "replace" and not self.static:
+            raise ValueError("replace is for static members")
+
+
+class Cluster(Part):
+    """The brokers with their racks, the partition count of ``__consumer_offsets`` and the coordinators' settings."""
+
+    brokers: Few = 3
+    racks: list[str] = []
+    partitions: Few = 4
+    config: dict[str, Any] = {}
+
+
+class Scenario(Part):
+    """All of it. ``topics`` and ``groups`` are by name."""
+
+    start: datetime = datetime(2026, 1, 1, tzinfo=UTC)
+    lasts: Positive = 600_000
+    cluster: Cluster = Cluster()
+    topics: dict[str, Topic] = {}
+    groups: dict[str, Group] = {}
+
+    @property
+    def start_ms(self) -> int:
+        """The scenario's start, in milliseconds since the epoch; a time without a zone is UTC."""
+        start = self.start if self.start.tzinfo else self.start.replace(tzinfo=UTC)
+        return round(start.timestamp() * 1_000)
+
+    @model_validator(mode="after")
+    def _hangs_together(self) -> Self:
+        for kind, entries in (("topic", self.topics), ("group", self.groups)):
+            for name, entry in entries.items():
+                if (entry.count > 1) != (_NUMBER in name):
+                    raise ValueError(f"{kind} {name}: a count above 1 goes with {_NUMBER} in the name")
+        for name, topic in self.topics.items():
+            if topic.replicas > self.cluster.brokers:
+                raise ValueError(f"topic {name}: {topic.replicas} replicas on {self.cluster.brokers} brokers")
+            counts = [topic.partitions, *(topic.grows[at] for at in sorted(topic.grows))]
+            if sorted(set(counts)) != counts:
+                raise ValueError(f"topic {name}: its partition counts {counts} do not go up")
+        for name, group in self.groups.items():
+            asked = [*group.topics, *(topic for event in group.events for topic in event.subscribe or ())]
+            missing = [topic for topic in asked if topic not in self.topics]
+            if missing:
+                raise ValueError(f"group {name}: there is no topic {missing[0]}")
+        return self
+
+    def instances(self, partition: int | None = None) -> Iterator[tuple[str, int, Group]]:
+        """Every group's id, its number and its script, of one log partition or of all."""
+        for name, group in self.groups.items():
+            for number in range(group.count):
+                group_id = name.replace(_NUMBER, str(number))
+                if partition is None or partition_of(group_id, self.cluster.partitions) == partition:
+                    yield group_id, number, group
+
+    def topic_name(self, name: str, number: int) -> str:
+        """The topic that the group of that number means by the name."""
+        return name.replace(_NUMBER, str(number % self.topics[name].count))
+
+
+def partition_of(group_id: str, partitions: int) -> int:
+    """The partition of ``__consumer_offsets`` that holds the group: ``Utils.abs`` of its Java hash code, modulo."""
+    code = string_hash(group_id)
+    return (0 if code == -(2**31) else abs(code)) % partitions

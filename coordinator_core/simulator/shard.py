@@ -1,0 +1,276 @@
+"""The coordinator of one log partition with its clients and its clock: the simulation itself.
+
+Only what happens is simulated. A member that is where it is to be would send heartbeats that change nothing: it sleeps,
+with its session timer put aside, until something happens to its group. Times are milliseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups import coordinator
+from coordinator_core.groups.classic.live import LiveClassicGroup
+from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.groups.config import BrokerConfig
+from coordinator_core.groups.consumer import re2
+from coordinator_core.groups.consumer.live import LiveConsumerGroup
+from coordinator_core.groups.memory import Memory
+from coordinator_core.groups.protocol import Outcome, Request, Task, Timer
+from coordinator_core.groups.share.partitions import INITIALIZE_EFFECT
+from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
+from coordinator_core.simulator.chance import Chance
+from coordinator_core.simulator.commits import VALUE_VERSION, CommitStreams
+from coordinator_core.simulator.log import PartitionLog, Piece
+from coordinator_core.simulator.scenario import Scenario
+from coordinator_core.simulator.topics import TopicPlan, TopicStep
+from coordinator_core.simulator.truth import EXPIRED, LEFT, GroupTruth, Row, Why, ending
+
+if TYPE_CHECKING:
+    from coordinator_core.simulator.clients.client import Client
+
+WINDOW_MS = 60_000
+"""The log is put together a window at a time."""
+
+_QUIET = frozenset(
+    (
+        RecordType.OFFSET_COMMIT,
+        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+        RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+        RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+    )
+)
+"""Records that concern nobody but the member that they are about."""
+
+
+class Shard:
+    """One log partition. ``run`` simulates it to the end and gives its log; ``take_truth`` what is known meanwhile."""
+
+    def __init__(self, scenario: Scenario, plan: TopicPlan, seed: int, partition: int) -> None:
+        self.scenario = scenario
+        self.plan = plan
+        self.memory = Memory(BrokerConfig.of(scenario.cluster.config), partition=partition)
+        self.topics = TopicImage.of([])
+        self.now = scenario.start_ms
+        self.end_ms = scenario.start_ms + scenario.lasts
+        self.commits = CommitStreams(plan)
+        self.groups: dict[str, GroupTruth] = {}
+        self.clients: dict[str, list[Client]] = {}
+        self._log = PartitionLog(self.commits, partition)
+        self._chance = Chance(seed).fork("partition", partition)
+        self._ids = self._chance.uuids()
+        self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._turns = 0
+        self._timers: dict[str, int] = {}
+        self._parked: dict[int, Client] = {}
+        self._requests = 0
+        self._ready: list[Piece] = []
+        self._rows: list[Row] = []
+
+    # --- time --------------------------------------------------------------------------------------------------------
+
+    def at(self, time_ms: int, action: Callable[[], None]) -> None:
+        """Do something at a time; what is due at one time is done in the order in which it was asked for."""
+        self._turns += 1
+        heapq.heappush(self._queue, (max(time_ms, self.now), self._turns, action))
+
+    def later(self, delay_ms: int, action: Callable[[], None]) -> None:
+        """Do something after a while."""
+        self.at(self.now + delay_ms, action)
+
+    def run(self) -> Iterator[Piece]:
+        """The log, piece by piece, as time goes by."""
+        for step in self.plan.steps:
+            self.at(step.time_ms, partial(self._publish, step))
+        window = self.now + WINDOW_MS
+        while self._queue and self._queue[0][0] < self.end_ms:
+            while self._queue[0][0] >= window:
+                self._flush(window)
+                window += WINDOW_MS
+            self.now, _, action = heapq.heappop(self._queue)
+            action()
+            if self._ready:
+                yield from self._ready
+                self._ready.clear()
+        self.now = self.end_ms
+        self._flush(self.end_ms)
+        yield from self._ready
+
+    def _flush(self, until: int) -> None:
+        """Put the log before a time together."""
+        self._ready += self._log.pieces(until)
+
+    def take_truth(self) -> Iterator[Row]:
+        """What is known for good of the log so far, each row once."""
+        yield from self._rows
+        self._rows.clear()
+        for group in self.groups.values():
+            yield from group.rows()
+
+    def last_truth(self) -> Iterator[Row]:
+        """After the end: what was still going on, and how each group was left."""
+        for group_id, group in self.groups.items():
+            yield from group.last_rows()
+            yield ending(group, self.memory.live.get(group_id), self.commits.last.get(group_id, {}))
+
+    def tell(self, kind: str, group_id: str, **details: Any) -> None:
+        """Write down what is neither in the log nor to be guessed from it."""
+        self._rows.append({"kind": kind, "time_ms": self.now, "group_id": group_id, **details})
+
+    # --- topics ------------------------------------------------------------------------------------------------------
+
+    def _publish(self, step: TopicStep) -> None:
+        self.topics = step.image
+        names = {"topic_created": step.created, "topic_grown": step.grown, "topic_deleted": tuple(step.deleted)}
+        for kind, changed in names.items():
+            for name in changed:
+                for group_id in sorted(self._concerned(name)):
+                    self.groups[group_id].expect(Why(kind, topics=(name,)))
+                    self.wake(group_id)
+        self.memory.publish(step.image.version, step.created, step.grown, tuple(step.deleted))
+        if step.deleted:
+            self._flush(self.now + 1)
+            for group_id in self.commits.last:
+                self._know_commits(group_id)
+            self.settle(coordinator.delete_topics(self.memory, step.deleted, self.topics, self.now))
+            self.commits.forget_topics(step.deleted)
+        for clients in self.clients.values():
+            for client in clients:
+                client.topics_changed()
+
+    def _concerned(self, name: str) -> set[str]:
+        """Groups with epochs that subscribe to a topic, by name or by a regex (resolved yet or not)."""
+        by_regex = {
+            group_id
+            for group_id, live in self.memory.live.items()
+            if isinstance(live, LiveConsumerGroup)
+            and any(re2.matching(regex, [name]) for regex in live.subscriptions.regexes)
+        }
+        return by_regex | {each for each in self.memory.subscribers.get(name, ()) if each in self.memory.live}
+
+    def _know_commits(self, group_id: str) -> None:
+        """Let the coordinator's memory have the commits that were written without it."""
+        for (topic, partition), (offset, time_ms) in self.commits.last.get(group_id, {}).items():
+            key = {"group": group_id, "topic": topic, "partition": partition}
+            value = {"offset": offset, "leaderEpoch": 0, "metadata": "", "commitTimestamp": time_ms}
+            at = LogPosition(self.memory.partition, self.memory.end_offset, time_ms)
+            self.memory.follow(CoordinatorRecord(at, RecordType.OFFSET_COMMIT, key, value, VALUE_VERSION))
+
+    # --- requests ----------------------------------------------------------------------------------------------------
+
+    def send(self, client: Client, api: str, version: int, data: Fields, why: tuple[Why, ...] = ()) -> None:
+        """A client's request; ``why`` it makes the group rebalance, if it does. The client is told the answer."""
+        self._requests += 1
+        request = Request(api, version, client.client_id, data, client.host, self._requests)
+        outcome = coordinator.handle(self.memory, request, self.topics, self.now, self._ids)
+        if outcome.pending:
+            self._parked[request.correlation] = client
+        self.settle(outcome, client.group_id, why, LEFT)
+        if outcome.error is not None:
+            code = outcome.error.code
+            self.tell("refused", client.group_id, client_id=client.client_id, api=api, error=code.name)
+            client.refused(api, code)
+        elif outcome.response is not None:
+            client.answered(api, outcome.response)
+
+    def delete_group(self, group_id: str) -> None:
+        """DeleteGroups of one group."""
+        self._flush(self.now + 1)
+        self._know_commits(group_id)
+        outcome = coordinator.delete_group(self.memory, group_id, self.topics, self.now)
+        if outcome.error is None:
+            self.commits.last.pop(group_id, None)
+        self.settle(outcome, group_id)
+
+    def settle(self, outcome: Outcome, group_id: str = "", why: tuple[Why, ...] = (), how: str = EXPIRED) -> None:
+        """See to all that an operation on a group brought about."""
+        batch = self._log.append(self.now, outcome.records) if outcome.records else None
+        if group_id:
+            live = self.memory.live.get(group_id)
+            group = self.groups.setdefault(group_id, GroupTruth(group_id))
+            group.operation(live, why if batch else (), batch, how)
+            if not isinstance(live, LiveClassicGroup):
+                noted = batch is not None and any(record.type not in _QUIET for record in outcome.records)
+            else:
+                noted = live.state is not ClassicGroupState.STABLE
+            if noted:
+                self.wake(group_id)
+        for key, timer in outcome.timers.items():
+            if timer is not None:
+                self._arm(key, timer)
+        for answer in outcome.completed:
+            client = self._parked.pop(answer.request.correlation, None)
+            if client is not None:
+                self.later(1, partial(client.answered, answer.request.api, answer.response))
+        for task in outcome.tasks:
+            self.later(self._chance.between(20, 120), partial(self._complete, task))
+        asked = outcome.effects.get(INITIALIZE_EFFECT)
+        if asked:
+            self.later(self._chance.between(10, 60), partial(self._initialize, group_id, asked))
+
+    def _complete(self, task: Task) -> None:
+        """Background work is done: regexes are resolved."""
+        before = self._resolved(task.group_id)
+        outcome = coordinator.complete(self.memory, task, self.topics, self.now)
+        after = self._resolved(task.group_id)
+        why = tuple(
+            Why("regex_resolved", topics=tuple(sorted(topics ^ before.get(regex, set()))))
+            for regex, topics in after.items()
+            if topics != before.get(regex, set())
+        )
+        self.settle(outcome, task.group_id, why)
+
+    def _resolved(self, group_id: str) -> dict[str, set[str]]:
+        live = self.memory.live.get(group_id)
+        if not isinstance(live, LiveConsumerGroup):
+            return {}
+        return {regex: set(resolved.topics) for regex, resolved in live.log.regexes.items()}
+
+    def _initialize(self, group_id: str, asked: list[Fields]) -> None:
+        """The share coordinator has done what it was asked for."""
+        partitions = {
+            each["topic_id"]: [state["partition"] for state in each["partitions"]]
+            for each in asked
+            if each["topic_id"] in self.topics.by_id
+        }
+        names = tuple(sorted(self.topics.by_id[topic_id].name for topic_id in partitions))
+        outcome = coordinator.share_state_initialized(self.memory, group_id, partitions, self.topics, self.now)
+        self.settle(outcome, group_id)
+        if outcome.records:
+            self.groups[group_id].expect(Why("share_state_initialized", topics=names))
+
+    # --- timers ------------------------------------------------------------------------------------------------------
+
+    def _arm(self, key: str, timer: Timer) -> None:
+        """See to it that the timer is looked at when it is due: one look a key is waiting at a time."""
+        waiting = self._timers.get(key)
+        if waiting is None or timer.deadline_ms < waiting:
+            self._timers[key] = timer.deadline_ms
+            self.at(timer.deadline_ms, partial(self._look_at, key, timer.deadline_ms))
+
+    def _look_at(self, key: str, due: int) -> None:
+        if self._timers.get(key) != due:
+            return
+        del self._timers[key]
+        timer = self.memory.timers.get(key)
+        if timer is None:
+            return
+        if timer.deadline_ms > self.now:
+            self._arm(key, timer)
+            return
+        outcome = coordinator.expire(self.memory, timer, self.topics, self.now)
+        self.settle(outcome, timer.group_id)
+
+    # --- sleep -------------------------------------------------------------------------------------------------------
+
+    def set_aside(self, key: str) -> None:
+        """A sleeping member's session goes on: its heartbeats are not simulated, nor is the timer that they put off."""
+        self.memory.timers.pop(key, None)
+
+    def wake(self, group_id: str) -> None:
+        """Something happened to the group: its members' next heartbeats matter."""
+        for client in self.clients.get(group_id, ()):
+            client.wake()

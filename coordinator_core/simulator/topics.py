@@ -1,0 +1,230 @@
+"""The topics of a scenario over time, and the metadata log of its cluster (KRaft).
+
+Both follow from scenario and seed alone: every coordinator of the cluster sees the same topics at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.records import Fields, MetadataRecordType
+from coordinator_core.simulator.chance import Chance
+from coordinator_core.simulator.internal_topics import internal_topics
+from coordinator_core.simulator.scenario import Scenario
+from coordinator_core.wire.primitives import uuid_text
+
+OFFSETS_TOPIC = "__consumer_offsets"
+INTERNAL_TOPIC_DELAY_MS = 400
+"""How long after a streams group's start its internal topics are there."""
+_METADATA_VERSION = 30
+_FEATURES = {
+    "metadata.version": (7, _METADATA_VERSION, _METADATA_VERSION),
+    "group.version": (0, 1, 1),
+    "share.version": (0, 1, 1),
+    "streams.version": (0, 1, 1),
+    "transaction.version": (0, 2, 2),
+}
+"""Feature to the lowest and highest level that brokers support, and the level in force (Kafka 4.3)."""
+_GROUP_RESOURCE = 32
+_UNFENCED = -1
+
+
+class MetadataRecord(NamedTuple):
+    """A record of ``__cluster_metadata`` to be written."""
+
+    type: MetadataRecordType
+    version: int
+    value: Fields
+
+
+class TopicStep(NamedTuple):
+    """From ``time_ms`` on the topics are those of ``image``; the names are those that differ from before.
+
+    ``deleted`` maps names to ids. ``records`` say so in the metadata log, as one batch that ends at ``image.version``.
+    """
+
+    time_ms: int
+    image: TopicImage
+    created: tuple[str, ...]
+    grown: tuple[str, ...]
+    deleted: dict[str, str]
+    records: tuple[MetadataRecord, ...]
+
+
+class _Change(NamedTuple):
+    """A topic gets that many partitions; 0: it is deleted."""
+
+    time_ms: int
+    name: str
+    partitions: int
+    replicas: int
+
+
+@dataclass(slots=True)
+class TopicPlan:
+    """Every step of the topics, and how fast each topic fills."""
+
+    steps: list[TopicStep]
+    rates: dict[str, float]
+    created_ms: dict[str, int] = field(default_factory=dict)
+
+
+def plan_topics(scenario: Scenario, seed: int) -> TopicPlan:
+    """The steps of a scenario's topics from its start, the first with the brokers and what is there at once."""
+    chance = Chance(seed).fork("topics")
+    rates: dict[str, float] = {}
+    changes = [
+        _Change(scenario.start_ms, OFFSETS_TOPIC, scenario.cluster.partitions, min(3, scenario.cluster.brokers)),
+        *_scripted(scenario, rates),
+        *_internal(scenario, rates),
+    ]
+    changes.sort(key=lambda change: (change.time_ms, change.name, change.partitions))
+    writer = _Writer(scenario, chance)
+    for time_ms in dict.fromkeys(change.time_ms for change in changes):
+        writer.step(time_ms, [change for change in changes if change.time_ms == time_ms])
+    return TopicPlan(writer.steps, rates, writer.created_ms)
+
+
+def _scripted(scenario: Scenario, rates: dict[str, float]) -> Iterator[_Change]:
+    for template, topic in scenario.topics.items():
+        for number in range(topic.count):
+            name = template.replace("{n}", str(number))
+            rates[name] = topic.rate
+            begin = scenario.start_ms
+            yield _Change(begin + topic.created, name, topic.partitions, topic.replicas)
+            for at, partitions in topic.grows.items():
+                if topic.created < at and (topic.deleted is None or at < topic.deleted):
+                    yield _Change(begin + at, name, partitions, topic.replicas)
+            if topic.deleted is not None and topic.deleted > topic.created:
+                yield _Change(begin + topic.deleted, name, 0, topic.replicas)
+
+
+def _internal(scenario: Scenario, rates: dict[str, float]) -> Iterator[_Change]:
+    """What brokers create for streams groups; their partition counts follow those of the sources at that time."""
+    for group_id, _, group in scenario.instances():
+        if group.type != "streams":
+            continue
+        sources = [scenario.topics[name] for name in group.topics]
+        at = max(group.starts + group.spread, *(topic.created for topic in sources)) + INTERNAL_TOPIC_DELAY_MS
+        largest = max(topic.partitions for topic in sources)
+        for name, partitions in internal_topics(group_id, group.streams, largest).items():
+            yield _Change(scenario.start_ms + at, name, partitions, 1)
+
+
+class _Writer:
+    """Puts changes into images and metadata records."""
+
+    def __init__(self, scenario: Scenario, chance: Chance) -> None:
+        self.steps: list[TopicStep] = []
+        self.created_ms: dict[str, int] = {}
+        self._scenario = scenario
+        self._chance = chance
+        racks = scenario.cluster.racks
+        self._racks = {
+            broker: racks[broker % len(racks)] if racks else None for broker in range(scenario.cluster.brokers)
+        }
+        self._directories = {broker: uuid_text(chance.fork("directory", broker).uuid().bytes) for broker in self._racks}
+        self._topics: dict[str, Topic] = {}
+        self._lives: dict[str, int] = {}
+        self._version = -1
+
+    def step(self, time_ms: int, changes: list[_Change]) -> None:
+        if not self.steps:
+            self._add(time_ms, self._cluster(), [], [], {})
+        records: list[MetadataRecord] = []
+        created: list[str] = []
+        grown: list[str] = []
+        deleted: dict[str, str] = {}
+        for change in changes:
+            known = self._topics.get(change.name)
+            if change.partitions == 0:
+                if known is not None:
+                    deleted[change.name] = known.id
+                    del self._topics[change.name]
+                    records.append(MetadataRecord(MetadataRecordType.REMOVE_TOPIC, 0, {"topicId": known.id}))
+                continue
+            (created if known is None else grown).append(change.name)
+            records += self._put(change, known)
+            self.created_ms.setdefault(change.name, time_ms)
+        if records:
+            self._add(time_ms, records, created, grown, deleted)
+
+    def _add(
+        self,
+        time_ms: int,
+        records: list[MetadataRecord],
+        created: list[str],
+        grown: list[str],
+        deleted: dict[str, str],
+    ) -> None:
+        self._version += len(records)
+        image = TopicImage.of(self._topics.values(), self._racks, self._version)
+        self.steps.append(TopicStep(time_ms, image, tuple(created), tuple(grown), deleted, tuple(records)))
+
+    def _put(self, change: _Change, known: Topic | None) -> Iterator[MetadataRecord]:
+        name, first = change.name, 0
+        if known is None:
+            life = self._lives[name] = self._lives.get(name, 0) + 1
+            topic_id = uuid_text(self._chance.fork("topic", name, life).uuid().bytes)
+            yield MetadataRecord(MetadataRecordType.TOPIC, 0, {"name": name, "topicId": topic_id})
+        else:
+            topic_id, first = known.id, known.partitions
+        brokers = len(self._racks)
+        start = self._chance.fork("placement", name).below(brokers)
+        replicas = tuple(
+            tuple((start + partition + copy) % brokers for copy in range(change.replicas))
+            for partition in range(change.partitions)
+        )
+        racks = tuple(tuple(rack for broker in mine if (rack := self._racks[broker]) is not None) for mine in replicas)
+        self._topics[name] = Topic(name, topic_id, change.partitions, racks, replicas)
+        for partition in range(first, change.partitions):
+            yield self._partition(topic_id, partition, replicas[partition])
+
+    def _partition(self, topic_id: str, partition: int, replicas: tuple[int, ...]) -> MetadataRecord:
+        value = {
+            "partitionId": partition,
+            "topicId": topic_id,
+            "replicas": list(replicas),
+            "isr": list(replicas),
+            "removingReplicas": [],
+            "addingReplicas": [],
+            "leader": replicas[0],
+            "leaderEpoch": 0,
+            "partitionEpoch": 0,
+            "directories": [self._directories[broker] for broker in replicas],
+        }
+        return MetadataRecord(MetadataRecordType.PARTITION, 2, value)
+
+    def _cluster(self) -> list[MetadataRecord]:
+        """The records of a new cluster: features, brokers, and the configs of groups."""
+        records = [
+            MetadataRecord(MetadataRecordType.FEATURE_LEVEL, 0, {"name": name, "featureLevel": level})
+            for name, (_, _, level) in _FEATURES.items()
+        ]
+        for broker, rack in self._racks.items():
+            registered = {
+                "brokerId": broker,
+                "isMigratingZkBroker": False,
+                "incarnationId": uuid_text(self._chance.fork("incarnation", broker).uuid().bytes),
+                "brokerEpoch": len(records),
+                "endPoints": [{"name": "PLAINTEXT", "host": f"broker-{broker}", "port": 9092, "securityProtocol": 0}],
+                "features": [
+                    {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
+                    for name, (low, high, _) in _FEATURES.items()
+                ],
+                "rack": rack,
+                "fenced": True,
+                "inControlledShutdown": False,
+                "logDirs": [self._directories[broker]],
+            }
+            unfenced = {"brokerId": broker, "brokerEpoch": len(records), "fenced": _UNFENCED}
+            records.append(MetadataRecord(MetadataRecordType.REGISTER_BROKER, 3, registered))
+            records.append(MetadataRecord(MetadataRecordType.BROKER_REGISTRATION_CHANGE, 0, unfenced))
+        for group_id, _, group in self._scenario.instances():
+            for name, value in group.config.items():
+                config = {"resourceType": _GROUP_RESOURCE, "resourceName": group_id, "name": name, "value": value}
+                records.append(MetadataRecord(MetadataRecordType.CONFIG, 0, config))
+        return records

@@ -1,0 +1,137 @@
+"""A simulated cluster in memory, and what the rest of the software says of its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.audit.rules.fold import RuleFold
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.targets import TargetAuditor
+from coordinator_core.cluster.metadata_log import fold_metadata_log
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.groups.violations import Violation
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.fold import GroupFold
+from coordinator_core.history.rows import RebalanceRow
+from coordinator_core.records import CoordinatorRecord, Family, LogPosition
+from coordinator_core.simulator.group import simulation
+from coordinator_core.simulator.log import Piece, metadata_log
+from coordinator_core.simulator.scenario import Scenario
+from coordinator_core.simulator.shard import Shard
+from coordinator_core.simulator.topics import plan_topics
+from coordinator_core.wire.batch_records import LogRecord
+from coordinator_core.wire.batches import read_rows
+from coordinator_core.wire.row import decode_record
+
+IN_ANY_TOPIC = frozenset(("share_state_initialized",))
+"""Causes whose topics may be named by id or not at all."""
+
+
+@dataclass
+class World:
+    """The logs of a scenario, decoded, the truth about them, and the coordinators' memories at the end."""
+
+    scenario: Scenario
+    topics: TopicHistory
+    logs: dict[int, list[CoordinatorRecord]] = field(default_factory=dict)
+    truth: list[dict[str, Any]] = field(default_factory=list)
+    shards: list[Shard] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, seed: int = 1, **scenario: Any) -> World:
+        model = Scenario.model_validate(scenario)
+        plan = plan_topics(model, seed)
+        world = cls(model, fold_metadata_log(decoded(metadata_log(plan), 0, Family.METADATA)))
+        for partition in range(model.cluster.partitions):
+            shard = simulation(model, plan, seed, partition)
+            world.logs[partition] = list(decoded(shard.run(), partition))
+            world.truth += [*shard.take_truth(), *shard.last_truth()]
+            world.shards.append(shard)
+        return world
+
+    def rebalances(self) -> dict[LogPosition, RebalanceRow]:
+        """What history finds."""
+        found: list[RebalanceRow] = []
+        for partition, records in self.logs.items():
+            coverage = Coverage({partition: [(0, len(records) - 1)]})
+            folds: dict[str, GroupFold] = {}
+            for record in records:
+                fold = folds.get(record.group_id)
+                if fold is None:
+                    group = Group(record.group_id)
+                    fold = folds[record.group_id] = GroupFold(group, topics=self.topics, coverage=coverage)
+                found += (row for row in fold.feed(record) if isinstance(row, RebalanceRow))
+            for fold in folds.values():
+                found += (row for row in fold.open_rows() if isinstance(row, RebalanceRow))
+        return {row.at: row for row in found}
+
+    def true_rebalances(self) -> dict[LogPosition, dict[str, Any]]:
+        """What happened."""
+        return {LogPosition(**row["at"]): row for row in self.truth if row["kind"] == "rebalance"}
+
+    def verdicts(self) -> list[TargetAuditRow]:
+        """What the audit says of the targets."""
+        settings, found = AuditSettings(), []
+        for partition, records in self.logs.items():
+            coverage = Coverage({partition: [(0, len(records) - 1)]})
+            auditors: dict[str, TargetAuditor] = {}
+            for record in records:
+                auditor = auditors.get(record.group_id)
+                if auditor is None:
+                    group = Group(record.group_id)
+                    auditor = auditors[record.group_id] = TargetAuditor(group, None, self.topics, settings, coverage)
+                found += auditor.feed(record, 0)
+        return found
+
+    def violations(self) -> list[Violation]:
+        """The broken rules."""
+        found: list[Violation] = []
+        for partition, records in self.logs.items():
+            coverage = Coverage({partition: [(0, len(records) - 1)]})
+            folds: dict[str, RuleFold] = {}
+            for record in records:
+                fold = folds.setdefault(record.group_id, RuleFold(Group(record.group_id), coverage=coverage))
+                found += fold.feed(record)
+            for fold in folds.values():
+                found += fold.open_rows()
+        return found
+
+
+def decoded(pieces: Iterator[Piece], partition: int, family: Family = Family.GROUP) -> Iterator[CoordinatorRecord]:
+    """The records of a simulated log."""
+    for piece in pieces:
+        for row in read_rows(lambda at, size, data=piece.data: data[at : at + size], len(piece.data)):
+            assert isinstance(row, LogRecord)
+            found = decode_record(row.key, row.value, family)
+            at = LogPosition(partition, row.offset, row.timestamp)
+            yield CoordinatorRecord(at, found.type, found.key, found.value, found.value_version, row.batch.base_offset)
+
+
+def replayed(records: list[CoordinatorRecord]) -> CoordinatorShard:
+    """The state that the records of one partition lead to."""
+    shard = CoordinatorShard()
+    for record in records:
+        shard.apply(record)
+    return shard
+
+
+def told(row: RebalanceRow) -> tuple[Any, ...]:
+    """What history says of a rebalance, in the form of ``happened``."""
+    causes = {(cause.kind, cause.member_id, () if cause.kind in IN_ANY_TOPIC else cause.topics) for cause in row.causes}
+    finished = row.finished and row.finished.timestamp_ms
+    return row.group_id, row.group_type, row.from_epoch, row.to_epoch, causes, row.outcome, finished
+
+
+def happened(row: dict[str, Any]) -> tuple[Any, ...]:
+    """What is true of a rebalance."""
+    causes = {
+        (cause["kind"], cause.get("member_id"), () if cause["kind"] in IN_ANY_TOPIC else tuple(cause.get("topics", ())))
+        for cause in row["causes"]
+    }
+    names = ("group_id", "group_type", "from_epoch", "to_epoch")
+    return *(row[name] for name in names), causes, row["outcome"], row["finished_ms"]
