@@ -58,14 +58,12 @@ def _parts(values: pa.Array, node: Node) -> Iterator[Part]:
     match node:
         case Scalar("boolean"):
             yield texts.booleans(values)
-        case Scalar("uuid"):
-            yield texts.strings(values)
-        case Scalar():
-            yield texts.integers(values)
         case Sized("bytes"):
             yield texts.base64(values)
-        case Sized():
-            yield texts.strings(values)
+        case Scalar("uuid") | Sized():
+            yield from texts.strings(values)
+        case Scalar():
+            yield from texts.integers(values)
         case Array():
             yield from _or_null(_list_parts(values, node), values)
         case Struct():

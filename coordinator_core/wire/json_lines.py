@@ -27,7 +27,7 @@ from coordinator_core.wire.json_form import key_to_json, value_to_json
 from coordinator_core.wire.layout import layout
 from coordinator_core.wire.row import decode_record, record_schema
 from coordinator_core.wire.schema import record_schemas
-from coordinator_core.wire.texts import Const, Part
+from coordinator_core.wire.texts import Const, Part, Plain, Text
 from coordinator_core.wire.vectors import Source
 
 Rows = NDArray[np.int64]
@@ -97,9 +97,9 @@ def _base64(data: bytes | None) -> str | None:
 
 
 class Lines(NamedTuple):
-    """JSON objects as one string column, each with its line end, and the errors of the records that did not decode."""
+    """JSON objects, one a row, each with its line end, and the errors of the records that did not decode."""
 
-    text: pa.ChunkedArray
+    text: Text
     errors: list[str]
 
 
@@ -113,31 +113,12 @@ def lines(columns: pa.RecordBatch, place: Place) -> Lines:
     if left.any():
         objects = [_object(row, place) for row in columns.filter(pa.array(left)).to_pylist()]
         errors = [f"offset {each['offset']}: {each['error']}" for each in objects if "error" in each]
-        rendered.append((np.flatnonzero(left), pa.array([_text(each) + "\n" for each in objects], texts.TEXT)))
-    return Lines(_in_order(rendered, columns.num_rows), errors)
+        alone = Plain(pa.array([_text(each) + "\n" for each in objects], texts.TEXT))
+        rendered.append((np.flatnonzero(left), texts.laid_out([alone], len(objects))))
+    return Lines(texts.merged(rendered, columns.num_rows), errors)
 
 
-def _in_order(parts: list[tuple[Rows, pa.Array]], count: int) -> pa.ChunkedArray:
-    """Parts of a column of ``count`` rows, each with its rows' numbers (ascending), as that column.
-
-    Rows that stand together are sliced out of their part, unless that would make too many slices.
-    """
-    if len(parts) < 2:
-        return pa.chunked_array([text for _, text in parts], texts.TEXT)
-    part_of, place_in = np.empty(count, np.int64), np.empty(count, np.int64)
-    for number, (rows, _) in enumerate(parts):
-        part_of[rows] = number
-        place_in[rows] = np.arange(len(rows))
-    starts = np.concatenate([[0], np.flatnonzero(part_of[1:] != part_of[:-1]) + 1])
-    if 16 * len(starts) > count:
-        order = np.argsort(np.concatenate([rows for rows, _ in parts]))
-        return pa.chunked_array([pa.concat_arrays([text for _, text in parts]).take(pa.array(order))])
-    lengths = np.diff(starts, append=count)
-    slices = zip(part_of[starts].tolist(), place_in[starts].tolist(), lengths.tolist(), strict=True)
-    return pa.chunked_array([parts[number][1].slice(at, length) for number, at, length in slices], texts.TEXT)
-
-
-def _rendered_together(columns: pa.RecordBatch, place: Place) -> Iterator[tuple[Rows, pa.Array]]:
+def _rendered_together(columns: pa.RecordBatch, place: Place) -> Iterator[tuple[Rows, Text]]:
     """Lines of rows that have the same layout, with the numbers of these rows (ascending)."""
     if place.family is Family.METADATA:
         return
@@ -147,7 +128,8 @@ def _rendered_together(columns: pa.RecordBatch, place: Place) -> Iterator[tuple[
             rows, text = _body(columns, record_type, version, rows, place.family)
         except UnusualError:
             continue
-        yield rows, texts.column([*(texts.picked(part, rows) for part in head), *text, Const("}\n")], len(rows))
+        picked = (texts.picked(part, rows) for part in head)
+        yield rows, texts.laid_out([*picked, *text, Const("}\n")], len(rows))
 
 
 def _by_layout(columns: pa.RecordBatch, family: Family) -> Iterator[tuple[int, int | None, Rows]]:
@@ -199,26 +181,26 @@ def _head(columns: pa.RecordBatch, place: Place) -> Iterator[Part]:
     """What comes before the type: position, batch, producer, sizes."""
     column = columns.column
     yield Const(f'{{"partition":{place.partition},"offset":')
-    yield texts.integers(column("offset"))
+    yield from texts.integers(column("offset"))
     yield Const(',"timestamp":')
-    yield texts.integers(column("timestamp"))
+    yield from texts.integers(column("timestamp"))
     yield Const(f',"segment":{json.dumps(place.segment, ensure_ascii=False)},"batchBase":')
-    yield texts.integers(column("batch_base_offset"))
+    yield from texts.integers(column("batch_base_offset"))
     yield Const(',"batchLast":')
-    yield texts.integers(column("batch_last_offset"))
+    yield from texts.integers(column("batch_last_offset"))
     yield Const(',"leaderEpoch":')
-    yield texts.integers(column("leader_epoch"))
+    yield from texts.integers(column("leader_epoch"))
     yield Const(',"compression":')
-    yield texts.strings(column("compression"))
+    yield texts.words(column("compression"))
     yield Const(',"tsType":')
     yield texts.names([f'"{TIMESTAMP_TYPES[code]}"' for code in (-1, 0, 1)], column("timestamp_type").to_numpy() + 1)
     yield from _producer(column("producer_id"), column("producer_epoch"), column("base_sequence"))
     yield Const(',"isTransactional":')
     yield texts.booleans(column("is_transactional"))
     yield Const(',"isControl":false,"keySize":')
-    yield texts.integers(pc.binary_length(column("key")).fill_null(-1))
+    yield from texts.integers(pc.binary_length(column("key")).fill_null(-1))
     yield Const(',"valueSize":')
-    yield texts.integers(pc.binary_length(column("value")).fill_null(-1))
+    yield from texts.integers(pc.binary_length(column("value")).fill_null(-1))
 
 
 def _producer(ids: pa.Array, epochs: pa.Array, sequences: pa.Array) -> Iterator[Part]:
@@ -226,5 +208,5 @@ def _producer(ids: pa.Array, epochs: pa.Array, sequences: pa.Array) -> Iterator[
     if nobody.all():
         return
     named = (("producerId", ids), ("producerEpoch", epochs), ("baseSequence", sequences))
-    parts = [part for name, values in named for part in (Const(f',"{name}":'), texts.integers(values))]
+    parts = [part for name, values in named for part in (Const(f',"{name}":'), *texts.integers(values))]
     yield texts.replaced(texts.combined(parts, len(ids)), nobody, "")

@@ -2,7 +2,8 @@
 
 A part is one string for all rows (Const), a few words and which row has which (Coded), or one string a row (Plain).
 Parts that stand next to each other are folded as long as few distinct combinations can arise, so that most of the
-joining is done once for many rows; what is left is joined by Arrow in one pass.
+joining is done once for many rows. What is left is put together in one pass: the words of all parts are laid side by
+side, and Arrow takes those of the first row, of the second, and so on, which gives the text as it will be written.
 """
 
 from __future__ import annotations
@@ -11,17 +12,23 @@ import json
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-FEW_WORDS = 4096
-"""Parts are combined word by word as long as there are no more combinations than this."""
+WORTH = 16
+"""Parts are folded where that makes so many times fewer words than there are rows."""
 
 SHORT_RANGE = 1024
-"""Whole numbers within such a range are coded by their distance to the least."""
+"""Whole numbers within such a range, or one much shorter than the column, are coded by their distance to the least."""
+
+LAST_DIGITS = 10_000
+"""Long columns of numbers from here on are put together from their last four digits, and what stands before."""
+
+MANY_ROWS = LAST_DIGITS
 
 TEXT = pa.string()
 
@@ -53,18 +60,37 @@ class Plain:
 Part = Const | Coded | Plain
 
 
-def integers(column: pa.Array) -> Part:
+def integers(column: pa.Array) -> list[Part]:
     """Whole numbers in decimal, ``null`` for nulls."""
     if column.null_count:
-        return _with_nulls(integers(column.fill_null(0)), column)
+        return [_with_nulls(combined(integers(column.fill_null(0)), len(column)), column)]
     values = column.to_numpy()
+    coded = _coded_integers(values)
+    if coded is not None:
+        return [coded]
+    if len(values) >= MANY_ROWS and values.min() >= 0:
+        front = values // LAST_DIGITS
+        coded = _coded_integers(front)
+        if coded is not None:
+            has_front = front > 0
+            back = values - front * LAST_DIGITS + has_front * LAST_DIGITS
+            return [replaced(coded, ~has_front, ""), Coded(_last_digits(), back.astype(np.int32))]
+    return [Plain(column.cast(TEXT))]
+
+
+def _coded_integers(values: NDArray[np.integer]) -> Coded | None:
+    """None where neither few numbers can occur nor equal ones stand together."""
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-    if high - low < SHORT_RANGE:
-        return Coded(pa.array(range(low, high + 1)).cast(TEXT), (values - low).astype(np.int32))
+    if high - low < max(SHORT_RANGE, len(values) // 8):
+        return Coded(pa.array(np.arange(low, high + 1)).cast(TEXT), (values - low).astype(np.int32))
     starts, codes = _runs(values[1:] != values[:-1])
-    if 4 * len(starts) <= len(values):
-        return Coded(pa.array(values[starts]).cast(TEXT), codes)
-    return Plain(column.cast(TEXT))
+    return Coded(pa.array(values[starts]).cast(TEXT), codes) if 4 * len(starts) <= len(values) else None
+
+
+@cache
+def _last_digits() -> pa.Array:
+    """The numbers below LAST_DIGITS as they are, then with leading zeros."""
+    return pa.array([f"{number}" for number in range(LAST_DIGITS)] + [f"{number:04}" for number in range(LAST_DIGITS)])
 
 
 def booleans(column: pa.Array) -> Part:
@@ -73,8 +99,15 @@ def booleans(column: pa.Array) -> Part:
     return _with_nulls(Coded(pa.array(["false", "true"]), values.astype(np.int32)), column)
 
 
-def strings(column: pa.Array) -> Part:
+def strings(column: pa.Array) -> list[Part]:
     """JSON strings, ``null`` for nulls."""
+    if column.null_count or _needs_escapes(column):
+        return [words(column)]
+    return [Const('"'), Plain(column), Const('"')]
+
+
+def words(column: pa.Array) -> Part:
+    """The same for strings of which few are distinct."""
     return _by_word(column, _quoted)
 
 
@@ -85,9 +118,9 @@ def base64(column: pa.Array) -> Part:
     )
 
 
-def names(words: Sequence[str], codes: NDArray[np.integer]) -> Part:
-    """Row i has ``words[codes[i]]``, as it is."""
-    return Coded(pa.array(words, TEXT), codes.astype(np.int32))
+def names(of: Sequence[str], codes: NDArray[np.integer]) -> Part:
+    """Row i has ``of[codes[i]]``, as it is."""
+    return Coded(pa.array(of, TEXT), codes.astype(np.int32))
 
 
 def replaced(part: Part, where: Mask, text: str) -> Part:
@@ -138,13 +171,77 @@ def folded(parts: Iterable[Part], count: int) -> list[Part]:
 def combined(parts: Iterable[Part], count: int) -> Part:
     """The same text as one part."""
     found = folded(parts, count)
-    return found[0] if len(found) == 1 else Plain(_join(*map(_column, found)))
+    return found[0] if len(found) == 1 else Plain(_laid_out(found, count).rows())
 
 
 def column(parts: Iterable[Part], count: int) -> pa.Array:
     """The same text as a string column."""
-    whole = combined(parts, count)
-    return pa.array([whole.text] * count, TEXT) if isinstance(whole, Const) else _column(whole)
+    return laid_out(parts, count).rows()
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Row i has the text of ``words[pieces[i, 0]]``, ``words[pieces[i, 1]]`` and so on, one after the other."""
+
+    words: pa.Array
+    pieces: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def rows(self, low: int = 0, high: int | None = None) -> pa.StringArray:
+        """Rows ``low`` to ``high`` as a string column."""
+        wanted = self.pieces[low:high]
+        edges, content = self._taken(wanted)
+        ends = np.ascontiguousarray(edges[:: wanted.shape[1]])
+        return pa.StringArray.from_buffers(len(wanted), pa.py_buffer(ends), content)
+
+    def on_end(self, low: int, high: int) -> memoryview:
+        """The bytes of rows ``low`` to ``high``, one row after the other."""
+        edges, content = self._taken(self.pieces[low:high])
+        return memoryview(content)[: edges[-1]]
+
+    def _taken(self, pieces: NDArray[np.int32]) -> tuple[NDArray[np.int32], pa.Buffer]:
+        taken = pc.take(self.words, pa.array(pieces.ravel()), boundscheck=False)
+        _, offsets, content = taken.buffers()
+        return np.frombuffer(offsets, np.int32)[: pieces.size + 1], content
+
+
+def laid_out(parts: Iterable[Part], count: int) -> Text:
+    """The parts, folded, as the text of ``count`` rows."""
+    return _laid_out(folded(parts, count), count)
+
+
+def _laid_out(parts: Sequence[Part], count: int) -> Text:
+    pieces = np.empty((count, len(parts)), np.int32)
+    words: list[pa.Array] = []
+    base = 0
+    for place, part in enumerate(parts):
+        match part:
+            case Const(text):
+                words.append(pa.array([text], TEXT))
+                pieces[:, place] = base
+            case Coded(distinct, codes):
+                words.append(distinct)
+                np.add(codes, np.int32(base), out=pieces[:, place])
+            case Plain(rows):
+                words.append(rows)
+                pieces[:, place] = np.arange(base, base + count, dtype=np.int32)
+        base += len(words[-1])
+    return Text(pa.concat_arrays(words), pieces)
+
+
+def merged(texts: Sequence[tuple[NDArray[np.int64], Text]], count: int) -> Text:
+    """Texts of some rows each, with the numbers of these rows, as the text of all ``count`` rows."""
+    nothing = 0
+    pieces = np.full((count, max((text.pieces.shape[1] for _, text in texts), default=1)), nothing, np.int32)
+    words = [pa.array([""], TEXT)]
+    base = 1
+    for rows, text in texts:
+        pieces[rows, : text.pieces.shape[1]] = text.pieces + np.int32(base)
+        words.append(text.words)
+        base += len(text.words)
+    return Text(pa.concat_arrays(words), pieces)
 
 
 def _with_nulls(part: Part, column: pa.Array) -> Part:
@@ -153,21 +250,15 @@ def _with_nulls(part: Part, column: pa.Array) -> Part:
     return replaced(part, column.is_null().to_numpy(zero_copy_only=False), "null")
 
 
-def _column(part: Part) -> pa.Array | pa.Scalar:
-    if isinstance(part, Const):
-        return pa.scalar(part.text)
-    return part.rows if isinstance(part, Plain) else part.words.take(pa.array(part.codes))
-
-
 def _fold(first: Part, second: Part, count: int) -> Part | None:
     """Two neighbours as one part; None if that would be no gain."""
     match first, second:
         case Const(), Const():
             return Const(first.text + second.text)
         case Const(), Coded():
-            return Coded(_join(first.text, second.words), second.codes) if 2 * len(second.words) <= count else None
+            return Coded(_join(first.text, second.words), second.codes) if WORTH * len(second.words) <= count else None
         case Coded(), Const():
-            return Coded(_join(first.words, second.text), first.codes) if 2 * len(first.words) <= count else None
+            return Coded(_join(first.words, second.text), first.codes) if WORTH * len(first.words) <= count else None
         case Coded(), Coded():
             return _fold_coded(first, second, count)
     return None
@@ -176,12 +267,12 @@ def _fold(first: Part, second: Part, count: int) -> Part | None:
 def _fold_coded(first: Coded, second: Coded, count: int) -> Coded | None:
     """Every pair of words where there are few pairs; else the pairs that occur, where equal rows stand together."""
     ours, theirs = len(first.words), len(second.words)
-    if ours * theirs <= min(FEW_WORDS, count):
+    if WORTH * ours * theirs <= count:
         left = first.words.take(pa.array(np.repeat(np.arange(ours), theirs)))
         right = second.words.take(pa.array(np.tile(np.arange(theirs), ours)))
         return Coded(_join(left, right), first.codes * np.int32(theirs) + second.codes)
     starts, codes = _runs((first.codes[1:] != first.codes[:-1]) | (second.codes[1:] != second.codes[:-1]))
-    if 4 * len(starts) > count:
+    if WORTH * len(starts) > count:
         return None
     left, right = (part.words.take(pa.array(part.codes[starts])) for part in (first, second))
     return Coded(_join(left, right), codes)
@@ -207,8 +298,13 @@ def _by_word(column: pa.Array, convert: Callable[[pa.Array], pa.Array]) -> Part:
     return _with_nulls(Coded(words, coded.indices.fill_null(0).to_numpy()), column)
 
 
+def _needs_escapes(strings: pa.Array) -> bool:
+    """Whether a string has a character that JSON does not take as it is."""
+    content = np.frombuffer(strings.buffers()[2] or b"", np.uint8)
+    return bool((content < 0x20).any() or (content == 0x22).any() or (content == 0x5C).any())
+
+
 def _quoted(words: pa.Array) -> pa.Array:
-    content = np.frombuffer(words.buffers()[2] or b"", np.uint8)
-    if not ((content < 0x20) | (content == 0x22) | (content == 0x5C)).any():
+    if not _needs_escapes(words):
         return _join('"', words, '"')
     return pa.array([json.dumps(word, ensure_ascii=False) for word in words.to_pylist()], TEXT)

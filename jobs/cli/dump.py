@@ -6,13 +6,11 @@ import os
 import sys
 from base64 import b64encode
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from enum import Enum, StrEnum
 from typing import Annotated, Any, BinaryIO, TypeVar
 
-import numpy as np
-import pyarrow as pa
 import typer
 
 from coordinator_core.errors import DecodeError, InputError
@@ -26,17 +24,17 @@ from coordinator_core.wire.batch_format import (
     read_header,
 )
 from coordinator_core.wire.batches import read_columns, read_rows
-from coordinator_core.wire.json_lines import Lines, Place, lines
+from coordinator_core.wire.json_lines import Place, lines
 from coordinator_core.wire.kafka_text import FORMATTERS, batch_line, formatted, record_line
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.sources.files import KNOWN_TOPICS, LogFile, find_logs
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 MAIN_TOPIC = "__consumer_offsets"
-RENDERERS = 2
-"""Threads that turn columns into text while the next ones are read."""
+ITEMS_AHEAD = 2
+ROWS_A_WRITE = 4096
+"""Text is put together and written in pieces that stay in the processor's cache, and in memory that is used again."""
 
 
 class Format(StrEnum):
@@ -130,16 +128,14 @@ class Printer:
         place = Place(log.partition, log.segment, log.family)
         errors: list[str] = []
 
-        def render(part: pa.RecordBatch | Damage) -> Lines | Damage:
-            return part if isinstance(part, Damage) else lines(part, place)
-
-        for part in _in_background(render, read_columns(read_at, log.size, name=log.name)):
+        parts = _ahead(read_columns(read_at, log.size, name=log.name))
+        for part in _ahead(part if isinstance(part, Damage) else lines(part, place) for part in parts):
             if isinstance(part, Damage):
                 self.damaged(log, part)
                 continue
             errors += part.errors
-            for chunk in part.text.chunks:
-                self.out.write(_bytes_of(chunk))
+            for low in range(0, len(part.text), ROWS_A_WRITE):
+                self.out.write(part.text.on_end(low, low + ROWS_A_WRITE))
         self.undecoded(log, errors)
 
     def dump_log(self, log: LogFile, read_at: ReadAt) -> None:
@@ -207,20 +203,10 @@ class Printer:
             self.console.warn(f"{log.name}: {len(errors)} records did not decode, the first at {errors[0]}", **facts)
 
 
-def _in_background(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """``map`` in threads, in order, a few items ahead."""
-    with ThreadPoolExecutor(RENDERERS) as pool:
-        ahead: deque[Future[R]] = deque()
-        for item in items:
-            ahead.append(pool.submit(work, item))
-            if len(ahead) > RENDERERS:
-                yield ahead.popleft().result()
-        while ahead:
-            yield ahead.popleft().result()
-
-
-def _bytes_of(column: pa.StringArray) -> memoryview:
-    """The text of all rows on end."""
-    _, offsets, data = column.buffers()
-    edges = np.frombuffer(offsets, np.int32)
-    return memoryview(data)[edges[column.offset] : edges[column.offset + len(column)]]
+def _ahead(items: Iterator[T]) -> Iterator[T]:
+    """The same items, made in a thread while those before them are used."""
+    with ThreadPoolExecutor(1) as thread:
+        ahead = deque(thread.submit(next, items, None) for _ in range(ITEMS_AHEAD))
+        while (item := ahead.popleft().result()) is not None:
+            ahead.append(thread.submit(next, items, None))
+            yield item

@@ -53,7 +53,7 @@ def test_columns_and_rows_print_the_same(log):
     with log.open() as read_at:
         for part in read_columns(read_at, log.size):
             expected = [line(row, place) + "\n" for row in part.to_pylist()]
-            assert lines(part, place).text.to_pylist() == expected
+            assert lines(part, place).text.rows().to_pylist() == expected
 
 
 @pytest.mark.parametrize("dump", DUMPS, ids=name)

@@ -18,8 +18,9 @@ int64s = st.integers(-(2**63), 2**63 - 1)
 words = st.text(alphabet=st.characters(codec="utf-8"), max_size=6) | st.sampled_from(["", "a", 'q"\\', "\x00\x1f", "☃"])
 
 
-def rows_of(part, count):
-    return texts.column([part], count).to_pylist()
+def rows_of(found, count):
+    """The rows of one part, or of several next to each other."""
+    return texts.column(found if isinstance(found, list) else [found], count).to_pylist()
 
 
 @given(st.lists(st.none() | int64s | st.integers(0, 9), min_size=1, max_size=60))
@@ -29,15 +30,28 @@ def test_integers(values):
 
 
 def test_integers_that_stand_in_runs_or_close_together_are_coded():
-    assert isinstance(texts.integers(pa.array([10**9] * 50 + [10**12] * 50)), Coded)
-    assert isinstance(texts.integers(pa.array(range(1000))), Coded)
-    assert isinstance(texts.integers(pa.array(range(0, 10**9, 10**6))), Plain)
+    for numbers, kinds in (
+        ([10**9] * 50 + [10**12] * 50, [Coded]),
+        (range(1000), [Coded]),
+        (range(0, 10**9, 10**6), [Plain]),
+        (range(0, 10**9, 10**4), [Plain]),
+        (range(0, 10**7, 10**2), [Coded, Coded]),
+    ):
+        assert [type(part) for part in texts.integers(pa.array(numbers))] == kinds
+
+
+@pytest.mark.parametrize("first", [0, 9_999, 10**12 - 7, 2**63 - 10**8])
+def test_many_integers(first):
+    values = list(range(first, first + 10**8, 9_973))
+    assert rows_of(texts.integers(pa.array(values, pa.int64())), len(values)) == list(map(str, values))
+    assert rows_of(texts.integers(pa.array([None, *values], pa.int64())), 1 + len(values))[:2] == ["null", str(first)]
 
 
 @given(st.lists(st.none() | words, min_size=1, max_size=40))
 def test_strings(values):
     expected = [json.dumps(value, ensure_ascii=False) for value in values]
-    assert rows_of(texts.strings(pa.array(values, pa.string())), len(values)) == expected
+    for found in (texts.strings(pa.array(values, pa.string())), texts.words(pa.array(values, pa.string()))):
+        assert rows_of(found, len(values)) == expected
 
 
 @given(st.lists(st.none() | st.binary(max_size=4), min_size=1, max_size=40))
@@ -63,7 +77,7 @@ def parts(draw):
             found.append(texts.names(of, np.array(codes)))
         elif kind == "r":
             runs = sorted(draw(st.lists(st.integers(0, 3), min_size=count, max_size=count)))
-            found.append(texts.integers(pa.array([10**15 * run for run in runs])))
+            found += texts.integers(pa.array([10**15 * run for run in runs]))
         else:
             found.append(Plain(pa.array(draw(st.lists(words, min_size=count, max_size=count)), texts.TEXT)))
     return count, found
@@ -89,3 +103,21 @@ def test_optional_and_replaced_parts(part):
     where = np.array([True, False, False])
     assert rows_of(texts.replaced(part, where, "x"), 3) == ["x", *before[1:]]
     assert texts.replaced(part, np.zeros(3, np.bool_), "x") is part
+
+
+@given(parts(), st.data())
+def test_texts_of_some_rows_each_merge_into_one(drawn, data):
+    count, found = drawn
+    whole = texts.laid_out(found, count)
+    first = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
+    halves = [
+        (rows, texts.laid_out([texts.picked(part, rows) for part in found], len(rows)))
+        for rows in (np.flatnonzero(first), np.flatnonzero(~first))
+        if len(rows)
+    ]
+    halves.append((np.arange(count, count + 2), texts.laid_out([Const("1 "), Plain(pa.array(["a", "b"]))], 2)))
+    merged = texts.merged(halves, count + 3)
+    expected = [*whole.rows().to_pylist(), "1 a", "1 b", ""]
+    assert merged.rows().to_pylist() == expected
+    assert bytes(merged.on_end(1, count + 3)).decode() == "".join(expected[1:])
+    assert bytes(texts.merged([], count).on_end(0, count)) == b""
