@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.metadata_log import fold_metadata_log
@@ -35,8 +36,11 @@ class Moment:
     """Up to where logs are replayed.
 
     ``time_ms``: of each log, the records before the first one later than that. ``offsets``: of a partition of the
-    coordinator log, the records below that offset, so that an end offset names what was there when it was taken; the
-    other logs then end before the first coordinator record that was left out. Both None: all there is.
+    coordinator log, the records below that offset, so that an end offset names what was there when it was taken. Both
+    None: all there is.
+
+    Offsets that leave records out, without a time, bound the moment between two records. Topics are those at the first:
+    their end may be what the second is about. Share state, which groups do not follow, goes on until the second.
     """
 
     time_ms: int | None = None
@@ -80,33 +84,46 @@ def replay(logs: Iterable[LogPart], moment: Moment, warn: Warn) -> Replayed:
     for file in logs:
         partitions[file.family].setdefault(file.partition, []).append(file)
     replayed = Replayed(time_ms=moment.time_ms)
+    cuts: list[_Cut] = []
     for family, shards in ((Family.GROUP, replayed.shards), (Family.CONNECT, replayed.connect)):
         for partition, files in partitions[family].items():
             reader = LogReader(files, warn)
             shard = shards[partition] = CoordinatorShard(from_start=reader.from_start, family=family)
-            left_out = _replay_groups(shard, reader, moment, moment.offsets.get(partition))
-            if left_out is not None:
-                before = left_out - 1
-                replayed.time_ms = before if replayed.time_ms is None else min(before, replayed.time_ms)
+            cut = _replay_groups(shard, reader, moment, moment.offsets.get(partition))
+            if cut is not None and moment.time_ms is None:
+                cuts.append(cut)
+    share_time = moment.time_ms
+    if cuts:
+        share_time = min(cut.before for cut in cuts)
+        replayed.time_ms = max((cut.last for cut in cuts if cut.last is not None), default=share_time)
     for files in partitions[Family.SHARE].values():
         replayed.share_state = replayed.share_state or ShareStateLog()
-        for record in LogReader(files, warn).records(replayed.time_ms):
+        for record in LogReader(files, warn).records(share_time):
             replayed.share_state.apply(record)
     for files in partitions[Family.METADATA].values():
         replayed.topics = fold_metadata_log(LogReader(files, warn).records())
     return replayed
 
 
-def _replay_groups(shard: CoordinatorShard, reader: LogReader, moment: Moment, end: int | None) -> int | None:
-    """Replays a partition of groups; returns the time of the first record left out because of its offset.
+class _Cut(NamedTuple):
+    """Where offsets cut a partition, in ms: the last record that counts (None: none does), and before the next one."""
+
+    last: int | None
+    before: int
+
+
+def _replay_groups(shard: CoordinatorShard, reader: LogReader, moment: Moment, end: int | None) -> _Cut | None:
+    """Replays a partition of groups; returns where ``end`` cut it, None if it left nothing out.
 
     Of the plain commits of one partition only the last before anything else that bears on it is decoded.
     """
     commits: dict[bytes, LogRow] = {}
+    last: int | None = None
     for row in reader.rows(moment.time_ms):
         if end is not None and row.offset >= end:
             _apply_all(shard, reader, commits)
-            return row.timestamp
+            return _Cut(last, row.timestamp - 1)
+        last = row.timestamp
         if row.key[:2] in COMMIT_KEYS and row.value is not None and not row.is_transactional:
             commits[row.key] = row
             continue

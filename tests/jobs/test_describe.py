@@ -101,6 +101,27 @@ def test_describe_now_and_at_an_offset_and_at_a_time(folder: Path) -> None:
         assert [each["consumerId"] for each in then["describe_consumer"]["members"]] == ["a"]
 
 
+def test_an_offset_inside_a_batch_and_one_beyond_the_end(folder: Path) -> None:
+    (then,) = lines("describe", "payments", "--log", folder, "--at-offset", "0:7")
+    assert (then["describe_consumer"]["groupState"], len(then["describe_consumer"]["members"])) == ("ASSIGNING", 2)
+    beyond = ("--at-offset", "0:999", "--at-offset", "1:999", "--at-offset", "5:1")
+    assert lines("describe", "--all", "--log", folder, *beyond) == lines("describe", "--all", "--log", folder)
+
+
+def test_a_topic_that_ends_after_the_offset_is_still_there(folder: Path) -> None:
+    removal = CoordinatorRecord(LogPosition(0, 3, 4_500), 9, {}, {"topicId": ORDERS}, 0)
+    write_segment(folder / "__cluster_metadata-0", [batch(*topic_records(), removal, family=Family.METADATA)])
+    for moment, named in (
+        (("--at-offset", "0:5"), True),
+        (("--at", "4400"), True),
+        (("--at", "4600"), False),
+        ((), False),
+    ):
+        (then,) = lines("describe", "payments", "--log", folder, *moment)
+        held = then["describe_consumer"]["members"][0]["assignment"]["topicPartitions"]
+        assert held == (["orders-0", "orders-1"] if named else []), moment
+
+
 def test_describe_all_gives_one_line_for_each_group(folder: Path) -> None:
     described = lines("describe", "--all", "--log", folder / "__consumer_offsets-1")
     assert [each["group"] for each in described] == ["billing", "simple"]
