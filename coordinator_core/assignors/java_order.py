@@ -191,9 +191,7 @@ class TimelineHashMap(MutableMapping[K, V], Generic[K, V]):
             slot.remove(key)
 
     def _slot(self, key: K) -> int:
-        """The top bits of the hash code times 2^64 / the golden ratio (Knuth's multiplicative hashing)."""
-        mixed = self._type.hash_code(key) * 0x9E37_79B9_7F4A_7C15 & 0xFFFF_FFFF_FFFF_FFFF
-        return mixed >> 65 - len(self._slots).bit_length()
+        return timeline_slot(self._type.hash_code(key), len(self._slots))
 
     def _add(self, key: K) -> None:
         at = self._slot(key)
@@ -202,6 +200,11 @@ class TimelineHashMap(MutableMapping[K, V], Generic[K, V]):
             self._slots[at] = [key]
         else:
             slot.append(key)
+
+
+def timeline_slot(hash_code: int, capacity: int) -> int:
+    """A TimelineHashMap's slot: top bits of the hash code times 2^64 / the golden ratio (multiplicative hashing)."""
+    return (hash_code * 0x9E37_79B9_7F4A_7C15 & 0xFFFF_FFFF_FFFF_FFFF) >> 65 - capacity.bit_length()
 
 
 def grown(capacity: int, size: int) -> int:

@@ -14,6 +14,7 @@ from coordinator_core.assignors.spec import GroupSpecs
 from coordinator_core.audit.group_view import GroupView, View
 from coordinator_core.audit.inputs import EpochState, assignable, streams_spec, subscription_spec
 from coordinator_core.audit.operation import TargetOperation
+from coordinator_core.audit.orders import can_matter
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -72,6 +73,8 @@ class Attempts:
             for assignor in assignors:
                 yield Attempt(view, spec, assignor, profile, told, release)
         present, known = tuple(view.members), set(view.members)
+        if not can_matter(present):
+            return
         for order in self.group_view.orders.possible(self._registrations()):
             if tuple(order.members) != present and set(order.members) == known:
                 other = self.group_view.ordered(order.members)

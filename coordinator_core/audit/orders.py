@@ -8,12 +8,12 @@ compaction before it need be in the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from coordinator_core.assignors.java_hash import STRING
-from coordinator_core.assignors.java_order import TimelineHashMap
+from coordinator_core.assignors.java_hash import STRING, spread
+from coordinator_core.assignors.java_order import DEFAULT_CAPACITY, TimelineHashMap, grown, timeline_slot
 from coordinator_core.records import LogPosition
 
 KEPT_CHANGES = 512
@@ -22,6 +22,8 @@ MOST_ORDERS = 64
 """How many orders are tried against one target."""
 MOST_COMPACTIONS = 512
 """How many ends of a compacted part are looked at for them."""
+MINIMUM_CAPACITY = 2
+"""Of a TimelineHashMap."""
 AS_SEEN = "members in the order of the log"
 
 MemberMap = TimelineHashMap[str, None]
@@ -125,6 +127,21 @@ class MemberOrders:
             elif change.metadata:
                 members.pop(change.member_id, None)
         return members
+
+
+def can_matter(members: Sequence[str]) -> bool:
+    """Whether the history of a map of these members can change the order in which an assignor is given them.
+
+    It can only exchange members that share a slot of the map, at the least capacity that it can have, and then one of
+    the HashMap that is filled from it.
+    """
+    least = MINIMUM_CAPACITY
+    while len(members) * 3 > least * 4:
+        least *= 2
+    mask = grown(DEFAULT_CAPACITY, len(members)) - 1
+    hashes = map(STRING.hash_code, members)
+    slots = {(timeline_slot(hashed, least), spread(hashed) & mask) for hashed in hashes}
+    return len(slots) < len(members)
 
 
 def _compacted(changes: list[MemberChange]) -> list[MemberChange]:
