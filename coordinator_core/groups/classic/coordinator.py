@@ -77,7 +77,10 @@ def heartbeat(op: Operation, request: Request) -> Fields:
 
 
 def leave_group(op: Operation, request: Request) -> Fields:
-    """LeaveGroup, of one member or of several."""
+    """LeaveGroup, of one member or of several.
+
+    Raises ApiError for a group that does not exist; a broker answers that with the same error for each member.
+    """
     request = replace(request, data=validate.leave_group(request))
     group_id = request.data["groupId"]
     if not group_id:
@@ -87,10 +90,7 @@ def leave_group(op: Operation, request: Request) -> Fields:
         return leaving.leave(op, request, group)
     if isinstance(group, LiveConsumerGroup):
         return classic_members.leave(op, request, group)
-    unknown = ErrorCode.UNKNOWN_MEMBER_ID
-    return responses.leave_group(
-        request.version, [responses.leave_group_member(each, unknown) for each in request.data["members"]]
-    )
+    raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
 
 
 def take_over(op: Operation, group: LiveClassicGroup) -> None:

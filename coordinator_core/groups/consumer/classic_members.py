@@ -58,7 +58,8 @@ def join(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
     if updated != member:
         op.write(*records.member_metadata(group_id, updated))
         names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
-    changed = names_changed or update_regex(op, group, member, updated) is not RegexChange.NONE
+    regex_change = update_regex(op, group, member, updated)
+    changed = names_changed or regex_change is not RegexChange.NONE
     epoch = update_epoch(op, group, member, updated, bump=changed)
     owned = _owned(op, subscription)
     if former is not None and downgrades:

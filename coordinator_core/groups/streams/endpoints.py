@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.protocol import ApiError, ErrorCode
 from coordinator_core.groups.streams.live import LiveStreamsGroup
-from coordinator_core.groups.streams.state import StreamsMember
+from coordinator_core.groups.streams.state import Endpoint, StreamsMember
 from coordinator_core.groups.streams.topology import ConfiguredSubtopology
 from coordinator_core.records import Fields
 
@@ -15,26 +15,30 @@ from coordinator_core.records import Fields
 def partitions_by_endpoint(group: LiveStreamsGroup, updated: StreamsMember, topics: TopicImage) -> list[Fields]:
     """For each member with an endpoint, the input partitions of its active and of its standby tasks.
 
+    As in Kafka a member whose endpoint just changed, and nothing else, is still told of by the old one.
     Raises ApiError where Kafka fails: with an endpoint, and a topology whose tasks are not known.
     """
     former = group.static_member(updated.instance_id) or updated
     gone = updated.member_id, former.member_id
     members = [member for member_id, member in group.log.members.items() if member_id not in gone]
     return [
-        {
-            "userEndpoint": {"host": member.user_endpoint.host, "port": member.user_endpoint.port},
-            "activePartitions": _partitions(group, member.assigned.active, topics),
-            "standbyPartitions": _partitions(group, member.assigned.standby, topics),
-        }
+        _known(group, member, member.user_endpoint, topics)
         for member in (*members, updated)
-        if member.user_endpoint is not None and _has_tasks(group)
+        if member.user_endpoint is not None
     ]
 
 
-def _has_tasks(group: LiveStreamsGroup) -> bool:
-    if group.configured is None or not group.configured.has_tasks:
-        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "No value present")
-    return True
+def _known(group: LiveStreamsGroup, member: StreamsMember, endpoint: Endpoint, topics: TopicImage) -> Fields:
+    known = group.known_endpoints.get(member.member_id)
+    if known is None:
+        if group.configured is None or not group.configured.has_tasks:
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "No value present")
+        known = group.known_endpoints[member.member_id] = {
+            "userEndpoint": {"host": endpoint.host, "port": endpoint.port},
+            "activePartitions": _partitions(group, member.assigned.active, topics),
+            "standbyPartitions": _partitions(group, member.assigned.standby, topics),
+        }
+    return known
 
 
 def _partitions(group: LiveStreamsGroup, tasks: Mapping[str, Collection[int]], topics: TopicImage) -> list[Fields]:

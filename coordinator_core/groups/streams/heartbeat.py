@@ -74,8 +74,8 @@ def heartbeat(op: Operation, request: Request) -> Fields:
     topology = _topology(op, group, data["topology"])
     status = _staleness(topology, updated)
     configuration = look_at_topics(op, group, topology)
-    if configuration.topology.problem is None and not status:
-        # A member of an older topology may still run tasks that the newer one does not have (KIP-1071).
+    if configuration.topology.problem is None and not (kip_1071 and status):
+        # By KIP-1071 a member of an older topology may still run tasks that the newer one does not have.
         validate.tasks_exist(configuration.topology, data)
     caught_up = kip_1071 and _warmed_up(op, group, updated, data)
     epoch = update_epoch(op, group, configuration, bump=changed or caught_up)
@@ -93,6 +93,7 @@ def heartbeat(op: Operation, request: Request) -> Fields:
         fields["taskOffsetIntervalMs"] = config.streams_task_offset_interval_ms
     if joins or moved.assigned != member.assigned:
         fields |= _tasks(moved)
+        group.known_endpoints.pop(member_id, None)
         if moved.user_endpoint is not None:
             group.endpoint_epoch += 1
     if group.endpoint_epoch != data["endpointInformationEpoch"]:

@@ -15,7 +15,7 @@ from coordinator_core.groups.streams.records import NOT_VALIDATED, Unwritten, gr
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsGroup, StreamsMember
 from coordinator_core.groups.streams.task_offsets import TaskOffsets
 from coordinator_core.groups.streams.topology import ConfiguredTopology, required_topics
-from coordinator_core.records import CoordinatorRecord, RecordType
+from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 
 Holders = dict[tuple[str, int], set[str]]
 """Task to the processes that hold it. As in Kafka one counts once, however many of its members hold the task."""
@@ -28,7 +28,8 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
     ``view`` holds what the assignor is given; ``active``, ``standby`` and ``warmup`` say which processes hold a task,
     also while they have still to give it up. Soft state: ``configured`` is the topology on the topics as they were last
     looked at (``topics_version``: with its image), ``endpoint_epoch`` the version of what members know of each other's
-    endpoints, ``shutdown_member`` who asked for the end of the application, ``task_offsets`` what members reported.
+    endpoints, ``known_endpoints`` what was last told of each member's until a record of it or its tasks change,
+    ``shutdown_member`` who asked for the end of the application, ``task_offsets`` what members reported.
     """
 
     type: ClassVar = GroupType.STREAMS
@@ -42,6 +43,7 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
     topics_version: int = -1
     task_offsets: TaskOffsets = field(default_factory=TaskOffsets)
     endpoint_epoch: int = 0
+    known_endpoints: dict[str, Fields] = field(default_factory=dict)
     shutdown_member: str | None = None
 
     @property
@@ -81,6 +83,8 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
         new = self.log.members.get(member_id)
         if moves and new is not None:
             self._note(new, holds=True)
+        if moves:
+            self.known_endpoints.pop(member_id, None)
         if record.type == RecordType.STREAMS_GROUP_MEMBER_METADATA and new is None:
             self.view.remove_member(member_id)
             self.task_offsets.forget(member_id)

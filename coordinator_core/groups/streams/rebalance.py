@@ -82,6 +82,7 @@ def look_at_topics(op: Operation, group: LiveStreamsGroup, topology: Topology) -
         if configured.problem is TopologyProblem.INVALID_TOPOLOGY:
             raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, configured.detail)
         group.configured = configured
+        group.known_endpoints.clear()
     return Configuration(group.configured, metadata_hash, changed)
 
 
