@@ -44,19 +44,23 @@ AS_SETS = "as sets of partitions: another client's order"
 class LeaderMemory:
     """What the leaders of a classic group kept from former rounds, and the assignments of the last one.
 
-    ``generations`` has, by leader, the largest generation that its sticky assignor saw. ``before`` are the members'
-    assignments when the group was converted to another type, those of static members by instance id too.
+    ``generations`` has, by leader, the largest generation that its sticky assignor saw, ``views`` the time and offset
+    of the oldest topics that its last assignment can be explained with: it knows nothing older ever after. ``leader``
+    is that of the last round. ``before`` are the members' assignments when the group was converted to another type,
+    those of static members by instance id too.
     """
 
     generation: int | None = None
     assignments: dict[str, bytes] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
     before: dict[str, bytes] = field(default_factory=dict)
+    leader: str | None = None
     generations: dict[str, int] = field(default_factory=dict)
+    views: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def keep(self, value: Fields) -> None:
         """A record of the group."""
-        self.generation = value["generation"]
+        self.generation, self.leader = value["generation"], value["leader"]
         self.assignments = {each["memberId"]: each["assignment"] for each in value["members"]}
         names = ((each.get("groupInstanceId"), each["memberId"]) for each in value["members"])
         self.instances = {instance: member for instance, member in names if instance}
@@ -65,7 +69,8 @@ class LeaderMemory:
         """The tombstone of the group."""
         by_instance = {instance: self.assignments[member] for instance, member in self.instances.items()}
         self.before = self.assignments | by_instance
-        self.generation, self.assignments, self.instances, self.generations = None, {}, {}, {}
+        self.generation, self.leader, self.assignments, self.instances = None, None, {}, {}
+        self.generations, self.views = {}, {}
 
 
 class View(NamedTuple):
@@ -129,14 +134,13 @@ class ClassicAudit:
                 except InputError:
                     return self._unknown(f"the assignor {self.protocol!r}, which is none of Kafka's")
                 attempts.append((view, round_))
-                if round_.error is None and written(round_.assignments) == written(theirs):
+                if _is_exact(round_, theirs):
                     self._remember(leader, round_)
+                    self._note_oldest(leader, views, view, joined, theirs, memory)
                     return self._fits(view, joined, theirs, view.story)
         self._remember(leader, attempts[0][1])
         for view, round_ in attempts:
-            if round_.error is None and all(
-                same_sets(round_.assignments.get(member, {}), mine) for member, mine in theirs.items()
-            ):
+            if _is_same(round_, theirs):
                 return self._fits(view, joined, theirs, f"{view.story}; {AS_SETS}")
         view, round_ = next((each for each in attempts if each[1].error is None), attempts[0])
         if round_.error is not None:
@@ -154,6 +158,25 @@ class ClassicAudit:
         if round_.memory is not None:
             self.memory.generations[leader] = round_.memory
 
+    def _note_oldest(
+        self,
+        leader: str,
+        views: list[View],
+        fitting: View,
+        joined: Mapping[str, ClassicMemberSpec],
+        theirs: Mapping[str, Serialised],
+        memory: int | None,
+    ) -> None:
+        """Remember the oldest topics that explain the assignment as well as those that were found to."""
+        oldest = fitting.at
+        for view in views[views.index(fitting) + 1 :]:
+            if view.at > oldest or not _is_exact(
+                leader_round(self.protocol, joined, view.image, memory, self.profile), theirs
+            ):
+                break
+            oldest = view.at
+        self.memory.views[leader] = oldest.timestamp_ms, oldest.offset
+
     def _views(self, joined: Mapping[str, ClassicMemberSpec]) -> Iterator[View]:
         """Views that the leader can have had, the likeliest first."""
         if self.history is None or not len(self.history):
@@ -163,6 +186,9 @@ class ClassicAudit:
         leader = joined.get(self.value["leader"])
         since, until = now - self.settings.metadata_age_ms, now + self.settings.clock_slack_ms
         known = self.history.window(since, until, names)
+        floor = self.memory.views.get(self.value["leader"])
+        if floor is not None:
+            known = [each for each in known if (each.at.timestamp_ms, each.at.offset) >= floor] or known[-1:]
         versions = sorted(
             known, key=lambda version: (version.at.timestamp_ms > now, abs(version.at.timestamp_ms - now))
         )
@@ -173,7 +199,8 @@ class ClassicAudit:
                 age = now - replaced.get(version.version, now)
                 story = f"topics that had changed {age} ms before" if age > 0 else "topics that changed just then"
             yield View(version.image, version.at, story)
-        if leader is not None and set(leader.topics) != names:
+        is_new = self.memory.leader != self.value["leader"]
+        if leader is not None and is_new and set(leader.topics) != names:
             for version in versions:
                 own = TopicImage.of(
                     [version.image.by_name[name] for name in leader.topics if name in version.image.by_name],
@@ -252,6 +279,16 @@ class ClassicAudit:
             missing=missing,
             topics_at=view.at if view else None,
         )
+
+
+def _is_exact(round_: LeaderRound, theirs: Mapping[str, Serialised]) -> bool:
+    return round_.error is None and written(round_.assignments) == written(theirs)
+
+
+def _is_same(round_: LeaderRound, theirs: Mapping[str, Serialised]) -> bool:
+    return round_.error is None and all(
+        same_sets(round_.assignments.get(member, {}), mine) for member, mine in theirs.items()
+    )
 
 
 def generation_row(
