@@ -139,8 +139,8 @@ class LiveClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest rebalance timeout of the members."""
-        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+        """The longest rebalance timeout of the members, not below 0."""
+        return max((0, *(member.rebalance_timeout_ms for member in self.members.values())))
 
     def transition(self, state: ClassicGroupState, now: int) -> None:
         """Enter this state."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from functools import lru_cache
 
@@ -14,12 +15,17 @@ _RE2J_MESSAGES = {
     "no argument for repetition operator": "missing argument to repetition operator",
     "bad repetition operator": "invalid nested repetition operator",
     "invalid repetition size": "invalid repeat count",
+    "invalid perl operator: (?<": "invalid named capture",
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid named capture group": "invalid named capture",
     "trailing \\": "trailing backslash at end of expression",
     "unexpected )": "regexp/syntax: internal error",
 }
 """RE2's words for what is wrong, in those of the Java port, which the broker's messages quote."""
+
+_LITERAL = re.compile(r"\\Q.*?(?:\\E|\Z)|\\[^QC]", re.DOTALL)
+"""Quoted text, which may go on to the end, and escaped characters; what is left has a meaning of its own."""
+_GROUP_NAME = re.compile(r"\(\?P?<(\w+)>")
 
 
 @lru_cache(maxsize=4096)
@@ -33,7 +39,22 @@ def error_in(regex: str) -> str | None:
             if reason.startswith(words):
                 return java
         return reason.split(":")[0]
-    return None
+    return _refused_by_the_port(_LITERAL.sub("", regex))
+
+
+def _refused_by_the_port(syntax: str) -> str | None:
+    """What RE2/J does not take although RE2 does."""
+    if r"\C" in syntax:
+        return "invalid escape sequence"
+    names = _GROUP_NAME.findall(syntax)
+    return "duplicate capture group name" if len(set(names)) < len(names) else None
+
+
+def _whole(regex: str) -> str:
+    """The regex that matches where this one matches the whole text."""
+    quoted = [each for each in _LITERAL.findall(regex) if each.startswith(r"\Q")]
+    end = r"\E" if quoted and not quoted[-1].endswith(r"\E") else ""
+    return rf"\A(?:{regex}{end})\z"
 
 
 def matching(regex: str, names: Collection[str]) -> list[str]:
@@ -41,6 +62,6 @@ def matching(regex: str, names: Collection[str]) -> list[str]:
     if not names or error_in(regex) is not None:
         return []
     array = pa.array(names, pa.string())
-    found = pc.match_substring_regex(array, rf"\A(?:{regex})\z")
+    found = pc.match_substring_regex(array, _whole(regex))
     matches: list[str] = array.filter(found).to_pylist()
     return matches

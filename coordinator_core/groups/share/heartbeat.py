@@ -49,7 +49,7 @@ def heartbeat(op: Operation, request: Request) -> Fields:
     moved = _move(op, group, updated, target_epoch, target, restart=bump)
     expect_heartbeat(op, group_id, member_id)
     assignment = None
-    if epoch == 0 or names is not None or moved.assigned != member.assigned:
+    if epoch == 0 or names is not None or not same_units(moved.assigned, member.assigned):
         assignment = {
             "topicPartitions": [
                 {"topicId": topic, "partitions": list(numbers)} for topic, numbers in moved.assigned.items()
