@@ -27,11 +27,14 @@ def history(logs: Iterable[LogPart], warn: Warn, group_id: str | None = None) ->
     topics = None
     for files in partitions[Family.METADATA].values():
         topics = fold_metadata_log(LogReader(files, warn).records())
-    for files in partitions[Family.GROUP].values():
-        yield from _partition(LogReader(files, warn), topics, group_id)
+    for family in (Family.GROUP, Family.CONNECT):
+        for files in partitions[family].values():
+            yield from _partition(LogReader(files, warn), family, topics, group_id)
 
 
-def _partition(reader: LogReader, topics: TopicHistory | None, wanted: str | None) -> Iterator[HistoryRow]:
+def _partition(
+    reader: LogReader, family: Family, topics: TopicHistory | None, wanted: str | None
+) -> Iterator[HistoryRow]:
     coverage = Coverage({})
     folds: dict[str, GroupFold] = {}
     for row in reader.rows():
@@ -41,7 +44,7 @@ def _partition(reader: LogReader, topics: TopicHistory | None, wanted: str | Non
             continue
         fold = folds.get(record.group_id)
         if fold is None:
-            group = Group(record.group_id, from_start=reader.from_start)
+            group = Group(record.group_id, from_start=reader.from_start, family=family)
             fold = folds[record.group_id] = GroupFold(group, topics=topics, coverage=coverage)
         yield from fold.feed(record)
     for fold in folds.values():

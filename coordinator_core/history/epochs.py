@@ -28,7 +28,7 @@ from coordinator_core.history.causes import (
     recorded_topic_causes,
 )
 from coordinator_core.history.holdings import Held
-from coordinator_core.history.opened import OpenEpoch, OpenMembership, OpenRebalance
+from coordinator_core.history.opened import OpenEpoch, OpenMembership
 from coordinator_core.history.recorder import Recorder
 from coordinator_core.history.rows import Cause
 from coordinator_core.history.topics import Used, changes_between, topics_used
@@ -131,7 +131,7 @@ def on_current(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -
         if member.state == kind.stable and member.member_epoch == rebalance.to_epoch:
             if rebalance.behind.pop(member_id, False):
                 rebalance.last_member = member_id
-            _converge(recorder, rebalance, at)
+            recorder.converge(at)
     return violations
 
 
@@ -177,14 +177,6 @@ def _pending(member: Any) -> int:
     return sum(len(partitions) for tasks in roles for partitions in tasks.values())
 
 
-def _converge(recorder: Recorder, rebalance: OpenRebalance, at: LogPosition) -> None:
-    if not rebalance.behind and rebalance.target is not None:
-        epoch = recorder.ledger.epoch
-        if epoch is not None and epoch.state != "NOT_READY":
-            epoch.state = "STABLE"
-        recorder.end_rebalance("converged", at)
-
-
 def on_target(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
     """Target assignment of one member."""
     violations = recorder.group.apply(record)
@@ -211,7 +203,7 @@ def on_target_epoch(kind: EpochType, recorder: Recorder, record: CoordinatorReco
             epoch.state = "RECONCILING"
     if rebalance is not None and rebalance.target is None:
         rebalance.target = record.at
-        _converge(recorder, rebalance, record.at)
+        recorder.converge(record.at)
     return violations
 
 
@@ -237,29 +229,7 @@ def on_epoch(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> 
         ledger.changes += config_causes(configs, state.last_assignment_configs, at)
     if last is not None:
         ledger.changes += _topic_causes(recorder, last, used, names, at)
-    missing = recorder.missing_before(value["epoch"], at)
-    causes = recorder.take_causes(missing, at)
-    from_epoch = ledger.last_epoch
-    members_before = len(last.members) if last is not None else None if missing else 0
-    recorder.end_rebalance("superseded", at)
-    members = tuple(state.members)
-    epoch = OpenEpoch(value["epoch"], at, members, _opening_state(state), causes, missing=missing)
-    _take_topics(epoch, used, names)
-    recorder.begin_epoch(epoch)
-    recorder.begin_rebalance(
-        OpenRebalance(
-            at,
-            from_epoch,
-            epoch.epoch,
-            causes,
-            members_before,
-            len(members),
-            dict.fromkeys(members, True),
-            missing=missing,
-        )
-    )
-    if not members:
-        recorder.end_rebalance("emptied", at)
+    _take_topics(recorder.bump(value["epoch"], tuple(state.members), _opening_state(state), at), used, names)
     return violations
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group, GroupType
 from coordinator_core.groups.violations import Violations
-from coordinator_core.history import epochs
+from coordinator_core.history import epochs, workers
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.generations import on_generation
 from coordinator_core.history.ledger import Ledger
@@ -21,19 +21,22 @@ from coordinator_core.records import CoordinatorRecord, Family, RecordType
 
 _NO_ROWS: list[HistoryRow] = []
 
-_HANDLERS: dict[int, tuple[str, Callable[[Recorder, CoordinatorRecord], Violations]]] = {
-    RecordType.GROUP_METADATA: (GroupType.CLASSIC.value, on_generation),
-    **{record_type: (kind.type, partial(handler, kind)) for record_type, (kind, handler) in epochs.HANDLERS.items()},
+_Handlers = dict[int, tuple[str, Callable[[Recorder, CoordinatorRecord], Violations]]]
+_HANDLERS: dict[Family, _Handlers] = {
+    Family.GROUP: {
+        RecordType.GROUP_METADATA: (GroupType.CLASSIC.value, on_generation),
+        **{each: (kind.type, partial(handler, kind)) for each, (kind, handler) in epochs.HANDLERS.items()},
+    },
+    Family.CONNECT: {each: (GroupType.CONNECT.value, handler) for each, handler in workers.HANDLERS.items()},
 }
-"""Record type to the group type that it belongs to and what it does to the history."""
+"""By log, record type to the group type that it belongs to and what it does to the history."""
 
 
 class GroupFold:
-    """The fold of one group's records of ``__consumer_offsets``.
+    """The fold of one group's records of ``__consumer_offsets``, or ``__worker_offsets`` (Connect on KIP-848).
 
     ``feed`` takes each record once, in offset order, and returns the rows that it makes final. Offset commits may be
     among the records: they make no rows, and let the causes say what the commits of a departed member suggest.
-    Groups of another log (Connect on KIP-848, ``__worker_offsets``) are replayed; of them there are violations only.
     ``open_rows`` gives the rows of what is not over, as of the last record: upsert them by their keys.
     """
 
@@ -47,7 +50,7 @@ class GroupFold:
         coverage: Coverage | None = None,
     ) -> None:
         """Begin with ``Group(group_id)``, or go on with the ``group`` and ``ledger`` that an earlier run left."""
-        self._handlers = _HANDLERS if group.family is Family.GROUP else {}
+        self._handlers = _HANDLERS[group.family]
         self._recorder = Recorder(group, ledger or Ledger(group.group_id), topics, coverage)
 
     @property

@@ -288,6 +288,23 @@ class Recorder:
 
     # --- epochs and rebalances ---------------------------------------------------------------------------------------
 
+    def bump(self, number: int, members: tuple[str, ...], state: str, at: LogPosition) -> OpenEpoch:
+        """The group epoch is bumped: a new epoch opens, and a rebalance to it; the one under way is superseded."""
+        ledger, last = self.ledger, self.ledger.epoch
+        missing = self.missing_before(number, at)
+        causes = self.take_causes(missing, at)
+        before = len(last.members) if last is not None else None if missing else 0
+        from_epoch = ledger.last_epoch
+        self.end_rebalance("superseded", at)
+        epoch = OpenEpoch(number, at, members, state, causes, missing=missing)
+        self.begin_epoch(epoch)
+        behind = dict.fromkeys(members, True)
+        ledger.rebalance = OpenRebalance(at, from_epoch, number, causes, before, len(members), behind, missing=missing)
+        ledger.ownership.begin()
+        if not members:
+            self.end_rebalance("emptied", at)
+        return epoch
+
     def begin_epoch(self, epoch: OpenEpoch) -> None:
         """A new epoch: the one before ends, who joined takes part from now on."""
         ledger = self.ledger
@@ -313,10 +330,13 @@ class Recorder:
             self.rows.append(epoch.row(self.group.group_id, self._type, at, ended_by))
             self.ledger.epoch = None
 
-    def begin_rebalance(self, rebalance: OpenRebalance) -> None:
-        """A new rebalance; the one before must be over."""
-        self.ledger.rebalance = rebalance
-        self.ledger.ownership.begin()
+    def converge(self, at: LogPosition) -> None:
+        """The open rebalance is over if its target is installed and every member is there."""
+        rebalance, epoch = self.ledger.rebalance, self.ledger.epoch
+        if rebalance is not None and rebalance.target is not None and not rebalance.behind:
+            if epoch is not None and epoch.state != "NOT_READY":
+                epoch.state = "STABLE"
+            self.end_rebalance("converged", at)
 
     def end_rebalance(self, outcome: str, at: LogPosition) -> None:
         """The open rebalance, if any, is over."""

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from coordinator_core.errors import DecodeError
+from coordinator_core.groups.connect.state import Work
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.epochs import Partitions
 from coordinator_core.groups.share.state import ShareGroup, ShareMember
@@ -66,6 +67,14 @@ def _add(role: str, tasks: Mapping[str, Iterable[int]], held: dict[Resource, Abs
         if partitions:
             resource = (role, subtopology)
             held[resource] = held[resource] | set(partitions) if resource in held else set(partitions)
+
+
+def work_held(work: Work) -> Held:
+    """Connectors and tasks of a worker (Connect on KIP-848)."""
+    held: dict[Resource, set[int]] = {("connector", connector): {CONNECTOR_ITSELF} for connector in work.connectors}
+    for task in work.tasks:
+        held.setdefault(("task", task.connector_id), set()).add(task.task_id)
+    return held
 
 
 def consumer_topics(state: ConsumerGroup) -> set[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from coordinator_core.audit.rules.hands import minus, name, names
-from coordinator_core.audit.rules.kinds import work_held
 from coordinator_core.audit.rules.scene import Scene
 from coordinator_core.audit.rules.watch import ASSIGNMENT_EPOCH, EPOCH, member_fact
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.violations import Rule
+from coordinator_core.history.units import work_held
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord
 
 WORK = "work"

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from coordinator_core.groups.connect.state import Work
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.consumer.state import MemberState as ConsumerMemberState
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareGroup
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsGroup, StreamsMember
 from coordinator_core.groups.streams.state import MemberState as StreamsMemberState
-from coordinator_core.history.holdings import Held, Resource
-from coordinator_core.history.units import CONNECTOR_ITSELF, partitions_held, streams_target
+from coordinator_core.history.holdings import Held
+from coordinator_core.history.units import partitions_held, streams_target
 from coordinator_core.records import RecordType
 
 
@@ -55,14 +54,6 @@ def _streams_assigned(member: StreamsMember) -> Held:
 
 def _streams_revoking(member: StreamsMember) -> Held:
     return _tasks(member.pending_revocation)
-
-
-def work_held(work: Work) -> Held:
-    """Connectors and tasks of a Connect group."""
-    held: dict[Resource, set[int]] = {("connector", connector): {CONNECTOR_ITSELF} for connector in work.connectors}
-    for task in work.tasks:
-        held.setdefault(("task", task.connector_id), set()).add(task.task_id)
-    return held
 
 
 CONSUMER = EpochKind(

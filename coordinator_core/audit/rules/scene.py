@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from coordinator_core.audit.rules.hands import Hands
-from coordinator_core.audit.rules.kinds import KINDS, work_held
+from coordinator_core.audit.rules.kinds import KINDS
 from coordinator_core.audit.rules.watch import ASSIGNMENT_EPOCH, EPOCH, UNKNOWN, WHOLE, Departure, Operation, Watch
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.connect.state import ConnectGroup
@@ -13,7 +13,7 @@ from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.violations import Rule, Violation
 from coordinator_core.history.holdings import Held
-from coordinator_core.history.units import classic_assignment
+from coordinator_core.history.units import classic_assignment, work_held
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
 COMPARED_WITH: Mapping[Rule, str] = {

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.errors import StateFormatError
-from coordinator_core.groups.group import Group, GroupType
-from coordinator_core.groups.violations import Violation
+from coordinator_core.groups.group import Group
 from coordinator_core.history.codec import decode_history, encode_history
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.fold import GroupFold
 from coordinator_core.history.rows import TABLES
-from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, LogPosition, RecordType
+from coordinator_core.records import CoordinatorRecord, RecordType
 from tests.core.history.logs import (
     GROUP,
     GroupLog,
@@ -112,15 +111,6 @@ def test_records_of_unknown_types_are_reported_and_passed_by():
     log = alone(GroupLog())
     log.records.append(log.records[-1]._replace(type=99))
     assert [row.rule for row in log.rows() if type(row).__name__ == "Violation"] == ["unknown_record_type"]
-
-
-def test_a_group_of_another_log_is_replayed_without_history():
-    value = {"epoch": 3}
-    record = CoordinatorRecord(LogPosition(0, 0, 1), ConnectRecordType.GROUP_METADATA, {"groupId": GROUP}, value)
-    fold = GroupFold(Group(GROUP, family=Family.CONNECT))
-    assert all(isinstance(row, Violation) for row in fold.feed(record))
-    assert list(fold.open_rows()) == []
-    assert fold.group.type == GroupType.CONNECT
 
 
 def test_coverage_joins_what_touches():

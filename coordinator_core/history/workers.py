@@ -1,0 +1,224 @@
+"""The history of Connect groups as proposed on KIP-848: workers, and the connectors and tasks that they run.
+
+The protocol is that of the groups with epochs, its records are others: one holds the targets of all workers, and that a
+worker is asked to stop work is not recorded. It follows from its target, and its current assignment acknowledges it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from coordinator_core.assignors.connect.selection import select_assignor
+from coordinator_core.errors import AssignorError
+from coordinator_core.groups.connect.describe import is_reconciled
+from coordinator_core.groups.connect.live import max_delay_ms
+from coordinator_core.groups.connect.state import Assignor, ConnectGroup, ConnectMember, Work
+from coordinator_core.groups.violations import Violations
+from coordinator_core.history.causes import CauseKind, cause
+from coordinator_core.history.holdings import Held
+from coordinator_core.history.opened import OpenMembership
+from coordinator_core.history.recorder import Recorder
+from coordinator_core.history.rows import Cause
+from coordinator_core.history.units import work_held
+from coordinator_core.records import ConnectRecordType, CoordinatorRecord, LogPosition
+
+
+def on_member(recorder: Recorder, record: CoordinatorRecord) -> Violations:
+    """Member metadata: a worker comes, offers other assignors or other metadata for them, or goes."""
+    ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
+    known = _worker(recorder, member_id)
+    before = known.assignors if known is not None and known.client_id is not None else None
+    violations = recorder.group.apply(record)
+    if record.value is None:
+        recorder.depart(member_id, at)
+        if ledger.rebalance is not None:
+            ledger.rebalance.behind.pop(member_id, None)
+        return violations
+    member = _group(recorder).members[member_id]
+    membership = ledger.memberships.get(member_id)
+    if membership is None or before is None:
+        recorder.join(_membership(member, at))
+        if ledger.rebalance is not None:
+            ledger.rebalance.behind[member_id] = True
+    else:
+        membership.client_id, membership.client_host = member.client_id, member.client_host
+        ledger.changes += _changes(member, before, at)
+    return violations
+
+
+def _membership(member: ConnectMember, at: LogPosition) -> OpenMembership:
+    return OpenMembership(
+        member.member_id,
+        at,
+        "join",
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+    )
+
+
+def _changes(member: ConnectMember, before: list[Assignor], at: LogPosition) -> list[Cause]:
+    """What a worker's metadata changes; an assignor's reason is how a worker asks for a rebalance."""
+    about, instance = member.member_id, member.instance_id
+    old, new = [each.name for each in before], [each.name for each in member.assignors]
+    if old != new:
+        detail = f"assignors {' '.join(old) or 'none'} to {' '.join(new) or 'none'}"
+        return [cause(CauseKind.ASSIGNOR_CHANGED, at, member=about, instance=instance, detail=detail)]
+    was = {each.name: each for each in before}
+    details = [_detail(was[each.name], each) for each in member.assignors if each != was[each.name]]
+    if not details:
+        return []
+    return [cause(CauseKind.MEMBER_CHANGED, at, member=about, instance=instance, detail=", ".join(details))]
+
+
+def _detail(old: Assignor, new: Assignor) -> str:
+    if old.reason != new.reason:
+        return f"reason of assignor {new.name} {old.reason} to {new.reason}"
+    what = "versions" if old.metadata == new.metadata else "metadata"
+    return f"{what} of assignor {new.name}"
+
+
+def on_work(recorder: Recorder, record: CoordinatorRecord) -> Violations:
+    """Connectors and tasks: what there is to run."""
+    state = recorder.group.state
+    before = _units(state.work) if isinstance(state, ConnectGroup) else set()
+    violations = recorder.group.apply(record)
+    if record.value is not None:
+        changed = before ^ _units(_group(recorder).work)
+        if changed:
+            detail = f"{len(changed)} connectors and tasks came or went"
+            names = {name for name, _ in changed}
+            recorder.ledger.changes.append(cause(CauseKind.CONNECTORS_CHANGED, record.at, topics=names, detail=detail))
+    return violations
+
+
+def on_configuration(recorder: Recorder, record: CoordinatorRecord) -> Violations:
+    """The group's configuration: it makes no rebalance, and says how long work waits for a worker that left."""
+    return recorder.group.apply(record)
+
+
+def on_epoch(recorder: Recorder, record: CoordinatorRecord) -> Violations:
+    """Group metadata: a new epoch opens and with it a rebalance; a tombstone ends the group."""
+    ledger, at, value = recorder.ledger, record.at, record.value
+    violations = recorder.group.apply(record)
+    if value is None:
+        ledger.ended = at
+        return violations
+    if ledger.epoch is not None and ledger.epoch.epoch == value["epoch"]:
+        return violations
+    members = _group(recorder).members
+    due = ledger.due_ms is not None and at.timestamp_ms >= ledger.due_ms
+    if due and not ledger.changes:
+        detail = f"work waited for a worker until {ledger.due_ms}"
+        ledger.changes.append(cause(CauseKind.DELAY_ELAPSED, at, detail=detail))
+    if due:
+        ledger.due_ms = None
+    recorder.bump(value["epoch"], tuple(members), "ASSIGNING" if members else "EMPTY", at)
+    return violations
+
+
+def on_target(recorder: Recorder, record: CoordinatorRecord) -> Violations:
+    """Target assignment of all workers: those that run what they no longer should are asked to stop it."""
+    ledger, at = recorder.ledger, record.at
+    before = [*ledger.target.members]
+    violations = recorder.group.apply(record)
+    state, rebalance = _group(recorder), recorder.ledger.rebalance
+    for member_id in before:
+        if member_id not in state.targets:
+            recorder.put_target(member_id, {}, at, None)
+    for member_id, target in state.targets.items():
+        recorder.put_target(member_id, work_held(target.work), at, state.assignment_epoch)
+        if rebalance is not None:
+            rebalance.asked(member_id, len(_to_stop(state, member_id)), at)
+    epoch = ledger.epoch
+    if record.value is None or epoch is None or state.assignment_epoch != epoch.epoch:
+        return violations
+    if epoch.target is None:
+        epoch.target, epoch.assignor = at, _assignor(state)
+        epoch.state = "RECONCILING" if epoch.state == "ASSIGNING" else epoch.state
+    if rebalance is not None and rebalance.target is None:
+        rebalance.target = at
+        recorder.converge(at)
+    return violations
+
+
+def on_current(recorder: Recorder, record: CoordinatorRecord) -> Violations:
+    """Current assignment: what a worker runs, and how far it is."""
+    ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
+    if record.value is None:
+        _note_departure(recorder, member_id, at)
+        violations = recorder.group.apply(record)
+        _put_current(recorder, member_id, {}, at, None)
+        return violations
+    violations = recorder.group.apply(record)
+    state = _group(recorder)
+    member = state.members[member_id]
+    assert member.current is not None
+    _put_current(recorder, member_id, work_held(member.current.work), at, member.member_epoch)
+    rebalance = ledger.rebalance
+    if rebalance is not None:
+        to_stop = len(_to_stop(state, member_id))
+        rebalance.asked(member_id, to_stop, at)
+        if is_reconciled(state, member) and member.member_epoch == rebalance.to_epoch:
+            if rebalance.behind.pop(member_id, False):
+                rebalance.last_member = member_id
+            recorder.converge(at)
+        elif not to_stop:
+            rebalance.waited[member_id] = True
+    return violations
+
+
+def _put_current(recorder: Recorder, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> None:
+    recorder.ledger.ownership.change((recorder.put_current(member_id, held, at, epoch),), at)
+
+
+def _note_departure(recorder: Recorder, member_id: str, at: LogPosition) -> None:
+    """The work of a worker that goes waits for it; a further one does not make it wait longer."""
+    member, state = _worker(recorder, member_id), recorder.group.state
+    if isinstance(state, ConnectGroup) and member is not None and member.current is not None:
+        delay = max_delay_ms(state)
+        if delay and _units(member.current.work) and recorder.ledger.due_ms is None:
+            recorder.ledger.due_ms = at.timestamp_ms + delay
+
+
+def _to_stop(state: ConnectGroup, member_id: str) -> set[tuple[str, int]]:
+    """What a worker runs and is not to run."""
+    member, target = state.members.get(member_id), state.targets.get(member_id)
+    if member is None or member.current is None or target is None:
+        return set()
+    return _units(member.current.work) - _units(target.work)
+
+
+def _units(work: Work) -> set[tuple[str, int]]:
+    """Connectors, with -1 in the place of a task's number, and tasks."""
+    return {(name, number) for (_, name), numbers in work_held(work).items() for number in numbers}
+
+
+def _assignor(state: ConnectGroup) -> str | None:
+    """The assignor that all workers offer, None if there is none."""
+    try:
+        return select_assignor({each: [a.name for a in member.assignors] for each, member in state.members.items()})
+    except AssignorError:
+        return None
+
+
+def _worker(recorder: Recorder, member_id: str) -> ConnectMember | None:
+    state = recorder.group.state
+    return state.members.get(member_id) if isinstance(state, ConnectGroup) else None
+
+
+def _group(recorder: Recorder) -> ConnectGroup:
+    state = recorder.group.state
+    assert isinstance(state, ConnectGroup)
+    return state
+
+
+HANDLERS: dict[int, Callable[[Recorder, CoordinatorRecord], Violations]] = {
+    ConnectRecordType.GROUP_METADATA: on_epoch,
+    ConnectRecordType.CONNECTORS_TASKS_METADATA: on_work,
+    ConnectRecordType.MEMBER_METADATA: on_member,
+    ConnectRecordType.TARGET_ASSIGNMENT: on_target,
+    ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT: on_current,
+    ConnectRecordType.CONFIGURATION: on_configuration,
+}
+"""Record type of ``__worker_offsets`` to what it does to the history."""

@@ -1,0 +1,130 @@
+"""History of Connect groups on KIP-848, from logs that the coordinator of such groups writes."""
+
+from __future__ import annotations
+
+from coordinator_core.groups.group import Group
+from coordinator_core.history.codec import decode_history, encode_history
+from coordinator_core.history.fold import GroupFold, fold
+from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, HistoryRow, MembershipRow, RebalanceRow
+from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, LogPosition
+from tests.core.groups.test_connect_coordinator import GROUP, A, B, Cluster, Worker, first_worker
+from tests.core.history.logs import kinds
+
+
+def of(cluster: Cluster) -> list[HistoryRow]:
+    return list(fold(cluster.log, Group(GROUP, family=Family.CONNECT)))
+
+
+def rebalances(cluster: Cluster) -> list[RebalanceRow]:
+    return [row for row in of(cluster) if isinstance(row, RebalanceRow)]
+
+
+def two_workers() -> tuple[Cluster, Worker, Worker]:
+    """W1 has everything; W2 joins, and gets B two seconds after W1 was asked to stop it."""
+    cluster, one = first_worker()
+    one.beat()
+    one.install(W1=[*A, *B])
+    one.beat()
+    cluster.pass_time(1_000)
+    two = Worker(cluster, "W2")
+    two.beat()
+    one.beat()
+    cluster.pass_time(500)
+    one.install(W1=A, W2=B)
+    two.beat()
+    one.beat()
+    cluster.pass_time(2_000)
+    one.beat()
+    cluster.pass_time(100)
+    two.beat()
+    return cluster, one, two
+
+
+def test_work_configured_then_a_worker_then_another() -> None:
+    cluster, _, _ = two_workers()
+    configured, first, second = rebalances(cluster)
+    assert (configured.outcome, kinds(configured)) == ("emptied", ["connectors_changed"])
+    assert configured.causes[0].topics == ("A", "B")
+    assert (first.from_epoch, first.to_epoch, first.outcome, kinds(first)) == (1, 2, "converged", ["member_joined"])
+    assert (second.outcome, kinds(second), second.causes[0].member_id) == ("converged", ["member_joined"], "W2")
+    assert (second.time_to_target_ms, second.time_to_converge_ms) == (500, 2_600)
+    (revocation,) = second.revocations
+    assert (revocation.member_id, revocation.units, revocation.duration_ms) == ("W1", 2, 2_000)
+    assert second.held_up_by == "W1"
+    assert (second.units_moved, second.units_lost, second.idle_ms, second.idle_max_ms) == (2, 0, 200, 100)
+
+
+def test_rows_of_epochs_members_and_work() -> None:
+    cluster, _, _ = two_workers()
+    rows = of(cluster)
+    epochs = [row for row in rows if isinstance(row, GroupEpochRow)]
+    assert [(row.group_type, row.epoch, row.state, row.assignor) for row in epochs] == [
+        ("CONNECT", 1, "EMPTY", None),
+        ("CONNECT", 2, "STABLE", "sessioned"),
+        ("CONNECT", 3, "STABLE", "sessioned"),
+    ]
+    members = {row.member_id: row.came_by for row in rows if isinstance(row, MembershipRow)}
+    assert members == {"W1": "join", "W2": "join"}
+    owned = {
+        (row.member_id, row.role, row.connector, row.partition)
+        for row in rows
+        if isinstance(row, AssignmentRow) and row.kind == "current" and row.is_open
+    }
+    assert owned == {
+        ("W1", "connector", "A", -1),
+        ("W1", "task", "A", 1),
+        ("W1", "task", "A", 2),
+        ("W2", "connector", "B", -1),
+        ("W2", "task", "B", 1),
+    }
+
+
+def test_the_work_of_a_worker_that_left_waits_until_the_delay_is_over() -> None:
+    cluster, one, two = two_workers()
+    two.beat(memberEpoch=-1)
+    one.beat()
+    one.install(W1=A)
+    one.beat()
+    for _ in range(10):
+        cluster.pass_time(30_000)
+        one.beat()
+    one.install(W1=[*A, *B])
+    one.beat()
+    left, waited = rebalances(cluster)[-2:]
+    assert (kinds(left), left.causes[0].member_id, left.units_lost) == (["member_left_or_expired"], "W2", 2)
+    assert (kinds(waited), waited.outcome, waited.units_lost) == (["delay_elapsed"], "converged", 0)
+
+
+def test_a_worker_asks_for_a_rebalance_by_its_assignors_metadata() -> None:
+    cluster, one = first_worker()
+    assignor = {"name": "sessioned", "minimumVersion": 0, "maximumVersion": 2, "version": 0}
+    one.beat(clientAssignors=[assignor | {"reason": 3}])
+    one.beat(clientAssignors=[assignor | {"reason": 3, "maximumVersion": 1}])
+    one.beat(clientAssignors=[{**assignor, "name": "other"}])
+    causes = [row.causes[0] for row in rebalances(cluster)[2:]]
+    assert [(each.kind, each.detail) for each in causes] == [
+        ("member_changed", "reason of assignor sessioned 0 to 3"),
+        ("member_changed", "versions of assignor sessioned"),
+        ("assignor_changed", "assignors sessioned to other"),
+    ]
+
+
+def test_a_bump_that_nothing_explains_says_so() -> None:
+    cluster, one = first_worker()
+    one.beat()
+    last = cluster.log[-1].at
+    at = LogPosition(last.partition, last.offset + 1, last.timestamp_ms + 5)
+    cluster.log.append(CoordinatorRecord(at, ConnectRecordType.GROUP_METADATA, {"groupId": GROUP}, {"epoch": 3}))
+    assert kinds(rebalances(cluster)[-1]) == ["unknown"]
+
+
+def test_in_any_two_pieces_it_is_the_same_history() -> None:
+    cluster, _, two = two_workers()
+    two.beat(memberEpoch=-1)
+    whole = set(map(repr, of(cluster)))
+    for cut in range(len(cluster.log)):
+        evening = GroupFold(Group(GROUP, family=Family.CONNECT))
+        rows = [row for record in cluster.log[:cut] for row in evening.feed(record)]
+        morning = GroupFold(*decode_history(encode_history(evening.group, evening.ledger)))
+        rows += [row for record in cluster.log[cut:] for row in morning.feed(record)]
+        assert set(map(repr, [*rows, *morning.open_rows()])) == whole, cut
