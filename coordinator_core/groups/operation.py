@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -21,6 +21,7 @@ class Operation:
 
     Records are applied when the operation ends without an error, so that everything in it sees the state before it.
     ``replays`` is False where Kafka changes its memory itself: then the records go to the log's state only.
+    ``afterwards`` changes soft state of groups that the records make.
     """
 
     memory: Memory
@@ -29,6 +30,7 @@ class Operation:
     ids: Iterator[UUID]
     outcome: Outcome = field(default_factory=Outcome)
     replays: bool = True
+    afterwards: list[Callable[[], None]] = field(default_factory=list)
 
     def next_id(self) -> UUID:
         """The next random UUID; raises InputError when the caller gave too few."""
@@ -90,3 +92,5 @@ class Operation:
                 self.memory.follow(record, self.outcome.producer_id)
             else:
                 self.memory.log.apply(record)
+        for change in self.afterwards:
+            change()

@@ -16,7 +16,7 @@ from coordinator_core.wire.codec import reader, writer
 from coordinator_core.wire.layout import layout
 from coordinator_core.wire.primitives import scalar_reader, scalar_writer
 from coordinator_core.wire.row import TRAILING_BYTES
-from coordinator_core.wire.schema import Carrier, EmbeddedSchema, embedded_schemas
+from coordinator_core.wire.schema import Carrier, EmbeddedSchema, Field, embedded_schemas
 
 CACHED_BLOBS: Final = 4096
 """How many decoded blobs are kept."""
@@ -75,6 +75,22 @@ def encode_blob(message: str, version: int, fields: Fields) -> bytes:
     except EncodeError as error:
         raise error.within(message) from None
     return bytes(out) + trailing
+
+
+def of_version(message: str, version: int, fields: Fields) -> Fields:
+    """Those of the fields that this version of a message has, in structs inside as well."""
+    return _of_version(_schema(message).message.fields, version, fields)
+
+
+def _of_version(schema: tuple[Field, ...], version: int, fields: Fields) -> Fields:
+    kept: Fields = {}
+    for field in schema:
+        if version in field.versions and field.name in fields:
+            value = fields[field.name]
+            if field.fields and isinstance(value, list):
+                value = [_of_version(field.fields, version, each) for each in value]
+            kept[field.name] = value
+    return kept
 
 
 def _decode_member_blob(field: str, protocol_type: str, protocol: str | None, data: bytes | None) -> Blob | None:

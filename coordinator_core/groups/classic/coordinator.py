@@ -15,6 +15,8 @@ from coordinator_core.groups.consumer import classic_members
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
+from coordinator_core.groups.streams import classic_members as classic_threads
+from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.records import Fields
 
 
@@ -33,6 +35,8 @@ def join_group(op: Operation, request: Request) -> Fields | None:
     if not group.is_empty:
         if isinstance(group, LiveConsumerGroup):
             return classic_members.join(op, request, group)
+        if isinstance(group, LiveStreamsGroup) and op.memory.profile.is_kip_1071:
+            return classic_threads.join(op, request, group)
         return responses.join_group(request.version, "", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     # Kafka drops the empty group from memory even where it then refuses the member and writes no tombstones.
     if not member_id:
@@ -54,6 +58,8 @@ def sync_group(op: Operation, request: Request) -> Fields | None:
         return sync(op, request, group)
     if isinstance(group, LiveConsumerGroup):
         return classic_members.sync(op, request, group)
+    if isinstance(group, LiveStreamsGroup) and op.memory.profile.is_kip_1071:
+        return classic_threads.sync(op, request, group)
     return responses.sync_group(request.version, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
@@ -66,6 +72,8 @@ def heartbeat(op: Operation, request: Request) -> Fields:
     group = op.memory.live.get(group_id)
     if isinstance(group, LiveConsumerGroup):
         return classic_members.heartbeat(op, request, data, group)
+    if isinstance(group, LiveStreamsGroup) and op.memory.profile.is_kip_1071:
+        return classic_threads.heartbeat(op, request, data, group)
     if not isinstance(group, LiveClassicGroup):
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
     validate.member(group, member_id, data["groupInstanceId"])
@@ -90,6 +98,8 @@ def leave_group(op: Operation, request: Request) -> Fields:
         return leaving.leave(op, request, group)
     if isinstance(group, LiveConsumerGroup):
         return classic_members.leave(op, request, group)
+    if isinstance(group, LiveStreamsGroup) and op.memory.profile.is_kip_1071:
+        return classic_threads.leave(op, request, group)
     raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import Request
-from coordinator_core.groups.streams import fence, rebalance
+from coordinator_core.groups.streams import fence, rebalance, timeouts
 from coordinator_core.groups.streams.heartbeat import heartbeat
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.state import MemberState
@@ -16,7 +16,7 @@ from coordinator_core.records import Fields
 def take_over(op: Operation, group: LiveStreamsGroup) -> None:
     """A new coordinator gives every member a session, and time to give up what it still has to."""
     for member_id, member in group.log.members.items():
-        fence.expect_heartbeat(op, group.group_id, member_id)
+        timeouts.expect_heartbeat(op, group.group_id, member_id)
         if member.state == MemberState.UNREVOKED_TASKS:
             rebalance.expect_revocation(op, group.group_id, member)
 
@@ -24,7 +24,7 @@ def take_over(op: Operation, group: LiveStreamsGroup) -> None:
 REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {"StreamsGroupHeartbeat": heartbeat}
 
 TIMERS: dict[str, Callable[..., None]] = {
-    fence.FENCE: fence.member_expired,
+    timeouts.FENCE: fence.member_expired,
     rebalance.REVOCATION_EXPIRED: fence.revocation_expired,
     rebalance.INITIAL_REBALANCE: rebalance.first_assignment,
 }

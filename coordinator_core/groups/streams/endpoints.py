@@ -45,7 +45,7 @@ def _partitions(group: LiveStreamsGroup, tasks: Mapping[str, Collection[int]], t
     return [
         {"topic": topic, "partitions": _of_topic(topic, numbers, topics)}
         for subtopology_id, numbers in tasks.items()
-        for topic in _sources(_subtopology(group, subtopology_id))
+        for topic in _subtopology(group, subtopology_id).sources
     ]
 
 
@@ -54,10 +54,6 @@ def _subtopology(group: LiveStreamsGroup, subtopology_id: str) -> ConfiguredSubt
     if subtopology_id not in subtopologies:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Subtopology {subtopology_id} is not configured.")
     return subtopologies[subtopology_id]
-
-
-def _sources(subtopology: ConfiguredSubtopology) -> set[str]:
-    return {*subtopology.source_topics, *subtopology.repartition_source_topics}
 
 
 def _of_topic(topic: str, tasks: Collection[int], topics: TopicImage) -> list[int]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from coordinator_core.groups.consumer.timeouts import rebalance_key, session_key
+from coordinator_core.groups.consumer.timeouts import cancel_all
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.lookup import group_of, member_of
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.streams import records, validate
+from coordinator_core.groups.streams.conversion import downgrade_after_leave
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
 from coordinator_core.records import Fields
-
-FENCE = "streams member fenced"
 
 
 def leave(op: Operation, data: Fields) -> Fields:
@@ -32,7 +32,7 @@ def leave(op: Operation, data: Fields) -> Fields:
     if data["memberEpoch"] == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         op.write(*records.current_assignment(group_id, _gone_for_a_while(member)))
     else:
-        fence(op, group, member)
+        fence(op, group, [member])
     op.outcome.effects["creatable_topics"] = []
     return response(member_id, data["memberEpoch"])
 
@@ -73,16 +73,13 @@ def response(member_id: str, epoch: int, **fields: object) -> Fields:
     }
 
 
-def expect_heartbeat(op: Operation, group_id: str, member_id: str) -> None:
-    """Expect a sign of life within the group's session timeout."""
-    timeout = op.memory.group_config(group_id).streams_session_timeout_ms
-    op.arm(session_key(group_id, member_id), timeout, FENCE, group_id, member_id)
-
-
-def fence(op: Operation, group: LiveStreamsGroup, member: StreamsMember) -> None:
-    """Remove the member."""
-    for record in records.member_tombstones(group.group_id, member.member_id):
-        op.write(*record)
+def fence(op: Operation, group: LiveStreamsGroup, members: Sequence[StreamsMember]) -> None:
+    """Remove the members. If only classic threads are left, the group becomes a classic one again (KIP-1071)."""
+    if not members or downgrade_after_leave(op, group, {member.member_id for member in members}):
+        return
+    for member in members:
+        for record in records.member_tombstones(group.group_id, member.member_id):
+            op.write(*record)
     op.write(
         *records.group_epoch(
             group.group_id,
@@ -92,8 +89,8 @@ def fence(op: Operation, group: LiveStreamsGroup, member: StreamsMember) -> None
             group.log.last_assignment_configs,
         )
     )
-    op.cancel(session_key(group.group_id, member.member_id))
-    op.cancel(rebalance_key(group.group_id, member.member_id))
+    for member in members:
+        cancel_all(op, group.group_id, member.member_id)
 
 
 def member_expired(op: Operation, group_id: str, member_id: str) -> None:
@@ -101,7 +98,7 @@ def member_expired(op: Operation, group_id: str, member_id: str) -> None:
     group = op.memory.live.get(group_id)
     member = group.log.members.get(member_id) if isinstance(group, LiveStreamsGroup) else None
     if isinstance(group, LiveStreamsGroup) and member is not None:
-        fence(op, group, member)
+        fence(op, group, [member])
 
 
 def revocation_expired(op: Operation, group_id: str, member_id: str, epoch: int) -> None:
@@ -109,4 +106,4 @@ def revocation_expired(op: Operation, group_id: str, member_id: str, epoch: int)
     group = op.memory.live.get(group_id)
     member = group.log.members.get(member_id) if isinstance(group, LiveStreamsGroup) else None
     if isinstance(group, LiveStreamsGroup) and member is not None and member.member_epoch == epoch:
-        fence(op, group, member)
+        fence(op, group, [member])

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from coordinator_core.assignors.spec import Tasks
 from coordinator_core.groups.classic.live import LiveClassicGroup
 from coordinator_core.groups.lookup import group_of, member_of
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.streams import members, records, task_offsets, validate
+from coordinator_core.groups.streams.conversion import upgrade
 from coordinator_core.groups.streams.endpoints import partitions_by_endpoint
-from coordinator_core.groups.streams.fence import expect_heartbeat, fence, leave, request_shutdown, response
+from coordinator_core.groups.streams.fence import fence, leave, request_shutdown, response
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.rebalance import (
-    assignment_configs,
-    compute_target,
     delay_first_assignment,
-    initial_rebalance_key,
     look_at_topics,
     move,
     update_epoch,
@@ -25,6 +22,8 @@ from coordinator_core.groups.streams.rebalance import (
 from coordinator_core.groups.streams.reconcile import OwnedTasks
 from coordinator_core.groups.streams.replay import topology_of
 from coordinator_core.groups.streams.state import StreamsMember, Topology
+from coordinator_core.groups.streams.targets import has_warmed_up, update_target
+from coordinator_core.groups.streams.timeouts import expect_heartbeat
 from coordinator_core.groups.streams.topology import ConfiguredTopology, TopologyProblem
 from coordinator_core.records import Fields
 
@@ -55,7 +54,7 @@ def heartbeat(op: Operation, request: Request) -> Fields:
     if data["memberEpoch"] < 0:
         return leave(op, data)
     group_id, joins = data["groupId"], data["memberEpoch"] == 0
-    group = _group(op, group_id, joins=joins)
+    group = _group(op, group_id, data["topology"], joins=joins)
     member_id = data["memberId"] or op.next_text_id()
     member = _member(op, group, member_id, data)
     try:
@@ -64,7 +63,7 @@ def heartbeat(op: Operation, request: Request) -> Fields:
         if not kip_1071:
             raise
         # The document takes a fenced member out of the group at once.
-        fence(op, group, member)
+        fence(op, group, [member])
         refused = {"errorCode": int(error.code), "errorMessage": error.message}
         return response(member_id, data["memberEpoch"], **refused)
     updated = members.updated(member, request, data)
@@ -77,13 +76,19 @@ def heartbeat(op: Operation, request: Request) -> Fields:
     if configuration.topology.problem is None and not (kip_1071 and status):
         # By KIP-1071 a member of an older topology may still run tasks that the newer one does not have.
         validate.tasks_exist(configuration.topology, data)
-    caught_up = kip_1071 and _warmed_up(op, group, updated, data)
-    epoch = update_epoch(op, group, configuration, bump=changed or caught_up)
+    if kip_1071:
+        offsets = task_offsets.from_fields(data["taskOffsets"]), task_offsets.from_fields(data["taskEndOffsets"])
+        group.task_offsets.report(member_id, updated.process_id or "", *offsets)
+        changed = changed or has_warmed_up(op, group, updated)
+    epoch = update_epoch(op, group, configuration, bump=changed)
     delay_first_assignment(op, group)
-    target_epoch, target, delay = _target(op, group, epoch, configuration.topology, updated)
-    status += delay
-    moved = move(op, group, updated, target_epoch, target, _owned(data))
+    target = update_target(op, group, epoch, configuration.topology, updated)
+    if target.delayed_by:
+        detail = f"Assignment delayed due to the configured {target.delayed_by}."
+        status.append(_status(Status.ASSIGNMENT_DELAYED, detail))
+    moved = move(op, group, updated, target.epoch, target.tasks, _owned(data))
     expect_heartbeat(op, group_id, member_id)
+    group.classic.pop(member_id, None)
     if data["shutdownApplication"]:
         request_shutdown(group, member_id)
     config = op.memory.group_config(group_id)
@@ -105,8 +110,11 @@ def heartbeat(op: Operation, request: Request) -> Fields:
     return response(member_id, moved.member_epoch or 0, status=status, **fields)
 
 
-def _group(op: Operation, group_id: str, *, joins: bool) -> LiveStreamsGroup:
-    """The group; a member that joins makes a new one, also in the place of a classic one without members."""
+def _group(op: Operation, group_id: str, topology: Fields, *, joins: bool) -> LiveStreamsGroup:
+    """The group; a member that joins makes a new one, also in the place of a classic one without members.
+
+    In KIP-1071 it makes a classic group of Streams with members into a streams group.
+    """
     group = op.memory.live.get(group_id)
     if group is None and not joins:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
@@ -115,6 +123,8 @@ def _group(op: Operation, group_id: str, *, joins: bool) -> LiveStreamsGroup:
     if joins and isinstance(group, LiveClassicGroup) and group.is_empty:
         op.erase(group)
         return LiveStreamsGroup(group_id)
+    if joins and isinstance(group, LiveClassicGroup) and op.memory.profile.is_kip_1071:
+        return upgrade(op, group, topology)
     return group_of(op, group_id, LiveStreamsGroup, "streams")
 
 
@@ -127,26 +137,9 @@ def _member(op: Operation, group: LiveStreamsGroup, member_id: str, data: Fields
     if instance_id is not None:
         if group.static_member(instance_id) is None:
             validate.room(group, op.memory.config)
-        return members.joining_static(op, group, member_id, instance_id)
+        return members.joining_static(op, group, member_id, instance_id, classic=False)
     validate.room(group, op.memory.config)
     return group.log.members.get(member_id) or members.new_member(member_id)
-
-
-def _warmed_up(op: Operation, group: LiveStreamsGroup, member: StreamsMember, data: Fields) -> bool:
-    """Note what the member reports of its tasks' state: whether a warm-up task of its target has caught up by it."""
-    process_id = member.process_id or ""
-    given, ends = task_offsets.from_fields(data["taskOffsets"]), task_offsets.from_fields(data["taskEndOffsets"])
-    group.task_offsets.report(member.member_id, process_id, given, ends)
-    if group.group_epoch > group.assignment_epoch:
-        return False
-    acceptable = op.memory.group_config(group.group_id).streams_acceptable_recovery_lag
-    held = member.assigned.warmup
-    for subtopology_id, partitions in group.target(member.member_id).warmup.items():
-        for partition in partitions:
-            lag = group.task_offsets.lag(process_id, (subtopology_id, partition))
-            if partition in held.get(subtopology_id, ()) and lag is not None and lag < acceptable:
-                return True
-    return False
 
 
 def _topology(op: Operation, group: LiveStreamsGroup, given: Fields | None) -> Topology:
@@ -195,30 +188,6 @@ def _is_update(known: Topology, topology: Topology) -> bool:
 
 def _by_id(topology: Topology) -> tuple[int, dict[str, object]]:
     return topology.epoch, {each.subtopology_id: each for each in topology.subtopologies}
-
-
-def _target(
-    op: Operation, group: LiveStreamsGroup, epoch: int, topology: ConfiguredTopology, member: StreamsMember
-) -> tuple[int, Tasks, list[Fields]]:
-    """The newest target's epoch, the member's part of it, and what the member is told of a delay."""
-    if group.assignment_epoch >= epoch:
-        return group.assignment_epoch, _present_target(group, member), []
-    interval = op.memory.group_config(group.group_id).streams_assignment_interval_ms
-    if initial_rebalance_key(group.group_id) in op.memory.timers:
-        detail = "Assignment delayed due to the configured initial rebalance delay."
-        return group.assignment_epoch, Tasks(), [_status(Status.ASSIGNMENT_DELAYED, detail)]
-    if not group.may_compute_target(op.now, interval):
-        detail = "Assignment delayed due to the configured assignment interval."
-        delay = [_status(Status.ASSIGNMENT_DELAYED, detail)]
-        return group.assignment_epoch, _present_target(group, member), delay
-    targets = compute_target(op, group, epoch, topology, assignment_configs(op, group.group_id), member)
-    return epoch, targets.get(member.member_id, Tasks()), []
-
-
-def _present_target(group: LiveStreamsGroup, member: StreamsMember) -> Tasks:
-    """The member's part of the target that there is; a static member takes on that of its former self."""
-    former = group.static_member(member.instance_id)
-    return group.target(member.member_id if former is None else former.member_id)
 
 
 def _owned(data: Fields) -> OwnedTasks:

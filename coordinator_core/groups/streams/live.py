@@ -17,6 +17,18 @@ from coordinator_core.groups.streams.task_offsets import TaskOffsets
 from coordinator_core.groups.streams.topology import ConfiguredTopology, required_topics
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 
+
+@dataclass(frozen=True, slots=True)
+class ClassicThread:
+    """What a member that speaks the classic protocol said in its last JoinGroup; no record of the streams group has it.
+
+    A new coordinator tells such a member to join again, and learns it anew.
+    """
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+
+
 Holders = dict[tuple[str, int], set[str]]
 """Task to the processes that hold it. As in Kafka one counts once, however many of its members hold the task."""
 
@@ -29,7 +41,8 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
     also while they have still to give it up. Soft state: ``configured`` is the topology on the topics as they were last
     looked at (``topics_version``: with its image), ``endpoint_epoch`` the version of what members know of each other's
     endpoints, ``known_endpoints`` what was last told of each member's until a record of it or its tasks change,
-    ``shutdown_member`` who asked for the end of the application, ``task_offsets`` what members reported.
+    ``shutdown_member`` who asked for the end of the application, ``task_offsets`` what members reported, ``classic``
+    which of them still speak the classic protocol (KIP-1071, online migration).
     """
 
     type: ClassVar = GroupType.STREAMS
@@ -42,6 +55,7 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
     configured: ConfiguredTopology | None = None
     topics_version: int = -1
     task_offsets: TaskOffsets = field(default_factory=TaskOffsets)
+    classic: dict[str, ClassicThread] = field(default_factory=dict)
     endpoint_epoch: int = 0
     known_endpoints: dict[str, Fields] = field(default_factory=dict)
     shutdown_member: str | None = None
@@ -88,6 +102,7 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
         if record.type == RecordType.STREAMS_GROUP_MEMBER_METADATA and new is None:
             self.view.remove_member(member_id)
             self.task_offsets.forget(member_id)
+            self.classic.pop(member_id, None)
         elif moves and new is not None:
             # Kafka puts the member into its map again for each of the two records, which can make the map grow.
             self.view.put_member(member_id, process(new))

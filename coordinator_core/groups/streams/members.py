@@ -28,17 +28,21 @@ def new_member(member_id: str) -> StreamsMember:
     )
 
 
-def joining_static(op: Operation, group: LiveStreamsGroup, member_id: str, instance_id: str) -> StreamsMember:
+def joining_static(
+    op: Operation, group: LiveStreamsGroup, member_id: str, instance_id: str, *, classic: bool
+) -> StreamsMember:
     """A static member that joins: new, or in the place of the one that held its instance id, with all it had.
 
-    The former must have left (epoch -2) before; raises ApiError otherwise.
+    Unless one of the two speaks the classic protocol the former must have left (epoch -2) before; raises ApiError
+    otherwise.
     """
     former = group.static_member(instance_id)
     if former is None:
         return group.log.members.get(member_id) or new_member(member_id)
     if former.member_id == member_id and former.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         return former
-    validate.released(former, member_id, instance_id)
+    if not classic and former.member_id not in group.classic:
+        validate.released(former, member_id, instance_id)
     member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
     for record in records.member_tombstones(group.group_id, former.member_id):
         op.write(*record)

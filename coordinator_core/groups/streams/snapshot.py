@@ -15,7 +15,7 @@ from coordinator_core.groups.streams.state import (
     StreamsMember,
     TargetTasks,
 )
-from coordinator_core.groups.streams.task_offsets import Offsets, as_fields
+from coordinator_core.groups.streams.task_offsets import as_fields
 from coordinator_core.records import Fields
 
 
@@ -30,14 +30,13 @@ def described(group: LiveStreamsGroup) -> Fields:
         "groupEpoch": group.group_epoch,
         "assignmentEpoch": group.assignment_epoch,
         "topology": _topology(group),
-        "members": [
-            _member(member, group.log.targets.get(member_id, TargetTasks()), group.task_offsets.of_member(member_id))
-            for member_id, member in group.log.members.items()
-        ],
+        "members": [_member(group, member) for member in group.log.members.values()],
     }
 
 
-def _member(member: StreamsMember, target: TargetTasks, offsets: tuple[Offsets, Offsets]) -> Fields:
+def _member(group: LiveStreamsGroup, member: StreamsMember) -> Fields:
+    target = group.log.targets.get(member.member_id, TargetTasks())
+    offsets, end_offsets = group.task_offsets.of_member(member.member_id)
     endpoint = member.user_endpoint
     return {
         "memberId": member.member_id,
@@ -50,11 +49,11 @@ def _member(member: StreamsMember, target: TargetTasks, offsets: tuple[Offsets, 
         "processId": member.process_id,
         "userEndpoint": None if endpoint is None else {"host": endpoint.host, "port": endpoint.port},
         "clientTags": pairs(member.client_tags),
-        "taskOffsets": as_fields(offsets[0]),
-        "taskEndOffsets": as_fields(offsets[1]),
+        "taskOffsets": as_fields(offsets),
+        "taskEndOffsets": as_fields(end_offsets),
         "assignment": _tasks(member.assigned),
         "targetAssignment": _tasks(target),
-        "isClassic": False,
+        "isClassic": member.member_id in group.classic,
     }
 
 

@@ -37,6 +37,11 @@ class ConfiguredSubtopology:
     repartition_source_topics: Mapping[str, InternalTopic]
     state_changelog_topics: Mapping[str, InternalTopic]
 
+    @property
+    def sources(self) -> set[str]:
+        """The names of all topics that it reads."""
+        return {*self.source_topics, *self.repartition_source_topics}
+
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredTopology:

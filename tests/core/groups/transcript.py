@@ -13,7 +13,7 @@ empty line. ``run`` gives the text again with what comes of the commands now. Co
     resolve                                 background work is done
     describe, timers, delete                the group as it is; what is armed; delete it
 
-Streams groups: see ``transcript_streams``.
+Streams groups: see ``transcript_streams`` and ``transcript_threads``.
 
 Clients are well-behaved unless an option says otherwise: they own what they were last given and use their last epoch.
 """
@@ -23,9 +23,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from unittest import mock
 from uuid import UUID
 
 from coordinator_core.assignors.profiles import profile
+from coordinator_core.assignors.registry import ASSIGNORS
+from coordinator_core.assignors.spec import GroupType
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.groups import consumer_protocol, coordinator, snapshots
 from coordinator_core.groups.config import BrokerConfig
@@ -34,6 +37,7 @@ from coordinator_core.groups.protocol import Completed, Outcome, Request
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 from coordinator_core.wire.embedded import encode_blob
 from tests.core.groups import transcript_streams as streams
+from tests.core.groups import transcript_threads as threads
 
 GROUP = "billing"
 START_MS = 1_700_000_000_000
@@ -42,6 +46,11 @@ SEPARATOR = "----"
 
 def run(text: str) -> str:
     """The transcript with what comes of its commands now."""
+    with mock.patch.dict(ASSIGNORS):
+        return _run(text)
+
+
+def _run(text: str) -> str:
     play = _Play()
     blocks = []
     for block in text.strip("\n").split("\n\n"):
@@ -102,8 +111,33 @@ class _Play:
         client = self._client(name, member_id=name)
         given = {key: value for key, _, value in (word.partition("=") for word in rest)}
         data = {"groupId": GROUP, **streams.heartbeat(client, action, given, self.topologies)}
-        outcome = self._send("StreamsGroupHeartbeat", 0, client.options.get("instance", name), data)
+        outcome = self._send("StreamsGroupHeartbeat", 0, data, client=client.options.get("instance", name))
         streams.answered(client, outcome)
+        yield from self._shown(outcome, name)
+
+    def _loads(self, words: list[str]) -> Iterator[str]:
+        generation, *members = words
+        given = dict(word.split("=", 1) for word in members)
+        self.memory.follow(
+            threads.classic_group(GROUP, int(generation), given, lambda name: self._client(name, member_id=name))
+        )
+        yield from self._shown(coordinator.take_over(self.memory, self.topics, self.now))
+
+    def _assigns(self, words: list[str]) -> Iterator[str]:
+        fixed = threads.fixed_assignor(dict(word.split("=", 1) for word in words))
+        ASSIGNORS[GroupType.STREAMS, "highly_available"] = fixed
+        return iter(())
+
+    def _thread(self, words: list[str]) -> Iterator[str]:
+        name, action = words
+        client = self._client(name)
+        outcome = self._send(*threads.data(client, action, GROUP), client=name)
+        if outcome.response is not None and outcome.response["errorCode"] == 79:
+            yield from self._shown(outcome, name)
+            outcome = self._send(*threads.data(client, action, GROUP), client=name)
+        if action == "sync" and outcome.response is not None and not outcome.response["errorCode"]:
+            yield f"{name} <- {threads.synced(client, outcome.response['assignment'])}"
+            name = ""
         yield from self._shown(outcome, name)
 
     def _topics(self, words: list[str]) -> Iterator[str]:
@@ -189,7 +223,7 @@ class _Play:
         }
         if data["subscribedTopicNames"] is data["subscribedTopicRegex"] is None and action == "join":
             data["subscribedTopicNames"] = []
-        outcome = self._send("ConsumerGroupHeartbeat", 1, name, data)
+        outcome = self._send("ConsumerGroupHeartbeat", 1, data, client=name)
         response = outcome.response
         if response is not None:
             self._consumer_answered(client, response)
@@ -238,7 +272,7 @@ class _Play:
             "protocols": [{"name": protocol, "metadata": metadata} for protocol in protocols],
             "reason": None,
         }
-        return self._send("JoinGroup", int(given.get("version", 9)), client.name, data)
+        return self._send("JoinGroup", int(given.get("version", 9)), data, client=client.name)
 
     def _classic_sync(self, client: _Client, given: dict[str, str]) -> Outcome:
         assignments = [
@@ -255,7 +289,7 @@ class _Play:
             "protocolName": client.protocol,
             "assignments": assignments,
         }
-        return self._send("SyncGroup", 5, client.name, data)
+        return self._send("SyncGroup", 5, data, client=client.name)
 
     def _classic_beat(self, client: _Client, given: dict[str, str]) -> Outcome:
         data = {
@@ -264,13 +298,13 @@ class _Play:
             "memberId": client.member_id,
             "groupInstanceId": client.options.get("instance"),
         }
-        return self._send("Heartbeat", 4, client.name, data)
+        return self._send("Heartbeat", 4, data, client=client.name)
 
     def _classic_leave(self, client: _Client, given: dict[str, str]) -> Outcome:
         instance = client.options.get("instance")
         member_id = "" if instance else client.member_id
         members = [{"memberId": member_id, "groupInstanceId": instance, "reason": None}]
-        return self._send("LeaveGroup", 5, client.name, {"groupId": GROUP, "members": members})
+        return self._send("LeaveGroup", 5, {"groupId": GROUP, "members": members}, client=client.name)
 
     def _commit(self, words: list[str]) -> Iterator[str]:
         name, *rest = words
@@ -290,10 +324,10 @@ class _Play:
             "groupInstanceId": client.options.get("instance"),
             "topics": topics,
         }
-        yield from self._shown(self._send("OffsetCommit", 9, name, data), name)
+        yield from self._shown(self._send("OffsetCommit", 9, data, client=name), name)
 
     def _fetch(self, _: list[str]) -> Iterator[str]:
-        outcome = self._send("OffsetFetch", 9, "admin", {"groups": [{"groupId": GROUP, "topics": None}]})
+        outcome = self._send("OffsetFetch", 9, {"groups": [{"groupId": GROUP, "topics": None}]}, client="admin")
         for topic in (outcome.response or {})["groups"][0]["topics"]:
             for each in topic["partitions"]:
                 yield f"{topic['name']} {each['partitionIndex']}: {each['committedOffset']}"
@@ -306,7 +340,7 @@ class _Play:
             self.clients[name] = _Client(name, member_id)
         return self.clients[name]
 
-    def _send(self, api: str, version: int, client: str, data: Fields) -> Outcome:
+    def _send(self, api: str, version: int, data: Fields, *, client: str) -> Outcome:
         self.requests += 1
         request = Request(api, version, client, data, correlation=self.requests)
         ids = iter([UUID(int=self.requests)])
