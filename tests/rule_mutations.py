@@ -22,12 +22,18 @@ TARGET = {7: "topicPartitions", 13: "topicPartitions", 21: "activeTasks"}
 class Mutation(NamedTuple):
     """``apply`` gives the log with the record at an index changed, or None where that makes no sense there.
 
-    ``rules`` are those of which at least one has to fire.
+    ``rules`` are those of which at least one has to fire, ``consequences`` those that may fire because the rest of the
+    log goes on as if nothing had been changed. No other may.
     """
 
     name: str
     apply: Callable[[Records, int], Records | None]
     rules: frozenset[Rule]
+    consequences: frozenset[Rule] = frozenset()
+
+    def explains(self, fired: set[Rule]) -> bool:
+        """Whether the right rule fired, and only it and its consequences."""
+        return bool(fired & self.rules) and fired <= self.rules | self.consequences
 
 
 def mutations_of(mutation: Mutation, records: Records, rng: random.Random) -> Iterator[Records]:
@@ -350,19 +356,25 @@ MUTATIONS = (
         "group epoch one lower",
         _edit(EPOCHS, _field("epoch", _lower, 3)),
         _rules(Rule.EPOCH_REPEATED, Rule.EPOCH_WENT_BACK, Rule.EPOCH_SKIPPED),
+        _rules(Rule.MEMBER_EPOCH_AHEAD, Rule.ASSIGNMENT_EPOCH_AHEAD),
     ),
     Mutation(
         "group epoch two lower",
         _edit(EPOCHS, _field("epoch", lambda epoch: epoch - 2, 4)),
         _rules(Rule.EPOCH_WENT_BACK, Rule.EPOCH_SKIPPED),
+        _rules(Rule.MEMBER_EPOCH_AHEAD, Rule.ASSIGNMENT_EPOCH_AHEAD),
     ),
     Mutation(
-        "group epoch higher", _edit(EPOCHS, _field("epoch", lambda epoch: epoch + 5, 2)), _rules(Rule.EPOCH_SKIPPED)
+        "group epoch higher",
+        _edit(EPOCHS, _field("epoch", lambda epoch: epoch + 5, 2)),
+        _rules(Rule.EPOCH_SKIPPED),
+        _rules(Rule.EPOCH_WENT_BACK, Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS),
     ),
     Mutation(
         "assignment epoch lower",
         _edit(TARGET_EPOCHS, _field("assignmentEpoch", _lower, 3)),
         _rules(Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS),
+        _rules(Rule.MEMBER_EPOCH_AHEAD_OF_TARGET),
     ),
     Mutation(
         "assignment epoch higher",
@@ -373,58 +385,104 @@ MUTATIONS = (
         "member epoch higher",
         _edit(CURRENTS, _field("memberEpoch", lambda epoch: epoch + 50, 0)),
         _rules(Rule.MEMBER_EPOCH_AHEAD),
+        _rules(Rule.MEMBER_EPOCH_AHEAD_OF_TARGET, Rule.PREVIOUS_EPOCH_WRONG, Rule.MEMBER_EPOCH_WENT_BACK),
     ),
     Mutation("previous member epoch", _edit(CURRENTS, _previous_epoch), _rules(Rule.PREVIOUS_EPOCH_WRONG)),
-    Mutation("unknown member state", _edit(CURRENTS, _unknown_state), _rules(Rule.UNKNOWN_MEMBER_STATE)),
+    Mutation(
+        "unknown member state",
+        _edit(CURRENTS, _unknown_state),
+        _rules(Rule.UNKNOWN_MEMBER_STATE),
+        _rules(Rule.STATE_AGAINST_ASSIGNMENT),
+    ),
     Mutation(
         "a partition that another member has",
         _edit(RECONCILED, _take_from_another(ASSIGNED)),
         _rules(Rule.ASSIGNED_TO_TWO, Rule.ASSIGNED_BEFORE_REVOKED),
+        _rules(Rule.ASSIGNED_NOT_THE_TARGET, Rule.ASSIGNED_OUTSIDE_TARGET),
     ),
     Mutation(
-        "a partition from nowhere", _edit(CURRENTS, _strange_partition(ASSIGNED)), _rules(Rule.ASSIGNED_OUTSIDE_TARGET)
+        "a partition from nowhere",
+        _edit(CURRENTS, _strange_partition(ASSIGNED)),
+        _rules(Rule.ASSIGNED_OUTSIDE_TARGET),
+        _rules(Rule.ASSIGNED_NOT_THE_TARGET),
     ),
     Mutation("a partition twice", _edit(CURRENTS, _twice(ASSIGNED)), _rules(Rule.UNIT_TWICE_IN_RECORD)),
-    Mutation("a partition less", _edit(RECONCILED, _missing_partition), _rules(Rule.ASSIGNED_NOT_THE_TARGET)),
+    Mutation(
+        "a partition less",
+        _edit(RECONCILED, _missing_partition),
+        _rules(Rule.ASSIGNED_NOT_THE_TARGET),
+        _rules(Rule.COMMIT_BY_NO_OWNER, Rule.REVOKING_NOT_OWNED),
+    ),
     Mutation("a revocation less", _edit(RECONCILED, _forget_revoking), _rules(Rule.STATE_AGAINST_ASSIGNMENT)),
     Mutation("a target partition twice", _edit(TARGETS, _twice(TARGET)), _rules(Rule.UNIT_TWICE_IN_RECORD)),
     Mutation(
         "no target metadata",
         _drop(TARGET_EPOCHS, _follows_targets),
         _rules(Rule.TARGET_WITHOUT_EPOCH, Rule.MEMBER_EPOCH_AHEAD_OF_TARGET),
+        _rules(Rule.ASSIGNMENT_OVERDUE),
     ),
     Mutation(
         "a member's tombstone less",
         _drop((*CURRENTS, *TARGETS, *MEMBERS), _is_tombstone),
         _rules(Rule.MEMBER_REMOVED_IN_PART),
+        _rules(
+            Rule.GROUP_REMOVED_WITH_MEMBERS,
+            Rule.MEMBER_REMOVED_WITH_ASSIGNMENT,
+            Rule.TARGET_OF_TWO,
+            Rule.INSTANCE_ID_OF_TWO,
+        ),
     ),
     Mutation(
         "no epoch for who came or went",
         _drop(EPOCHS, _opens_for_member),
         _rules(Rule.JOIN_WITHOUT_EPOCH, Rule.DEPARTURE_WITHOUT_EPOCH, Rule.EPOCH_SKIPPED, Rule.ASSIGNMENT_EPOCH_AHEAD),
+        _rules(Rule.MEMBER_EPOCH_AHEAD),
     ),
     Mutation("leader from elsewhere", _edit((2,), _with_members(_strange_leader)), _rules(Rule.LEADER_WITHOUT_MEMBER)),
     Mutation("no protocol", _edit((2,), _with_members(_no_protocol)), _rules(Rule.PROTOCOL_AGAINST_MEMBERS)),
     Mutation(
-        "everyone has the same", _edit((2,), _with_members(_same_assignment_for_all)), _rules(Rule.ASSIGNED_TO_TWO)
+        "everyone has the same",
+        _edit((2,), _with_members(_same_assignment_for_all)),
+        _rules(Rule.ASSIGNED_TO_TWO),
+        _rules(Rule.GENERATION_CHANGED_IN_PLACE, Rule.COMMIT_BY_NO_OWNER),
     ),
-    Mutation("one instance id", _edit((2,), _with_members(_same_instance)), _rules(Rule.INSTANCE_ID_OF_TWO)),
+    Mutation(
+        "one instance id",
+        _edit((2,), _with_members(_same_instance)),
+        _rules(Rule.INSTANCE_ID_OF_TWO),
+        _rules(Rule.GENERATION_CHANGED_IN_PLACE),
+    ),
     Mutation(
         "generation lower",
         _edit((2,), _field("generation", lambda generation: generation - 2, 3)),
         _rules(Rule.GENERATION_WENT_BACK, Rule.GENERATION_CHANGED_IN_PLACE, Rule.CONVERSION_EPOCH_WRONG),
     ),
-    Mutation("a target partition of another", _edit((7, 21), _target_of_another), _rules(Rule.TARGET_OF_TWO)),
+    Mutation(
+        "a target partition of another",
+        _edit((7, 21), _target_of_another),
+        _rules(Rule.TARGET_OF_TWO),
+        _rules(Rule.ASSIGNED_NOT_THE_TARGET, Rule.ASSIGNED_OUTSIDE_TARGET),
+    ),
     Mutation("revoking what it keeps", _edit(RECONCILED, _keep_revoking), _rules(Rule.ASSIGNED_WHILE_REVOKING)),
     Mutation("revoking what it never had", _edit(RECONCILED, _strange_revoking), _rules(Rule.REVOKING_NOT_OWNED)),
     Mutation("a later partition epoch", _edit(RECONCILED, _later_partition_epoch), _rules(Rule.PARTITION_EPOCH_WRONG)),
-    Mutation("no assignment for who came", _drop(CURRENTS, _joins), _rules(Rule.JOIN_WITHOUT_ASSIGNMENT)),
+    Mutation(
+        "no assignment for who came",
+        _drop(CURRENTS, _joins),
+        _rules(Rule.JOIN_WITHOUT_ASSIGNMENT),
+        _rules(Rule.TOMBSTONE_WITHOUT_VALUE, Rule.REVOKING_NOT_OWNED, Rule.COMMIT_BY_NO_OWNER),
+    ),
     Mutation(
         "share state not initialised",
         _edit((13,), _strange_partition({13: "topicPartitions"})),
         _rules(Rule.SHARE_STATE_MISSING),
     ),
-    Mutation("unknown subtopology", _edit((21,), _strange_subtopology), _rules(Rule.TASK_OUTSIDE_TOPOLOGY)),
+    Mutation(
+        "unknown subtopology",
+        _edit((21,), _strange_subtopology),
+        _rules(Rule.TASK_OUTSIDE_TOPOLOGY),
+        _rules(Rule.ASSIGNED_NOT_THE_TARGET, Rule.ASSIGNED_OUTSIDE_TARGET),
+    ),
     Mutation("no group of the new type", _drop((2, 3), _begins_after_conversion), _rules(Rule.TYPE_CHANGED_IN_PART)),
     Mutation("a commit of nobody's partition", _strange_commit, _rules(Rule.COMMIT_BY_NO_OWNER)),
 )
