@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.records import Family
 from jobs import arrow_decode, ledger
 from jobs.arrow_decode import Work
+from jobs.ledger import Balance
 from jobs.log_schema import LOG_RECORDS, QUARANTINE
 from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMIT_TYPES, OFFSET_COMMITS
 from jobs.sources.files import FAMILIES
@@ -57,29 +58,38 @@ def run(tables: Tables) -> list[Row]:
     for table in (*(output.table for output in outputs()), QUARANTINE):
         tables.create(table)
     rows = []
-    for run_id in ledger.undecoded(tables):
-        decode(tables, run_id)
-        rows += ledger.account_decode(tables, run_id)
+    for run_id, records in ledger.undecoded(tables):
+        balances = decode(tables, run_id) if records else []
+        pass_on(tables, run_id)
+        rows += ledger.account_decode(tables, run_id, balances)
     return rows
 
 
-def decode(tables: Tables, run_id: str) -> None:
-    """Decode what an ingest run has added, and pass on what it has learned about older records."""
-    log = tables.read(LOG_RECORDS)
-    added = log.where(F.col("run_id") == run_id)
-    records = added.where("kind = 'record'")
-    counts = records.agg(*(F.count_if(output.wanted) for output in outputs())).first() or ()
-    for (table, work, wanted), count in zip(outputs(), counts, strict=True):
-        if count:
-            tables.append(table, _mapped(records.where(wanted), work, table), run_id)
-    if not ledger.balance(tables, run_id).where("records > decoded + control").isEmpty():
+def decode(tables: Tables, run_id: str) -> list[Balance]:
+    """Decode what an ingest run has added; returns where its records are now."""
+    added = tables.read(LOG_RECORDS).where(F.col("run_id") == run_id)
+    is_record = F.col("kind") == "record"
+    counts = ledger.taken(added, {output.table.name: is_record & output.wanted for output in outputs()})
+    filled = [output for output in outputs() if any(row[output.table.name] for row in counts)]
+    for table, work, wanted in filled:
+        tables.append(table, _mapped(added.where(is_record & wanted), work, table), run_id)
+    decoded = [output.table for output in filled]
+    balances = ledger.balance(tables, run_id, counts, decoded)
+    if any(of.missing > 0 for of in balances):
         tables.append(QUARANTINE, _set_aside(added), run_id)
-    revised = log.where((F.col("revised_by") == run_id) & (F.col("run_id") != run_id))
-    if not revised.isEmpty():
-        for table, _, wanted in outputs():
-            names = [name for name in LEARNED if name in table.schema.names]
-            changes = revised.where(wanted).select(*table.key, *names)
-            tables.merge(table, changes, {name: f"s.{name}" for name in names})
+        balances = ledger.balance(tables, run_id, counts, decoded)
+    return balances
+
+
+def pass_on(tables: Tables, run_id: str) -> None:
+    """Merge what an ingest run has learned about older records into their decoded rows."""
+    revised = tables.read(LOG_RECORDS).where((F.col("revised_by") == run_id) & (F.col("run_id") != run_id))
+    if revised.isEmpty():
+        return
+    for table, _, wanted in outputs():
+        names = [name for name in LEARNED if name in table.schema.names]
+        changes = revised.where(wanted).select(*table.key, *names)
+        tables.merge(table, changes, {name: f"s.{name}" for name in names})
 
 
 def _mapped(rows: DataFrame, work: Work, table: Table) -> DataFrame:

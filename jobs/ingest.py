@@ -38,11 +38,16 @@ DETAILS: Final = (
 
 
 def run(tables: Tables, dumps: list[Dump], cluster: str) -> list[Row]:
-    """One ingest run; returns its rows of ``runs``, after those of runs that were killed before they had any."""
+    """One ingest run; returns its rows of ``runs``, after those of runs that were killed before they had any.
+
+    Without a dump there is nothing to take in, and no run.
+    """
     run_id = ledger.new_run_id()
     for table in (LOG_RECORDS, RUNS):
         tables.create(table)
     unfinished = [row for name in ledger.unaccounted(tables) for row in ledger.account_ingest(tables, name, cluster)]
+    if not dumps:
+        return unfinished
     ingest(tables, dumps, cluster, run_id)
     return [*unfinished, *ledger.account_ingest(tables, run_id, cluster)]
 

@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
@@ -97,29 +97,26 @@ class Lease:
         before = held.owner if held is not None else None
         if before is not None and not Owner.parse(before).is_gone() and _aware(held.expires_at) > _now():
             raise _busy(self._tables, held)
-        unchanged = "t.owner IS NULL" if before is None else f"t.owner = '{before}'"
         try:
-            self._write(self.owner, unchanged, insert=True)
+            taken = self._insert() if held is None else self._take_from(before)
         except Exception as error:  # two that take it at the same moment: Delta lets one commit
             held = self._row()
-            if held is None or held.owner is None or held.owner == self.owner:
+            if held is None or held.owner is None:
                 raise
             raise _busy(self._tables, held) from error
-        held = self._row()
-        if held is None or held.owner != self.owner:
-            raise _busy(self._tables, held)
+        if not taken:
+            raise _busy(self._tables, self._row())
         return before
 
     def renew(self) -> None:
         """Hold it for another length of time."""
-        self._write(self.owner, f"t.owner = '{self.owner}'", insert=False)
-        held = self._row()
-        if held is None or held.owner != self.owner:
+        if not self._update({"expires_at": self._until()}, self.owner):
+            held = self._row()
             self._lost = "nobody" if held is None else str(held.owner)
 
     def release(self) -> None:
         """Give it back, if it is still ours."""
-        self._write(None, f"t.owner = '{self.owner}'", insert=False)
+        self._update({"owner": "NULL", "expires_at": _moment(_now())}, self.owner)
 
     def check(self) -> None:
         """Raises LeaseLostError if another run has taken over."""
@@ -133,13 +130,31 @@ class Lease:
         rows = self._tables.read(LEASES).where(f"name = '{self._name}'").collect()
         return rows[0] if rows else None
 
-    def _write(self, owner: str | None, when: str, *, insert: bool) -> None:
-        now = _now()
-        row = self._tables.spark.createDataFrame([(self._name, owner, now, now + self._length)], LEASES.schema)
-        changes = {"owner": "s.owner", "acquired_at": "s.acquired_at", "expires_at": "s.expires_at"}
-        if not insert:
-            del changes["acquired_at"]
-        self._tables.merge(LEASES, row, changes, when=when, insert=insert)
+    def _insert(self) -> bool:
+        row = f"'{self._name}', '{self.owner}', {_moment(_now())}, {self._until()}"
+        return self._changed(
+            f"MERGE INTO {self._tables.name(LEASES)} t USING (SELECT '{self._name}' AS name) s ON t.name = s.name "
+            f"WHEN NOT MATCHED THEN INSERT (name, owner, acquired_at, expires_at) VALUES ({row})"
+        )
+
+    def _take_from(self, before: str | None) -> bool:
+        mine = {"owner": f"'{self.owner}'", "acquired_at": _moment(_now()), "expires_at": self._until()}
+        return self._update(mine, before)
+
+    def _update(self, values: Mapping[str, str], owner: str | None) -> bool:
+        """Set the row, as long as it is this owner's; returns whether it was."""
+        changes = ", ".join(f"{name} = {value}" for name, value in values.items())
+        is_owner = "owner IS NULL" if owner is None else f"owner = '{owner}'"
+        return self._changed(
+            f"UPDATE {self._tables.name(LEASES)} SET {changes} WHERE name = '{self._name}' AND {is_owner}"
+        )
+
+    def _changed(self, statement: str) -> bool:
+        (done,) = self._tables.spark.sql(statement).collect()
+        return int(done.num_affected_rows) == 1
+
+    def _until(self) -> str:
+        return _moment(_now() + self._length)
 
 
 @contextmanager
@@ -178,6 +193,10 @@ def _busy(tables: Tables, row: Row | None) -> BusyError:
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _moment(when: datetime) -> str:
+    return f"TIMESTAMP '{when.isoformat()}'"
 
 
 def _aware(when: datetime) -> datetime:

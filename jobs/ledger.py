@@ -6,21 +6,21 @@ for by the next one.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.errors import CoordinatorAuditError
 from jobs import gaps
 from jobs.gaps import PARTITION
 from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
-from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables import Table, Tables
 from jobs.versions import software_version
-
-DECODED = (OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS)
 
 
 class UnbalancedError(CoordinatorAuditError):
@@ -33,20 +33,26 @@ def new_run_id() -> str:
 
 
 def unaccounted(tables: Tables) -> list[str]:
-    """Runs that added records and were killed before they could say so."""
-    known = tables.read(RUNS).where("job = 'ingest'").select("run_id")
-    return _names(tables.read(LOG_RECORDS).select("run_id").distinct().join(known, "run_id", "left_anti"))
+    """Runs that added records and were killed before they could say so, the oldest first."""
+    added = {row.run_id for row in tables.read(LOG_RECORDS).select("run_id").distinct().collect()}
+    return sorted(added - {row.run_id for row in tables.read(RUNS).where("job = 'ingest'").select("run_id").collect()})
 
 
-def undecoded(tables: Tables) -> list[str]:
-    """Accounted runs whose records are not decoded yet, the oldest first."""
-    runs = tables.read(RUNS)
-    decoded = runs.where("job = 'decode'").select("run_id")
-    return _names(runs.where("job = 'ingest'").select("run_id").distinct().join(decoded, "run_id", "left_anti"))
+class Undecoded(NamedTuple):
+    """An accounted run whose records are not decoded yet; it may have added none."""
+
+    run_id: str
+    records: int
 
 
-def _names(rows: DataFrame) -> list[str]:
-    return sorted(row.run_id for row in rows.collect())
+def undecoded(tables: Tables) -> list[Undecoded]:
+    """What there is to decode, the oldest first."""
+    runs = (
+        tables.read(RUNS)
+        .groupBy("run_id")
+        .agg(F.sum("records").alias("records"), F.bool_or(F.col("job") == "decode").alias("is_decoded"))
+    )
+    return sorted(Undecoded(row.run_id, row.records) for row in runs.where("NOT is_decoded").collect())
 
 
 def account_ingest(tables: Tables, run_id: str, cluster: str | None = None) -> list[Row]:
@@ -93,42 +99,68 @@ def _gaps(log: DataFrame, taken: list[Row]) -> dict[tuple[str, int], dict[str, A
     return {(row.log_topic, row.log_partition): row.asDict(recursive=True) for row in found}
 
 
-def account_decode(tables: Tables, run_id: str) -> list[Row]:
+class Balance(NamedTuple):
+    """Rows of a run in one log partition: taken in (``records``, ``control``), and where they went."""
+
+    cluster: str
+    log_topic: str | None
+    log_partition: int | None
+    records: int
+    control: int
+    empty_batches: int
+    decoded: int
+    quarantined: int
+
+    @property
+    def missing(self) -> int:
+        """Records that are in no table; below 0: in more than one."""
+        return self.records - self.decoded - self.quarantined - self.control
+
+
+def account_decode(tables: Tables, run_id: str, balances: list[Balance]) -> list[Row]:
     """Write where the records of a run went.
 
     Raises:
         UnbalancedError: the counts do not add up.
     """
-    rows = [row.asDict() for row in balance(tables, run_id).collect()]
-    for row in rows:
-        if row["records"] != row["decoded"] + row["quarantined"] + row["control"]:
+    for of in balances:
+        if of.missing:
             raise UnbalancedError(
-                f"{row['log_topic']}-{row['log_partition']}, run {run_id}: {row['records']} records in, "
-                f"{row['decoded']} decoded + {row['quarantined']} quarantined + {row['control']} control out"
+                f"{of.log_topic}-{of.log_partition}, run {run_id}: {of.records} records in, "
+                f"{of.decoded} decoded + {of.quarantined} quarantined + {of.control} control out"
             )
-    return _write(tables, "decode", run_id, rows or [{"records": 0, "control": 0, "decoded": 0, "quarantined": 0}])
+    nothing = {"records": 0, "control": 0, "decoded": 0, "quarantined": 0}
+    return _write(tables, "decode", run_id, [of._asdict() for of in balances] or [nothing])
 
 
-def balance(tables: Tables, run_id: str) -> DataFrame:
-    """Rows of a run by log partition: ``records`` and ``control`` taken in, ``decoded`` and ``quarantined``."""
+def taken(added: DataFrame, wanted: Mapping[str, Column]) -> list[Row]:
+    """What a run has added to ``log_records``, by log partition, with the number of rows that meet each condition."""
+    counts = {
+        "records": F.col("kind") != "empty",
+        "control": F.col("kind") == "control",
+        "empty_batches": F.col("kind") == "empty",
+        **wanted,
+    }
+    rows = added.groupBy("cluster", *PARTITION).agg(*(F.count_if(of).alias(name) for name, of in counts.items()))
+    return rows.collect()
 
-    def counted(table: Table, **columns: str) -> DataFrame:
-        names = ("records", "control", "decoded", "quarantined", "empty_batches")
-        ones = [F.expr(columns.get(name, "0")).cast("long").alias(name) for name in names]
-        return tables.read(table).where(F.col("run_id") == run_id).select("cluster", *PARTITION, *ones)
 
-    both = counted(
-        LOG_RECORDS,
-        records="int(kind <> 'empty')",
-        control="int(kind = 'control')",
-        empty_batches="int(kind = 'empty')",
-    )
-    for table in DECODED:
-        both = both.unionByName(counted(table, decoded="1"))
-    both = both.unionByName(counted(QUARANTINE, quarantined="1"))
-    return both.groupBy("cluster", *PARTITION).agg(
-        *(F.sum(name).alias(name) for name in both.columns if name not in ("cluster", *PARTITION))
-    )
+def balance(tables: Tables, run_id: str, added: list[Row], decoded: Iterable[Table]) -> list[Balance]:
+    """What was added, and what of it is in these tables of decoded records, or in quarantine."""
+    went: Counter[tuple[bool, str, str | None, int | None]] = Counter()
+    found = [_counted(tables, table, run_id) for table in (*decoded, QUARANTINE)]
+    for row in reduce(DataFrame.unionByName, found).collect():
+        went[row.table == QUARANTINE.name, row.cluster, row.log_topic, row.log_partition] += row.rows
+    return [
+        Balance(*place, row.records, row.control, row.empty_batches, went[False, *place], went[True, *place])
+        for row in added
+        for place in [(row.cluster, row.log_topic, row.log_partition)]
+    ]
+
+
+def _counted(tables: Tables, table: Table, run_id: str) -> DataFrame:
+    rows = tables.read(table).where(F.col("run_id") == run_id).groupBy("cluster", *PARTITION)
+    return rows.agg(F.count("*").alias("rows")).withColumn("table", F.lit(table.name))
 
 
 def _write(tables: Tables, job: str, run_id: str, rows: list[dict[str, Any]]) -> list[Row]:

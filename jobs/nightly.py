@@ -18,7 +18,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DoubleType, IntegerType, LongType, MapType, StringType, StructType, TimestampType
 
 from coordinator_core.errors import InputError
-from jobs import decode, ingest, ledger, maintenance, quality, replay
+from jobs import decode, dumped_files, ingest, ledger, maintenance, quality, replay
+from jobs.dumped_files import DUMPED_FILES
 from jobs.errors import one_line
 from jobs.history_schema import GROUP_STATES, HISTORY, REPLAYED
 from jobs.lease import held
@@ -51,7 +52,7 @@ NIGHTLY_STEPS: Final = Table(
 
 KNOWN: Final = [
     *(LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE, RUNS),
-    *(*HISTORY.values(), GROUP_STATES, REPLAYED, CHECK_RESULTS, NIGHTLY_STEPS),
+    *(*HISTORY.values(), GROUP_STATES, REPLAYED, CHECK_RESULTS, NIGHTLY_STEPS, DUMPED_FILES),
 ]
 """The tables that maintenance looks after."""
 
@@ -177,10 +178,14 @@ def _ingest(night: Night) -> dict[str, int]:
     if not chosen.paths:
         raise InputError("nothing to take in: name dumps, or set input.paths")
     shape = Shape(chosen.format) if chosen.format else None
+    changed = dumped_files.changes(night.tables, night.settings.cluster, chosen.paths, shape)
     kafka = Kafka(night.settings.kafka)
-    dumps = open_dump(night.tables.spark, chosen.paths, shape=shape, topic=chosen.topic, kafka=kafka)
+    dumps = open_dump(night.tables.spark, changed.paths, shape=shape, topic=chosen.topic, kafka=kafka)
     rows = ingest.run(night.tables, dumps, night.settings.cluster)
-    return {name: sum(row[name] or 0 for row in rows) for name in ("records", "control", "missing_offsets")}
+    if changed.files:
+        dumped_files.remember(night.tables, night.settings.cluster, changed.files)
+    counts = {name: sum(row[name] or 0 for row in rows) for name in ("records", "control", "missing_offsets")}
+    return {"files": len(changed.files), **counts}
 
 
 def _decode(night: Night) -> dict[str, int]:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from delta import configure_spark_with_delta_pip
+from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from jobs import settings
@@ -17,6 +18,9 @@ DELTA_CONF = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set by ``spark-submit`` in the environment of the application."""
+
 
 def get_or_create(wanted: SparkSettings) -> SparkSession:
     """The active session as it is (Databricks, spark-submit, a test's), else a new one as ``wanted`` says."""
@@ -25,7 +29,17 @@ def get_or_create(wanted: SparkSettings) -> SparkSession:
         return active
     if wanted.remote is not None and not wanted.remote.startswith("local"):
         return SparkSession.builder.remote(wanted.remote).getOrCreate()
-    return _local(wanted)
+    return _submitted(wanted) if SUBMITTED in os.environ else _local(wanted)
+
+
+def _submitted(wanted: SparkSettings) -> SparkSession:
+    """The session of ``spark-submit``: its master, its jars, and what it was told by ``--conf`` before what we say."""
+    given = SparkConf()
+    builder = SparkSession.builder
+    for key, value in {**DELTA_CONF, **wanted.conf}.items():
+        if not given.contains(key):
+            builder = builder.config(key, value)
+    return builder.getOrCreate()
 
 
 def _local(wanted: SparkSettings) -> SparkSession:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
@@ -18,7 +18,17 @@ FORMAT = "coordinator_audit.format"
 """Table property: the version of the form of all tables."""
 FORMAT_VERSION = 1
 
+INDEXED_COLUMNS = 12
+"""Delta keeps bounds of so many leading columns: what the jobs select by is among them, and each costs every write."""
+
+MISSING = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND")
+"""What Spark says of a table that is not there."""
+
 CATALOG_NAME = re.compile(r"\w+\.\w+(\.\w+)?")
+
+
+class MissingTableError(InputError):
+    """There is no such table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +65,10 @@ class Tables:
         return f"{self.home}.{table.name}" if self._by_name else f"delta.`{self.home}/{table.name}`"
 
     def exists(self, table: Table) -> bool:
-        """Whether the table has been created."""
+        """Whether the table has been created; raises InputError where it is there and cannot be read."""
         try:
             self.read(table)
-        except InputError:
+        except MissingTableError:
             return False
         return True
 
@@ -70,16 +80,24 @@ class Tables:
         """
         if table.name in self._created:
             return
-        empty = self.spark.createDataFrame([], table.schema).writeTo(self.name(table)).using("delta")
-        try:
-            empty.tableProperty(FORMAT, str(FORMAT_VERSION)).tableProperty("comment", table.about).create()
-        except AnalysisException as error:
-            if "ALREADY_EXISTS" not in str(error):
-                raise InputError(f"table {self.name(table)} cannot be created: {one_line(error)}") from error
+        if self.exists(table):
             self._verify(table)
+        else:
+            self._make(table)
+        self._created.add(table.name)
+
+    def _make(self, table: Table) -> None:
+        """In SQL, because that runs no Spark job; where another run makes the table at this moment, it is the same."""
+        properties = {FORMAT: FORMAT_VERSION, "delta.dataSkippingNumIndexedCols": INDEXED_COLUMNS}
+        said = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+        about = table.about.replace("'", "\\'")
+        try:
+            self.spark.sql(
+                f"CREATE TABLE IF NOT EXISTS {self.name(table)} ({table.schema.toDDL()}) USING delta "
+                f"COMMENT '{about}' TBLPROPERTIES ({said})"
+            )
         except Exception as error:
             raise InputError(f"table {self.name(table)} cannot be created: {one_line(error)}") from error
-        self._created.add(table.name)
 
     def _verify(self, table: Table) -> None:
         """Refuse a table that an other release made in another form, or that was changed by hand."""
@@ -110,14 +128,15 @@ class Tables:
         """All rows.
 
         Raises:
-            InputError: there is no such table.
+            MissingTableError: there is no such table.
+            InputError: it cannot be read.
         """
         try:
             rows = self.spark.table(self.name(table))
             rows.schema  # noqa: B018  Spark Connect finds out about a missing table only when asked for its columns
-        except AnalysisException as error:
-            raise InputError(f"no table {self.name(table)}: {one_line(error)}") from error
         except Exception as error:
+            if isinstance(error, PySparkException) and error.getCondition() in MISSING:
+                raise MissingTableError(f"no table {self.name(table)}: {one_line(error)}") from error
             raise InputError(f"table {self.name(table)} cannot be read: {one_line(error)}") from error
         return rows
 

@@ -87,7 +87,7 @@ def open_dump(
     for path in paths:
         # A Spark Connect server works in a directory of its own.
         whole = path if "://" in path else os.path.abspath(path)
-        by_shape.setdefault(shape or _shape_of(whole), []).append(whole)
+        by_shape.setdefault(shape or shape_of(whole), []).append(whole)
     live = [_open_live(spark, path, kafka) for path in by_shape.pop(Shape.LIVE, [])]
     return [*live, *(_open(spark, found, files, topic, sorted(topics)) for found, files in by_shape.items())]
 
@@ -167,7 +167,7 @@ def _union(tables: Iterable[DataFrame]) -> DataFrame:
     return first
 
 
-def _shape_of(path: str) -> Shape:
+def shape_of(path: str) -> Shape:
     """The shape of what is at a path, by the names of files; a URI is left to Spark.
 
     A directory has one shape: beside segments and tables, JSON lines tell about the dump and are none.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ from jobs.sources.dumped import SPARK_SCHEMA, dumped_batch, dumped_batches
 from jobs.sources.files import KNOWN_TOPICS, UNKNOWN_PARTITION, LogFile, find_logs
 
 SPLIT_BYTES: Final = 64 << 20
+TASK_BYTES: Final = 4 << 20
 LOOK_AHEAD_BYTES: Final = 2 << 20
 """How far behind a range its task looks for the markers of transactions that are still open at its end."""
 
@@ -58,13 +59,20 @@ RENAMED: Final = {
 
 
 @dataclass(frozen=True)
-class Range(InputPartition):
-    """The bytes of one file that one task reads, and the file that continues the log."""
+class Range:
+    """Bytes of one file, and the file that continues the log."""
 
     log: LogFile
     start: int
     stop: int
     following: LogFile | None
+
+
+@dataclass(frozen=True)
+class Ranges(InputPartition):
+    """What one task reads: a range, or several small ones."""
+
+    ranges: tuple[Range, ...]
 
 
 class Segments(DataSource):
@@ -96,18 +104,34 @@ class SegmentsReader(DataSourceReader):
         self.paths, self.topics, self.topic, self.split_bytes = paths, topics, topic, split_bytes
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The ranges, in the order of topic, partition and offset."""
+        """The ranges, in the order of topic, partition and offset; small files share a task, which costs more."""
         logs = find_logs(self.paths, topics=self.topics)
-        return [
+        ranges = [
             Range(log, start, stop, following if stop == log.size and _continues(log, following) else None)
             for log, following in pairwise([*logs, None])
             if log is not None
             for start, stop in _ranges(log, self.split_bytes)
         ]
+        return [Ranges(tuple(some)) for some in _shared(ranges, min(self.split_bytes, TASK_BYTES))]
 
-    def read(self, partition: Range) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
-        """The rows of one range."""
-        return read_range(partition, self.topic)
+    def read(self, partition: Ranges) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        """The rows of one task."""
+        return chain.from_iterable(read_range(wanted, self.topic) for wanted in partition.ranges)
+
+
+def _shared(ranges: Iterable[Range], task_bytes: int) -> Iterator[list[Range]]:
+    """Neighbours as long as they are smaller than that together."""
+    together: list[Range] = []
+    size = 0
+    for wanted in ranges:
+        more = wanted.stop - wanted.start
+        if together and size + more > task_bytes:
+            yield together
+            together, size = [], 0
+        together.append(wanted)
+        size += more
+    if together:
+        yield together
 
 
 def _continues(log: LogFile, following: LogFile | None) -> bool:

@@ -100,17 +100,18 @@ def expected(rows: Rows) -> list[tuple[Any, ...]]:
 
 
 def decoded(tables: Tables, cluster: str) -> list[tuple[Any, ...]]:
-    """The same of the tables, strays with no offset."""
+    """The same of the tables, strays with no offset; only of the logs of groups."""
     common = ["log_partition", "log_offset", "record_type", "group_id", "value_version"]
     found: list[tuple[Any, ...]] = []
     for table, said in ((OFFSET_COMMITS, "committed_offset"), (GROUP_RECORDS, "value")):
-        rows = tables.read(table).where(f"cluster = '{cluster}'").select(*common, said).collect()
+        of_groups = f"cluster = '{cluster}' AND coalesce(log_topic, '{TOPIC}') = '{TOPIC}'"
+        rows = tables.read(table).where(of_groups).select(*common, said).collect()
         found += [(*row[:-1], bytes(row[-1]) if isinstance(row[-1], bytearray) else row[-1]) for row in rows]
     return sorted(found, key=lambda row: tuple(str(part) for part in row))
 
 
-def content(tables: Tables, table: Table, cluster: str) -> list[tuple[Any, ...]]:
+def content(tables: Tables, table: Table, cluster: str, wanted: str = "true") -> list[tuple[Any, ...]]:
     """All that a table says about a cluster, but for which run said it."""
     names = [name for name in table.schema.names if name not in ("run_id", "revised_by", "cluster", "extra")]
-    rows = tables.read(table).where(f"cluster = '{cluster}'").select(*names).collect()
+    rows = tables.read(table).where(f"cluster = '{cluster}' AND {wanted}").select(*names).collect()
     return sorted((tuple(row) for row in rows), key=str)

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from coordinator_core.errors import InputError
-from jobs.sources.dump import Shape, _shape_of, open_dump
+from jobs.sources.dump import Shape, open_dump, shape_of
 from tests.jobs.conftest import SAMPLE_LOGS
 
 
@@ -22,21 +22,21 @@ from tests.jobs.conftest import SAMPLE_LOGS
         (["_hidden/a.jsonl.gz", "MANIFEST.json"], Shape.JSON_LINES),
     ],
 )
-def test_a_directory_has_the_shape_of_its_files(tmp_path: Path, files: list[str], shape: Shape) -> None:
+def test_a_directory_has_theshape_of_its_files(tmp_path: Path, files: list[str], shape: Shape) -> None:
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    assert _shape_of(str(tmp_path)) is shape
+    assert shape_of(str(tmp_path)) is shape
 
 
-def test_a_file_has_the_shape_of_its_name(tmp_path: Path) -> None:
+def test_a_file_has_theshape_of_its_name(tmp_path: Path) -> None:
     for name, shape in {"a.log": Shape.SEGMENTS, "b.json": Shape.JSON_LINES, "c.parquet": Shape.PARQUET}.items():
         (tmp_path / name).touch()
-        assert _shape_of(str(tmp_path / name)) is shape
+        assert shape_of(str(tmp_path / name)) is shape
     archive = tmp_path / "logs.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(SAMPLE_LOGS, "logs")
-    assert _shape_of(str(archive)) is Shape.SEGMENTS
+    assert shape_of(str(archive)) is Shape.SEGMENTS
 
 
 @pytest.mark.parametrize(

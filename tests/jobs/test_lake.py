@@ -23,6 +23,8 @@ from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.lake import TOPIC, content, decoded, expected, kafka_rows, sample_rows, take
 
 SEGMENTS = [SAMPLE_LOGS / f"{TOPIC}-0", SAMPLE_LOGS / f"{TOPIC}-1"]
+OTHER_LOGS = ("__cluster_metadata", "__share_group_state")
+DECODED = (LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS)
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +36,20 @@ def rows() -> lake.Rows:
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
     """Tables that hold the sample as the cluster ``segments``; tests add clusters of their own."""
     made = Tables(spark, str(tmp_path_factory.mktemp("lake")))
-    take(made, "segments", *SEGMENTS)
+    others = [path for topic in OTHER_LOGS for path in SAMPLE_LOGS.glob(f"{topic}-*")]
+    take(made, "segments", *SEGMENTS, *others, topics=(TOPIC, *OTHER_LOGS))
     return made
+
+
+def contents(tables: Tables, cluster: str) -> list[list[tuple[Any, ...]]]:
+    """Of the logs of groups."""
+    return [content(tables, table, cluster, f"log_topic = '{TOPIC}'") for table in DECODED]
 
 
 def test_segments_fill_the_tables_and_the_counts_add_up(tables: Tables, rows: lake.Rows) -> None:
     assert decoded(tables, "segments") == sorted(expected(rows), key=lambda row: tuple(str(part) for part in row))
-    runs = tables.read(RUNS).where("cluster = 'segments' AND records > 0").orderBy("job", "log_partition").collect()
+    of_groups = tables.read(RUNS).where(f"cluster = 'segments' AND log_topic = '{TOPIC}'")
+    runs = of_groups.where("records > 0").orderBy("job", "log_partition").collect()
     assert [(row.job, row.log_partition, row.records, row.control, row.decoded, row.quarantined) for row in runs] == [
         ("decode", 0, 313, 12, 301, 0),
         ("decode", 1, 412, 1, 411, 0),
@@ -50,55 +59,66 @@ def test_segments_fill_the_tables_and_the_counts_add_up(tables: Tables, rows: la
     assert all(not row.missing_offsets and not row.gaps for row in runs)
 
 
-def test_the_same_dump_again_and_a_part_of_it_change_nothing(tables: Tables, tmp_path: Path) -> None:
-    before = [content(tables, table, "segments") for table in (LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS)]
-    take(tables, "segments", *SEGMENTS)
+def test_metadata_and_share_state_have_tables_too(tables: Tables) -> None:
+    kinds = tables.read(CLUSTER_RECORDS).groupBy("record_name").count().collect()
+    by_name = {row.record_name: row["count"] for row in kinds}
+    assert by_name["TOPIC_RECORD"] > 0
+    assert sum(by_name.values()) == 2186
+    assert not tables.read(GROUP_RECORDS).where("share_snapshot IS NOT NULL").isEmpty()
+
+
+def test_a_dump_again_with_a_part_of_it_elsewhere_changes_nothing(tables: Tables, tmp_path: Path) -> None:
+    before = contents(tables, "segments")
     shutil.copytree(SEGMENTS[1], tmp_path / SEGMENTS[1].name)
-    take(tables, "segments", tmp_path)
-    assert [content(tables, table, "segments") for table in (LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS)] == before
-
-
-@pytest.mark.parametrize("shape", ["parquet", "delta", "json"])
-def test_every_shape_gives_the_same_rows(
-    tables: Tables, rows: lake.Rows, shape: str, tmp_path: Path, spark: SparkSession
-) -> None:
-    """Also where a dump has some of them twice."""
-    dumped = kafka_rows(rows)
-    if shape == "parquet":
-        path = lake.write_parquet(tmp_path / "dump", [*dumped, *dumped[:5]])
-    elif shape == "delta":
-        path = lake.write_delta(spark, tmp_path / "dump", dumped)
-    else:
-        path = lake.write_json(tmp_path / "dump.jsonl.gz", dumped)
-    take(tables, shape, path)
-    assert decoded(tables, shape) == decoded(tables, "segments")
-    log = tables.read(LOG_RECORDS).where(f"cluster = '{shape}'")
-    assert {row.outcome for row in log.select("outcome").distinct().collect()} == {"unknown"}
-    first = log.orderBy("log_partition", "log_offset").first()
-    assert first is not None
-    assert (first.timestamp_ms, first.timestamp_type) == (rows[0]["timestamp_ms"], "CreateTime")
-    assert first.extra == (None if shape == "delta" else {"dumped_by": "me"})
+    take(tables, "segments", *SEGMENTS, tmp_path)
+    assert contents(tables, "segments") == before
 
 
 def test_segments_that_come_late_add_what_a_consumer_could_not_see(
     tables: Tables, rows: lake.Rows, tmp_path: Path
 ) -> None:
-    """The order of the dumps leaves no trace in the decoded tables."""
-    take(tables, "late", lake.write_parquet(tmp_path / "dump", kafka_rows(rows)))
+    """The order of the dumps leaves no trace in the decoded tables, nor that one had some records twice."""
+    dumped = kafka_rows(rows)
+    take(tables, "late", lake.write_parquet(tmp_path / "dump", [*dumped, *dumped[:5]]))
+    assert_as_dumped(tables, "late", rows, extra={"dumped_by": "me"})
     take(tables, "late", *SEGMENTS)
-    for table in (LOG_RECORDS, OFFSET_COMMITS):
-        assert content(tables, table, "late") == content(tables, table, "segments")
+    late, segments = contents(tables, "late"), contents(tables, "segments")
+    assert late[:2] == segments[:2]
     assert decoded(tables, "late") == decoded(tables, "segments")
 
 
-@pytest.mark.parametrize("steps", [range(3, 6, 2), pytest.param(range(10), marks=pytest.mark.long)])
+def assert_as_dumped(tables: Tables, cluster: str, rows: lake.Rows, extra: dict[str, str] | None) -> None:
+    """The decoded rows are those of the segments, and what a consumer cannot see is unknown."""
+    assert decoded(tables, cluster) == decoded(tables, "segments")
+    log = tables.read(LOG_RECORDS).where(f"cluster = '{cluster}'")
+    assert {row.outcome for row in log.select("outcome").distinct().collect()} == {"unknown"}
+    first = log.orderBy("log_partition", "log_offset").first()
+    assert first is not None
+    assert (first.timestamp_ms, first.timestamp_type) == (rows[0]["timestamp_ms"], "CreateTime")
+    assert first.extra == extra
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shape", ["delta", "json"])
+def test_every_shape_gives_the_same_rows(
+    tables: Tables, rows: lake.Rows, shape: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    dumped = kafka_rows(rows)
+    if shape == "delta":
+        path = lake.write_delta(spark, tmp_path / "dump", dumped)
+    else:
+        path = lake.write_json(tmp_path / "dump.jsonl.gz", dumped)
+    take(tables, shape, path)
+    assert_as_dumped(tables, shape, rows, extra=None if shape == "delta" else {"dumped_by": "me"})
+
+
+@pytest.mark.long
 def test_a_run_that_is_killed_after_any_commit_is_made_good_by_the_next(
-    tables: Tables, monkeypatch: pytest.MonkeyPatch, steps: range
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each attempt gets some commits further than the one before."""
-    cluster = f"killed-{len(steps)}"
     whole = Tables.append
-    for step in steps:
+    for step in range(10):
         left = iter(range(step))
 
         def dying(self: Tables, *arguments: Any, left: Iterator[int] = left) -> None:
@@ -108,56 +128,47 @@ def test_a_run_that_is_killed_after_any_commit_is_made_good_by_the_next(
 
         with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
             patched.setattr(Tables, "append", dying)
-            take(tables, cluster, *SEGMENTS)
-    take(tables, cluster, *SEGMENTS)
-    for table in (LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS):
-        assert content(tables, table, cluster) == content(tables, table, "segments")
+            take(tables, "killed", *SEGMENTS)
+    take(tables, "killed", *SEGMENTS)
+    assert contents(tables, "killed") == contents(tables, "segments")
     assert ledger.unaccounted(tables) == ledger.undecoded(tables) == []
 
 
-def test_what_does_not_decode_is_in_quarantine_with_its_place(tables: Tables, rows: lake.Rows, tmp_path: Path) -> None:
+def test_faulty_and_printed_records_in_tables_of_a_catalog(
+    spark: SparkSession, rows: lake.Rows, tmp_path: Path
+) -> None:
+    spark.sql("CREATE SCHEMA IF NOT EXISTS audit")
+    tables = Tables(spark, "spark_catalog.audit")
     faulty = kafka_rows(rows[:4])
     faulty[1]["key"] = b"\x00"
     faulty[2]["value"] = b"\x00\x63"
-    path = lake.write_json(tmp_path / "dump.jsonl.gz", faulty)
-    plain = tmp_path / "more.jsonl"
-    plain.write_text(json.dumps({"key": "not base64!"}) + "\n")
-    take(tables, "faulty", path, plain)
-    assert [row[1] for row in decoded(tables, "faulty")] == [rows[0]["log_offset"], rows[3]["log_offset"]]
+    printed = json.dumps({"key": {"type": 2, "data": {"group": "g"}}, "value": None})
+    lake.write_json(tmp_path / "dump.jsonl.gz", faulty)
+    (tmp_path / "more.jsonl").write_text("\n".join([json.dumps({"key": "not base64!"}), printed, printed]))
+    take(tables, "faulty", tmp_path)
+    unplaced = (None, None, 2, "g", None, None)
+    assert [row for row in decoded(tables, "faulty") if row[1] is None] == [unplaced] * 2
+    assert [row[1] for row in decoded(tables, "faulty") if row[1] is not None] == [
+        rows[0]["log_offset"], rows[3]["log_offset"],
+    ]  # fmt: skip
     found = tables.read(QUARANTINE).where("cluster = 'faulty'").orderBy("log_offset").collect()
     assert [(row.log_offset, row.part) for row in found] == [
         (None, "damaged"), (rows[1]["log_offset"], "key"), (rows[2]["log_offset"], "value"),
     ]  # fmt: skip
-    assert (found[0].source, found[0].place) == (str(plain), 1)
+    assert (found[0].source, found[0].place) == (str(tmp_path / "more.jsonl"), 1)
     assert "bad base64" in found[0].reason
-
-
-def test_printed_records_come_without_a_position(tables: Tables, tmp_path: Path) -> None:
-    printed = {"key": {"type": 2, "data": {"group": "g"}}, "value": None}
-    file = tmp_path / "printed.jsonl"
-    file.write_text(f"{json.dumps(printed)}\n{json.dumps(printed)}\n")
-    take(tables, "printed", file)
-    take(tables, "printed", file)
-    assert decoded(tables, "printed") == [(None, None, 2, "g", None, None)] * 2
-
-
-def test_metadata_and_share_state_have_tables_too(spark: SparkSession, tmp_path: Path) -> None:
-    tables = Tables(spark, str(tmp_path / "all"))
-    take(tables, "c", SAMPLE_LOGS, topics=("__cluster_metadata", "__share_group_state"))
-    kinds = tables.read(CLUSTER_RECORDS).groupBy("record_name").count().collect()
-    by_name = {row.record_name: row["count"] for row in kinds}
-    assert by_name["TOPIC_RECORD"] > 0
-    assert sum(by_name.values()) == 2186
-    assert tables.read(GROUP_RECORDS).where("share_snapshot IS NOT NULL").count() > 0
-
-
-def test_tables_can_be_named_in_a_catalog(spark: SparkSession, tmp_path: Path, rows: lake.Rows) -> None:
-    spark.sql("CREATE SCHEMA IF NOT EXISTS audit")
-    tables = Tables(spark, "spark_catalog.audit")
-    take(tables, "c", lake.write_json(tmp_path / "dump.jsonl.gz", kafka_rows(rows[:3])))
-    assert spark.table("audit.log_records").count() == 3
+    assert spark.table("audit.log_records").count() == 7
     comments = {row.col_name: row.comment for row in spark.sql("DESCRIBE audit.offset_commits").collect()}
     assert comments["group_id"] == "Group id."
+
+
+@pytest.mark.long
+def test_printed_records_come_again_without_a_position(tables: Tables, tmp_path: Path) -> None:
+    printed = json.dumps({"key": {"type": 2, "data": {"group": "g"}}, "value": None})
+    (tmp_path / "printed.jsonl").write_text(f"{printed}\n{printed}\n")
+    for _ in range(2):
+        take(tables, "printed", tmp_path)
+    assert decoded(tables, "printed") == [(None, None, 2, "g", None, None)] * 2
 
 
 def test_a_place_that_cannot_be_written_is_one_line(spark: SparkSession, tmp_path: Path) -> None:

@@ -89,8 +89,14 @@ def test_a_file_outside_of_a_topics_folder_has_no_partition(tmp_path: Path) -> N
 def test_a_range_reads_only_its_own_batches() -> None:
     (log, *_) = find_logs([str(SAMPLE_LOGS)], topics={TOPIC})
     reader = SegmentsReader([log.path], frozenset({TOPIC, ""}), TOPIC, 5000)
-    parts = [pa.Table.from_batches(list(read_range(part, TOPIC))) for part in reader.partitions()]
+    parts = [pa.Table.from_batches(list(reader.read(part))) for part in reader.partitions()]
     assert len(parts) > 2
     for part, following in pairwise(parts):
         assert part["log_offset"][-1].as_py() + 1 == following["log_offset"][0].as_py()
     assert list(read_range(Range(log, log.size, log.size, None), TOPIC)) == []
+
+
+def test_small_files_share_a_task() -> None:
+    reader = SegmentsReader([str(SAMPLE_LOGS)], frozenset({TOPIC}), TOPIC, 1 << 30)
+    (task,) = reader.partitions()
+    assert len(task.ranges) == len(find_logs([str(SAMPLE_LOGS)], topics={TOPIC}))
