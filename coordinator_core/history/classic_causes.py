@@ -88,7 +88,7 @@ def follow_up_causes(ledger: Ledger, step: Transition) -> list[Cause]:
     if downgrade is not None and downgrade.at == last.opened:
         found.append(downgrade._replace(detail="its members join again as those of a classic group"))
     if ledger.due_ms is not None and step.at.timestamp_ms >= ledger.due_ms - DUE_SLACK_MS:
-        detail = f"generation {last.epoch} set it for {ledger.due_ms}"
+        detail = f"generation {last.epoch} set it for {ledger.due_ms or 'at once'}"
         found.append(cause(CauseKind.DELAY_ELAPSED, last.opened, detail=detail))
     return found
 

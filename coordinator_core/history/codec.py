@@ -17,7 +17,7 @@ from coordinator_core.records import LogPosition
 
 T = TypeVar("T")
 
-VERSION = 1
+VERSION = 2
 """Of the form of the ledger; raised with every change of one of its classes, so that older forms are refused."""
 
 
@@ -42,6 +42,7 @@ class _Units:
     owners: list[_Owned]
     idle: list[_Idle]
     before: list[_Owned]
+    replaced: dict[str, str]
     idle_ms: int
     idle_max_ms: int
 
@@ -60,6 +61,7 @@ def encode_history(group: Group, ledger: Ledger) -> str:
         [_Owned(*each) for each in _flat(owned.owners)],
         [_Idle(*each) for each in _flat(owned.idle)],
         [_Owned(*each) for each in _flat(owned.before)],
+        owned.replaced,
         owned.idle_ms,
         owned.idle_max_ms,
     )
@@ -94,6 +96,7 @@ def decode_history(text: str) -> tuple[Group, Ledger]:
         _nested(units.owners),
         _nested(units.idle),
         _nested(units.before),
+        units.replaced,
         units.idle_ms,
         units.idle_max_ms,
     )

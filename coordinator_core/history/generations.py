@@ -29,6 +29,8 @@ from coordinator_core.history.topics import topics_used
 from coordinator_core.history.units import NO_ASSIGNMENT, ClassicAssignment, classic_assignment
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
+CONNECT = "connect"
+"""The protocol type of Connect workers."""
 FIRST_GENERATION = 1
 """A group's first record has generation 0, and no members; older brokers began with 1."""
 
@@ -65,7 +67,10 @@ def on_generation(recorder: Recorder, record: CoordinatorRecord) -> Violations:
         ledger.changes += connect_causes(ledger, step, work) + topic_changes_seen(recorder, step)
     note_highest(ledger, taken)
     ledger.ownership.change(_counted(new, assigned.changes), at)
-    ledger.ownership.end(at, recorder.wanted(at, topics))
+    if new.protocol_type == CONNECT and new.members and not (assigned.delay_ms or assigned.revocations):
+        # The leader gives out all there is unless it waits: what nobody has was deleted.
+        ledger.ownership.forget_idle()
+    ledger.ownership.end(at, recorder.wanted(at, topics if new.members or last is None else last.topics))
     _complete(recorder, new, topics, assigned, skipped, missing, at)
     return violations
 
@@ -202,6 +207,8 @@ def _complete(
         )
     )
     ledger.ownership.settle(at, new.members)
+    if not new.members:
+        ledger.ownership.idle.clear()
     ledger.due_ms = assigned.due_ms
     ledger.revoked = sum(each.units for each in assigned.revocations)
     if last is not None and not members:
@@ -259,7 +266,7 @@ def _add_rebalance(
             time_to_converge_ms=None,
             duration_min_ms=max(at.timestamp_ms - began_before, 0),
             duration_max_ms=at.timestamp_ms - began_after if began_after is not None else None,
-            members_before=len(last.members) if last is not None else None if missing else 0,
+            members_before=recorder.members_before(missing),
             members_after=len(new.members),
             units_moved=tally.moved,
             units_moved_back=tally.moved_back,

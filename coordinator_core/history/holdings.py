@@ -137,18 +137,21 @@ class Ownership:
     """Owners of the units that have one owner at most, and what became of the units given up in the open rebalance.
 
     ``idle`` has the units that nobody owns since one gave them up. ``before`` has, for every unit given up in this
-    rebalance, the owner from when it began.
+    rebalance, the owner from when it began. ``replaced`` has static members by the member ids that they had before:
+    what goes from one to the other is given up by nobody.
     """
 
     owners: OfUnits[str] = field(default_factory=dict)
     idle: OfUnits[LogPosition] = field(default_factory=dict)
     before: OfUnits[str] = field(default_factory=dict)
+    replaced: dict[str, str] = field(default_factory=dict)
     idle_ms: int = 0
     idle_max_ms: int = 0
 
     def copy(self) -> Ownership:
         """The same, apart from what becomes of this one."""
-        return replace(self, owners=_copy(self.owners), idle=_copy(self.idle), before=_copy(self.before))
+        owners, idle, before = _copy(self.owners), _copy(self.idle), _copy(self.before)
+        return replace(self, owners=owners, idle=idle, before=before, replaced={**self.replaced})
 
     def change(self, changes: Sequence[Changed], at: LogPosition) -> None:
         """What records that belong together end, then what they begin."""
@@ -185,12 +188,11 @@ class Ownership:
         self.idle_ms += duration
         self.idle_max_ms = max(self.idle_max_ms, duration)
 
-    def rename(self, old: str, new: str) -> None:
-        """A static member is back under a new member id; what it had was never anybody else's."""
-        for before in self.before.values():
-            for partition, owner in before.items():
-                if owner == old:
-                    before[partition] = new
+    def _owner_before(self, owner: str) -> str:
+        """Under which member id the owner of then goes now."""
+        while owner in self.replaced:
+            owner = self.replaced[owner]
+        return owner
 
     def tally(self) -> Tally:
         """The units given up in this rebalance by what became of them so far."""
@@ -203,7 +205,7 @@ class Ownership:
                     lost += 1
                 elif now == owner:
                     back += 1
-                else:
+                elif now != self._owner_before(owner):
                     moved += 1
         return Tally(moved, back, lost, self.idle_ms, self.idle_max_ms)
 
@@ -227,13 +229,20 @@ class Ownership:
                 for partition in [each for each in before.keys() & idle.keys() if each >= count]:
                     del before[partition], idle[partition]
 
+    def forget_idle(self) -> None:
+        """What nobody has is there no more."""
+        for resource, before in self.before.items():
+            idle = self.idle.pop(resource, {})
+            for partition in before.keys() & idle.keys():
+                del before[partition]
+
     def begin(self) -> None:
         """A rebalance begins: what is in flight, from one superseded or given up just now, belongs to it."""
         self._keep(lambda since, owner: True)
 
     def settle(self, at: LogPosition, members: Container[str]) -> None:
         """A generation is complete: only what it took from members that are still there is in flight."""
-        self._keep(lambda since, owner: since == at and owner in members)
+        self._keep(lambda since, owner: since == at and self._owner_before(owner) in members)
 
     def _keep(self, is_in_flight: Callable[[LogPosition, str], bool]) -> None:
         kept: OfUnits[str] = {}
@@ -246,13 +255,15 @@ class Ownership:
                     if partition in idle and is_in_flight(idle[partition], owner)
                 }
         self.before = kept
+        if not any(kept.values()):
+            self.replaced.clear()
         self.idle_ms = self.idle_max_ms = 0
 
     def clear(self) -> None:
         """All owners, and all that is in flight, are gone."""
-        self.owners.clear()
-        self.idle.clear()
-        self.before.clear()
+        for of_units in (self.owners, self.idle, self.before, self.replaced):
+            of_units.clear()
+        self.idle_ms = self.idle_max_ms = 0
 
 
 def _copy(of_units: OfUnits[T]) -> OfUnits[T]:

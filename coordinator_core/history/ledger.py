@@ -17,7 +17,8 @@ class Ledger:
     """Everything that the history of a group needs beyond the group's own state, kept from run to run.
 
     ``type`` is that of the life that is open, ``ended`` the tombstone that ended it within the operation under way;
-    ``reborn`` says that what went before the life was seen. ``departed`` has the members removed in this operation,
+    ``reborn`` says that what went before the life was seen. ``last_epoch`` and ``last_members`` (how many) are of the
+    last epoch, of whatever type the group was. ``departed`` has the members removed in this operation,
     ``crossing`` those that may go on under another type. ``changes`` are the causes of the next epoch, ``joined`` who
     came in this operation since an epoch was opened. ``commits`` has the time (ms) of the last commit by topic name
     and partition.
@@ -33,6 +34,7 @@ class Ledger:
     ended: LogPosition | None = None
     reborn: bool = False
     last_epoch: int | None = None
+    last_members: int | None = None
     epoch: OpenEpoch | None = None
     rebalance: OpenRebalance | None = None
     memberships: dict[str, OpenMembership] = field(default_factory=dict)

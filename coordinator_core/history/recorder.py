@@ -145,7 +145,7 @@ class Recorder:
         ledger.due_ms = None
         ledger.reborn = True
         if how == "group deleted":
-            ledger.last_epoch = None
+            ledger.last_epoch = ledger.last_members = None
             ledger.changes.clear()
 
     # --- members -----------------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ class Recorder:
         membership.first_epoch = ledger.last_epoch
         replaced.went_by, replaced.hint = "static replacement", None
         self._withdraw(replaced.member_id, _DEPARTURES)
-        ledger.ownership.rename(replaced.member_id, member_id)
+        ledger.ownership.replaced[replaced.member_id] = member_id
         silent = ledger.type == GroupType.CLASSIC
         seen_away = replaced.away_since is not None or silent
         kind = CauseKind.STATIC_MEMBER_RETURNED if seen_away else CauseKind.STATIC_MEMBER_REPLACED
@@ -293,10 +293,14 @@ class Recorder:
         ledger, last = self.ledger, self.ledger.epoch
         missing = self.missing_before(number, at)
         causes = self.take_causes(missing, at)
-        before = len(last.members) if last is not None else None if missing else 0
-        from_epoch = ledger.last_epoch
+        before, from_epoch = self.members_before(missing), ledger.last_epoch
+        if ledger.rebalance is not None:
+            for member_id in ledger.joined:
+                ledger.rebalance.behind.pop(member_id, None)
         self.end_rebalance("superseded", at)
-        epoch = OpenEpoch(number, at, members, state, causes, missing=missing)
+        # Of a group that is now empty, what was subscribed until now is what nobody has.
+        topics = last.topics if last is not None else ()
+        epoch = OpenEpoch(number, at, members, state, causes, topics=topics, missing=missing)
         self.begin_epoch(epoch)
         behind = dict.fromkeys(members, True)
         ledger.rebalance = OpenRebalance(at, from_epoch, number, causes, before, len(members), behind, missing=missing)
@@ -305,12 +309,17 @@ class Recorder:
             self.end_rebalance("emptied", at)
         return epoch
 
+    def members_before(self, missing: str | None) -> int | None:
+        """Members in the epoch before, None if nobody knows."""
+        known = self.ledger.last_members
+        return 0 if known is None and missing is None else known
+
     def begin_epoch(self, epoch: OpenEpoch) -> None:
         """A new epoch: the one before ends, who joined takes part from now on."""
         ledger = self.ledger
         self.end_epoch("next epoch", epoch.opened)
         ledger.epoch = epoch
-        ledger.last_epoch = epoch.epoch
+        ledger.last_epoch, ledger.last_members = epoch.epoch, len(epoch.members)
         ledger.changes = []
         ledger.joined.clear()
         self.take_part(epoch.epoch, seen_to_join=epoch.missing is None)
@@ -356,6 +365,8 @@ class Recorder:
         ledger.rebalance = None
         if outcome != "superseded":
             ledger.ownership.before.clear()
+        if outcome == "emptied":
+            ledger.ownership.idle.clear()
 
     def wanted(self, at: LogPosition, subscribed: Container[str]) -> Callable[[str], float]:
         """How many partitions of a topic (its id, in a classic group its name) there are to have at a time.

@@ -264,3 +264,10 @@ def test_intervals_of_targets_and_current_assignments():
 def test_violations_are_rows_of_their_own():
     log = alone(GroupLog()).write(epoch(1))
     assert [row.rule for row in log.rows() if type(row).__name__ == "Violation"] == ["epoch_went_back"]
+
+
+def test_who_joins_with_the_next_epoch_is_not_behind_in_the_one_before():
+    log = alone(GroupLog()).write(member("m2", "t"), epoch(3), current("m2", 2))
+    log.write(member("m3", "t"), epoch(4))
+    _, superseded, _ = log.rebalances()
+    assert (superseded.outcome, superseded.behind) == ("superseded", ("m1", "m2"))

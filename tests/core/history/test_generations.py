@@ -146,7 +146,7 @@ def test_an_upgrade_and_the_downgrade_after_it():
     )
     log.write(generation(3, {"a": classic({"t": [0]}), "b": classic({"t": [1]})}))
     _, upgraded, joined, downgraded, again = log.rebalances()
-    assert (kinds(upgraded), upgraded.group_type) == (["group_upgraded"], "CONSUMER")
+    assert (kinds(upgraded), upgraded.group_type, upgraded.members_before) == (["group_upgraded"], "CONSUMER", 2)
     assert kinds(joined) == ["member_joined"]
     assert kinds(downgraded) == ["member_left_or_expired", "group_downgraded"]
     assert downgraded.causes[0].member_id == "c"
@@ -179,3 +179,33 @@ def test_a_log_that_starts_in_the_middle():
 def test_the_tombstone_of_a_group_that_only_committed_is_nothing():
     log = GroupLog().write(commit("t", 0)).write((RecordType.GROUP_METADATA, {"group": "g"}, None))
     assert log.rows() == []
+
+
+def test_what_a_static_member_has_stays_its_own_under_its_new_member_id():
+    log = GroupLog().write(generation(1, {"s1": classic({"t": [0, 1]}, instance="i")}))
+    log.write(generation(1, {"s2": classic({"t": [0, 1]}, instance="i")}))
+    log.write(generation(2, {"s2": classic({"t": [0]}, instance="i"), "m": classic({"t": [1]})}))
+    log.write(generation(3, {"s3": classic({"t": [0, 1]}, instance="i")}))
+    _, second, third = log.rebalances()
+    assert (second.units_moved, second.units_moved_back) == (1, 0)
+    assert (third.units_moved, third.units_moved_back) == (1, 0), "partition 0 went from s2 to s3, which is the same"
+
+
+def test_nobody_has_what_an_empty_group_had_and_nobody_waits_for_it():
+    log = GroupLog().write(generation(1, {"m": classic({"t": [0, 1]})}))
+    log.write(generation(2, {}), after_ms=5_000)
+    log.write(generation(3, {"n": classic({"t": [0, 1]})}), after_ms=9_000)
+    _, empty, full = log.rebalances()
+    assert (empty.outcome, empty.units_lost, empty.idle_ms) == ("emptied", 2, 0)
+    assert (full.units_moved, full.units_lost, full.idle_ms) == (0, 0, 0)
+
+
+def test_work_of_a_deleted_connector_is_not_lost():
+    both = {"a": [-1, 0], "b": [-1, 0]}
+    log = GroupLog().write(
+        generation(1, {"w1": worker(1, both)}, "compatible", protocolType="connect"),
+        generation(2, {"w1": worker(2, {}, both, {"b": [-1, 0]})}, "compatible", protocolType="connect"),
+        generation(3, {"w1": worker(2, {}, {"a": [-1, 0]})}, "compatible", protocolType="connect"),
+    )
+    _, taken, after = log.rebalances()
+    assert (taken.units_lost, after.units_lost, after.idle_ms) == (2, 0, 0)
