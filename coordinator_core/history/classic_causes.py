@@ -131,14 +131,23 @@ def topic_changes_seen(recorder: Recorder, step: Transition) -> list[Cause]:
         return _by_assignment(ledger, step, still_subscribed)
     now = recorder.topics.version_at(step.at.timestamp_ms)
     ledger.unseen += recorder.topics.changes(last.topics, last.topics_version, now)
-    if not ledger.unseen:
-        return []
     assigned = _highest_assigned(ledger)
+    if not ledger.unseen:
+        return _first_assigned(ledger, step, still_subscribed, assigned)
     final = {change.name: change for change in ledger.unseen}
     seen = {name for name, change in final.items() if _acted_on(change, assigned.get(name, -1))}
     acted = [change for change in ledger.unseen if change.name in seen & still_subscribed]
     ledger.unseen = [change for change in ledger.unseen if change.name in still_subscribed - seen]
-    return topic_causes(acted)
+    return topic_causes(acted) + _first_assigned(ledger, step, still_subscribed - final.keys(), assigned)
+
+
+def _first_assigned(ledger: Ledger, step: Transition, topics: set[str], assigned: dict[str, int]) -> list[Cause]:
+    """Topics that were there, and subscribed, and of which nobody was ever given anything before this generation."""
+    found = [topic for topic in topics if assigned.get(topic, -1) >= 0 and ledger.highest.get(topic, -1) < 0]
+    if not found:
+        return []
+    detail = f"the leader did not know them yet when it assigned generation {step.last.epoch}"
+    return [cause(CauseKind.TOPIC_METADATA_CHANGED, step.last.opened, topics=found, detail=detail)]
 
 
 def _acted_on(change: TopicChange, highest_assigned: int) -> bool:

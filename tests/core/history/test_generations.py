@@ -88,6 +88,14 @@ def test_a_topic_that_grew_is_a_cause_once_the_leader_acts_on_it():
     assert kinds(log.rebalances()[2]) == ["topic_grown"], "without a topic history the new partition shows it"
 
 
+def test_a_leader_that_does_not_know_its_topics_yet_comes_to_know_them():
+    topics = fold_snapshots([{"name": "t", "id": None, "partitions": 1, "time": 500}])
+    log = born(GroupLog()).write(generation(1, {"a": classic({}, "t")}))
+    log.write(generation(2, {"a": classic({"t": [0]})}))
+    (cause,) = log.rebalances(topics)[1].causes
+    assert (cause.kind, cause.topics, cause.at.offset) == ("topic_metadata_changed", ("t",), 1)
+
+
 def test_a_topic_snapshot_proves_that_a_topic_was_deleted():
     listed = [{"name": name, "id": None, "partitions": 1, "time": 500} for name in "tu"]
     topics = fold_snapshots([*listed, {"name": "t", "id": None, "partitions": 1, "time": 3500}])
