@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 from coordinator_core.assignors.client.user_data import sticky_data
@@ -52,7 +51,7 @@ def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) ->
     kept = moved = fresh = misses = 0
     now: set[Unit] = set()
     for member, had in spec.members.items():
-        work = list(_units(assignment.members.get(member)))
+        work = _units(assignment.members.get(member))
         loads.append(len(work))
         now.update(work)
         stay, known = sum(map(before[member].__contains__, work)), sum(map(held.__contains__, work))
@@ -74,27 +73,23 @@ def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) ->
     )
 
 
-def _previous(member: MemberSpec | StreamsMemberSpec | ClassicMemberSpec | WorkerSpec) -> Iterator[Unit]:
+def _previous(member: MemberSpec | StreamsMemberSpec | ClassicMemberSpec | WorkerSpec) -> Sequence[Unit]:
     if isinstance(member, ClassicMemberSpec):
-        return iter(member.owned or sticky_data(member).partitions)
+        return member.owned or sticky_data(member).partitions
     return _units(member if isinstance(member, WorkerSpec) else member.previous)
 
 
-def _units(work: Partitions | Tasks | WorkerSpec | WorkerAssignment | Sequence[Unit] | None) -> Iterator[Unit]:
+def _units(work: Partitions | Tasks | WorkerSpec | WorkerAssignment | Sequence[Unit] | None) -> Sequence[Unit]:
     """Every partition or task of a member's work, whatever its form."""
     if work is None:
-        return
+        return ()
     if isinstance(work, Tasks):
-        for role in (work.active, work.standby, work.warmup):
-            yield from _units(role)
-    elif isinstance(work, WorkerSpec | WorkerAssignment):
-        yield from ((connector, -1) for connector in work.connectors)
-        yield from work.tasks
-    elif isinstance(work, Mapping):
-        for name, numbers in work.items():
-            yield from zip(repeat(name), numbers, strict=False)
-    else:
-        yield from work
+        return [unit for role in (work.active, work.standby, work.warmup) for unit in _units(role)]
+    if isinstance(work, WorkerSpec | WorkerAssignment):
+        return [*((connector, -1) for connector in work.connectors), *work.tasks]
+    if isinstance(work, Mapping):
+        return [(name, number) for name, numbers in work.items() for number in numbers]
+    return work
 
 
 def _misses_rack(image: TopicImage, unit: Unit, rack: str) -> bool:

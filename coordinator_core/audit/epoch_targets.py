@@ -132,7 +132,8 @@ class EpochTargetAudit:
             new = members.get(member, Tasks() if isinstance(spec, StreamsGroupSpec) else NO_WORK)
             if isinstance(new, Tasks):
                 new = as_recorded(new)
-            if member not in self.view.targets or _sets(new) != _sets(self.view.targets[member]):
+            old = self.view.targets.get(member)
+            if old is None or (old != new and _sets(old) != _sets(new)):
                 written.append(Written(member, new))
         return written
 

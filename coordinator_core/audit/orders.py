@@ -57,21 +57,23 @@ class PossibleOrder(NamedTuple):
 class MemberOrders:
     """What the log says of the members' map since the group began: changes, and new leaders of the partition.
 
-    ``folded``: of the first changes only the last of each key is left. ``story`` tells of the order that is followed.
+    ``folded``: of older changes only the last of each key is left, the first ``front`` changes. ``story`` tells of the
+    order that is followed.
     """
 
     changes: list[MemberChange] = field(default_factory=list)
     leaders: list[Reload] = field(default_factory=list)
     folded: bool = False
+    front: int = 0
     story: str = AS_SEEN
 
     def change(self, at: LogPosition, member_id: str, *, metadata: bool, present: bool) -> None:
         """A member's metadata or current assignment record, or its tombstone."""
         self.changes.append(MemberChange(at.offset, at.timestamp_ms, member_id, metadata, present))
-        if len(self.changes) > 2 * KEPT_CHANGES + 2 * len({each.member_id for each in self.changes[:KEPT_CHANGES]}):
-            older, newer = self.changes[:-KEPT_CHANGES], self.changes[-KEPT_CHANGES:]
-            self.changes = [each for each in _compacted(older) if each.present] + newer
-            self.folded = True
+        if len(self.changes) > self.front + 2 * KEPT_CHANGES:
+            older = [each for each in _compacted(self.changes[:-KEPT_CHANGES]) if each.present]
+            self.changes[:-KEPT_CHANGES] = older
+            self.folded, self.front = True, len(older)
 
     def new_leader(self, epoch: int, offset: int) -> None:
         """A coordinator of a new leader epoch loaded the partition; ``offset`` is the first record that it wrote."""
