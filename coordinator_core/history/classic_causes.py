@@ -87,7 +87,8 @@ def follow_up_causes(ledger: Ledger, step: Transition) -> list[Cause]:
     downgrade = next((each for each in last.causes if each.kind == CauseKind.GROUP_DOWNGRADED), None)
     if downgrade is not None and downgrade.at == last.opened:
         found.append(downgrade._replace(detail="its members join again as those of a classic group"))
-    if ledger.due_ms is not None and step.at.timestamp_ms >= ledger.due_ms - DUE_SLACK_MS:
+    waited = any(member_id in step.new.members for member_id in step.old.members)
+    if waited and ledger.due_ms is not None and step.at.timestamp_ms >= ledger.due_ms - DUE_SLACK_MS:
         detail = f"generation {last.epoch} set it for {ledger.due_ms or 'at once'}"
         found.append(cause(CauseKind.DELAY_ELAPSED, last.opened, detail=detail))
     return found

@@ -229,6 +229,8 @@ def on_epoch(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> 
         ledger.changes += config_causes(configs, state.last_assignment_configs, at)
     if last is not None:
         ledger.changes += _topic_causes(recorder, last, used, names, at)
+    if ledger.crossing:
+        recorder.left_behind(record)
     _take_topics(recorder.bump(value["epoch"], tuple(state.members), _opening_state(state), at), used, names)
     return violations
 

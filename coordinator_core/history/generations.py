@@ -31,6 +31,8 @@ from coordinator_core.records import CoordinatorRecord, LogPosition
 
 CONNECT = "connect"
 """The protocol type of Connect workers."""
+COOPERATIVE = "cooperative-sticky"
+"""Members that lose partitions under this assignor give them up and join again (KIP-429)."""
 FIRST_GENERATION = 1
 """A group's first record has generation 0, and no members; older brokers began with 1."""
 
@@ -143,9 +145,12 @@ def _assign(recorder: Recorder, old: ClassicGroup, new: ClassicGroup, at: LogPos
             delays.append(given.delay_ms)
         if given.next_rebalance_ms is not None:
             due.append(given.next_rebalance_ms)
-        if given.revoked:
-            revocations.append(Revocation(member_id, given.revoked, at, None, None))
-        changes.append(recorder.put_current(member_id, given.held, at, new.generation))
+        changed = recorder.put_current(member_id, given.held, at, new.generation)
+        lost = sum(len(partitions) for _, partitions in changed.ended) if same_protocol and known is not None else 0
+        revoked = lost if new.protocol == COOPERATIVE else given.revoked
+        if revoked:
+            revocations.append(Revocation(member_id, revoked, at, None, None))
+        changes.append(changed)
     due += [at.timestamp_ms + delay for delay in delays]
     return _Assigned(changes, max(delays, default=None), min(due, default=None), revocations)
 

@@ -20,7 +20,7 @@ from coordinator_core.history.holdings import Changed, Held, Holdings, Resource,
 from coordinator_core.history.ledger import Ledger
 from coordinator_core.history.opened import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rows import AssignmentRow, Cause, HistoryRow
-from coordinator_core.records import LogPosition
+from coordinator_core.records import CoordinatorRecord, LogPosition
 
 NOT_SEEN_TO_JOIN = "its joining was not seen"
 RESTART_MS = 60_000
@@ -199,6 +199,20 @@ class Recorder:
         if away is not None:
             hint, detail = "expired", f"left at offset {away.offset} and did not return"
         ledger.changes.append(cause(kind, at, member=member_id, instance=instance, hint=hint, detail=detail))
+
+    def left_behind(self, epoch: CoordinatorRecord) -> None:
+        """Members of a classic group that are none of the consumer group made of it had left before.
+
+        ``epoch`` is the consumer group's first; all that the operation wrote before it has to be there.
+        """
+        at, ledger = epoch.at, self.ledger
+        if epoch.batch < 0 or self.coverage is None or not self.coverage.unbroken(at.partition, epoch.batch, at.offset):
+            return
+        for member_id, membership in ledger.crossing.items():
+            membership.went_by, instance = "leave or expiry", membership.instance_id
+            kind = CauseKind.MEMBER_LEFT_OR_EXPIRED if instance is None else CauseKind.STATIC_MEMBER_LEFT
+            ledger.changes.append(cause(kind, at, member=member_id, instance=instance))
+        self._close(ledger.crossing)
 
     def departure_hint(self, member_id: str, at: LogPosition, session_timeout_ms: int | None) -> str | None:
         """What the commits of a member's partitions suggest: one that expires has not committed for its timeout."""

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from coordinator_core.simulator.chance import Chance
 from coordinator_core.simulator.clients.classic import ClassicConsumer
-from coordinator_core.simulator.clients.client import Client, Wish
+from coordinator_core.simulator.clients.client import Client, ConfigTopic, Wish
+from coordinator_core.simulator.clients.connect import ConnectWorker
 from coordinator_core.simulator.clients.consumer import Consumer
-from coordinator_core.simulator.scenario import Deploy, Event, Flap, Group, Scenario, Slow, Storm, Zombie
+from coordinator_core.simulator.clients.share import ShareConsumer
+from coordinator_core.simulator.clients.streams import StreamsThread
+from coordinator_core.simulator.scenario import ASSIGNORS, Deploy, Event, Flap, Group, Scenario, Slow, Storm, Zombie
 from coordinator_core.simulator.shard import Shard
 from coordinator_core.simulator.topics import TopicPlan
 
-CLIENTS: dict[str, type[Client]] = {"consumer": Consumer, "classic": ClassicConsumer}
+CLIENTS: dict[str, type[Client]] = {
+    "consumer": Consumer,
+    "classic": ClassicConsumer,
+    "share": ShareConsumer,
+    "streams": StreamsThread,
+    "connect": ConnectWorker,
+}
+MIGRATION_STEP_MS = 20_000
 BACK_AT_ONCE_MS = 300
 """How soon a client that leaves in a storm is back."""
 
@@ -27,13 +38,15 @@ class GroupRun:
         self.number = number
         self.script = script
         self.chance = chance
-        self.type: type[Client] = CLIENTS[script.type]
+        self.protocol: str = script.type
         self.topics = [shard.scenario.topic_name(name, number) for name in script.topics]
         self.assignor = script.assignor
         self.clients: list[Client] = []
+        self.configs = ConfigTopic()
+        self.configs.write(script.connectors)
         shard.clients[group_id] = self.clients
-        if script.config:
-            shard.memory.configure_group(group_id, dict(script.config))
+        if script.configs:
+            shard.memory.configure_group(group_id, script.configs)
 
     def schedule(self) -> None:
         """Put the start of the clients and all events into the shard's queue."""
@@ -59,12 +72,14 @@ class GroupRun:
             f"{self.group_id}-instance-{index}" if self.script.static else None,
             racks[index % len(racks)] if self.script.by_rack and racks else None,
             self.script.revocation,
+            self.configs,
         )
 
     def _client(self, wish: Wish) -> Client:
         """One more client, which does not run yet."""
         index = len(self.clients)
-        client = self.type(self.shard, self.group_id, self.script, index, wish, self.chance.fork("client", index))
+        chance = self.chance.fork("client", index)
+        client = CLIENTS[self.protocol](self.shard, self.group_id, self.script, index, wish, chance)
         self.clients.append(client)
         return client
 
@@ -163,6 +178,24 @@ class GroupRun:
         self.assignor = name
         for client in self.clients:
             client.choose(name)
+
+    def _migrate(self, protocol: str) -> None:
+        """A rolling restart of all clients, which come back with the other protocol."""
+        self.protocol = protocol
+        for index, client in enumerate(self._running()):
+            self.shard.later(index * MIGRATION_STEP_MS, partial(self._exchange, client))
+
+    def _exchange(self, client: Client) -> None:
+        client.leave()
+        assignor = client.wish.assignor if client.wish.assignor in ASSIGNORS[self.protocol] else None
+        successor = self._client(replace(client.wish, assignor=assignor))
+        self.shard.later(BACK_AT_ONCE_MS, successor.start)
+
+    def _connectors(self, connectors: dict[str, int]) -> None:
+        self.configs.write(connectors)
+        for client in self.clients:
+            if isinstance(client, ConnectWorker):
+                client.configured()
 
     def _delete(self, _: bool) -> None:
         self.shard.delete_group(self.group_id)

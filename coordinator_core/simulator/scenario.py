@@ -199,7 +199,7 @@ class Group(Part):
     static: bool = False
     by_rack: bool = False
     assignor: str | None = None
-    session_timeout: Positive = 45_000
+    session_timeout: Positive | None = None
     rebalance_timeout: Positive = 60_000
     heartbeat: Positive = 5_000
     revocation: Positive = 200
@@ -211,6 +211,16 @@ class Group(Part):
     config: dict[str, str] = {}
     events: list[Event] = []
     chaos: Chaos | None = None
+
+    @property
+    def configs(self) -> dict[str, str]:
+        """The group's own settings, as its brokers have them."""
+        configs = dict(self.config)
+        if self.type in ("consumer", "share", "streams") and self.session_timeout is not None:
+            configs[f"{self.type}.session.timeout.ms"] = str(self.session_timeout)
+        if self.type == "streams" and self.streams.standbys:
+            configs["streams.num.standby.replicas"] = str(self.streams.standbys)
+        return configs
 
     @model_validator(mode="after")
     def _fits_its_type(self) -> Self:

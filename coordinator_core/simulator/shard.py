@@ -137,6 +137,8 @@ class Shard:
                 self._know_commits(group_id)
             self.settle(coordinator.delete_topics(self.memory, step.deleted, self.topics, self.now))
             self.commits.forget_topics(step.deleted)
+            ids = set(step.deleted.values())
+            self.settle(coordinator.clean_up_share_state(self.memory, ids, self.topics, self.now))
         for clients in self.clients.values():
             for client in clients:
                 client.topics_changed()

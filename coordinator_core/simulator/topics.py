@@ -224,7 +224,7 @@ class _Writer:
             records.append(MetadataRecord(MetadataRecordType.REGISTER_BROKER, 3, registered))
             records.append(MetadataRecord(MetadataRecordType.BROKER_REGISTRATION_CHANGE, 0, unfenced))
         for group_id, _, group in self._scenario.instances():
-            for name, value in group.config.items():
+            for name, value in group.configs.items():
                 config = {"resourceType": _GROUP_RESOURCE, "resourceName": group_id, "name": name, "value": value}
                 records.append(MetadataRecord(MetadataRecordType.CONFIG, 0, config))
         return records

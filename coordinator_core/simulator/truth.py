@@ -26,15 +26,14 @@ Row = dict[str, Any]
 
 LEFT, EXPIRED = "left", "expired"
 
-_EPOCHS = frozenset(
-    (
-        RecordType.GROUP_METADATA,
-        RecordType.CONSUMER_GROUP_METADATA,
-        RecordType.SHARE_GROUP_METADATA,
-        RecordType.STREAMS_GROUP_METADATA,
-    )
-)
-"""Records that open an epoch or complete a generation."""
+CLASSIC = "CLASSIC"
+_TYPES: dict[int, str] = {
+    RecordType.GROUP_METADATA: CLASSIC,
+    RecordType.CONSUMER_GROUP_METADATA: "CONSUMER",
+    RecordType.SHARE_GROUP_METADATA: "SHARE",
+    RecordType.STREAMS_GROUP_METADATA: "STREAMS",
+}
+"""Records that open an epoch or complete a generation, and the types of their groups."""
 _STABLE = {
     LiveConsumerGroup: ConsumerMemberState.STABLE,
     LiveStreamsGroup: StreamsMemberState.STABLE,
@@ -43,19 +42,27 @@ _STABLE = {
 
 
 class Why(NamedTuple):
-    """Something that makes a group rebalance; ``kind`` as history calls it, ``how`` what a log cannot tell."""
+    """Something that makes a group rebalance; ``kind`` as history calls it, ``how`` what a log cannot tell.
+
+    ``unseen`` is what left no trace at all, such as a member that came and went between two generations.
+    """
 
     kind: str
     member_id: str | None = None
     topics: tuple[str, ...] = ()
     how: str | None = None
+    unseen: bool = False
 
     def row(self) -> Row:
         """Without what it does not say."""
-        row = {"kind": self.kind, "member_id": self.member_id, "topics": list(self.topics), "how": self.how}
+        row: Row = {"kind": self.kind, "member_id": self.member_id, "topics": list(self.topics), "how": self.how}
+        row["unseen"] = self.unseen
         return {name: value for name, value in row.items() if value}
 
 
+DYNAMIC_LEFT, STATIC_LEFT = "member_left_or_expired", "static_member_left"
+_MEMBERSHIP = frozenset(("member_joined", "static_member_returned", DYNAMIC_LEFT, STATIC_LEFT))
+_TOPICS = frozenset(("topic_created", "topic_grown", "topic_deleted"))
 FLEETING = frozenset(("assignor_changed", "rack_changed", "static_member_returned", "static_member_replaced"))
 """What matters only if it opens an epoch at once."""
 
@@ -83,7 +90,9 @@ class GroupTruth:
     pending: list[Why] = field(default_factory=list)
     rebalances: list[_Rebalance] = field(default_factory=list)
     topics: dict[str, Topic | None] = field(default_factory=dict)
-    _instances: dict[str, str] = field(default_factory=dict)
+    connectors: Mapping[str, int] | None = None
+    recorded: dict[str, str | None] = field(default_factory=dict)
+    hash: int = 0
 
     def assigned(self, names: Collection[str], image: TopicImage) -> None:
         """The leader of a classic group assigns these topics as they are now."""
@@ -95,6 +104,13 @@ class GroupTruth:
                 self.expect(Why("topic_created" if before is None else kind, topics=(name,)))
         self.topics = now
 
+    def configured(self, connectors: Mapping[str, int]) -> None:
+        """The leader of a Connect group assigns these connectors, with so many tasks each."""
+        if self.connectors is not None and connectors != self.connectors:
+            changed = dict(set(connectors.items()) ^ set(self.connectors.items()))
+            self.expect(Why("connectors_changed", topics=tuple(sorted(changed))))
+        self.connectors = connectors
+
     def expect(self, why: Why) -> None:
         """Something happened that will make the group rebalance at its next occasion."""
         if why not in self.pending:
@@ -102,11 +118,21 @@ class GroupTruth:
 
     def operation(self, live: LiveGroup | None, why: tuple[Why, ...], batch: GroupBatch | None, how: str) -> None:
         """An operation is over: what it was about, what it wrote, and how members went that are gone now."""
+        earlier = list(self.pending)
         self.pending += why
         self._members(live, how)
-        for index, record in enumerate(batch.records if batch is not None else ()):
-            if record.type in _EPOCHS and record.group_id == self.group_id and batch is not None:
-                self._epoch(record.type, record.value, batch, index)
+        if batch is not None:
+            opened = [
+                (index, _TYPES[record.type], record.value)
+                for index, record in enumerate(batch.records)
+                if record.type in _TYPES and record.group_id == self.group_id
+            ]
+            converts = bool(self.type) and any(kind != self.type and value is not None for _, kind, value in opened)
+            for number, (index, kind, value) in enumerate(opened):
+                if value is not None and kind != self.type and converts:
+                    self._convert(kind, value, batch, index, earlier if number + 1 < len(opened) else self.pending)
+                elif value is not None or not converts:
+                    self._epoch(kind, value, batch, index)
         if self.pending and not isinstance(live, LiveClassicGroup):
             self.pending = [each for each in self.pending if each.kind not in FLEETING]
         if self.rebalances and batch is not None and live is not None:
@@ -116,62 +142,79 @@ class GroupTruth:
         now = _members_of(live)
         if now.keys() == self.members.keys():
             return
-        gone = {each: instance for each, instance in self.members.items() if each not in now}
-        for member_id, instance in now.items():
-            if member_id in self.members:
-                continue
-            if instance is not None:
-                self._instances[member_id] = instance
-            former = next((each for each, held in gone.items() if instance is not None and held == instance), None)
-            if former is None:
-                self.pending.append(Why("member_joined", member_id))
-            else:
-                del gone[former]
-                self.pending.append(Why("static_member_returned", member_id))
-        for member_id, instance in gone.items():
-            kind = "member_left_or_expired" if instance is None else "static_member_left"
-            self.pending.append(Why(kind, member_id, how=how))
+        self.pending += (
+            why._replace(how=how) if why.kind in (DYNAMIC_LEFT, STATIC_LEFT) else why
+            for why in _changes(self.members, now)
+        )
         self.members = now
 
-    def _epoch(self, record_type: int, value: Fields | None, batch: GroupBatch, index: int) -> None:
-        group_type = RecordType(record_type).name.split("_")[0]
-        group_type = "CLASSIC" if group_type == "GROUP" else group_type
+    def _epoch(self, group_type: str, value: Fields | None, batch: GroupBatch, index: int) -> None:
         if value is None:
             if group_type == self.type:
                 self._end("group deleted", batch)
                 self.epoch = None
             return
-        epoch = value["generation" if group_type == "CLASSIC" else "epoch"]
+        epoch = value["generation" if group_type == CLASSIC else "epoch"]
         if group_type == self.type and epoch == self.epoch:
+            self.recorded = dict(self.members)
             self.pending.clear()
             return
-        born_empty = group_type == "CLASSIC" and self.epoch is None and not value["members"]
+        born_empty = group_type == CLASSIC and self.epoch is None and not value["members"]
+        self.type = group_type
         if not born_empty:
             self._end("superseded", batch)
-            causes = tuple(self._visible()) if group_type == "CLASSIC" else tuple(dict.fromkeys(self.pending))
+            if group_type == CLASSIC:
+                causes, self.pending = tuple(self._since_generation()), []
+            else:
+                causes = tuple(self._taken_in(value.get("metadataHash", 0)))
             self.rebalances.append(_Rebalance(group_type, self.epoch, epoch, batch, index, causes))
-            self.pending = []
-            if group_type == "CLASSIC":
+            if group_type == CLASSIC:
                 self._end("converged" if value["members"] else "emptied", batch)
                 if not value["members"]:
-                    self.topics = {}
-        self.type, self.epoch = group_type, epoch
+                    self.topics, self.connectors = {}, None
+        self.epoch = epoch
+        self.recorded = dict(self.members) if value.get("members", True) else {}
 
-    def _visible(self) -> Iterator[Why]:
-        """Causes as the next generation shows them: who came and went again in between left no trace."""
+    def _convert(self, group_type: str, value: Fields, batch: GroupBatch, index: int, why: list[Why]) -> None:
+        """The group goes on under another type, at once; members of a group made classic have to join again."""
+        down = group_type == CLASSIC
+        self._end("group downgraded" if down else "group upgraded", batch)
+        shown = [each for each in why if down or each.kind not in FLEETING]
+        causes = (Why("group_downgraded" if down else "group_upgraded"), *dict.fromkeys(shown))
+        epoch = value["generation" if down else "epoch"]
+        self.rebalances.append(_Rebalance(group_type, self.epoch, epoch, batch, index, causes))
+        self.pending = [Why("group_downgraded")] if down else [each for each in self.pending if each not in why]
+        self.type, self.epoch, self.topics, self.recorded = group_type, epoch, {}, dict(self.members)
+        self.hash = value.get("metadataHash", 0)
+        if down or self.pending:
+            self._end("converged", batch)
+
+    def _since_generation(self) -> Iterator[Why]:
+        """Causes of a generation: who is another than in the last one, why, and what left no trace in the log."""
         pending = dict.fromkeys(self.pending)
-        fleeting = {each.member_id for each in pending if each.kind == "member_joined"} - self.members.keys()
-        left = {
-            self._instances.get(each.member_id or ""): each for each in pending if each.kind == "static_member_left"
-        }
-        returned = {instance for each, instance in self.members.items() if Why("member_joined", each) in pending}
+        how = {each.member_id: each.how for each in pending if each.how is not None}
+        shown = {Why(each.kind, each.member_id, each.topics) for each in pending if each.kind not in _MEMBERSHIP}
+        changes, seen = _changes(self.recorded, self.members), set()
+        for why in changes:
+            yield why._replace(how=how.get(why.member_id))
+            seen.add(why.member_id)
         for why in pending:
-            instance = self._instances.get(why.member_id or "")
-            back = instance is not None and instance in left and instance in returned
-            if back and why.kind == "member_joined":
-                yield Why("static_member_returned", why.member_id, how=left[instance].how)
-            elif why.member_id not in fleeting and not (back and why.kind == "static_member_left"):
+            if why in shown:
                 yield why
+            elif why.member_id not in seen:
+                yield why._replace(unseen=True)
+
+    def _taken_in(self, metadata_hash: int) -> list[Why]:
+        """Causes of an epoch. A change of topics is none yet if the epoch has the hash of before, or nobody is left."""
+        taken = list(dict.fromkeys(self.pending))
+        self.pending = []
+        if not self.members:
+            taken = [each._replace(unseen=each.kind in _TOPICS) for each in taken]
+        elif metadata_hash == self.hash:
+            self.pending = [each for each in taken if each.kind in _TOPICS]
+            taken = [each for each in taken if each.kind not in _TOPICS]
+        self.hash = metadata_hash
+        return taken
 
     def _end(self, outcome: str, batch: GroupBatch) -> None:
         if self.rebalances and self.rebalances[-1].outcome == "open":
@@ -235,6 +278,18 @@ def settled(live: LiveGroup) -> bool:
     return live.assignment_epoch == live.group_epoch and all(
         member.member_epoch == live.group_epoch and member.state == stable for member in live.log.members.values()
     )
+
+
+def _changes(before: Mapping[str, str | None], now: Mapping[str, str | None]) -> Iterator[Why]:
+    """Who came and who went; one with the instance id of another that went has taken its place."""
+    gone = {each: instance for each, instance in before.items() if each not in now}
+    for member_id, instance in now.items():
+        if member_id not in before:
+            former = next((each for each, held in gone.items() if instance is not None and held == instance), None)
+            gone.pop(former or "", None)
+            yield Why("member_joined" if former is None else "static_member_returned", member_id)
+    for member_id, instance in gone.items():
+        yield Why(DYNAMIC_LEFT if instance is None else STATIC_LEFT, member_id)
 
 
 def ending(group: GroupTruth, live: LiveGroup | None, commits: Mapping[tuple[str, int], tuple[int, int]]) -> Row:

@@ -23,6 +23,8 @@ from coordinator_core.wire.embedded import decode_assignment, decode_subscriptio
 
 JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, LEAVE_VERSION = 9, 5, 4, 5
 NO_GENERATION = -1
+SESSION_TIMEOUT_MS = 45_000
+"""The Java consumer's default."""
 
 
 class ClassicMember(Client):
@@ -46,7 +48,7 @@ class ClassicMember(Client):
         self._beat_number += 1
         data = {
             "groupId": self.group_id,
-            "sessionTimeoutMs": self.script.session_timeout,
+            "sessionTimeoutMs": self.script.session_timeout or SESSION_TIMEOUT_MS,
             "rebalanceTimeoutMs": self.script.rebalance_timeout,
             "memberId": self.member_id,
             "groupInstanceId": self.wish.instance_id,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
@@ -23,6 +23,19 @@ Owned = Sequence[tuple[str, str | None, int]]
 
 
 @dataclass(slots=True)
+class ConfigTopic:
+    """What a Connect cluster has written to its config topic: task counts by connector, as of each offset."""
+
+    versions: dict[int, dict[str, int]] = field(default_factory=dict)
+    offset: int = 0
+
+    def write(self, connectors: Mapping[str, int]) -> None:
+        """The connectors are these from now on; each takes some records."""
+        self.offset += 1 + 2 * len(connectors)
+        self.versions[self.offset] = dict(connectors)
+
+
+@dataclass(slots=True)
 class Wish:
     """What a client is started with, and keeps when it restarts; group actions change it."""
 
@@ -32,6 +45,7 @@ class Wish:
     instance_id: str | None = None
     rack: str | None = None
     revocation_ms: int = 200
+    configs: ConfigTopic = field(default_factory=ConfigTopic)
 
 
 class Client(ABC):

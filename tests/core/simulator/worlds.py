@@ -28,8 +28,9 @@ from coordinator_core.wire.batch_records import LogRecord
 from coordinator_core.wire.batches import read_rows
 from coordinator_core.wire.row import decode_record
 
-IN_ANY_TOPIC = frozenset(("share_state_initialized",))
-"""Causes whose topics may be named by id or not at all."""
+IN_ANY_TOPIC = frozenset(("share_state_initialized", "connectors_changed"))
+"""Causes of which history names what it saw of them: topics first initialised, connectors that moved."""
+UNKNOWN = ("unknown", None, ())
 
 
 @dataclass
@@ -132,6 +133,7 @@ def happened(row: dict[str, Any]) -> tuple[Any, ...]:
     causes = {
         (cause["kind"], cause.get("member_id"), () if cause["kind"] in IN_ANY_TOPIC else tuple(cause.get("topics", ())))
         for cause in row["causes"]
+        if not cause.get("unseen")
     }
     names = ("group_id", "group_type", "from_epoch", "to_epoch")
-    return *(row[name] for name in names), causes, row["outcome"], row["finished_ms"]
+    return *(row[name] for name in names), causes or {UNKNOWN}, row["outcome"], row["finished_ms"]

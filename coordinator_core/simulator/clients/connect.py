@@ -1,0 +1,163 @@
+"""A worker of Kafka Connect on the classic protocol: eager, or incremental and cooperative (KIP-415)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from coordinator_core.assignors.connect.blobs import CONNECTOR, worker, worker_assignment
+from coordinator_core.assignors.connect.work import NO_ERROR, WorkerAssignment
+from coordinator_core.assignors.registry import assign
+from coordinator_core.assignors.spec import ConnectGroupSpec, ConnectorTask
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.records import Fields
+from coordinator_core.simulator.clients.classic import NO_GENERATION, ClassicMember
+from coordinator_core.simulator.truth import Why
+from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription, encode_blob
+
+VERSIONS = {"default": 0, "compatible": 1, "sessioned": 2}
+"""Protocols of Connect and the versions of their blobs; a worker of a later one speaks those before as well."""
+EAGER = "default"
+_NO_TOPICS = TopicImage.of(())
+
+
+class ConnectWorker(ClassicMember):
+    """It runs what it is told to; after a change of the connectors all workers join again."""
+
+    protocol_type = "connect"
+    commits = False
+
+    def forget(self) -> None:
+        """A new process runs nothing."""
+        self._connectors: list[str] = []
+        self._tasks: list[ConnectorTask] = []
+        self._memory: Any = None
+        self._completed = NO_GENERATION
+        self._last: WorkerAssignment | None = None
+
+    @property
+    def _url(self) -> str:
+        return f"http://{self.client_id}:8083/"
+
+    def protocols(self) -> Mapping[str, bytes]:
+        """The protocol that it is configured with, and those before it."""
+        wanted = VERSIONS[self.wish.assignor or EAGER]
+        offset = self.wish.configs.offset
+        return {
+            name: encode_blob("ConnectProtocolMetadata", version, self._metadata(version, offset))
+            for name, version in sorted(VERSIONS.items(), key=lambda each: -each[1])
+            if version <= wanted
+        }
+
+    def _metadata(self, version: int, offset: int) -> Fields:
+        fields: Fields = {"url": self._url, "configOffset": offset}
+        if version:
+            fields["allocation"] = None if self._last is None else self._allocation(version, self._last)
+        return fields
+
+    def _allocation(self, version: int, last: WorkerAssignment) -> bytes:
+        """What it runs, in the form of an assignment."""
+        fields = {
+            "error": last.error,
+            "leader": last.leader,
+            "leaderUrl": last.leader_url,
+            "configOffset": last.config_offset,
+            "assignment": _listed(self._connectors, self._tasks),
+            "revoked": None,
+            "delay": 0,
+        }
+        return encode_blob("ConnectProtocolAssignment", version, fields)
+
+    def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
+        """The assignor's decision, by the newest configuration that some worker has read."""
+        blobs = {each["memberId"]: decode_subscription("connect", protocol, each["metadata"]) for each in members}
+        workers = {member: worker(blob) for member, blob in blobs.items() if isinstance(blob, Blob)}
+        offset = max(each.config_offset for each in workers.values())
+        connectors = self.wish.configs.versions.get(offset, {})
+        self.shard.groups[self.group_id].configured(connectors)
+        spec = ConnectGroupSpec(
+            workers,
+            self.member_id,
+            connectors,
+            offset,
+            self.epoch,
+            self._completed,
+            self.shard.now,
+            self.script.delay,
+            self._memory,
+        )
+        result = assign(protocol, spec, _NO_TOPICS)
+        self._memory = result.memory
+        return {member: _written(told, VERSIONS[protocol]) for member, told in result.members.items()}
+
+    def assigned(self, data: bytes) -> None:
+        """Run it; who has stopped something joins again for others to get it, who is told to wait joins later."""
+        blob = decode_assignment("connect", self._protocol, data)
+        if blob is None:
+            return
+        told = worker_assignment(blob.fields)
+        self._completed, self._last = self.epoch, told
+        if told.error != NO_ERROR:
+            self._rejoin()
+        elif self._protocol == EAGER:
+            self._connectors, self._tasks = list(told.connectors), list(told.tasks)
+        else:
+            self._follow(told)
+
+    def _follow(self, told: WorkerAssignment) -> None:
+        gone = {*told.revoked_connectors, *told.revoked_tasks}
+        self._connectors = [each for each in dict.fromkeys((*self._connectors, *told.connectors)) if each not in gone]
+        self._tasks = [each for each in dict.fromkeys((*self._tasks, *told.tasks)) if each not in gone]
+        if gone:
+            self.shard.groups[self.group_id].expect(Why("partitions_revoked"))
+            self._joining = True
+            self.soon(self.chance.between(1, self.wish.revocation_ms), self.join)
+        elif told.delay_ms:
+            generation = self.epoch
+            self.soon(told.delay_ms, lambda: self._delay_over(generation))
+
+    def _delay_over(self, generation: int) -> None:
+        if self.epoch == generation:
+            self.shard.groups[self.group_id].expect(Why("delay_elapsed"))
+            if not self._joining:
+                self._rejoin()
+
+    def configured(self) -> None:
+        """The config topic has something new: it is read soon, and the worker joins again."""
+        self.soon(self.chance.between(5, 300), self._read_configs)
+
+    def _read_configs(self) -> None:
+        if not self._joining:
+            self._rejoin()
+
+    def prepare(self) -> int:
+        """Eager workers stop everything."""
+        if self._protocol == EAGER and self._connectors:
+            self._connectors, self._tasks = [], []
+            return self.chance.between(1, self.wish.revocation_ms)
+        return 1
+
+    def lose(self) -> None:
+        """One that is no member any more stops everything."""
+        self._connectors, self._tasks, self._last = [], [], None
+
+
+def _written(told: WorkerAssignment, version: int) -> bytes:
+    fields: Fields = {
+        "error": told.error,
+        "leader": told.leader,
+        "leaderUrl": told.leader_url,
+        "configOffset": told.config_offset,
+        "assignment": _listed(told.connectors, told.tasks),
+    }
+    if version:
+        fields |= {"revoked": _listed(told.revoked_connectors, told.revoked_tasks), "delay": told.delay_ms}
+    return encode_blob("ConnectProtocolAssignment", version, fields)
+
+
+def _listed(connectors: Sequence[str], tasks: Iterable[ConnectorTask]) -> list[Fields]:
+    """By connector: its tasks' numbers, and that of the connector itself."""
+    listed: dict[str, list[int]] = {connector: [CONNECTOR] for connector in connectors}
+    for connector, number in tasks:
+        listed.setdefault(connector, []).append(number)
+    return [{"connector": connector, "tasks": numbers} for connector, numbers in listed.items()]
