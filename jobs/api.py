@@ -4,6 +4,8 @@
     audit.ingest("/dumps/2026-11-21")
     audit.decode()
     audit.replay()
+    audit.keep_offsets()
+    audit.audit()
     audit.rebalances.where("duration_min_ms > 60000")
     audit.owners_at("2026-11-21T03:12:00Z", topic="orders")
 
@@ -18,11 +20,17 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.errors import InputError
-from jobs import decode, ingest, offsets, replay
-from jobs.history_schema import GROUP_STATES, HISTORY
+from jobs import audit, commit_steps, decode, ingest, offsets, replay
+from jobs.audit import FINDINGS
+from jobs.history_schema import GROUP_STATES, HISTORY, REPLAYED
 from jobs.lag import MINIMUM, evaluate, evaluate_offsets_only, read_end_offsets
+from jobs.lease import LEASES
 from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
+from jobs.nightly import NIGHTLY_STEPS
+from jobs.offsets import GROUP_OFFSETS
+from jobs.quality import CHECK_RESULTS
 from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
+from jobs.settings import Settings, load
 from jobs.sources.dump import DEFAULT_TOPIC, Shape, open_dump
 from jobs.tables import Table, Tables
 
@@ -36,7 +44,13 @@ TABLES: dict[str, Table] = {
         QUARANTINE,
         RUNS,
         *HISTORY.values(),
+        FINDINGS,
+        GROUP_OFFSETS,
         GROUP_STATES,
+        REPLAYED,
+        CHECK_RESULTS,
+        NIGHTLY_STEPS,
+        LEASES,
     )
 }
 """Every table that these jobs fill, by its name."""
@@ -48,9 +62,12 @@ Moment = datetime | str | int
 class CoordinatorAudit:
     """Coordinator logs of one cluster, their tables at ``store`` (a folder, a URI or a catalog schema), and views."""
 
-    def __init__(self, spark: SparkSession, store: str, cluster: str = "default") -> None:
+    def __init__(
+        self, spark: SparkSession, store: str, cluster: str = "default", settings: Settings | None = None
+    ) -> None:
         self.tables = Tables(spark, store)
         self.cluster = cluster
+        self.settings = settings or load()
 
     # --- jobs --------------------------------------------------------------------------------------------------------
 
@@ -65,7 +82,16 @@ class CoordinatorAudit:
 
     def replay(self, *, rebuild: bool = False) -> list[replay.Replayed]:
         """Replay what is not replayed yet, or with ``rebuild`` everything; what was done, by cluster."""
-        return replay.run(self.tables, rebuild=rebuild)
+        return replay.run(self.tables, self.settings.audit, rebuild=rebuild)
+
+    def keep_offsets(self, end_offsets: str | None = None) -> int:
+        """Keep the offsets as of the newest run, with lag where end offsets (JSON or Parquet) are given; how many."""
+        ends = None if end_offsets is None else read_end_offsets(self.tables.spark, end_offsets, self.cluster)
+        return offsets.run(self.tables, ends)
+
+    def audit(self) -> dict[str, int]:
+        """Find what an operator should look at in the history of all groups; the number of findings by kind."""
+        return audit.run(self.tables, self.settings.findings)
 
     # --- tables ------------------------------------------------------------------------------------------------------
 
@@ -73,7 +99,8 @@ class CoordinatorAudit:
         """A table, this cluster's rows; raises InputError if there is none of that name, or it is not filled yet."""
         if name not in TABLES:
             raise InputError(f"no table {name!r}: there are {', '.join(TABLES)}")
-        return self.tables.read(TABLES[name]).where(F.col("cluster") == self.cluster)
+        rows = self.tables.read(TABLES[name])
+        return rows.where(F.col("cluster") == self.cluster) if "cluster" in rows.columns else rows
 
     @property
     def group_epochs(self) -> DataFrame:
@@ -131,11 +158,11 @@ class CoordinatorAudit:
 
     def rewinds(self) -> DataFrame:
         """Commits below the one before, with owner and rebalance."""
-        return offsets.rewinds(self.tables, self._commits())
+        return commit_steps.rewinds(self.tables, self._commits())
 
     def removals(self) -> DataFrame:
         """Offsets that expired or were deleted."""
-        return offsets.removals(self.tables, self._commits())
+        return commit_steps.removals(self.tables, self._commits())
 
     def lag(self, end_offsets: str, at: Moment, *, minimum: float = MINIMUM) -> DataFrame:
         """Lag and status by Burrow's rules at a time, with end offsets from JSON or Parquet; UNKNOWN without any."""

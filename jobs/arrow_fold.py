@@ -123,8 +123,8 @@ class _Life:
         return CoordinatorRecord(at, number, fields, decoded, version, batch)
 
     def finish(self, output: _Output) -> None:
-        output.add(self.log_topic, self.group_id, self._fold.open_rows())
         output.add_state(self.log_topic, self.group_id, self._partition, self._offset, self._fold.state())
+        output.add(self.log_topic, self.group_id, self._fold.open_rows())
 
 
 class _Output:

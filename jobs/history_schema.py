@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import types
-import typing
-from typing import Annotated, Any, Final
+from typing import Final
 
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import StructType
 
 from coordinator_core.audit.fold import AUDITED_TABLES
 from coordinator_core.history import rows
+from jobs.core_rows import row_type
 from jobs.log_schema import INT, LONG, STRING
 from jobs.tables import Table, column
 
-SCALARS: Final = {str: StringType(), int: LongType(), bool: BooleanType()}
 CLUSTER: Final = column("cluster", STRING, "Name of the cluster that wrote the log")
 
 ABOUT: Final = {
@@ -33,35 +23,6 @@ ABOUT: Final = {
     "target_audits": "One recorded target assignment, recomputed and judged",
     "topic_history": "One topic over an interval: id, partitions, racks, the position that proves it",
 }
-
-
-def spark_type(of: Any) -> DataType:
-    """The type of a column for a type of the core: named tuples and dataclasses are structs, tuples arrays."""
-    if typing.get_origin(of) is Annotated:
-        return spark_type(typing.get_args(of)[0])
-    if typing.get_origin(of) in (typing.Union, types.UnionType):
-        (some,) = (each for each in typing.get_args(of) if each is not type(None))
-        return spark_type(some)
-    if typing.get_origin(of) is tuple:
-        return ArrayType(spark_type(typing.get_args(of)[0]))
-    scalar = next((SCALARS[base] for base in of.__mro__ if base in SCALARS), None)
-    return scalar or row_type(of)
-
-
-def row_type(row: type) -> StructType:
-    """The columns of a row type, with their comments where it has any."""
-    fields = []
-    for name, hint in typing.get_type_hints(row, include_extras=True).items():
-        comment = {"comment": about} if (about := _about(hint)) else {}
-        fields.append(StructField(name, spark_type(hint), True, comment))
-    return StructType(fields)
-
-
-def _about(hint: Any) -> str | None:
-    if typing.get_origin(hint) is not Annotated:
-        return None
-    about: str = hint.__metadata__[0]
-    return about
 
 
 def _table(of: rows.Table) -> Table:

@@ -5,61 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from coordinator_core.audit.findings.commits import CommitFold
+from coordinator_core.audit.findings.commits import GROUP_ENDS, TOPIC_CLEANUP_MS, CommitFold
 from coordinator_core.audit.findings.material import GroupHistory
-from coordinator_core.audit.rows import TargetAuditRow
-from coordinator_core.audit.rules.fold import RuleFold
+from coordinator_core.audit.fold import AuditedRow, GroupAudit
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets import TargetAuditor
 from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.groups.group import Group
-from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.fold import GroupFold
-from coordinator_core.history.rows import (
-    AssignmentRow,
-    GroupEpochRow,
-    HistoryRow,
-    MembershipRow,
-    RebalanceRow,
-)
 from coordinator_core.records import CoordinatorRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
 from jobs.local import MARKERS
 from jobs.log_reader import LogReader, Warn
 from jobs.sources.files import LogPart
 
-TOPIC_CLEANUP_MS = 10_000
-"""How long after a topic's deletion the coordinator may take to remove its offsets."""
-GROUP_ENDS = frozenset(
-    (
-        RecordType.GROUP_METADATA,
-        RecordType.CONSUMER_GROUP_METADATA,
-        RecordType.SHARE_GROUP_METADATA,
-        RecordType.STREAMS_GROUP_METADATA,
-    )
-)
-"""Record types whose tombstone ends a group."""
-
 
 @dataclass(slots=True)
 class _Gathered:
     """The folds of one group, and the rows that they have made so far."""
 
-    history: GroupFold
-    rules: RuleFold
-    targets: TargetAuditor | None
+    fold: GroupAudit
     commits: CommitFold = field(default_factory=CommitFold)
-    rows: list[HistoryRow] = field(default_factory=list)
-    violations: list[Violation] = field(default_factory=list)
-    verdicts: list[TargetAuditRow] = field(default_factory=list)
+    rows: list[AuditedRow] = field(default_factory=list)
 
     def feed(self, record: CoordinatorRecord, producer_id: int | None, leader_epoch: int) -> None:
-        self.rows += self.history.feed(record)
-        self.violations += self.rules.feed(record)
-        if self.targets is not None:
-            self.verdicts += self.targets.feed(record, leader_epoch)
+        self.rows += self.fold.feed(record, leader_epoch)
         if record.type <= RecordType.OFFSET_COMMIT:
             self.commits.feed(record, producer_id)
         elif record.value is None and record.type in GROUP_ENDS:
@@ -100,24 +69,14 @@ def _partition(
             continue
         known = groups.get(record.group_id)
         if known is None:
-            known = groups[record.group_id] = _gather(record.group_id, reader, topics, coverage, audit)
+            fold = GroupAudit.begin(
+                record.group_id, reader.family, topics, coverage, audit, from_start=reader.from_start
+            )
+            known = groups[record.group_id] = _Gathered(fold)
         known.feed(record, row.producer_id if row.is_transactional else None, row.leader_epoch)
     counts = _partition_counts(topics)
     for group_id, gathered in groups.items():
         yield _as_history(group_id, gathered, last.timestamp_ms, topics, counts)
-
-
-def _gather(
-    group_id: str, reader: LogReader, topics: TopicHistory | None, coverage: Coverage, audit: AuditSettings | None
-) -> _Gathered:
-    def group() -> Group:
-        return Group(group_id, from_start=reader.from_start)
-
-    return _Gathered(
-        GroupFold(group(), topics=topics, coverage=coverage),
-        RuleFold(Group(group_id), coverage=coverage),
-        None if audit is None else TargetAuditor(group(), None, topics, audit, coverage),
-    )
 
 
 def _as_history(
@@ -125,20 +84,9 @@ def _as_history(
 ) -> GroupHistory:
     for topic, deleted_ms in _deletions(topics):
         gathered.commits.topic_deleted(topic, deleted_ms, deleted_ms + TOPIC_CLEANUP_MS)
-    rows = [*gathered.rows, *gathered.history.open_rows()]
-    return GroupHistory(
-        group_id,
-        now_ms,
-        epochs=[row for row in rows if isinstance(row, GroupEpochRow)],
-        rebalances=[row for row in rows if isinstance(row, RebalanceRow)],
-        memberships=[row for row in rows if isinstance(row, MembershipRow)],
-        assignments=[row for row in rows if isinstance(row, AssignmentRow)],
-        violations=[*gathered.violations, *gathered.rules.open_rows()],
-        targets=gathered.verdicts,
-        commits=list(gathered.commits.partitions()),
-        transactions=list(gathered.commits.transactions()),
-        partitions=counts,
-    )
+    of_commits = (*gathered.commits.partitions(), *gathered.commits.transactions())
+    rows = (*gathered.rows, *gathered.fold.open_rows(), *of_commits)
+    return GroupHistory.gather(group_id, now_ms, rows, counts)
 
 
 def _partition_counts(topics: TopicHistory | None) -> dict[str, int]:

@@ -52,6 +52,11 @@ class LogReader:
         return self._files[0].partition
 
     @property
+    def family(self) -> Family:
+        """What its records are."""
+        return self._files[0].family
+
+    @property
     def from_start(self) -> bool:
         """Whether the first file is named as the partition's first segment."""
         return self._files[0].segment == FIRST_SEGMENT

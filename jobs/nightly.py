@@ -194,7 +194,7 @@ def _decode(night: Night) -> dict[str, int]:
 
 
 def _replay(night: Night) -> dict[str, int]:
-    done = replay.run(night.tables)
+    done = replay.run(night.tables, night.settings.audit)
     return {"groups": sum(each.groups for each in done), "rows": sum(sum(each.rows.values()) for each in done)}
 
 

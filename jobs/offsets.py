@@ -1,4 +1,4 @@
-"""Committed offsets from ``offset_commits``, as DataFrames: the latest ones, and what became of commits over time.
+"""Committed offsets from ``offset_commits``, as DataFrames: the latest ones, and how often they are written.
 
 Commits of a dump that has no offsets cannot be ordered and are left out, as are those of aborted transactions. A dump
 by a consumer does not show transactions: the ``outcome`` of its commits is unknown, and they count as committed.
@@ -10,15 +10,18 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import BooleanType, StructType
 
-from coordinator_core.records import RecordType
 from coordinator_core.wire.transactions import Outcome
-from jobs.history_schema import HISTORY
-from jobs.record_schema import GROUP_RECORDS, OFFSET_COMMITS
-from jobs.tables import Tables
+from jobs.log_schema import LONG, RUN, RUNS, STRING
+from jobs.record_schema import OFFSET_COMMITS
+from jobs.tables import Table, Tables, column
 
 OF: Final = ("cluster", "log_topic", "log_partition", "group_id", "topic", "partition")
 """What an offset is committed for, and where its log lies."""
+
+COUNTS: Final = f"NOT coalesce(outcome IN ('{Outcome.OPEN.value}', '{Outcome.ABORTED.value}'), false)"
+"""Whether a commit holds: it is in no transaction, or in one that was committed."""
 
 COMMIT: Final = (
     "log_offset",
@@ -34,6 +37,55 @@ COMMIT: Final = (
 """What ``group_offsets`` says of the commit that counts."""
 
 
+GROUP_OFFSETS: Final = Table(
+    "group_offsets",
+    "Committed offset of one group and partition as of the end of one run, with its lag where end offsets were given",
+    StructType(
+        [
+            *RUN,
+            *(field for field in OFFSET_COMMITS.schema if field.name in (*OF, *COMMIT) and field.name != "cluster"),
+            column("status", STRING, "committed, or pending in a transaction that is open"),
+            column("is_stable", BooleanType(), "No transaction is open for the partition"),
+            column("end_offset", LONG, "Newest end offset of the partition that was given; null: none"),
+            column("end_offset_ms", LONG, "Time of that end offset, ms"),
+            column("lag", LONG, "Records between the committed offset and that end; null: no end offset was given"),
+        ]
+    ),
+    key=("cluster", "run_id", "log_topic", "group_id", "topic", "partition", "status", "producer_id"),
+)
+
+
+def run(tables: Tables, ends: DataFrame | None = None) -> int:
+    """Keep the offsets as of the newest run that is decoded, once; returns how many there are.
+
+    ``ends`` are snapshots of end offsets as ``lag.read_end_offsets`` gives them.
+    """
+    tables.create(GROUP_OFFSETS)
+    (newest,) = tables.read(RUNS).where("job = 'decode'").agg(F.max("run_id")).collect()
+    run_id = newest[0]
+    if run_id is None:
+        return 0
+    found = _with_lag(group_offsets(commits(tables)), ends).withColumn("run_id", F.lit(run_id))
+    tables.append(GROUP_OFFSETS, found, run_id)
+    return tables.read(GROUP_OFFSETS).where(F.col("run_id") == run_id).count()
+
+
+def _with_lag(found: DataFrame, ends: DataFrame | None) -> DataFrame:
+    if ends is None:
+        unknown = F.lit(None).cast("long")
+        return found.withColumns({"end_offset": unknown, "end_offset_ms": unknown, "lag": unknown})
+    of = ["cluster", "topic", "partition"]
+    newest = F.max_by(F.struct("end_offset", "timestamp_ms"), "timestamp_ms").alias("end")
+    known = found.join(ends.groupBy(*of).agg(newest), of, "left")
+    behind = F.when(F.col("end").isNotNull(), F.greatest(F.lit(0), F.col("end.end_offset") - F.col("committed_offset")))
+    return known.select(
+        *found.columns,
+        F.col("end.end_offset").alias("end_offset"),
+        F.col("end.timestamp_ms").alias("end_offset_ms"),
+        behind.alias("lag"),
+    )
+
+
 def commits(tables: Tables) -> DataFrame:
     """Offset commits and tombstones that have a place in the log."""
     return tables.read(OFFSET_COMMITS).where("log_offset IS NOT NULL AND log_partition IS NOT NULL")
@@ -47,10 +99,9 @@ def group_offsets(log: DataFrame) -> DataFrame:
     was committed before it, by transactions that were open then, too.
     """
     is_open = F.col("outcome") == Outcome.OPEN.value
-    counts = ~F.coalesce(F.col("outcome").isin(Outcome.OPEN.value, Outcome.ABORTED.value), F.lit(False))
     latest = log.groupBy(*OF).agg(
         _newest(F.col("is_tombstone")).alias("ended"),
-        _newest(~F.col("is_tombstone") & counts).alias("committed"),
+        _newest(~F.col("is_tombstone") & F.expr(COUNTS)).alias("committed"),
         _newest(~F.col("is_tombstone") & is_open).alias("opened"),
     )
     ended = F.coalesce("ended", F.lit(-1))
@@ -106,104 +157,3 @@ def commit_rates(log: DataFrame, every: str = "1 hour") -> DataFrame:
         "partitions",
         share.alias("share"),
     )
-
-
-def rewinds(tables: Tables, log: DataFrame) -> DataFrame:
-    """Commits below the one before, with the owner of the partition at that time and the rebalance before it.
-
-    ``owner`` is null where nobody was known to own it; ``in_rebalance`` says whether that rebalance was still under
-    way. Offsets are compared within the life of a topic: a new topic id begins anew.
-    """
-    settled = log.where(~F.coalesce(F.col("outcome") == Outcome.ABORTED.value, F.lit(False)))
-    order = Window.partitionBy(*OF).orderBy("log_offset")
-    before = F.lag(F.struct("committed_offset", "log_offset", "topic_id")).over(order)
-    found = (
-        settled.where("NOT is_tombstone")
-        .select(*OF, "log_offset", "timestamp_ms", "committed_offset", "topic_id", before.alias("before"))
-        .where("committed_offset < before.committed_offset AND topic_id <=> before.topic_id")
-        .select(
-            *OF,
-            "log_offset",
-            "timestamp_ms",
-            "committed_offset",
-            F.col("before.committed_offset").alias("offset_before"),
-            F.col("before.log_offset").alias("log_offset_before"),
-        )
-    )
-    return _with_rebalance(tables, _with_owner(tables, found))
-
-
-def _with_owner(tables: Tables, found: DataFrame) -> DataFrame:
-    owned = tables.read(HISTORY["assignments"]).where("kind = 'current' AND role = 'partition'")
-    held = owned.select("cluster", "group_id", "topic", "partition", "member_id", "since", "until")
-    at_the_time = (
-        (F.col("since.partition") == F.col("log_partition"))
-        & (F.col("since.offset") <= F.col("log_offset"))
-        & F.coalesce(F.col("until.offset") > F.col("log_offset"), F.lit(True))
-    )
-    keys = ["cluster", "group_id", "topic", "partition"]
-    same = [F.col(f"f.{name}") == F.col(f"h.{name}") for name in keys]
-    joined = found.alias("f").join(held.alias("h"), [*same, at_the_time], "left")
-    columns = [F.col(f"f.{name}") for name in found.columns]
-    return joined.groupBy(*columns).agg(F.min("member_id").alias("owner"))
-
-
-def _with_rebalance(tables: Tables, found: DataFrame) -> DataFrame:
-    opened = tables.read(HISTORY["rebalances"]).select("cluster", "group_id", "at", "to_epoch", "finished")
-    earlier = (F.col("at.partition") == F.col("log_partition")) & (F.col("at.offset") <= F.col("log_offset"))
-    same = [F.col(f"f.{name}") == F.col(f"r.{name}") for name in ("cluster", "group_id")]
-    joined = found.alias("f").join(opened.alias("r"), [*same, earlier], "left")
-    last = F.max_by(F.struct("at", "to_epoch", "finished"), "at.offset").alias("rebalance")
-    under_way = F.coalesce(F.col("rebalance.finished.offset") >= F.col("log_offset"), F.lit(True))
-    return (
-        joined.groupBy(*(F.col(f"f.{name}") for name in found.columns))
-        .agg(last)
-        .select(
-            *found.columns,
-            F.col("rebalance.at").alias("rebalance_at"),
-            F.col("rebalance.to_epoch").alias("rebalance_to"),
-            F.when(F.col("rebalance").isNotNull(), under_way).alias("in_rebalance"),
-        )
-    )
-
-
-def removals(tables: Tables, log: DataFrame) -> DataFrame:
-    """Tombstones of offsets that were there: when, what they took, how old that was, and what the log says of why.
-
-    ``cause``: ``group deleted`` where a tombstone of the group itself was written at the same time; else ``expired or
-    deleted``, as Kafka writes the same for an expired offset, a deleted topic and a request to delete offsets.
-    ``age_ms`` is the time since the last commit, ``past_expiry`` whether an expiry that the commit itself names (value
-    version 1) was over.
-    """
-    order = Window.partitionBy(*OF).orderBy("log_offset")
-    columns = ("is_tombstone", "committed_offset", "commit_timestamp", "expire_timestamp", "log_offset")
-    before = F.lag(F.struct(*columns)).over(order)
-    gone = (
-        log.select(*OF, "log_offset", "timestamp_ms", "is_tombstone", before.alias("before"))
-        .where("is_tombstone AND before IS NOT NULL AND NOT before.is_tombstone")
-        .select(
-            *OF,
-            "log_offset",
-            "timestamp_ms",
-            F.col("before.committed_offset").alias("offset_before"),
-            F.col("before.log_offset").alias("log_offset_before"),
-            (F.col("timestamp_ms") - F.col("before.commit_timestamp")).alias("age_ms"),
-            F.expr("before.expire_timestamp BETWEEN 0 AND timestamp_ms").alias("past_expiry"),
-        )
-    )
-    ends = tables.read(GROUP_RECORDS).where(F.col("is_tombstone") & F.col("record_type").isin(*ENDS_GROUP))
-    deleted = ends.select("cluster", "log_topic", "log_partition", "group_id", "timestamp_ms").distinct()
-    cause = F.when(F.col("is_end"), "group deleted").otherwise("expired or deleted")
-    keys = deleted.columns
-    return gone.join(deleted.withColumn("is_end", F.lit(True)), keys, "left").select(
-        *gone.columns, cause.alias("cause")
-    )
-
-
-ENDS_GROUP: Final = (
-    RecordType.GROUP_METADATA,
-    RecordType.CONSUMER_GROUP_METADATA,
-    RecordType.SHARE_GROUP_METADATA,
-    RecordType.STREAMS_GROUP_METADATA,
-)
-"""Records whose tombstone ends a group."""

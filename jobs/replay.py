@@ -20,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.audit.fold import STATE_VERSION
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.groups.violations import Violation
 from coordinator_core.records import Family
 from jobs import topic_log
 from jobs.arrow_fold import INPUT, folder
@@ -52,7 +53,7 @@ class Replayed(NamedTuple):
     rows: dict[str, int]
 
 
-def run(tables: Tables, *, rebuild: bool = False, audit: AuditSettings | None = None) -> list[Replayed]:
+def run(tables: Tables, audit: AuditSettings | None = None, *, rebuild: bool = False) -> list[Replayed]:
     """Replay what was decoded and is not replayed yet, or with ``rebuild`` everything; raises InputError.
 
     ``audit`` says what the recomputation of targets has to be told; None: its defaults.
@@ -172,6 +173,10 @@ class _Run:
             gone = anew.select(F.lit(self._cluster).alias("cluster"), "group_id").distinct()
             for name in names:
                 self._tables.delete(HISTORY[name], gone)
+        if counts.groups:
+            # What an operation lacked at the end of the run before, the records of this one may have brought.
+            touched = staged.where("state IS NOT NULL").select("cluster", "group_id", F.lit(True).alias("is_open"))
+            self._tables.delete(HISTORY[FOLDED[Violation]], touched.distinct())
         for name in names:
             if counts[name]:
                 rows = staged.where(F.col(name).isNotNull()).select("cluster", f"{name}.*")
@@ -185,7 +190,7 @@ class _Run:
         return Replayed(self._cluster, counts.groups, rebuilt, unplaced, {name: counts[name] for name in names})
 
     def _upsert(self, table: Table, rows: DataFrame) -> None:
-        """Add new rows, replace those that were open; violations are final at once."""
+        """Add new rows, replace those that were open; verdicts are final at once."""
         if "is_open" in table.schema.names:
             self._tables.merge(table, rows, _all_columns(table), when="t.is_open", insert=True)
         else:

@@ -38,7 +38,6 @@ AuditedRow = HistoryRow | TargetAuditRow
 class GroupAudit:
     """The three folds of one group as one; feed each record once, in offset order.
 
-    Of the rules only what is final is told: what the operation under way lacks is known when the next one begins.
     Connect groups of a log of their own have no targets that could be recomputed.
     """
 
@@ -56,21 +55,20 @@ class GroupAudit:
         family: Family,
         topics: TopicHistory | None,
         coverage: Coverage,
-        settings: AuditSettings,
+        settings: AuditSettings | None,
         *,
         from_start: bool,
     ) -> GroupAudit:
-        """The folds of a group of which nothing was read before."""
+        """The folds of a group of which nothing was read before; without ``settings`` targets are not judged."""
 
         def group() -> Group:
             return Group(group_id, from_start=from_start, family=family)
 
-        has_targets = family is Family.GROUP
-        return cls(
-            GroupFold(group(), None, topics, coverage),
-            RuleFold(group(), None, coverage),
-            TargetAuditor(group(), None, topics, settings, coverage) if has_targets else None,
-        )
+        targets = None
+        if settings is not None and family is Family.GROUP:
+            targets = TargetAuditor(group(), None, topics, settings, coverage)
+        rules = RuleFold(Group(group_id, family=family), None, coverage)
+        return cls(GroupFold(group(), None, topics, coverage), rules, targets)
 
     @classmethod
     def resume(cls, text: str, topics: TopicHistory | None, coverage: Coverage, settings: AuditSettings) -> GroupAudit:
@@ -96,7 +94,8 @@ class GroupAudit:
 
     def open_rows(self) -> list[AuditedRow]:
         """Rows of what lasts as of the last record: a later run replaces them by their keys."""
-        return [row for row in self._history.open_rows() if not isinstance(row, Violation)]
+        rows: list[AuditedRow] = [row for row in self._history.open_rows() if not isinstance(row, Violation)]
+        return rows + self._rules.open_rows()
 
     def state(self) -> str:
         """What the next run goes on with, as one JSON text."""

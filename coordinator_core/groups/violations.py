@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
@@ -86,13 +86,17 @@ class Rule(StrEnum):
 
 
 class Violation(NamedTuple):
-    """One broken rule: which, where in the log, in which group, for which member (None: the group), and the figures."""
+    """One broken rule: which, where in the log, in which group, for which member (None: the group), and the figures.
 
-    rule: Rule
-    at: LogPosition
-    group_id: str
-    member_id: str | None
-    detail: str
+    ``is_open``: the operation that breaks it is the last one seen; what is written after it may show it complete.
+    """
+
+    rule: Annotated[Rule, "the rule"]
+    at: Annotated[LogPosition, "the record that breaks it"]
+    group_id: Annotated[str, "the group"]
+    member_id: Annotated[str | None, "the member; null: the group"]
+    detail: Annotated[str, "the figures"]
+    is_open: Annotated[bool, "the operation under way breaks it; a later run may take it back"] = False
 
 
 Violations = Sequence[Violation]

@@ -13,13 +13,12 @@ from typing import Annotated, Any
 import typer
 from pyspark.sql import Row
 
-from jobs import decode, ingest, replay, session, settings
+from jobs import audit, decode, ingest, replay, session, settings
+from jobs import offsets as committed
+from jobs.api import TABLES
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.tables import print_lines
 from jobs.errors import one_line_errors
-from jobs.history_schema import GROUP_STATES, HISTORY
-from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
-from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.sources.dump import Kafka, Shape, open_dump
 from jobs.tables import Tables
 
@@ -116,15 +115,21 @@ def replay_command(
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Replay what was decoded and is not replayed yet: epochs, rebalances, memberships, assignments, violations."""
+    """Replay what was decoded and is not replayed yet: history, broken rules, verdicts, findings, offsets."""
     console = Console.of(context)
-    with open_tables(console, config, {"tables": tables, "spark.remote": remote}) as (at, _), console.step("replaying"):
-        replayed = replay.run(at, rebuild=rebuild)
+    with open_tables(console, config, {"tables": tables, "spark.remote": remote}) as (at, chosen):
+        with console.step("replaying"):
+            replayed = replay.run(at, chosen.audit, rebuild=rebuild)
+        with console.step("keeping the offsets"):
+            committed.run(at)
+        with console.step("finding what to look at"):
+            found = audit.run(at, chosen.findings)
     lines = [
         {"cluster": of.cluster, "groups": of.groups, "begun anew": of.rebuilt, "without offset": of.unplaced, **of.rows}
         for of in replayed
     ]
     print_lines(lines, as_json=console.json, title="replayed")
+    console.note(f"findings: {sum(found.values())}", **found)
     for of in replayed:
         if of.unplaced:
             console.warn(f"{of.cluster}: {of.unplaced} group records without an offset are not replayed")
@@ -140,20 +145,10 @@ def tables_command(
 ) -> None:
     """The tables, with their rows."""
     console = Console.of(context)
-    known = (
-        LOG_RECORDS,
-        OFFSET_COMMITS,
-        GROUP_RECORDS,
-        CLUSTER_RECORDS,
-        QUARANTINE,
-        RUNS,
-        *HISTORY.values(),
-        GROUP_STATES,
-    )
     with open_tables(console, config, {"tables": tables, "spark.remote": remote}) as (at, _):
         lines = [
             {"table": at.name(table), "rows": at.read(table).count(), "about": table.about}
-            for table in known
+            for table in TABLES.values()
             if at.exists(table)
         ]
     print_lines(lines, as_json=console.json, title=f"tables at {at.home}")

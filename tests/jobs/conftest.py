@@ -11,6 +11,8 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from jobs.api import CoordinatorAudit
+
 SMALL = {
     # Compiling for speed costs more than tests with a few rows ever run.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -43,6 +45,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     made = session.get_or_create(wanted.spark)
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="session")
+def sample(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> CoordinatorAudit:
+    """The samples as cluster ``sample``, through all jobs in one run; not to be written to."""
+    from jobs.api import CoordinatorAudit
+
+    made = CoordinatorAudit(spark, str(tmp_path_factory.mktemp("sample")), "sample")
+    made.ingest(str(SAMPLE_LOGS))
+    made.decode()
+    made.replay()
+    made.keep_offsets()
+    made.audit()
+    return made
 
 
 SAMPLE_LOGS = Path(__file__).resolve().parents[2] / "data" / "samples" / "logs"

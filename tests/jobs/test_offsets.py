@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs import decode, ingest, lag, offsets
+from jobs import lag, offsets
 from jobs.local import Moment, replay
-from jobs.sources.dump import open_dump
 from jobs.sources.files import find_logs
-from jobs.tables import Tables
 from tests.jobs.conftest import SAMPLE_LOGS
 
 pytestmark = pytest.mark.long
@@ -42,10 +40,7 @@ def ends_of(spark: SparkSession, *cases: Sequence[tuple[int, int]]) -> DataFrame
     return spark.createDataFrame(rows, ", ".join(f"{name} {of}" for name, of in lag.END_OFFSETS.items()))
 
 
-def test_offsets_are_those_of_the_core(spark, tmp_path):
-    tables = Tables(spark, str(tmp_path))
-    ingest.run(tables, open_dump(spark, [str(SAMPLE_LOGS)]), "sample")
-    decode.run(tables)
+def test_offsets_are_those_of_the_core(sample):
     expected = set()
     for group, shard in replay(find_logs([SAMPLE_LOGS]), Moment(), pytest.fail).groups():
         held = shard.offsets_of(group.group_id)
@@ -58,7 +53,7 @@ def test_offsets_are_those_of_the_core(spark, tmp_path):
                 is_stable = status == "committed" and place in stable
                 at = (commit.at.partition, commit.at.offset)
                 expected.add((group.group_id, *place, status, is_stable, commit.offset, commit.metadata, *at))
-    found = offsets.group_offsets(offsets.commits(tables)).select(
+    found = sample.table("group_offsets").select(
         "group_id",
         "topic",
         "partition",

@@ -9,17 +9,16 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from coordinator_core.audit.findings.find import findings
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.groups.describe import describe
-from jobs import decode, ingest, local, replay
+from jobs import local, replay
 from jobs.api import CoordinatorAudit
-from jobs.cli.history import plain
-from jobs.history_schema import FOLDED, HISTORY
 from jobs.local import Moment
-from jobs.local_history import history
-from jobs.local_targets import audit_targets
-from jobs.sources.dump import open_dump
+from jobs.local_audit import group_histories
+from jobs.plain import plain
 from jobs.sources.files import LogPart, find_logs
+from jobs.stored_history import histories
 from jobs.stored_log import stored_logs
 from jobs.tables import Tables
 from tests.jobs.conftest import SAMPLE_LOGS
@@ -31,24 +30,26 @@ pytestmark = pytest.mark.long
 CLUSTER = "sample"
 
 
-@pytest.fixture(scope="module")
-def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+@pytest.fixture
+def whole(sample: CoordinatorAudit) -> Tables:
     """The samples, replayed in one run."""
-    tables = Tables(spark, str(tmp_path_factory.mktemp("whole")))
-    ingest.run(tables, open_dump(spark, [str(SAMPLE_LOGS)]), CLUSTER)
-    decode.run(tables)
-    replay.run(tables)
-    return tables
+    return sample.tables
 
 
-def test_rows_are_those_of_the_fold_without_spark(whole):
-    for logs in (find_logs([SAMPLE_LOGS]), stored_logs(whole, CLUSTER)):
-        expected: dict[str, list[str]] = {name: [] for name in FOLDED.values()}
-        for row in (*history(logs, pytest.fail), *audit_targets(logs, pytest.fail, AuditSettings())):
-            expected[FOLDED[type(row)]].append(repr(plain(row)))
-        for name in FOLDED.values():
-            found = whole.read(HISTORY[name]).drop("cluster").collect()
-            assert sorted(repr(row.asDict(recursive=True)) for row in found) == sorted(expected[name])
+def test_histories_are_those_of_the_logs(sample):
+    expected = {
+        each.group_id: each for each in group_histories(find_logs([SAMPLE_LOGS]), pytest.fail, audit=AuditSettings())
+    }
+    found = {each.group_id: each for each in histories(sample.tables, CLUSTER)}
+    assert found == expected
+
+
+def test_findings_are_those_of_the_logs(sample):
+    limits = sample.settings.findings
+    logs = group_histories(find_logs([SAMPLE_LOGS]), pytest.fail, audit=AuditSettings())
+    expected = sorted(repr(plain(row)) for history in logs for row in findings(history, limits))
+    found = sample.table("findings").drop("cluster").collect()
+    assert sorted(repr(row.asDict(recursive=True)) for row in found) == expected
 
 
 def descriptions(logs: Sequence[LogPart]) -> dict[str, object]:
@@ -64,10 +65,9 @@ def test_groups_from_the_tables_are_those_from_the_segments(whole):
     assert descriptions(stored_logs(whole, CLUSTER)) == descriptions(find_logs([SAMPLE_LOGS]))
 
 
-def test_views_as_of_a_time(whole):
-    audit = CoordinatorAudit(whole.spark, whole.home, CLUSTER)
-    row = audit.assignments.where("kind = 'current' AND topic IS NOT NULL AND until IS NOT NULL").first()
-    found = audit.owners_at(row.since.timestamp_ms, row.topic, row.group_id).where(F.col("partition") == row.partition)
+def test_views_as_of_a_time(sample):
+    row = sample.assignments.where("kind = 'current' AND topic IS NOT NULL AND until IS NOT NULL").first()
+    found = sample.owners_at(row.since.timestamp_ms, row.topic, row.group_id).where(F.col("partition") == row.partition)
     assert row.member_id in {owner.member_id for owner in found.collect()}
 
 
@@ -89,7 +89,6 @@ class Mortal(Tables):
         super().merge(*arguments, **options)
 
 
-@pytest.mark.long
 def test_nights_and_deaths_give_the_tables_of_one_pass(whole, tmp_path):
     nights = ["night 1", "night 2"]
     nightly = in_nights(whole, tmp_path, by_offset(whole, nights, random.Random(5)))
@@ -102,7 +101,6 @@ def test_nights_and_deaths_give_the_tables_of_one_pass(whole, tmp_path):
     assert rows_of(nightly) == rows_of(whole)
 
 
-@pytest.mark.long
 def test_records_that_come_late_make_their_groups_begin_anew(whole, tmp_path):
     shuffled = F.concat(F.lit("night "), (F.hash("log_partition", "log_offset") % 2 + 2).cast("string"))
     late = in_nights(whole, tmp_path, shuffled)

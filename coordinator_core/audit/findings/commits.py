@@ -6,10 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from coordinator_core.audit.findings.material import OpenTransaction, PartitionCommits, Removal, Rewind
-from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
+from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
 
 MOST_KEPT = 1_000
 """How many rewinds, and how many removals, of one partition are kept."""
+TOPIC_CLEANUP_MS = 10_000
+"""How long after a topic's deletion the coordinator may take to remove its offsets."""
+GROUP_ENDS = frozenset(
+    (
+        RecordType.GROUP_METADATA,
+        RecordType.CONSUMER_GROUP_METADATA,
+        RecordType.SHARE_GROUP_METADATA,
+        RecordType.STREAMS_GROUP_METADATA,
+    )
+)
+"""Record types whose tombstone ends a group."""
 
 
 @dataclass(slots=True)
@@ -18,9 +29,15 @@ class _Partition:
     last: LogPosition
     commits: int = 0
     offset: int | None = None
+    topic_id: str | None = None
     expires_ms: int | None = None
     rewinds: list[Rewind] = field(default_factory=list)
     removals: list[Removal] = field(default_factory=list)
+
+    def goes_back(self, offset: int, topic_id: str | None) -> bool:
+        """Whether a commit is below the last one, of the same topic: one made anew under the name has another id."""
+        same = self.topic_id is None or topic_id is None or topic_id == self.topic_id
+        return same and self.offset is not None and offset < self.offset
 
 
 class CommitFold:
@@ -87,14 +104,14 @@ class CommitFold:
             yield OpenTransaction(producer_id, records[0].at, len(partitions))
 
     def _commit(self, record: CoordinatorRecord, value: Fields) -> None:
-        key, at, offset = _key(record), record.at, value["offset"]
+        key, at, offset, topic_id = _key(record), record.at, value["offset"], value.get("topicId")
         known = self._partitions.get(key)
         if known is None:
             known = self._partitions[key] = _Partition(at, at)
-        elif known.offset is not None and offset < known.offset and len(known.rewinds) < MOST_KEPT:
-            known.rewinds.append(Rewind(at, known.offset, offset))
+        elif known.goes_back(offset, topic_id) and len(known.rewinds) < MOST_KEPT:
+            known.rewinds.append(Rewind(at, known.offset or 0, offset))
         known.commits += 1
-        known.last, known.offset = at, offset
+        known.last, known.offset, known.topic_id = at, offset, topic_id
         known.expires_ms = value.get("expireTimestamp", -1)
 
     def _remove(self, record: CoordinatorRecord) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from coordinator_core.audit.findings.rows import MOST_EVIDENCE, FindingKind, FindingRow, score
+from coordinator_core.audit.fold import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, MembershipRow, RebalanceRow
@@ -75,6 +76,32 @@ class GroupHistory:
     transactions: Sequence[OpenTransaction] = ()
     partitions: Mapping[str, int] = field(default_factory=dict)
 
+    @classmethod
+    def gather(
+        cls,
+        group_id: str,
+        now_ms: int,
+        rows: Iterable[AuditedRow | PartitionCommits | OpenTransaction],
+        partitions: Mapping[str, int],
+    ) -> GroupHistory:
+        """The history that these rows are of, in whatever order they come."""
+        by_type: dict[type, list[Any]] = defaultdict(list)
+        for row in rows:
+            by_type[type(row)].append(row)
+        return cls(
+            group_id,
+            now_ms,
+            epochs=sorted(by_type[GroupEpochRow], key=lambda row: row.opened.offset),
+            rebalances=sorted(by_type[RebalanceRow], key=lambda row: row.at.offset),
+            memberships=sorted(by_type[MembershipRow], key=lambda row: (row.joined.offset, row.member_id)),
+            assignments=sorted(by_type[AssignmentRow], key=_assignment_order),
+            violations=sorted(by_type[Violation], key=lambda row: (row.at.offset, row.rule, row.detail)),
+            targets=sorted(by_type[TargetAuditRow], key=lambda row: row.at.offset),
+            commits=sorted(by_type[PartitionCommits]),
+            transactions=sorted(by_type[OpenTransaction]),
+            partitions=partitions,
+        )
+
     @property
     def group_type(self) -> str | None:
         """Its type, when last seen."""
@@ -131,6 +158,10 @@ class GroupHistory:
     @cached_property
     def _members(self) -> dict[str, MembershipRow]:
         return {row.member_id: row for row in self.memberships}
+
+
+def _assignment_order(row: AssignmentRow) -> tuple[int, str, str, str, str, int]:
+    return row.since.offset, row.member_id, row.kind, row.role, row.resource, row.partition
 
 
 def client_name(row: MembershipRow) -> str:

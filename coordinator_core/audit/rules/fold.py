@@ -78,7 +78,7 @@ class RuleFold:
         if not coverage.continues(operation.first.partition, watch.last):
             return []
         operations.end(self._scene, operation)
-        return self._taken()
+        return [row._replace(is_open=True) for row in self._taken()]
 
     def _taken(self) -> list[Violation]:
         rows = self._scene.rows

@@ -1,0 +1,165 @@
+"""Each commit beside the one before it: what went back, what was removed, and what of transactions is open."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import ArrayType
+
+from coordinator_core.audit.findings.commits import GROUP_ENDS, MOST_KEPT, TOPIC_CLEANUP_MS
+from coordinator_core.audit.findings.material import Removal
+from coordinator_core.wire.transactions import Outcome
+from jobs.core_rows import row_type
+from jobs.history_schema import HISTORY, TOPIC_HISTORY
+from jobs.offsets import COUNTS, OF
+from jobs.record_schema import GROUP_RECORDS
+from jobs.tables import Tables
+
+IS_REWIND: Final = "committed_offset < before.committed_offset AND NOT coalesce(topic_id <> before.topic_id, false)"
+"""Offsets are compared within the life of a topic: a new topic id begins anew."""
+IS_REMOVAL: Final = "is_tombstone AND before IS NOT NULL AND NOT before.is_tombstone"
+
+STEP: Final = [
+    *OF,
+    "log_offset",
+    "timestamp_ms",
+    "before.committed_offset AS offset_before",
+    "before.log_offset AS log_offset_before",
+]
+
+AT: Final = "named_struct('partition', bigint(log_partition), 'offset', log_offset, 'timestamp_ms', timestamp_ms)"
+"""The position of a record, as the core has it."""
+
+
+def _steps(log: DataFrame) -> DataFrame:
+    """The commits that count, and tombstones, each with ``before``: the one before it of the same partition."""
+    columns = ("log_offset", "is_tombstone", "committed_offset", "commit_timestamp", "expire_timestamp", "topic_id")
+    before = F.lag(F.struct(*columns)).over(Window.partitionBy(*OF).orderBy("log_offset"))
+    return log.where(COUNTS).select(*OF, "timestamp_ms", *columns, before.alias("before"))
+
+
+def rewinds(tables: Tables, log: DataFrame) -> DataFrame:
+    """Commits below the one before, with the owner of the partition at that time and the rebalance before it.
+
+    ``owner`` is null where nobody was known to own it; ``in_rebalance`` says whether that rebalance was still under
+    way.
+    """
+    found = _steps(log).where(IS_REWIND).selectExpr(*STEP, "committed_offset")
+    return _with_rebalance(tables, _with_owner(tables, found))
+
+
+def _with_owner(tables: Tables, found: DataFrame) -> DataFrame:
+    owned = tables.read(HISTORY["assignments"]).where("kind = 'current' AND role = 'partition'")
+    held = owned.select("cluster", "group_id", "topic", "partition", "member_id", "since", "until")
+    at_the_time = (
+        (F.col("since.partition") == F.col("log_partition"))
+        & (F.col("since.offset") <= F.col("log_offset"))
+        & F.coalesce(F.col("until.offset") > F.col("log_offset"), F.lit(True))
+    )
+    keys = ["cluster", "group_id", "topic", "partition"]
+    same = [F.col(f"f.{name}") == F.col(f"h.{name}") for name in keys]
+    joined = found.alias("f").join(held.alias("h"), [*same, at_the_time], "left")
+    columns = [F.col(f"f.{name}") for name in found.columns]
+    return joined.groupBy(*columns).agg(F.min("member_id").alias("owner"))
+
+
+def _with_rebalance(tables: Tables, found: DataFrame) -> DataFrame:
+    opened = tables.read(HISTORY["rebalances"]).select("cluster", "group_id", "at", "to_epoch", "finished")
+    earlier = (F.col("at.partition") == F.col("log_partition")) & (F.col("at.offset") <= F.col("log_offset"))
+    same = [F.col(f"f.{name}") == F.col(f"r.{name}") for name in ("cluster", "group_id")]
+    joined = found.alias("f").join(opened.alias("r"), [*same, earlier], "left")
+    last = F.max_by(F.struct("at", "to_epoch", "finished"), "at.offset").alias("rebalance")
+    under_way = F.coalesce(F.col("rebalance.finished.offset") >= F.col("log_offset"), F.lit(True))
+    return (
+        joined.groupBy(*(F.col(f"f.{name}") for name in found.columns))
+        .agg(last)
+        .select(
+            *found.columns,
+            F.col("rebalance.at").alias("rebalance_at"),
+            F.col("rebalance.to_epoch").alias("rebalance_to"),
+            F.when(F.col("rebalance").isNotNull(), under_way).alias("in_rebalance"),
+        )
+    )
+
+
+def removals(tables: Tables, log: DataFrame) -> DataFrame:
+    """Tombstones of offsets that were there: when, what they took, how old that was, and what the log says of why.
+
+    ``cause``: ``topic deleted`` where the metadata log has that just before; ``group deleted`` where a tombstone of the
+    group itself was written at the same time; ``expired`` where an expiry that the commit itself names (value version
+    1) was over; else ``expired or deleted``, as Kafka writes the same for an offset that expired and for a request to
+    delete offsets. ``age_ms`` is the time since the last commit.
+    """
+    gone = (
+        _steps(log)
+        .where(IS_REMOVAL)
+        .selectExpr(
+            *STEP,
+            "timestamp_ms - before.commit_timestamp AS age_ms",
+            "before.expire_timestamp BETWEEN 0 AND timestamp_ms AS past_expiry",
+        )
+    )
+    ends = tables.read(GROUP_RECORDS).where(F.col("is_tombstone") & F.col("record_type").isin(*GROUP_ENDS))
+    of_group = ends.select("cluster", "log_topic", "log_partition", "group_id", "timestamp_ms").distinct()
+    deleted = tables.read(TOPIC_HISTORY).where("ended_by IN ('deleted', 'replaced')")
+    of_topic = deleted.select("cluster", "topic", F.col("until.timestamp_ms").alias("deleted_ms"))
+    just_before = F.col("timestamp_ms").between(F.col("deleted_ms"), F.col("deleted_ms") + TOPIC_CLEANUP_MS)
+    in_time = gone.join(of_topic, ["cluster", "topic"]).where(just_before).select(*OF, "log_offset").distinct()
+    cause = (
+        F.when(F.col("with_topic"), "topic deleted")
+        .when(F.col("with_group"), "group deleted")
+        .when(F.col("past_expiry"), "expired")
+        .otherwise("expired or deleted")
+    )
+    return (
+        gone.join(of_group.withColumn("with_group", F.lit(True)), of_group.columns, "left")
+        .join(in_time.withColumn("with_topic", F.lit(True)), in_time.columns, "left")
+        .select(*gone.columns, cause.alias("cause"))
+    )
+
+
+# --- as the core's findings take it ----------------------------------------------------------------------------------
+
+
+def partition_commits(tables: Tables, log: DataFrame) -> DataFrame:
+    """The columns of ``PartitionCommits`` for each of ``OF``: what the core's ``CommitFold`` says of the same log."""
+    back = f"named_struct('at', {AT}, 'before', before.committed_offset, 'after', committed_offset)"
+    counted = (
+        _steps(log)
+        .groupBy(*OF)
+        .agg(
+            F.expr("count_if(NOT is_tombstone)").alias("commits"),
+            F.expr(f"min({AT}) FILTER (WHERE NOT is_tombstone)").alias("first"),
+            F.expr(f"max({AT}) FILTER (WHERE NOT is_tombstone)").alias("last"),
+            F.expr("max_by(if(is_tombstone, null, committed_offset), log_offset)").alias("offset"),
+            _first_ones(f"if({IS_REWIND}, {back}, null)").alias("rewinds"),
+        )
+    )
+    gone = f"named_struct('at', {AT}, 'offset', offset_before, 'how', cause)"
+    removed = removals(tables, log).groupBy(*OF).agg(_first_ones(gone).alias("removals"))
+    none = F.from_json(F.lit("[]"), ArrayType(row_type(Removal)))
+    return (
+        counted.where("commits > 0")
+        .join(removed, list(OF), "left")
+        .withColumn("removals", F.coalesce("removals", none))
+    )
+
+
+def _first_ones(each: str) -> Column:
+    """The first so many in log order of those that are not null."""
+    return F.expr(f"slice(sort_array(collect_list({each})), 1, {MOST_KEPT})")
+
+
+def open_transactions(log: DataFrame) -> DataFrame:
+    """The columns of ``OpenTransaction`` for each cluster and group: transactions that hold commits back."""
+    place = ("cluster", "log_topic", "log_partition", "group_id")
+    ended = F.max(F.when(F.col("is_tombstone"), F.col("log_offset"))).over(Window.partitionBy(*OF))
+    return (
+        log.where((F.col("outcome") == Outcome.OPEN.value) | F.col("is_tombstone"))
+        .withColumn("ended", F.coalesce(ended, F.lit(-1)))
+        .where("NOT is_tombstone AND log_offset > ended")
+        .groupBy(*place, "producer_id")
+        .agg(F.min(F.expr(AT)).alias("first"), F.count_distinct("topic", "partition").alias("partitions"))
+    )
