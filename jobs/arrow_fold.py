@@ -89,7 +89,7 @@ class _Life:
         self._family = FAMILIES[first.log_topic]
         self._coverage = Coverage({})
         self._keys: dict[bytes, tuple[int, Fields]] = {}
-        self._partition, self._offset = first.log_partition, first.log_offset
+        self._last = LogPosition(first.log_partition, first.log_offset, first.timestamp_ms)
         if first.state is None:
             self._fold = GroupAudit.begin(
                 first.group_id, self._family, topics, self._coverage, settings, from_start=first.from_start
@@ -98,7 +98,8 @@ class _Life:
             self._fold = GroupAudit.resume(first.state, topics, self._coverage, settings)
 
     def feed(self, row: Input) -> list[AuditedRow]:
-        self._partition, self._offset = row.log_partition, row.log_offset
+        latest_ms = max(self._last.timestamp_ms, row.timestamp_ms)
+        self._last = LogPosition(row.log_partition, row.log_offset, latest_ms)
         if row.unbroken_since is not None:
             self._coverage.set_unbroken(row.log_partition, row.unbroken_since, row.log_offset)
         return self._fold.feed(self._record(row), row.leader_epoch)
@@ -123,7 +124,7 @@ class _Life:
         return CoordinatorRecord(at, number, fields, decoded, version, batch)
 
     def finish(self, output: _Output) -> None:
-        output.add_state(self.log_topic, self.group_id, self._partition, self._offset, self._fold.state())
+        output.add_state(self.log_topic, self.group_id, self._last, self._fold.state())
         output.add(self.log_topic, self.group_id, self._fold.open_rows())
 
 
@@ -143,9 +144,9 @@ class _Output:
         for row in rows:
             self._rows.append({"log_topic": log_topic, "group_id": group_id, FOLDED[type(row)]: row})
 
-    def add_state(self, log_topic: str, group_id: str, partition: int, offset: int, state: str) -> None:
-        place = {"log_topic": log_topic, "group_id": group_id, "log_partition": partition, "log_offset": offset}
-        self._rows.append({**place, "state": state})
+    def add_state(self, log_topic: str, group_id: str, last: LogPosition, state: str) -> None:
+        place = {"log_partition": last.partition, "log_offset": last.offset, "timestamp_ms": last.timestamp_ms}
+        self._rows.append({"log_topic": log_topic, "group_id": group_id, **place, "state": state})
 
     def take(self) -> pa.RecordBatch:
         rows, self._rows = self._rows, []

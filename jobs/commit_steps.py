@@ -13,6 +13,7 @@ from coordinator_core.audit.findings.material import Removal
 from coordinator_core.wire.transactions import Outcome
 from jobs.core_rows import row_type
 from jobs.history_schema import HISTORY, TOPIC_HISTORY
+from jobs.log_schema import LOG_RECORDS
 from jobs.offsets import COUNTS, OF
 from jobs.record_schema import GROUP_RECORDS
 from jobs.tables import Tables
@@ -33,11 +34,38 @@ AT: Final = "named_struct('partition', bigint(log_partition), 'offset', log_offs
 """The position of a record, as the core has it."""
 
 
-def _steps(log: DataFrame) -> DataFrame:
-    """The commits that count, and tombstones, each with ``before``: the one before it of the same partition."""
+def _steps(tables: Tables, log: DataFrame) -> DataFrame:
+    """The commits that count, and tombstones, each with ``before``: the one before it of the same partition.
+
+    A transactional commit counts from the marker of its transaction on, unless a later one was there by then.
+    """
     columns = ("log_offset", "is_tombstone", "committed_offset", "commit_timestamp", "expire_timestamp", "topic_id")
-    before = F.lag(F.struct(*columns)).over(Window.partitionBy(*OF).orderBy("log_offset"))
-    return log.where(COUNTS).select(*OF, "timestamp_ms", *columns, before.alias("before"))
+    in_order = Window.partitionBy(*OF).orderBy("effective", "log_offset")
+    newest_before = F.max("log_offset").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
+    return (
+        _effective(tables, log.where(COUNTS).select(*OF, "timestamp_ms", "producer_id", "outcome", *columns))
+        .withColumn("newest_before", newest_before)
+        .where("newest_before IS NULL OR newest_before < log_offset")
+        .withColumn("before", F.lag(F.struct(*columns)).over(in_order))
+    )
+
+
+def _effective(tables: Tables, log: DataFrame) -> DataFrame:
+    """With ``effective``: the offset of the marker that ends a commit's transaction, or its own if it is in none."""
+    is_committed = F.coalesce(F.col("outcome") == Outcome.COMMITTED.value, F.lit(False))
+    of = ["cluster", "log_topic", "log_partition", "producer_id"]
+    ends = tables.read(LOG_RECORDS).where("is_transactional AND control_type IN ('COMMIT', 'ABORT')")
+    ends = ends.select(*of, "log_offset", F.col("log_offset").alias("marker"))
+    following = Window.partitionBy(*of).orderBy("log_offset").rowsBetween(0, Window.unboundedFollowing)
+    marker = F.first("marker", ignorenulls=True).over(following)
+    settled = (
+        log.where(is_committed)
+        .unionByName(ends, allowMissingColumns=True)
+        .withColumn("effective", F.coalesce(marker, "log_offset"))
+        .where("marker IS NULL")
+    )
+    plain = log.where(~is_committed).withColumn("effective", F.col("log_offset"))
+    return plain.unionByName(settled.drop("marker"))
 
 
 def rewinds(tables: Tables, log: DataFrame) -> DataFrame:
@@ -46,7 +74,7 @@ def rewinds(tables: Tables, log: DataFrame) -> DataFrame:
     ``owner`` is null where nobody was known to own it; ``in_rebalance`` says whether that rebalance was still under
     way.
     """
-    found = _steps(log).where(IS_REWIND).selectExpr(*STEP, "committed_offset")
+    found = _steps(tables, log).where(IS_REWIND).selectExpr(*STEP, "committed_offset")
     return _with_rebalance(tables, _with_owner(tables, found))
 
 
@@ -93,7 +121,7 @@ def removals(tables: Tables, log: DataFrame) -> DataFrame:
     delete offsets. ``age_ms`` is the time since the last commit.
     """
     gone = (
-        _steps(log)
+        _steps(tables, log)
         .where(IS_REMOVAL)
         .selectExpr(
             *STEP,
@@ -127,7 +155,7 @@ def partition_commits(tables: Tables, log: DataFrame) -> DataFrame:
     """The columns of ``PartitionCommits`` for each of ``OF``: what the core's ``CommitFold`` says of the same log."""
     back = f"named_struct('at', {AT}, 'before', before.committed_offset, 'after', committed_offset)"
     counted = (
-        _steps(log)
+        _steps(tables, log)
         .groupBy(*OF)
         .agg(
             F.expr("count_if(NOT is_tombstone)").alias("commits"),

@@ -19,6 +19,10 @@ CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+(?:: .+)?)$", re.MULTI
 """The causes in a trace of the JVM; the last one is at the bottom of it."""
 
 
+RAISED = re.compile(r"^\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE.*)?$", re.MULTILINE)
+"""An error that a job raises in the middle of a query."""
+
+
 class SparkJobError(CoordinatorAuditError):
     """A Spark job failed; the message is the cause as far as Spark tells it."""
 
@@ -26,7 +30,7 @@ class SparkJobError(CoordinatorAuditError):
 def one_line(error: Exception) -> str:
     """The cause in what may be a page from the JVM: our own error within it, the cause of all, or its first line."""
     text = str(error)
-    if ours := OURS.findall(text):
+    if ours := OURS.findall(text) or RAISED.findall(text):
         return str(ours[-1])
     if isinstance(error, Py4JError) and (causes := CAUSED_BY.findall(text)):
         return str(causes[-1])

@@ -54,6 +54,7 @@ GROUP_STATES: Final = Table(
             column("run_id", STRING, "Newest run whose records are in it"),
             column("log_partition", INT, "Partition of the last record replayed"),
             column("log_offset", LONG, "Offset of the last record replayed"),
+            column("timestamp_ms", LONG, "Latest time of a record replayed"),
             column("state", STRING, "State and open history, JSON"),
         ]
     ),
@@ -68,6 +69,7 @@ REPLAYED: Final = Table(
             *GROUP,
             column("log_partition", INT, "Of a state: partition of the last record replayed"),
             column("log_offset", LONG, "Of a state: offset of the last record replayed"),
+            column("timestamp_ms", LONG, "Of a state: latest time of a record replayed"),
             column("state", STRING, "State and open history, JSON; null for a row of history"),
             *(column(name, row_type(row), ABOUT[name]) for row, name in FOLDED.items()),
         ]

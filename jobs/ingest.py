@@ -2,7 +2,8 @@
 
 A row is known by its log position, or, where the dump does not say that, by its place in its file. Rows that are there
 already are left out of the one append that a dump makes; what a better dump knows about them (batches, transactions)
-is merged into them. So a run that was killed anywhere is simply run again.
+is merged into them. So a run that was killed anywhere is simply run again. Where two dumps have different records at
+one position, they are not of one log: nothing of the second one is taken.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ DETAILS: Final = (
     "place",
 )
 """What a segment says about a record, and a dump by a consumer does not."""
+
+CONTENT: Final = ("key", "timestamp_ms")
+"""What is the same in every dump of a record that says it; values may have been dropped."""
 
 
 def run(tables: Tables, dumps: list[Dump], cluster: str) -> list[Row]:
@@ -109,14 +113,38 @@ def _lacks_details(prefix: str) -> str:
 
 
 def _without(rows: DataFrame, taken: DataFrame) -> DataFrame:
-    """The rows whose identity is not among those taken."""
-    known = taken.select(*(F.col(name).alias(f"taken_{name}") for name in LOG_RECORDS.key))
+    """The rows whose identity is not among those taken; fails for one that is another record than the one taken."""
+    known = taken.select(
+        *(F.col(name).alias(f"taken_{name}") for name in LOG_RECORDS.key),
+        F.col("source").alias("taken_source"),
+        *(F.col(name).alias(f"taken_{name}") for name in CONTENT),
+    )
     same = [F.col(name).eqNullSafe(F.col(f"taken_{name}")) for name in LOG_RECORDS.key]
-    return rows.join(known, same, "left_anti")
+    differs = reduce(or_, (F.col(name) != F.col(f"taken_{name}") for name in CONTENT))
+    is_new = F.when(F.coalesce(differs, F.lit(False)), F.raise_error(_other_log(F.col("taken_source"))))
+    return rows.join(known, same, "left").where(is_new.otherwise(F.col("taken_cluster").isNull())).select(*rows.columns)
+
+
+def _other_log(taken_source: Column) -> Column:
+    """What is wrong with a row."""
+    return F.concat(
+        F.concat_ws("-", "log_topic", F.col("log_partition").cast("string")),
+        *(F.lit(" offset "), "log_offset", F.lit(": "), "source", F.lit(" has another record there than ")),
+        *(taken_source, F.lit(", so they are not of one log: give each cluster a name of its own (--cluster)")),
+    )
 
 
 def _best_of_each(rows: DataFrame) -> DataFrame:
     """One row for each identity, always the same one: that with a batch, then the first by source and place."""
     order = [F.col("batch_base").asc_nulls_last(), F.col("source"), F.col("place")]
-    ranked = F.row_number().over(Window.partitionBy(*LOG_RECORDS.key).orderBy(*order))
-    return rows.withColumn("rank", ranked).where("rank = 1").drop("rank")
+    each = Window.partitionBy(*LOG_RECORDS.key)
+    ranked = rows.withColumns(
+        {
+            "rank": F.row_number().over(each.orderBy(*order)),
+            "of_source": F.first("source").over(each.orderBy(*order)),
+            "differs": reduce(or_, (F.min(name).over(each) != F.max(name).over(each) for name in CONTENT)),
+        }
+    )
+    # The message names the second row, so it is made of that one.
+    is_best = F.when(F.col("differs") & (F.col("rank") > 1), F.raise_error(_other_log(F.col("of_source"))))
+    return ranked.where(is_best.otherwise(F.col("rank") == 1)).select(*rows.columns)

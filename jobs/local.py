@@ -14,6 +14,7 @@ from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.describe import Surroundings
 from coordinator_core.groups.group import Group
+from coordinator_core.groups.offsets import GroupOffsets
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.share.offsets import ShareStateLog
 from coordinator_core.records import Family, RecordType
@@ -57,21 +58,19 @@ class Replayed:
     share_state: ShareStateLog | None = None
     time_ms: int | None = None
 
-    def groups(self) -> Iterator[tuple[Group, CoordinatorShard]]:
-        """Every group that there is, or that offsets were committed for, with the shard that holds it."""
+    def groups(self) -> Iterator[tuple[Group, GroupOffsets]]:
+        """Every group that there is, or that offsets were committed for, with its offsets, by group id."""
+        found = []
         for shard in (*self.shards.values(), *self.connect.values()):
             for group_id, group in shard.groups.items():
-                if group.state is not None or shard.offsets_of(group_id).committed:
-                    yield group, shard
+                held = shard.offsets_of(group_id)
+                if group.state is not None or held.committed:
+                    found.append((group, held))
+        yield from sorted(found, key=lambda each: each[0].group_id)
 
     def image(self) -> TopicImage | None:
         """The topics at the moment, None where nothing is known of them."""
-        if self.topics is None or not len(self.topics):
-            return None
-        if self.time_ms is None:
-            return self.topics.version(len(self.topics) - 1).image
-        version = self.topics.at(self.time_ms)
-        return None if version is None else version.image
+        return None if self.topics is None else self.topics.image_at(self.time_ms)
 
     def surroundings(self) -> Surroundings:
         """What descriptions need beyond the group."""

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from coordinator_core.audit.findings.commits import GROUP_ENDS, TOPIC_CLEANUP_MS, CommitFold
 from coordinator_core.audit.findings.material import GroupHistory
 from coordinator_core.audit.fold import AuditedRow, GroupAudit
+from coordinator_core.audit.rounds import Round, rounds
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
@@ -42,14 +44,32 @@ def group_histories(
 
     Targets are recomputed with the settings ``audit``; None: they are not.
     """
+    readers, topics = _opened(logs, warn)
+    for reader in readers:
+        yield from _partition(reader, topics, group_id, audit)
+
+
+def group_rounds(logs: Iterable[LogPart], warn: Warn, settings: AuditSettings, group_id: str) -> list[Round]:
+    """The rounds of one group; what cannot be read is told to ``warn``."""
+    readers, topics = _opened(logs, warn)
+    found: list[Round] = []
+    for reader in readers:
+        if reader.family is Family.GROUP:
+            records = (record for record in reader.records() if record.group_id == group_id)
+            found += rounds(records, Group(group_id, from_start=reader.from_start), topics, settings)
+    return found
+
+
+def _opened(logs: Iterable[LogPart], warn: Warn) -> tuple[list[LogReader], TopicHistory | None]:
+    """Readers of the logs of groups, and the topics that the metadata log tells of."""
     partitions: dict[Family, dict[int, list[LogPart]]] = {family: {} for family in Family}
     for file in logs:
         partitions[file.family].setdefault(file.partition, []).append(file)
     topics = None
     for files in partitions[Family.METADATA].values():
         topics = fold_metadata_log(LogReader(files, warn).records())
-    for files in partitions[Family.GROUP].values():
-        yield from _partition(LogReader(files, warn), topics, group_id, audit)
+    of_groups = [*partitions[Family.GROUP].values(), *partitions[Family.CONNECT].values()]
+    return [LogReader(files, warn) for files in of_groups], topics
 
 
 def _partition(

@@ -25,6 +25,7 @@ COUNTS: Final = f"NOT coalesce(outcome IN ('{Outcome.OPEN.value}', '{Outcome.ABO
 
 COMMIT: Final = (
     "log_offset",
+    "timestamp_ms",
     "committed_offset",
     "leader_epoch",
     "metadata",

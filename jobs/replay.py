@@ -7,8 +7,8 @@ all in one commit. Until then nothing says that the records were replayed, so th
 run again, with the same result.
 
 A dump that brings records older than what was replayed of a group makes that group begin anew: its rows are deleted,
-and all its records are folded. So does a state that an earlier release stored in another form. A metadata log that
-comes after the groups it is about changes nothing that was replayed before; ``rebuild`` does.
+and all its records are folded. So does a state that an earlier release stored in another form, and a group that was
+replayed beyond the time of what a metadata log, which came late, tells of topics.
 """
 
 from __future__ import annotations
@@ -72,13 +72,20 @@ class _Run:
         self._audit = audit
         self._cluster = cluster
         self._states = self._of(GROUP_STATES)
-        self._done = "" if rebuild else _newest(self._states) or ""
-        self._upto = _newest(tables.read(RUNS).where("job = 'decode'")) or ""
+        of_this_form = F.bool_and(F.col("version") == STATE_VERSION)
+        (stored,) = self._states.agg(F.max("run_id").alias("run_id"), of_this_form.alias("of_this_form")).collect()
+        self._done = "" if rebuild else stored.run_id or ""
+        self._is_current = not rebuild and stored.of_this_form is True
+        decoded = tables.read(RUNS).where("job = 'decode' AND records > 0").where(F.col("cluster") == cluster)
+        (newest,) = decoded.agg(F.max("run_id").alias("run_id")).collect()
+        self._upto = newest.run_id or ""
 
     def _of(self, table: Table) -> DataFrame:
         return self._tables.read(table).where(F.col("cluster") == self._cluster)
 
     def run(self) -> Replayed:
+        if self._is_current and self._upto <= self._done:
+            return Replayed(self._cluster, 0, 0, self._unplaced(), dict.fromkeys(FOLDED.values(), 0))
         topics = topic_log.read(self._tables, self._cluster)
         if topics is not None:
             topic_log.write(self._tables, self._cluster, topics)
@@ -133,14 +140,14 @@ class _Run:
         return runs.select(*PARTITION, "log_offset", "leader_epoch", since).join(self._starts(), [*PARTITION])
 
     def _begin_anew(self, new: DataFrame) -> DataFrame:
-        """The groups whose state is of no use: of another form, or beyond a record that is new."""
+        """The groups whose state is of no use: of another form, or beyond a record or topic that is new."""
         first = new.groupBy(*IDENTITY).agg(F.min(F.struct("log_partition", "log_offset")).alias("first"))
         last = F.struct("log_partition", "log_offset")
-        return (
-            self._states.join(first, list(IDENTITY), "left")
-            .where((F.col("version") != STATE_VERSION) | (F.col("first") <= last))
-            .select(*IDENTITY)
-        )
+        useless = (F.col("version") != STATE_VERSION) | (F.col("first") <= last)
+        news_ms = topic_log.news_ms(self._tables, self._cluster, self._done, self._upto)
+        if news_ms is not None:
+            useless |= F.col("timestamp_ms") >= news_ms
+        return self._states.join(first, list(IDENTITY), "left").where(useless).select(*IDENTITY)
 
     def _with_all_of(self, anew: DataFrame, new: DataFrame) -> DataFrame:
         keys = list(IDENTITY)
@@ -151,7 +158,7 @@ class _Run:
         keys = list(IDENTITY)
         touched = rows.select(*keys).distinct().join(anew, keys, "left_anti")
         states = self._states.join(touched, keys, "left_semi").select(
-            *keys, "log_partition", "log_offset", "state", F.lit(False).alias("is_record")
+            *keys, "log_partition", "log_offset", "timestamp_ms", "state", F.lit(False).alias("is_record")
         )
         return (
             rows.withColumn("is_record", F.lit(True))
@@ -182,12 +189,14 @@ class _Run:
                 rows = staged.where(F.col(name).isNotNull()).select("cluster", f"{name}.*")
                 self._upsert(HISTORY[name], rows)
         if counts.groups:
-            place = ("log_partition", "log_offset", "state")
+            place = ("log_partition", "log_offset", "timestamp_ms", "state")
             states = staged.where("state IS NOT NULL").select(*GROUP_STATES.key, *place)
             marks = {"version": F.lit(STATE_VERSION), "run_id": F.lit(self._upto)}
             self._tables.merge(GROUP_STATES, states.withColumns(marks), _all_columns(GROUP_STATES), insert=True)
-        unplaced = self._of(GROUP_RECORDS).where(F.col("log_topic").isin(GROUP_TOPICS) & ~F.expr(PLACED)).count()
-        return Replayed(self._cluster, counts.groups, rebuilt, unplaced, {name: counts[name] for name in names})
+        return Replayed(self._cluster, counts.groups, rebuilt, self._unplaced(), {name: counts[name] for name in names})
+
+    def _unplaced(self) -> int:
+        return self._of(GROUP_RECORDS).where(F.col("log_topic").isin(GROUP_TOPICS) & ~F.expr(PLACED)).count()
 
     def _upsert(self, table: Table, rows: DataFrame) -> None:
         """Add new rows, replace those that were open; verdicts are final at once."""
@@ -195,13 +204,6 @@ class _Run:
             self._tables.merge(table, rows, _all_columns(table), when="t.is_open", insert=True)
         else:
             self._tables.merge(table, rows.distinct(), {"group_id": "s.group_id"}, when="false", insert=True)
-
-
-def _newest(rows: DataFrame) -> str | None:
-    """The newest run in a table."""
-    (newest,) = rows.agg(F.max("run_id")).collect()
-    name: str | None = newest[0]
-    return name
 
 
 def _all_columns(table: Table) -> dict[str, str]:

@@ -27,7 +27,7 @@ ROW_TYPES: Final[dict[str, Any]] = {name: row for row, name in {**FOLDED, **COMM
 Given = dict[str, Any]
 
 
-def material(tables: Tables, cluster: str, group_id: str | None = None) -> DataFrame:
+def material(tables: Tables, cluster: str, group_id: str | None = None, *, with_commits: bool = True) -> DataFrame:
     """All rows of the history of each group, or of one: ``group_id``, ``now_ms``, and a column for each kind of row.
 
     In each row one of these is not null, as a struct; none in the one row of a group that tells ``now_ms``.
@@ -40,10 +40,10 @@ def material(tables: Tables, cluster: str, group_id: str | None = None) -> DataF
     def structs(rows: DataFrame, kind: str) -> DataFrame:
         return rows.select("group_id", F.struct(*ROW_TYPES[kind]._fields).alias(kind))
 
-    log = of(offsets.commits(tables))
-    commits = {"commits": partition_commits(tables, log), "transactions": open_transactions(log)}
     kinds = [structs(of(tables.read(HISTORY[name])), name) for name in FOLDED.values()]
-    kinds += [structs(rows, name) for name, rows in commits.items()]
+    if with_commits:
+        log = of(offsets.commits(tables))
+        kinds += [structs(partition_commits(tables, log), "commits"), structs(open_transactions(log), "transactions")]
     ends = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("kind").isin("record", "control"))
     now = ends.groupBy(*PARTITION).agg(F.max("timestamp_ms").alias("now_ms"))
     known = of(tables.read(GROUP_STATES)).select("group_id", *PARTITION).join(now, [*PARTITION])
@@ -65,11 +65,13 @@ def gathered(rows: Iterable[Given], partitions: Mapping[str, int]) -> Iterator[G
         now_ms, found = 0, []
         for row in mine:
             now_ms = max(now_ms, row["now_ms"] or 0)
-            found += [read(row[kind]) for kind, read in readers.items() if row[kind] is not None]
+            found += [read(row[kind]) for kind, read in readers.items() if row.get(kind) is not None]
         yield GroupHistory.gather(group_id, now_ms, found, partitions)
 
 
-def histories(tables: Tables, cluster: str, group_id: str | None = None) -> Iterator[GroupHistory]:
+def histories(
+    tables: Tables, cluster: str, group_id: str | None = None, *, with_commits: bool = True
+) -> Iterator[GroupHistory]:
     """The histories of all groups, or of one; one group is in memory at a time."""
-    rows = material(tables, cluster, group_id).orderBy("group_id").toLocalIterator()
+    rows = material(tables, cluster, group_id, with_commits=with_commits).orderBy("group_id").toLocalIterator()
     return gathered((row.asDict(recursive=True) for row in rows), partition_counts(tables, cluster))

@@ -46,6 +46,11 @@ def column(name: str, of: DataType, about: str) -> StructField:
     return StructField(name, of, True, {"comment": about})
 
 
+def sql_text(text: str) -> str:
+    """A text as a literal of SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 class Tables:
     """The tables of one audit, at ``home``: a folder (a path or a URI), or a schema of a catalog (``main.audit``).
 
@@ -165,17 +170,26 @@ class Tables:
         )
 
     def merge(
-        self, table: Table, rows: DataFrame, update: Mapping[str, str], *, when: str = "true", insert: bool = False
+        self,
+        table: Table,
+        rows: DataFrame,
+        update: Mapping[str, str],
+        *,
+        when: str = "true",
+        insert: bool = False,
+        delete: str | None = None,
     ) -> None:
         """Update the rows that have the keys of ``rows`` and satisfy ``when``; ``insert`` those that are not there.
 
-        ``update`` maps columns to SQL expressions over ``t`` (the table) and ``s`` (the rows), as ``when`` is one.
+        ``update`` maps columns to SQL expressions over ``t`` (the table) and ``s`` (the rows), as ``when`` is one. Rows
+        of the table that satisfy ``delete`` and are not among ``rows`` go.
         """
         same = " AND ".join(f"t.{name} <=> s.{name}" for name in table.key)
         changes = ", ".join(f"t.{name} = {expression}" for name, expression in update.items())
         self.spark.sql(
             f"MERGE INTO {self.name(table)} t USING {{rows}} s ON {same} "
             f"WHEN MATCHED AND {when} THEN UPDATE SET {changes} "
-            + ("WHEN NOT MATCHED THEN INSERT *" if insert else ""),
+            + ("WHEN NOT MATCHED THEN INSERT * " if insert else "")
+            + (f"WHEN NOT MATCHED BY SOURCE AND {delete} THEN DELETE" if delete else ""),
             rows=rows,
         )

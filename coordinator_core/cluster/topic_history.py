@@ -182,6 +182,11 @@ class TopicHistory:
         version = self.version_at(time_ms)
         return self.version(version) if version >= 0 else None
 
+    def image_at(self, time_ms: int | None) -> TopicImage | None:
+        """The topics at a time, or with None the last ones known; None (unknown) where no version tells."""
+        number = self._newest if time_ms is None else self.version_at(time_ms)
+        return self.version(number).image if number >= 0 else None
+
     def at_offset(self, offset: int) -> ImageVersion | None:
         """The topics once the record at ``offset`` of the metadata log was applied; None before the first version."""
         version = bisect_right(self.positions, offset, key=lambda position: position.offset) - 1

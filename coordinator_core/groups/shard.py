@@ -36,11 +36,8 @@ class CoordinatorShard:
         a new one says that a coordinator loaded the partition, and with it lost what it had in memory only.
         """
         if leader_epoch is not None and leader_epoch != self.leader_epoch:
-            self._reload(leader_epoch)
-        group_id = record.group_id
-        group = self.groups.get(group_id)
-        if group is None:
-            group = self.groups[group_id] = Group(group_id, from_start=self.from_start, family=self.family)
+            self.follow(leader_epoch)
+        group = self.group(record.group_id)
         if record.type not in _COMMITS or self.family is not Family.GROUP:
             if record.type in _HEARTBEATS and record.value is not None:
                 group.reloaded = False
@@ -50,10 +47,18 @@ class CoordinatorShard:
             group.commit()
         return NONE
 
-    def _reload(self, leader_epoch: int) -> None:
+    def group(self, group_id: str) -> Group:
+        """The group of that id, new if it was not seen before."""
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = Group(group_id, from_start=self.from_start, family=self.family)
+        return group
+
+    def follow(self, leader_epoch: int | None) -> None:
+        """Notes the leader epoch of the log from here on, None where nobody knows."""
         if self.leader_epoch is None:
             self.leader_epoch = leader_epoch
-        elif leader_epoch > self.leader_epoch:
+        elif leader_epoch is not None and leader_epoch > self.leader_epoch:
             self.leader_epoch = leader_epoch
             for group in self.groups.values():
                 group.reloaded = True

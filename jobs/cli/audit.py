@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -11,16 +10,11 @@ import typer
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.errors import InputError
 from coordinator_core.groups.violations import Violation
-from jobs.cli.console import Console, JsonOption
-from jobs.cli.explain import ConfigOption
+from jobs.cli.console import JsonOption
 from jobs.cli.history import SinceOption
-from jobs.cli.options import LogOption, parse_time
+from jobs.cli.options import ClusterOption, ConfigOption, LogsOption, StoreOption, answers, parse_time
 from jobs.cli.tables import Line, print_json, print_lines, utc
-from jobs.local_audit import group_histories
-from jobs.local_targets import audit_targets
 from jobs.plain import plain
-from jobs.settings import load
-from jobs.sources.files import LogFile, find_logs
 
 MATCHED = 3
 """Exit code when something is of a kind that ``--fail-on`` names."""
@@ -30,7 +24,9 @@ KINDS = (*(verdict.value for verdict in Verdict), VIOLATION)
 
 def audit_command(
     context: typer.Context,
-    log: LogOption,
+    log: LogsOption = None,
+    store: StoreOption = None,
+    cluster: ClusterOption = None,
     group: Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Of one group only.")] = None,
     since: SinceOption = None,
     fail_on: Annotated[
@@ -42,24 +38,25 @@ def audit_command(
 ) -> None:
     """Verdicts on all assignments, with what is not identical and what broke a rule; with --json every row."""
     failing = _kinds(fail_on)
-    settings = load(config).audit
     start = 0 if since is None else parse_time(since)
-    logs = find_logs(log)
-    warn = Console.of(context).warn
-    rows = [row for row in audit_targets(logs, warn, settings, group) if row.at.timestamp_ms >= start]
-    violations = _violations(logs, group, start)
-    if as_json:
-        for row in rows:
+    source = answers(context, log, store, cluster, config)
+    counts: Counter[tuple[str, ...]] = Counter()
+    unlike: list[Line] = []
+    for row in source.verdicts(group, start):
+        counts[str(row.group_type), row.assignor or "", str(row.basis), str(row.verdict)] += 1
+        if as_json:
             print_json({"table": "target_audits", **plain(row)})
-        for violation in violations:
+        elif row.verdict != Verdict.IDENTICAL:
+            unlike.append(_line(row))
+    broken = list(source.violations(group, start))
+    if as_json:
+        for violation in broken:
             print_json({"table": "violations", **plain(violation)})
     else:
-        print_lines(_tally(rows), as_json=False, title="assignments by verdict")
-        print_lines(
-            [_line(row) for row in rows if row.verdict != Verdict.IDENTICAL], as_json=False, title="not identical"
-        )
-        print_lines([_violation_line(each) for each in violations], as_json=False, title="rules broken")
-    seen = {str(row.verdict) for row in rows} | ({VIOLATION} if violations else set())
+        print_lines(_tally(counts), as_json=False, title="assignments by verdict")
+        print_lines(unlike, as_json=False, title="not identical")
+        print_lines([_violation_line(each) for each in broken], as_json=False, title="rules broken")
+    seen = {verdict for *_, verdict in counts} | ({VIOLATION} if broken else set())
     if seen & failing:
         raise typer.Exit(MATCHED)
 
@@ -71,28 +68,19 @@ def _kinds(text: str) -> set[str]:
     return kinds
 
 
-def _violations(logs: list[LogFile], group: str | None, start: int) -> list[Violation]:
-    """Broken rules; what cannot be read was told before."""
-    return [
-        violation
-        for history in group_histories(logs, lambda message: None, group)
-        for violation in history.violations
-        if violation.at.timestamp_ms >= start
-    ]
-
-
-def _tally(rows: Sequence[TargetAuditRow]) -> list[Line]:
-    counts = Counter((str(row.group_type), row.assignor or "", str(row.basis)) for row in rows)
-    verdicts = Counter((str(row.group_type), row.assignor or "", str(row.basis), str(row.verdict)) for row in rows)
+def _tally(counts: Counter[tuple[str, ...]]) -> list[Line]:
+    totals: Counter[tuple[str, ...]] = Counter()
+    for (*kind, _), count in counts.items():
+        totals[tuple(kind)] += count
     return [
         {
-            "type": group_type,
-            "assignor": assignor,
-            "compared with": basis,
+            "type": kind[0],
+            "assignor": kind[1],
+            "compared with": kind[2],
             "targets": count,
-            **{verdict: verdicts[group_type, assignor, basis, verdict] for verdict in Verdict},
+            **{verdict: counts[*kind, verdict] for verdict in Verdict},
         }
-        for (group_type, assignor, basis), count in sorted(counts.items())
+        for kind, count in sorted(totals.items())
     ]
 
 

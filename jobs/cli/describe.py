@@ -1,8 +1,7 @@
-"""What groups were at a moment, straight from log folders: ``groups``, ``describe``, ``offsets`` and ``owners``."""
+"""What groups were at a moment, from logs or the tables: ``groups``, ``describe``, ``offsets`` and ``owners``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -13,13 +12,11 @@ from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import Commits, GroupOffsets
 from coordinator_core.groups.owners import owners
-from coordinator_core.groups.shard import CoordinatorShard
+from jobs.answers import GroupsThen
 from jobs.cli.console import Console, JsonOption
-from jobs.cli.options import AtOffsetOption, AtOption, ClusterOption, LogsOption, StoreOption, logs_of, parse_moment
+from jobs.cli.options import AtOffsetOption, AtOption, ClusterOption, LogsOption, StoreOption, answers, parse_moment
 from jobs.cli.tables import print_json, print_lines, print_table, ranges, utc
-from jobs.local import Replayed, replay
 from jobs.plain import number_ranges
-from jobs.sources.files import LogPart
 
 GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Every group, one line each.")]
@@ -35,8 +32,8 @@ def groups_command(
     as_json: JsonOption = False,
 ) -> None:
     """The groups, with type, state, members and number of committed offsets."""
-    replayed = _replayed(context, logs_of(log, store, cluster), at, at_offset)
-    lines = [_summary(group, shard.offsets_of(group.group_id)) for group, shard in _sorted(replayed)]
+    then = answers(context, log, store, cluster).at(parse_moment(at, at_offset))
+    lines = [_summary(group, offsets) for group, offsets in then.groups()]
     print_lines(lines, as_json=as_json, title="groups")
 
 
@@ -54,11 +51,11 @@ def describe_command(
     """A group as Kafka's Admin client would describe it: state, epochs, members, assignments, offsets."""
     if all_groups == (group is not None):
         raise typer.BadParameter("give either a group or --all")
-    replayed = _replayed(context, logs_of(log, store, cluster), at, at_offset)
-    around = replayed.surroundings()
-    chosen = _sorted(replayed) if all_groups else [_find(replayed, group or "")]
-    for each, shard in chosen:
-        described = describe(each, shard.offsets_of(each.group_id), around)
+    then = answers(context, log, store, cluster).at(parse_moment(at, at_offset), group)
+    around = then.surroundings()
+    chosen = then.groups() if group is None else [_find(then, group)]
+    for each, offsets in chosen:
+        described = describe(each, offsets, around)
         if all_groups and as_json:
             described = {"group": each.group_id, **described}
         if as_json:
@@ -78,10 +75,10 @@ def offsets_command(
     as_json: JsonOption = False,
 ) -> None:
     """The committed offsets of a group, and apart from them those of open transactions."""
-    replayed = _replayed(context, logs_of(log, store, cluster), at, at_offset)
-    offsets = _find(replayed, group)[1].offsets_of(group)
+    then = answers(context, log, store, cluster).at(parse_moment(at, at_offset), group)
+    offsets = _find(then, group)[1]
     lines = _commits(offsets.committed, "committed")
-    for commits in offsets.pending.values():
+    for _, commits in sorted(offsets.pending.items()):
         lines += _commits(commits, "pending")
     print_lines(lines, as_json=as_json, title=f"offsets of {group}")
 
@@ -98,26 +95,18 @@ def owners_command(
     as_json: JsonOption = False,
 ) -> None:
     """Who held the partitions of a topic, in every group."""
-    replayed = _replayed(context, logs_of(log, store, cluster), at, at_offset)
-    image = replayed.image()
+    then = answers(context, log, store, cluster).at(parse_moment(at, at_offset))
+    image = then.image()
     if image is None:
         Console.of(context).warn("no topics are known of that moment: groups that record topic ids match no topic name")
-    found = owners((group for group, _ in replayed.groups()), image, topic, partition)
+    found = owners((group for group, _ in then.groups()), image, topic, partition)
     print_lines([owner._asdict() for owner in found], as_json=as_json, title=f"owners of {topic}")
 
 
-def _replayed(context: typer.Context, logs: Sequence[LogPart], at: str | None, at_offset: list[str] | None) -> Replayed:
-    return replay(logs, parse_moment(at, at_offset), Console.of(context).warn)
-
-
-def _sorted(replayed: Replayed) -> list[tuple[Group, CoordinatorShard]]:
-    return sorted(replayed.groups(), key=lambda each: each[0].group_id)
-
-
-def _find(replayed: Replayed, group_id: str) -> tuple[Group, CoordinatorShard]:
-    for group, shard in replayed.groups():
+def _find(then: GroupsThen, group_id: str) -> tuple[Group, GroupOffsets]:
+    for group, offsets in then.groups():
         if group.group_id == group_id:
-            return group, shard
+            return group, offsets
     raise InputError(f"no group {group_id!r} in these logs at that moment")
 
 

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
 
 from coordinator_core.audit.explain import GROUP_LOG, Sentence, explain, find_rebalance
-from coordinator_core.audit.findings.find import findings
 from coordinator_core.audit.findings.material import GroupHistory
-from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.errors import InputError
 from coordinator_core.records import LogPosition
-from jobs.cli.console import Console, JsonOption
-from jobs.cli.options import LogOption
+from jobs.answers import Answers
+from jobs.cli.console import JsonOption
+from jobs.cli.options import ClusterOption, ConfigOption, LogsOption, StoreOption, answers
 from jobs.cli.tables import print_json, print_lines, utc
-from jobs.local_audit import group_histories
 from jobs.plain import plain
-from jobs.settings import load
-from jobs.sources.files import find_logs
-
-ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings (YAML).")]
 
 
 class Asked(NamedTuple):
@@ -42,12 +35,14 @@ def explain_command(
             help="GROUP (its last rebalance), GROUP@EPOCH, or PARTITION:OFFSET as ``rebalances`` prints it.",
         ),
     ],
-    log: LogOption,
+    log: LogsOption = None,
+    store: StoreOption = None,
+    cluster: ClusterOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """The story of one rebalance in plain sentences, each with the log positions that prove it."""
-    history, asked = _asked(context, log, rebalance, load(config).audit)
+    history, asked = _asked(answers(context, log, store, cluster, config), rebalance)
     sentences = explain(history, find_rebalance(history, asked.epoch, asked.offset))
     if as_json:
         for sentence in sentences:
@@ -57,17 +52,15 @@ def explain_command(
             typer.echo(_line(sentence))
 
 
-def _asked(context: typer.Context, log: list[Path], text: str, audit: AuditSettings) -> tuple[GroupHistory, Asked]:
+def _asked(source: Answers, text: str) -> tuple[GroupHistory, Asked]:
     """The history that the rebalance is of. A group id may look like a position, or have an @ in it: it goes first."""
-    warn = Console.of(context).warn
-    logs = find_logs(log)
     for asked in _readings(text):
-        for history in group_histories(logs, warn, asked.group_id, load().audit):
-            if asked.offset is None:
-                return history, asked
-            for row in history.rebalances:
-                if (row.at.partition, row.at.offset) == (asked.partition, asked.offset):
-                    return history, asked
+        group_id = asked.group_id
+        if asked.partition is not None and asked.offset is not None:
+            group_id = source.group_of(asked.partition, asked.offset)
+        history = None if group_id is None else source.history(group_id)
+        if history is not None:
+            return history, asked
     raise InputError(f"no rebalance {text!r} in these logs: give GROUP, GROUP@EPOCH or PARTITION:OFFSET")
 
 
@@ -95,16 +88,15 @@ def _position(at: LogPosition) -> str:
 
 def findings_command(
     context: typer.Context,
-    log: LogOption,
+    log: LogsOption = None,
+    store: StoreOption = None,
+    cluster: ClusterOption = None,
     group: Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Of one group only.")] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """What an operator should look at, the most urgent first; thresholds are in the settings (section findings)."""
-    settings = load(config)
-    limits = settings.findings
-    histories = group_histories(find_logs(log), Console.of(context).warn, group, settings.audit)
-    rows = sorted((row for history in histories for row in findings(history, limits)), key=lambda row: -row.score)
+    rows = answers(context, log, store, cluster, config).findings(group)
     if as_json:
         lines = [plain(row) for row in rows]
     else:

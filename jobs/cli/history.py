@@ -1,4 +1,4 @@
-"""What groups went through, straight from log folders: ``history`` and ``rebalances``."""
+"""What groups went through, from log folders or the tables: ``history`` and ``rebalances``."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from coordinator_core.history.rows import (
     RebalanceRow,
 )
 from coordinator_core.records import LogPosition
-from jobs.cli.console import Console, JsonOption
-from jobs.cli.options import ClusterOption, LogsOption, StoreOption, logs_of, parse_time
+from jobs.answers import Wanted
+from jobs.cli.console import JsonOption
+from jobs.cli.options import ClusterOption, LogsOption, StoreOption, answers, parse_time
 from jobs.cli.tables import Line, print_json, print_lines, utc
-from jobs.local_history import history
 from jobs.plain import plain
 
 TABLE_OF = {table.row: table.name for table in TABLES}
@@ -48,9 +48,13 @@ def history_command(
     as_json: JsonOption = False,
 ) -> None:
     """What a group went through, in order of time; with --json every row of its history, with the table it is of."""
-    rows = list(history(logs_of(log, store, cluster), Console.of(context).warn, group))
-    if not rows:
+    known = answers(context, log, store, cluster).history(group)
+    if known is None:
         raise InputError(f"no history of a group {group!r} in these logs")
+    rows: list[HistoryRow] = [
+        *(*known.epochs, *known.rebalances, *known.memberships),
+        *(*known.assignments, *known.violations),
+    ]
     start = 0 if since is None else parse_time(since)
     if as_json:
         for row in rows:
@@ -79,18 +83,8 @@ def rebalances_command(
     """Rebalances in order of time, or the slowest first: why, how long, what moved and who held it up."""
     if cause is not None and cause not in set(CauseKind):
         raise InputError(f"no cause {cause!r}: there are {', '.join(sorted(CauseKind))}")
-    start = 0 if since is None else parse_time(since)
-    rows = [
-        row
-        for row in history(logs_of(log, store, cluster), Console.of(context).warn, group)
-        if isinstance(row, RebalanceRow)
-        and row.at.timestamp_ms >= start
-        and (cause is None or any(each.kind == cause for each in row.causes))
-    ]
-    if slowest is None:
-        rows.sort(key=lambda row: (row.at.timestamp_ms, row.at.partition, row.at.offset))
-    else:
-        rows = sorted(rows, key=lambda row: -(row.duration_min_ms or 0))[:slowest]
+    wanted = Wanted(group, 0 if since is None else parse_time(since), cause, slowest)
+    rows = answers(context, log, store, cluster).rebalances(wanted)
     lines = [plain(row) for row in rows] if as_json else [_rebalance_line(row) for row in rows]
     print_lines(lines, as_json=as_json, title="rebalances")
 

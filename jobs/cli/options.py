@@ -10,6 +10,9 @@ from typing import Annotated
 import typer
 
 from coordinator_core.errors import InputError
+from jobs import settings
+from jobs.answers import Answers, LogAnswers
+from jobs.cli.console import Console
 from jobs.local import Moment
 from jobs.sources.files import LogPart, find_logs
 
@@ -18,12 +21,12 @@ _LOG = typer.Option(
     metavar="PATH",
     help="Segment file or folder of the coordinator log, the cluster metadata or the share state; repeatable.",
 )
-LogOption = Annotated[list[Path], _LOG]
 LogsOption = Annotated[list[Path] | None, _LOG]
 StoreOption = Annotated[
     str | None,
     typer.Option("--store", "--tables", metavar="PLACE", help="The tables to read the logs from, instead of --log."),
 ]
+ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings (YAML).")]
 ClusterOption = Annotated[str | None, typer.Option(help="Name of the cluster whose logs are in the tables.")]
 AtOption = Annotated[
     str | None, typer.Option("--at", metavar="TIME", help="As of this time: ISO 8601 (UTC unless it says) or ms.")
@@ -44,12 +47,33 @@ def logs_of(log: list[Path] | None, store: str | None, cluster: str | None) -> S
         raise typer.BadParameter("give either --log or --store")
     if store is None:
         return find_logs(log or [])
-    from jobs import session, settings
+    from jobs import session
     from jobs.stored_log import stored_logs
     from jobs.tables import Tables
 
     chosen = settings.load(flags={"tables": store, "cluster": cluster})
     return stored_logs(Tables(session.get_or_create(chosen.spark), chosen.tables), chosen.cluster)
+
+
+def answers(
+    context: typer.Context,
+    log: list[Path] | None,
+    store: str | None,
+    cluster: str | None = None,
+    config: Path | None = None,
+) -> Answers:
+    """Who answers: the logs of ``--log``, or the tables of ``--store``; Spark is needed for the tables only."""
+    if bool(log) == (store is not None):
+        raise typer.BadParameter("give either --log or --store")
+    chosen = settings.load(config, flags={"tables": store, "cluster": cluster})
+    if store is None:
+        return LogAnswers(find_logs(log or []), Console.of(context).warn, chosen)
+    from jobs import session
+    from jobs.api import CoordinatorAudit
+    from jobs.stored_answers import StoredAnswers
+
+    spark = session.get_or_create(chosen.spark)
+    return StoredAnswers(CoordinatorAudit(spark, chosen.tables, chosen.cluster, chosen))
 
 
 def parse_time(text: str) -> int:

@@ -11,20 +11,18 @@ from coordinator_core.audit.whatif import WhatIf, what_if
 from coordinator_core.errors import InputError
 from coordinator_core.groups.group import GroupType
 from coordinator_core.history.rows import RebalanceRow
-from jobs.cli.console import Console, JsonOption
-from jobs.cli.explain import ConfigOption
-from jobs.cli.options import LogOption
+from jobs.answers import Wanted
+from jobs.cli.console import JsonOption
+from jobs.cli.options import ClusterOption, ConfigOption, LogsOption, StoreOption, answers
 from jobs.cli.tables import print_lines
-from jobs.local_history import history
-from jobs.local_targets import group_rounds
-from jobs.settings import load
-from jobs.sources.files import LogPart, find_logs
 
 
 def whatif_command(
     context: typer.Context,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
-    log: LogOption,
+    log: LogsOption = None,
+    store: StoreOption = None,
+    cluster: ClusterOption = None,
     assignor: Annotated[str | None, typer.Option("--assignor", metavar="NAME", help="Another assignor.")] = None,
     static: Annotated[
         int | None,
@@ -44,19 +42,18 @@ def whatif_command(
 ) -> None:
     """What would have been: rebalances, partitions moved and stopped, imbalance and idle time, beside what was."""
     change = WhatIf(assignor, static, cooperative, standbys, _counts(partitions or []))
-    logs, warn = find_logs(log), Console.of(context).warn
-    happened = group_rounds(logs, warn, load(config).audit, group)
+    source = answers(context, log, store, cluster, config)
+    happened = source.rounds(group)
     if not happened:
         raise InputError(f"no assignment of a group {group!r} in these logs whose topics are known")
-    found = what_if(happened, change, _idle_ms(logs, group))
+    found = what_if(happened, change, _idle_ms(source.rebalances(Wanted(group))))
     print_lines(
         [{"": name, **outcome._asdict()} for name, outcome in found._asdict().items()], as_json=as_json, title=group
     )
 
 
-def _idle_ms(logs: Sequence[LogPart], group: str) -> int | None:
+def _idle_ms(rows: Sequence[RebalanceRow]) -> int | None:
     """How long partitions were idle in all; None where the log does not tell: classic members do not log it."""
-    rows = [row for row in history(logs, lambda message: None, group) if isinstance(row, RebalanceRow)]
     if any(row.group_type == GroupType.CLASSIC for row in rows):
         return None
     known = [row.idle_ms for row in rows if row.idle_ms is not None]

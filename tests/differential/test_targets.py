@@ -12,7 +12,7 @@ from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets import TargetAuditor, audit_group
 from coordinator_core.groups.group import Group
-from jobs.local_targets import audit_targets
+from jobs.local_audit import group_histories
 from jobs.sources.files import find_logs
 from tests.differential.logs_by_group import corpus_log
 from tests.differential.metadata import topic_history
@@ -32,7 +32,8 @@ EXPECTED = {
 
 
 def verdicts(name: str) -> list[TargetAuditRow]:
-    return list(audit_targets(find_logs([CORPUS / name / "logs"]), pytest.fail, AuditSettings()))
+    logs = find_logs([CORPUS / name / "logs"])
+    return [row for history in group_histories(logs, pytest.fail, audit=AuditSettings()) for row in history.targets]
 
 
 @pytest.mark.parametrize("name", EXPECTED)

@@ -36,7 +36,9 @@ def in_nights(whole: Tables, home: Path, night: Column) -> Tables:
 
 def decoded(tables: Tables, night: str) -> None:
     """The records of this night, and of those before, are there."""
-    runs = tables.spark.createDataFrame([(night, "decode")], "run_id string, job string")
+    clusters = tables.read(LOG_RECORDS).select("cluster").distinct().collect()
+    rows = [(row.cluster, night, "decode", 1) for row in clusters]
+    runs = tables.spark.createDataFrame(rows, "cluster string, run_id string, job string, records long")
     missing = {of.name: F.lit(None).cast(of.dataType) for of in RUNS.schema if of.name not in runs.columns}
     tables.append(RUNS, runs.withColumns(missing), night)
 

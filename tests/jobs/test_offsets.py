@@ -42,8 +42,7 @@ def ends_of(spark: SparkSession, *cases: Sequence[tuple[int, int]]) -> DataFrame
 
 def test_offsets_are_those_of_the_core(sample):
     expected = set()
-    for group, shard in replay(find_logs([SAMPLE_LOGS]), Moment(), pytest.fail).groups():
-        held = shard.offsets_of(group.group_id)
+    for group, held in replay(find_logs([SAMPLE_LOGS]), Moment(), pytest.fail).groups():
         stable = held.stable()
         for status, of_status in [
             ("committed", held.committed),
