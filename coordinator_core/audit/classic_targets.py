@@ -37,6 +37,7 @@ from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subsc
 
 STREAMS = "stream"
 NO_TOPICS = "topics of that time: supply the cluster metadata log or topic snapshots"
+NEWEST = "newest topics"
 AS_SETS = "as sets of partitions: another client's order"
 
 
@@ -194,7 +195,7 @@ class ClassicAudit:
         )
         replaced = {old.version: new.at.timestamp_ms for old, new in pairwise(known)}
         for version in versions:
-            story = "newest topics"
+            story = NEWEST
             if version is not versions[0]:
                 age = now - replaced.get(version.version, now)
                 story = f"topics that had changed {age} ms before" if age > 0 else "topics that changed just then"

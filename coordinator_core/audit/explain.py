@@ -6,7 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from coordinator_core.audit.classic_targets import NEWEST
 from coordinator_core.audit.findings.material import GroupHistory
+from coordinator_core.audit.orders import AS_SEEN
+from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.errors import InputError
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, RebalanceRow
@@ -54,8 +57,16 @@ CAUSES = {
     CauseKind.DELAY_ELAPSED: "the group's own delay was over",
     CauseKind.GROUP_UPGRADED: "the group moved to the new protocol",
     CauseKind.GROUP_DOWNGRADED: "the group moved back to the classic protocol",
-    CauseKind.UNKNOWN: "the log shows no cause",
+    CauseKind.UNKNOWN: "unknown",
 }
+ENDINGS = {
+    "emptied": "Its last member had gone.",
+    "group deleted": "The group was deleted.",
+    "group upgraded": "It ended when the group moved to the new protocol.",
+    "group downgraded": "It ended when the group moved back to the classic protocol.",
+}
+USUAL = (AS_SEEN, NEWEST)
+"""What a recomputed target takes for granted where nothing is unusual."""
 
 
 def find_rebalance(history: GroupHistory, epoch: int | None = None, offset: int | None = None) -> RebalanceRow:
@@ -92,7 +103,9 @@ def explain(history: GroupHistory, rebalance: RebalanceRow) -> list[Sentence]:
 
 def _opening(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     word = "generation" if row.group_type in ("CLASSIC",) else "epoch"
-    from_ = "" if row.from_epoch is None else f" from {word} {row.from_epoch}"
+    from_ = f" from {word} {row.from_epoch}"
+    if row.from_epoch in (None, row.to_epoch):
+        from_ = ""
     before = "" if row.members_before is None else f" It had {_count(row.members_before, 'member')} before,"
     after = f" {_count(row.members_after, 'member')} in the new {word}."
     text = f"The {row.group_type.lower()} group {history.group_id} rebalanced{from_} to {word} {row.to_epoch}."
@@ -120,7 +133,9 @@ def _why(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
 
 def _target(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     epoch = next((each for each in history.epochs if each.opened.offset == row.at.offset), None)
-    by = "" if epoch is None or epoch.assignor is None else f" by {epoch.assignor}"
+    verdict = next((each for each in history.targets if each.at == row.target), None)
+    assignor = (epoch and epoch.assignor) or (verdict and verdict.assignor)
+    by = f" by {assignor}" if assignor else ""
     leader = "" if epoch is None or epoch.leader is None else f", leader {_member(history, epoch.leader)}"
     if row.target is None:
         if row.members_after:
@@ -129,10 +144,18 @@ def _target(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     when = "" if row.time_to_target_ms is None else f" {row.time_to_target_ms} ms after it opened"
     yield Sentence(f"The assignment was made{by}{when}{leader}.", (row.target,))
     yield from _topics(epoch)
-    verdict = next((each for each in history.targets if each.at.offset == row.target.offset), None)
     if verdict is not None:
-        what = verdict.missing or "; ".join(verdict.differences)
-        yield Sentence(f"Recomputed, it is {verdict.verdict}{f': {what}' if what else ''}.", (verdict.at,))
+        yield Sentence(_verdict(verdict), (verdict.at,))
+
+
+def _verdict(row: TargetAuditRow) -> str:
+    if row.verdict == Verdict.IDENTICAL:
+        how = "" if row.fitted in (None, *USUAL) else f" ({row.fitted})"
+        return f"Recomputed, it is identical{how}."
+    if row.verdict == Verdict.UNKNOWN:
+        return f"Whether it is right cannot be told without this: {row.missing}."
+    more = row.difference_count - len(row.differences)
+    return f"Recomputed, it is {row.verdict}: {'; '.join(row.differences)}{f'; {more} more' if more > 0 else ''}."
 
 
 def _topics(epoch: GroupEpochRow | None) -> Iterator[Sentence]:
@@ -145,9 +168,10 @@ def _topics(epoch: GroupEpochRow | None) -> Iterator[Sentence]:
 
 
 def _revocations(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
+    unit = "task" if row.group_type in ("STREAMS", "CONNECT") else "partition"
     for each in row.revocations:
         who = _capital(_member(history, each.member_id))
-        what = f"{who} was asked to give up {each.units}"
+        what = f"{who} was asked to give up {_count(each.units, unit)}"
         if each.given is not None:
             yield Sentence(f"{what} and did so after {each.duration_ms} ms.", (each.asked, each.given))
         elif row.group_type == "CLASSIC":
@@ -160,14 +184,17 @@ def _ending(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     at = (row.finished,) if row.finished is not None else ()
     if row.outcome == "converged":
         took = "" if row.time_to_converge_ms is None else f" after {row.time_to_converge_ms} ms"
-        last = "" if row.held_up_by is None else f"; it waited longest for {_member(history, row.held_up_by)}"
-        yield Sentence(f"All members reached it{took}{last}.", at)
+        waited = row.held_up_by is not None and row.members_after != 1 and row.time_to_converge_ms != 0
+        last = f"; it waited longest for {_member(history, row.held_up_by)}" if waited else ""
+        whom = "Its one member" if row.members_after == 1 else "All members"
+        yield Sentence(f"{whom} reached it{took}{last}.", at)
     elif row.outcome == "open":
         yield Sentence(f"It is under way: {_behind(history, row)}.", (row.at,))
     elif row.outcome == "superseded":
-        yield Sentence(f"The next one began before it was done: {_behind(history, row)}.", at)
+        behind = f": {_behind(history, row)}" if row.members_behind else ""
+        yield Sentence(f"The next one began before it was done{behind}.", at)
     else:
-        yield Sentence(f"It ended thus: {row.outcome}.", at)
+        yield Sentence(ENDINGS[row.outcome], at)
     if row.delay_ms:
         yield Sentence(f"The leader held work back for {row.delay_ms} ms, in case a worker returns.", (row.at,))
 
@@ -203,9 +230,9 @@ def _balance_of_moves(row: RebalanceRow, what: str) -> str:
     if row.units_moved_back:
         text += f", {row.units_moved_back} went back to who had them"
     if row.units_lost:
-        text += f", {row.units_lost} were left to nobody"
+        text += f", {row.units_lost} {'was' if row.units_lost == 1 else 'were'} left to nobody"
     if row.idle_ms:
-        text += f"; nobody worked on them for {row.idle_ms} ms in all, {row.idle_max_ms} ms at most for one"
+        text += f"; work stood still for {row.idle_ms} ms in all, {row.idle_max_ms} ms at most for one {what}"
     return f"{text}."
 
 

@@ -178,7 +178,8 @@ def _topic_detail(change: TopicChange) -> str:
     if change.kind == "moved":
         return "its replicas are on other racks"
     there = after or before
-    return f"{there.partitions if there else 0} partitions"
+    count = there.partitions if there else 0
+    return f"{count} partition{'' if count == 1 else 's'}"
 
 
 def config_causes(before: Mapping[str, str], after: Mapping[str, str], at: LogPosition) -> list[Cause]:

@@ -1,0 +1,108 @@
+"""The story of a rebalance: what is said of each end and of each verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coordinator_core.audit.explain import explain
+from coordinator_core.audit.findings.material import GroupHistory
+from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.history.rows import RebalanceRow
+from tests.core.audit.histories import at, cause, member, rebalance
+
+
+def told(row: RebalanceRow, *targets: TargetAuditRow) -> str:
+    members = [member("m1", at(1)), member("m2", at(1))]
+    history = GroupHistory("g", 10_000, rebalances=[row], memberships=members, targets=targets)
+    return "\n".join(sentence.text for sentence in explain(history, row))
+
+
+def judged(verdict: Verdict, **more: Any) -> TargetAuditRow:
+    values: dict[str, Any] = {
+        "group_id": "g",
+        "group_type": "CONSUMER",
+        "epoch": 3,
+        "at": at(5),
+        "opened": at(5),
+        "verdict": verdict,
+        "basis": Basis.ASSIGNOR,
+        "assignor": "uniform",
+        "fitted": None,
+        "missing": None,
+        "differences": (),
+        "difference_count": 0,
+        "members": 2,
+        "expected": None,
+        "recorded": None,
+        "topics_at": None,
+        "topics_proven": None,
+    }
+    return TargetAuditRow(**(values | more))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "more", "sentence"),
+    [
+        ("converged", {"members_after": 2}, "All members reached it after 0 ms."),
+        (
+            "converged",
+            {"members_after": 2, "time_to_converge_ms": 7, "held_up_by": "m2"},
+            "All members reached it after 7 ms; it waited longest for member m2 (client-m2 at 10.0.0.1).",
+        ),
+        ("converged", {"time_to_converge_ms": None}, "Its one member reached it."),
+        (
+            "superseded",
+            {"members_behind": 1, "behind": ("m1",)},
+            "The next one began before it was done: member m1 (client-m1 at 10.0.0.1) had not reached it.",
+        ),
+        ("superseded", {}, "The next one began before it was done."),
+        ("emptied", {}, "Its last member had gone."),
+        ("group deleted", {}, "The group was deleted."),
+        ("group upgraded", {}, "It ended when the group moved to the new protocol."),
+        ("group downgraded", {}, "It ended when the group moved back to the classic protocol."),
+        ("open", {}, "It is under way: nobody was behind."),
+    ],
+)
+def test_how_it_ended(outcome: str, more: dict[str, Any], sentence: str) -> None:
+    assert sentence in told(rebalance(3, at(5), outcome=outcome, **more)).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        (judged(Verdict.IDENTICAL, fitted="newest topics"), "Recomputed, it is identical."),
+        (
+            judged(Verdict.IDENTICAL, fitted="topics that had changed 395 ms before"),
+            "Recomputed, it is identical (topics that had changed 395 ms before).",
+        ),
+        (
+            judged(Verdict.DIVERGENT, differences=("p0 of t: m1 expected, m2 recorded",), difference_count=3),
+            "Recomputed, it is divergent: p0 of t: m1 expected, m2 recorded; 2 more.",
+        ),
+        (
+            judged(Verdict.UNKNOWN, missing="the topology, which only the leader has"),
+            "Whether it is right cannot be told without this: the topology, which only the leader has.",
+        ),
+    ],
+)
+def test_what_recomputing_gave(row: TargetAuditRow, sentence: str) -> None:
+    story = told(rebalance(3, at(5)), row).splitlines()
+    assert "The assignment was made by uniform 0 ms after it opened." in story
+    assert sentence in story
+
+
+def test_why_and_what_moved() -> None:
+    causes = (cause("member_joined", "m2", at(4)), cause("unknown", None, at(5)))
+    story = told(rebalance(3, at(5), causes=causes, units_moved=1, units_lost=1, idle_ms=9, idle_max_ms=9))
+    assert "Cause: member m2 (client-m2 at 10.0.0.1) joined." in story
+    assert "Cause: unknown." in story
+    assert (
+        "1 partition moved from one member to another, 1 was left to nobody; "
+        "work stood still for 9 ms in all, 9 ms at most for one partition." in story
+    )
+
+
+def test_a_group_that_changed_its_protocol_keeps_its_epoch() -> None:
+    assert "The consumer group g rebalanced to epoch 3." in told(rebalance(3, at(5), from_epoch=3))
