@@ -62,20 +62,40 @@ class LogReader:
         return self._files[0].segment == FIRST_SEGMENT
 
     def rows(self, time_ms: int | None = None) -> Iterator[LogRow]:
-        """Records and control records, each once where dumps overlap, before the first one later than ``time_ms``."""
+        """Records and control records, each once where dumps overlap, before the first one later than ``time_ms``.
+
+        A file that has another record than one before it at the same offset is of another log, such as another
+        cluster's: from there on it is left out, and so are all others of its folder.
+        """
         last = -1
-        for file in self._files:
-            for part in file.parts():
-                if isinstance(part, Damage):
-                    self._warn(f"{file.name} at byte {part.position}: {part.cause} ({part.size} bytes left out)")
+        overlap = _Overlap(self._files)
+        strange: set[str] = set()
+        for number, file in enumerate(self._files):
+            folder = file.name.rpartition("/")[0]
+            if folder in strange:
+                continue
+            for row in self._rows_of(file):
+                if row.offset <= last:
+                    if overlap.contradicts(row):
+                        self._warn(
+                            f"{file.name} offset {row.offset}: not the record that a file before it has there; "
+                            f"this is another log, and left out"
+                        )
+                        strange.add(folder)
+                        break
                     continue
-                for row in _rows(part):
-                    if row.offset <= last:
-                        continue
-                    if time_ms is not None and row.timestamp > time_ms:
-                        return
-                    last = row.offset
-                    yield row
+                if time_ms is not None and row.timestamp > time_ms:
+                    return
+                overlap.note(number, row)
+                last = row.offset
+                yield row
+
+    def _rows_of(self, file: LogPart) -> Iterator[LogRow]:
+        for part in file.parts():
+            if isinstance(part, Damage):
+                self._warn(f"{file.name} at byte {part.position}: {part.cause} ({part.size} bytes left out)")
+            else:
+                yield from _rows(part)
 
     def records(self, time_ms: int | None = None) -> Iterator[CoordinatorRecord]:
         """The decoded records, without control records."""
@@ -110,6 +130,29 @@ class LogReader:
             if len(self._keys) < CACHED_KEYS:
                 self._keys[data] = key
         return key
+
+
+class _Overlap:
+    """What a file has of the offsets with which the next one begins: the same records, if they are of one log."""
+
+    def __init__(self, files: list[LogPart]) -> None:
+        bases = [int(digits) if (digits := file.segment.partition(".")[0]).isdecimal() else 0 for file in files]
+        self._next = [*bases[1:], None]
+        self._seen: dict[int, int] = {}
+
+    def note(self, number: int, row: LogRow) -> None:
+        """A record of the file of that number."""
+        beginning = self._next[number]
+        if beginning is not None and row.offset >= beginning:
+            self._seen[row.offset] = self._print(row)
+
+    def contradicts(self, row: LogRow) -> bool:
+        """Whether a file before had another record at this offset."""
+        return self._seen.get(row.offset, self._print(row)) != self._print(row)
+
+    @staticmethod
+    def _print(row: LogRow) -> int:
+        return hash((row.timestamp, row.key, row.value))
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[LogRow]:

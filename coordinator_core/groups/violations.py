@@ -49,6 +49,7 @@ class Rule(StrEnum):
     """A record type that this version does not know; it was left out of the state."""
 
     # Judged by the audit of a group's whole log.
+    GROUP_OF_TWO_LOGS = "group_of_two_logs"
     EPOCH_SKIPPED = "epoch_skipped"
     EPOCH_REPEATED = "epoch_repeated"
     ASSIGNMENT_EPOCH_NOT_THE_GROUPS = "assignment_epoch_not_the_groups"

@@ -148,7 +148,8 @@ def _note_hint(recorder: Recorder, kind: EpochType, member_id: str, at: LogPosit
         return
     rebalance = recorder.ledger.rebalance
     asked = rebalance.revoking.get(member_id) if rebalance is not None else None
-    member = _group(recorder).members.get(member_id)
+    state = recorder.group.state
+    member = state.members.get(member_id) if isinstance(state, EpochGroup) else None
     timeout = getattr(member, "rebalance_timeout_ms", -1)
     if asked is not None and 0 <= timeout <= at.timestamp_ms - asked.at.timestamp_ms:
         membership.hint = f"expired: asked to revoke, it did not within its rebalance timeout of {timeout} ms"

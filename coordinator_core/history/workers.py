@@ -122,7 +122,9 @@ def on_target(recorder: Recorder, record: CoordinatorRecord) -> Violations:
     ledger, at = recorder.ledger, record.at
     before = [*ledger.target.members]
     violations = recorder.group.apply(record)
-    state, rebalance = _group(recorder), recorder.ledger.rebalance
+    state, rebalance = recorder.group.state, ledger.rebalance
+    if not isinstance(state, ConnectGroup):
+        return violations
     for member_id in before:
         if member_id not in state.targets:
             recorder.put_target(member_id, {}, at, None)

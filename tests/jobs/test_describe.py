@@ -170,6 +170,17 @@ def test_overlapping_dumps_count_once(folder: Path) -> None:
     assert lines("describe", "--all", "--log", folder, "--log", folder / "__consumer_offsets-0") == once
 
 
+def test_the_logs_of_two_clusters_are_not_mixed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    once = lines("describe", "--all", "--log", folder)
+    other = tmp_path_factory.mktemp("other") / "__consumer_offsets-0"
+    foreign = GroupLog("foreign")
+    write_segment(other, [batch(*foreign.join("z", 2, {ORDERS: [0]}), *foreign.join("y", 3, {ORDERS: [1]}))])
+    write_segment(other, [batch(*foreign.join("x", 4, {ORDERS: [1]}))], base_offset=foreign.offset)
+    result = run("describe", "--all", "--json", "--log", folder, "--log", other)
+    assert [json.loads(line) for line in result.stdout.splitlines()] == once
+    assert result.stderr.count("this is another log, and left out") == 1
+
+
 def test_a_damaged_batch_is_told_and_left_out(folder: Path) -> None:
     path = folder / "__consumer_offsets-1" / f"{0:020}.log"
     data = bytearray(path.read_bytes())

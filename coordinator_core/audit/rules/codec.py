@@ -9,7 +9,7 @@ from coordinator_core.errors import StateFormatError
 from coordinator_core.groups.codec import coder, decode_group, encode_group
 from coordinator_core.groups.group import Group
 
-VERSION = 1
+VERSION = 2
 """Of the form of ``Watch``; raised with every change of it, so that older forms are refused."""
 
 

@@ -12,7 +12,7 @@ from coordinator_core.audit.rules.kinds import KINDS, SHARE, STREAMS, EpochKind
 from coordinator_core.audit.rules.scene import Scene
 from coordinator_core.audit.rules.watch import Watch
 from coordinator_core.groups.group import Group
-from coordinator_core.groups.violations import Violation
+from coordinator_core.groups.violations import Rule, Violation
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, Family, RecordType
 
@@ -100,9 +100,13 @@ class RuleFold:
                 watch.whole = scene.group.from_start = True
             else:
                 watch.interrupt(at)
+        elif at.partition != watch.partition or at.offset <= watch.last:
+            detail = f"after offset {watch.last} of partition {watch.partition}"
+            scene.broken(Rule.GROUP_OF_TWO_LOGS, at, None, detail)
+            watch.interrupt(at)
         elif coverage is None or not coverage.unbroken(at.partition, watch.last, at.offset):
             watch.interrupt(at)
-        watch.last = at.offset
+        watch.partition, watch.last = at.partition, at.offset
 
     def _judge(self, record: CoordinatorRecord) -> None:
         scene = self._scene

@@ -395,6 +395,13 @@ RULES: tuple[RuleEntry, ...] = (
     ),
     # Records.
     RuleEntry(
+        Rule.GROUP_OF_TWO_LOGS,
+        _ALL,
+        "A group lies in one partition, each record at an offset of its own: else logs of several clusters are mixed.",
+        _CODE,
+        _PROTOCOL,
+    ),
+    RuleEntry(
         Rule.UNKNOWN_RECORD_TYPE,
         _ALL,
         "Record types are known; one of a newer broker is left out of the state.",

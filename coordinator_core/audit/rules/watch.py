@@ -80,13 +80,14 @@ class Operation:
 class Watch:
     """How far a group's log is known.
 
-    ``last`` is the offset of the group's last record that is no offset commit, ``run`` where the stretch without a gap
-    begins that holds it. ``whole`` says that what was not seen is not there: nothing is missing since the start of the
-    log, or since the end of the group's previous life. ``facts`` are the offsets of the records that wrote what is
-    known.
+    ``last`` is the offset of the group's last record that is no offset commit, and ``partition`` its partition; ``run``
+    is where the stretch without a gap begins that holds it. ``whole`` says that what was not seen is not there: nothing
+    is missing since the start of the log, or since the end of the group's previous life. ``facts`` are the offsets of
+    the records that wrote what is known.
     """
 
     last: int | None = None
+    partition: int | None = None
     run: int = 0
     whole: bool = False
     facts: dict[str, int] = field(default_factory=dict)

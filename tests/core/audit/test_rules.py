@@ -185,8 +185,16 @@ def generation_changed_in_place(log: GroupLog) -> Records:
     return [log.classic(3, [classic_member("m1")]), log.classic(3, [classic_member("m1"), classic_member("m2")])]
 
 
+def group_of_two_logs(log: GroupLog) -> Records:
+    """The dumps of two clusters, one after the other, of which one has more partitions."""
+    other = GroupLog()
+    elsewhere = [record._replace(at=record.at._replace(partition=7)) for record in settled(other)]
+    return [*settled(log), *elsewhere]
+
+
 BY_HAND: tuple[Callable[[GroupLog], Records], ...] = (
     assignment_overdue,
+    group_of_two_logs,
     assigned_before_revoked,
     task_twice_in_process,
     topology_epoch_wrong,
@@ -208,6 +216,7 @@ BY_HAND: tuple[Callable[[GroupLog], Records], ...] = (
 
 
 CONSEQUENCES = {
+    "group_of_two_logs": [Rule.EPOCH_REPEATED],
     "member_removed_with_assignment": [Rule.MEMBER_REMOVED_IN_PART],
     "target_without_member": [Rule.TARGET_WITHOUT_EPOCH],
     "tombstone_without_value": [Rule.MEMBER_REMOVED_IN_PART],
