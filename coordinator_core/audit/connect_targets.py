@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import islice, product
 from typing import NamedTuple
 
 from coordinator_core.assignors.connect.blobs import CONNECTOR, worker, worker_assignment
@@ -28,6 +28,8 @@ from coordinator_core.wire.embedded import decode_assignment, decode_subscriptio
 
 NO_TOPICS = TopicImage.of(())
 EAGER = "default"
+MOST_CONFIGURATIONS = 256
+"""How many sets of connectors are tried against one round."""
 
 
 @dataclass(slots=True)
@@ -166,17 +168,10 @@ class ConnectAudit:
         waiting = memory.assignor.assigned.minus(running) if memory.assignor else Work.of()
         if self.protocol == EAGER:
             running = stopped = waiting = Work.of()
-        for with_waiting, with_stopped in product((True, False), (True, False)):
-            parts = [running if with_stopped else running.minus(stopped), started]
-            counts = _counts(Work.union([*parts, waiting] if with_waiting else parts))
-            if all(counts != each for each, _ in found):
-                found.append((counts, False))
-        partly = {name: count for name, count in _counts(running).items() if name in stopped.connectors}
-        if partly:
-            counts = _counts(Work.union([running, started, waiting]))
-            gone = {name: count for name, count in counts.items() if name not in partly}
-            if all(gone != each for each, _ in found):
-                found.append((gone, False))
+        for parts in ([running, started, waiting], [running, started]):
+            for counts in islice(_remaining(_counts(Work.union(parts)), stopped, started), MOST_CONFIGURATIONS):
+                if all(counts != each for each, _ in found):
+                    found.append((counts, False))
         return found
 
     def _remember(self, attempt: _Attempt, result: Assignment[WorkerAssignment]) -> None:
@@ -206,6 +201,24 @@ def _counts(work: Work) -> dict[str, int]:
     for connector, number in work.tasks:
         counts[connector] = max(counts.get(connector, 0), number + 1)
     return counts
+
+
+def _remaining(counts: dict[str, int], stopped: Work, started: Work) -> Iterator[dict[str, int]]:
+    """The task counts that may be left: what is stopped is to move, or is configured no more.
+
+    A connector loses its last tasks, or all of them with itself; tasks that are started now are configured.
+    """
+    choices: list[list[tuple[str, int | None]]] = []
+    for name, count in counts.items():
+        options: list[tuple[str, int | None]] = [(name, count)]
+        while count and (name, count - 1) in stopped.tasks and (name, count - 1) not in started.tasks:
+            count -= 1
+            options.append((name, count))
+        if not count and name in stopped.connectors and name not in started.connectors:
+            options.append((name, None))
+        choices.append(options)
+    for chosen in product(*choices):
+        yield {name: count for name, count in chosen if count is not None}
 
 
 def _exact(told: WorkerAssignment) -> WorkerAssignment:
