@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.describe import Surroundings
 from coordinator_core.groups.group import Group
@@ -22,7 +21,8 @@ from coordinator_core.wire import control
 from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import control_name
 from coordinator_core.wire.primitives import INT16
-from jobs.log_reader import LogReader, LogRow, Warn
+from jobs.log_reader import LogReader, LogRow, Warn, by_partition
+from jobs.metadata_files import topic_history
 from jobs.sources.files import LogPart
 
 COMMIT_KEYS = tuple(INT16.pack(each) for each in (RecordType.OFFSET_COMMIT, RecordType.LEGACY_OFFSET_COMMIT))
@@ -79,9 +79,7 @@ class Replayed:
 
 def replay(logs: Iterable[LogPart], moment: Moment, warn: Warn) -> Replayed:
     """Replays the logs up to the moment; what could not be read or decoded is told to ``warn`` and left out."""
-    partitions: dict[Family, dict[int, list[LogPart]]] = {family: {} for family in Family}
-    for file in logs:
-        partitions[file.family].setdefault(file.partition, []).append(file)
+    partitions = by_partition(logs)
     replayed = Replayed(time_ms=moment.time_ms)
     cuts: list[_Cut] = []
     for family, shards in ((Family.GROUP, replayed.shards), (Family.CONNECT, replayed.connect)):
@@ -100,7 +98,7 @@ def replay(logs: Iterable[LogPart], moment: Moment, warn: Warn) -> Replayed:
         for record in LogReader(files, warn).records(share_time):
             replayed.share_state.apply(record)
     for files in partitions[Family.METADATA].values():
-        replayed.topics = fold_metadata_log(LogReader(files, warn).records())
+        replayed.topics = topic_history(files, warn)
     return replayed
 
 
@@ -118,11 +116,17 @@ def _replay_groups(shard: CoordinatorShard, reader: LogReader, moment: Moment, e
     """
     commits: dict[bytes, LogRow] = {}
     last: int | None = None
+    losses = 0
     for row in reader.rows(moment.time_ms):
         if end is not None and row.offset >= end:
             _apply_all(shard, reader, commits)
             return _Cut(last, row.timestamp - 1)
         last = row.timestamp
+        if reader.losses > losses:  # the markers of transactions that were open may be among what is lost
+            losses = reader.losses
+            _apply_all(shard, reader, commits)
+            for producer_id in list(shard.offsets.open_transactions):
+                shard.end_transaction(producer_id, committed=False)
         if row.key[:2] in COMMIT_KEYS and row.value is not None and not row.is_transactional:
             commits[row.key] = row
             continue

@@ -10,14 +10,14 @@ from coordinator_core.audit.findings.material import GroupHistory
 from coordinator_core.audit.fold import AuditedRow, GroupAudit
 from coordinator_core.audit.rounds import Round, rounds
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
 from jobs.local import MARKERS
-from jobs.log_reader import LogReader, Warn
+from jobs.log_reader import LogReader, Warn, by_partition
+from jobs.metadata_files import topic_history
 from jobs.sources.files import LogPart
 
 
@@ -62,12 +62,10 @@ def group_rounds(logs: Iterable[LogPart], warn: Warn, settings: AuditSettings, g
 
 def _opened(logs: Iterable[LogPart], warn: Warn) -> tuple[list[LogReader], TopicHistory | None]:
     """Readers of the logs of groups, and the topics that the metadata log tells of."""
-    partitions: dict[Family, dict[int, list[LogPart]]] = {family: {} for family in Family}
-    for file in logs:
-        partitions[file.family].setdefault(file.partition, []).append(file)
+    partitions = by_partition(logs)
     topics = None
     for files in partitions[Family.METADATA].values():
-        topics = fold_metadata_log(LogReader(files, warn).records())
+        topics = topic_history(files, warn)
     of_groups = [*partitions[Family.GROUP].values(), *partitions[Family.CONNECT].values()]
     return [LogReader(files, warn) for files in of_groups], topics
 

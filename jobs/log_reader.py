@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -35,15 +35,25 @@ class LogRow(NamedTuple):
     batch_base_offset: int
 
 
+def by_partition(logs: Iterable[LogPart]) -> dict[Family, dict[int, list[LogPart]]]:
+    """Logs by family and partition, each in the order given."""
+    partitions: dict[Family, dict[int, list[LogPart]]] = {family: {} for family in Family}
+    for log in logs:
+        partitions[log.family].setdefault(log.partition, []).append(log)
+    return partitions
+
+
 class LogReader:
     """The records of one partition, from its segment files in the order of their offsets.
 
-    What cannot be read or decoded is told to ``warn`` and left out.
+    What cannot be read or decoded is told to ``warn`` and left out; ``losses`` counts how often bytes of the log gave
+    no record.
     """
 
     def __init__(self, files: list[LogPart], warn: Warn) -> None:
         self._files = files
         self._warn = warn
+        self.losses = 0
         self._keys: dict[bytes, tuple[int, Fields]] = {}
 
     @property
@@ -93,6 +103,7 @@ class LogReader:
     def _rows_of(self, file: LogPart) -> Iterator[LogRow]:
         for part in file.parts():
             if isinstance(part, Damage):
+                self.losses += 1
                 self._warn(f"{file.name} at byte {part.position}: {part.cause} ({part.size} bytes left out)")
             else:
                 yield from _rows(part)

@@ -9,15 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import NamedTuple
 
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, MetadataRecordType
 
 
-def fold_metadata_log(records: Iterable[CoordinatorRecord]) -> TopicHistory:
-    """The history that a metadata log tells; ``records`` are of ``Family.METADATA``, in offset order."""
+class Snapshot(NamedTuple):
+    """The records of a KRaft snapshot (KIP-630), and the last position of the log that they sum up."""
+
+    records: list[CoordinatorRecord]
+    at: LogPosition
+
+
+def fold_metadata_log(records: Iterable[CoordinatorRecord], snapshot: Snapshot | None = None) -> TopicHistory:
+    """The history that a metadata log tells; ``records`` are of ``Family.METADATA``, in offset order.
+
+    With a snapshot it begins there; what the log has of the time before is passed over.
+    """
     log = MetadataLog()
+    if snapshot is not None:
+        log.begin(snapshot)
     for record in records:
         log.apply(record)
     return log.finish()
@@ -71,6 +84,13 @@ class MetadataLog:
             MetadataRecordType.UNREGISTER_BROKER: self._unregister_broker,
             MetadataRecordType.CONFIG: self._configs.append,
         }
+
+    def begin(self, snapshot: Snapshot) -> None:
+        """Take a whole state before any record, as one version of the history."""
+        self._last = snapshot.at
+        for record in snapshot.records:
+            self._change(record)
+        self._publish()
 
     def apply(self, record: CoordinatorRecord) -> None:
         """Take the next record; types that say nothing of topics, racks or configs only move time on."""

@@ -5,6 +5,12 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from coordinator_core.errors import DecodeError
+from coordinator_core.records import Fields
+from coordinator_core.wire.codec import reader
+from coordinator_core.wire.layout import layout
+from coordinator_core.wire.schema import control_schemas
+
 CONTROL_TYPES = (
     "ABORT",
     "COMMIT",
@@ -17,6 +23,7 @@ CONTROL_TYPES = (
 """By the type field of the control record's key."""
 
 ABORT, COMMIT = 0, 1
+SNAPSHOT_HEADER, SNAPSHOT_FOOTER = 3, 4
 
 KEY = struct.Struct(">hh")
 END_TXN_MARKER = struct.Struct(">hi")
@@ -54,3 +61,23 @@ def parse_control(key: bytes | None, value: bytes | None) -> ControlRecord | Non
 def encode_marker(control_type: int, coordinator_epoch: int) -> tuple[bytes, bytes]:
     """Key and value of the marker that ends a transaction: ``control_type`` is ABORT or COMMIT."""
     return KEY.pack(0, control_type), END_TXN_MARKER.pack(0, coordinator_epoch)
+
+
+def kraft_fields(control_type: int, value: bytes | None) -> Fields | None:
+    """What a control record of the KRaft log says; None where no schema knows its type.
+
+    All are laid out as version 0, whatever their field ``version`` says. Raises DecodeError.
+    """
+    message = control_schemas().get(control_type)
+    if message is None:
+        return None
+    if value is None:
+        raise DecodeError("no value", record_type=message.name)
+    try:
+        fields: Fields
+        fields, end = reader(layout(message, 0))(value, 0)
+        if end != len(value):
+            raise DecodeError(f"{len(value) - end} bytes after its fields", position=end)
+    except DecodeError as error:
+        raise error.within("", record_type=message.name) from None
+    return fields

@@ -15,6 +15,7 @@ from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.records import Family, Fields, RecordType
 from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, BatchHeader
 from coordinator_core.wire.batch_records import LogRecord, sequence_of
+from coordinator_core.wire.control import ControlRecord, kraft_fields
 from coordinator_core.wire.embedded import decode_blob
 from coordinator_core.wire.json_form import key_to_json, value_to_json
 from coordinator_core.wire.row import TRAILING_BYTES, DecodedRecord, decode_record, key_type
@@ -26,6 +27,15 @@ FORMATTERS = {
     "sharestate": (Family.SHARE, frozenset({0, 1})),
 }
 """Kafka's console formatters for coordinator logs: which log they read and which record types they print."""
+
+KRAFT = {
+    "LEADER_CHANGE": "LeaderChange:",
+    "SNAPSHOT_HEADER": "SnapshotHeader",
+    "SNAPSHOT_FOOTER": "SnapshotFooter",
+    "KRAFT_VERSION": "KRaftVersion",
+    "KRAFT_VOTERS": "KRaftVoters",
+}
+"""How kafka-dump-log calls the control records of the metadata log."""
 
 BLOBS = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
 
@@ -86,8 +96,18 @@ def _control(record: LogRecord) -> str:
     if control is None:
         return " controlType: UNKNOWN"
     if control.coordinator_epoch is None:
-        return f" controlType: {control.name}({control.type})"
+        return _kraft(record.value, control)
     return f" endTxnMarker: {control.name} coordinatorEpoch: {control.coordinator_epoch}"
+
+
+def _kraft(value: bytes | None, control: ControlRecord) -> str:
+    try:
+        fields = kraft_fields(control.type, value)
+    except DecodeError as error:
+        return f" controlType: {control.name}({control.type}) {error}"
+    if fields is None:
+        return f" controlType: {control.name}({control.type})"
+    return f" {KRAFT[control.name]} {_text(fields)}"
 
 
 def _contents(record: LogRecord, family: Family) -> str:

@@ -106,6 +106,12 @@ def embedded_schemas() -> Mapping[str, EmbeddedSchema]:
     return {schema.message.name: schema for schema in loaded}
 
 
+@cache
+def control_schemas() -> Mapping[int, Message]:
+    """The values of the metadata log's control records (KRaft), by the type in their key."""
+    return {source["type"]: _message(source["value"]) for source in _read("control")}
+
+
 def _root() -> Traversable:
     packaged = files("coordinator_core") / "schemas"
     if packaged.is_dir():

@@ -27,6 +27,7 @@ from coordinator_core.wire.batches import read_columns, read_rows
 from coordinator_core.wire.json_lines import Place, lines
 from coordinator_core.wire.kafka_text import FORMATTERS, batch_line, formatted, record_line
 from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.metadata_files import SNAPSHOT
 from jobs.sources.files import KNOWN_TOPICS, LogFile, find_logs
 
 T = TypeVar("T")
@@ -141,8 +142,11 @@ class Printer:
     def dump_log(self, log: LogFile, read_at: ReadAt) -> None:
         """As kafka-dump-log prints it."""
         self.print(f"Dumping {log.name}")
-        first = log.segment.removesuffix(".log")
-        if first.isdigit():
+        if log.segment == "bootstrap.checkpoint":
+            self.print("KRaft bootstrap snapshot")
+        elif named := SNAPSHOT.fullmatch(log.segment):
+            self.print(f"Snapshot end offset: {int(named['end'])}, epoch: {int(named['epoch'])}")
+        elif (first := log.segment.removesuffix(".log")).isdigit():
             self.print(f"Log starting offset: {int(first)}")
         batch: BatchHeader | None = None
         last, gaps = -1, []

@@ -46,7 +46,7 @@ def logs_of(log: list[Path] | None, store: str | None, cluster: str | None) -> S
     if bool(log) == (store is not None):
         raise typer.BadParameter("give either --log or --store")
     if store is None:
-        return find_logs(log or [])
+        return find_logs(log or [], snapshots=True)
     from jobs import session
     from jobs.stored_log import stored_logs
     from jobs.tables import Tables
@@ -67,7 +67,7 @@ def answers(
         raise typer.BadParameter("give either --log or --store")
     chosen = settings.load(config, flags={"tables": store, "cluster": cluster})
     if store is None:
-        return LogAnswers(find_logs(log or []), Console.of(context).warn, chosen)
+        return LogAnswers(find_logs(log or [], snapshots=True), Console.of(context).warn, chosen)
     from jobs import session
     from jobs.api import CoordinatorAudit
     from jobs.stored_answers import StoredAnswers

@@ -25,6 +25,9 @@ SNAPSHOT_SUFFIX = ".checkpoint"
 SEGMENT = re.compile(r"\d{20}\.(log|checkpoint)")
 FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 
+LEFTOVER = re.compile(r".+-\d+\.[0-9a-f]+-(delete|future|stray)")
+"""What brokers call the folder of a partition that is deleted, moved to another disk, or not theirs."""
+
 FAMILIES = {
     "__consumer_offsets": Family.GROUP,
     "__share_group_state": Family.SHARE,
@@ -88,8 +91,8 @@ class LogFile:
 
     @property
     def family(self) -> Family:
-        """What its records are; files outside of a topic's folder are taken for group coordinator logs."""
-        return FAMILIES.get(self.topic, Family.GROUP)
+        """What its records are; segments outside of a topic's folder are taken for group coordinator logs."""
+        return Family.METADATA if self.segment.endswith(SNAPSHOT_SUFFIX) else FAMILIES.get(self.topic, Family.GROUP)
 
     @contextmanager
     def open(self) -> Iterator[ReadAt]:
@@ -139,7 +142,8 @@ class Wanted:
     def __contains__(self, file: PurePosixPath) -> bool:
         folder = FOLDER.fullmatch(file.parent.name)
         if folder is None:
-            return SEGMENT.fullmatch(file.name) is not None and "" in self.topics
+            is_leftover = LEFTOVER.fullmatch(file.parent.name) is not None
+            return SEGMENT.fullmatch(file.name) is not None and "" in self.topics and not is_leftover
         return folder["topic"] in self.topics and file.name.endswith(self.suffixes)
 
 

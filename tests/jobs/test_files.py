@@ -29,6 +29,9 @@ def data(tmp_path):
         "__cluster_metadata-0/00000000000000000100-0000000001.checkpoint",
         f"orders-0/{SEGMENT}",
         f"__consumer_offsets-3.0123-delete/{LATER}.deleted",
+        f"__consumer_offsets-3.0123-delete/{SEGMENT}",
+        f"__consumer_offsets-2.4f5e6d-future/{SEGMENT}",
+        f"__consumer_offsets-4.99ab-stray/{SEGMENT}",
         "server.log",
         f"copied/{SEGMENT}",
     ):
