@@ -1,7 +1,8 @@
 """JSON lines: records with base64 key and value, and what Kafka's console formatters print.
 
 The first form is what Spark's ``to_json`` and most dump scripts write: ``{"topic": .., "partition": .., "offset": ..,
-"timestamp": .., "key": base64, "value": base64 or null}``; a field that is not known goes to ``extra``. Console
+"timestamp": .., "key": base64, "value": base64 or null}``; a field that is not known goes to ``extra``. kcat's names
+(``payload``, ``ts``, ``tstype``) are taken too, but its own text for bytes is no base64 and does not hold them. Console
 formatters (Kafka 3.8 and later, ``{"key": {"type": .., "data": {..}}, "value": {"version": .., "data": {..}}}``) print
 no positions: such rows have no partition and no offset, only their line. Their bytes are encoded anew, which gives
 those of the log.
@@ -26,7 +27,7 @@ from coordinator_core.wire.row import encode_key, encode_value
 MAX_LINE_BYTES: Final = 16 << 20
 """Longer lines are no records: brokers take batches of 1 MB unless configured."""
 
-KNOWN: Final = {"topic", "partition", "offset", "timestamp", "ts", "timestampType", "tstype", "key", "value"}
+KNOWN: Final = {"topic", "partition", "offset", "timestamp", "ts", "timestampType", "tstype", "key", "value", "payload"}
 TIMESTAMP_TYPES: Final = {0: "CreateTime", 1: "LogAppendTime", "create": "CreateTime", "logappend": "LogAppendTime"}
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 TOPICS: Final = {Family.GROUP: "__consumer_offsets", Family.SHARE: "__share_group_state"}
@@ -87,6 +88,8 @@ def parse(line: bytes) -> Row:
         raise InputError(f"no JSON: {error}") from error
     if not isinstance(record, dict):
         raise InputError(f"a JSON object is wanted, this is a {type(record).__name__}")
+    if "typeName" in record or "isControl" in record:
+        raise InputError("printed by coordinator-audit dump: take in the segments that it was printed from")
     if "key" not in record:
         raise InputError("no field 'key'")
     if isinstance(record["key"], dict):
@@ -98,7 +101,7 @@ def parse(line: bytes) -> Row:
         "timestamp_type": _timestamp_type(record.get("timestampType", record.get("tstype"))),
         "kind": "record",
         "key": _base64(record, "key"),
-        "value": _base64(record, "value"),
+        "value": _base64(record, "value" if "value" in record else "payload"),
         "outcome": "unknown",
     }
     extra = {name: value if isinstance(value, str) else json.dumps(value) for name, value in record.items()}

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from coordinator_core.errors import InputError
 from jobs.log_schema import DUMPED
@@ -44,14 +53,24 @@ def dumped(rows: DataFrame, name: str, topic: str) -> DataFrame:
     else:
         known["place"] = F.col("_metadata.row_index") + 1
     if "timestamp" in types:
-        is_time = isinstance(types["timestamp"], TimestampType)
-        known["timestamp_ms"] = F.unix_millis("timestamp") if is_time else F.col("timestamp").cast("long")
+        known["timestamp_ms"] = _millis(types["timestamp"])
     if "timestampType" in types:
-        known["timestamp_type"] = F.get(F.lit(TIMESTAMP_TYPES), F.col("timestampType").cast("int"))
+        is_name = isinstance(types["timestampType"], StringType)
+        number = F.col("timestampType").cast("int")
+        known["timestamp_type"] = F.col("timestampType") if is_name else F.get(F.lit(TIMESTAMP_TYPES), number)
     if "headers" in types:
         known["headers"] = F.col("headers").cast(_type_of("headers"))
     columns = [known.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in DUMPED]
     return rows.select(columns)
+
+
+def _millis(of: DataType) -> Column:
+    """The column ``timestamp`` in ms since the epoch; one without a time zone, as pandas writes it, is in UTC."""
+    if isinstance(of, TimestampType):
+        return F.unix_millis("timestamp")
+    if isinstance(of, TimestampNTZType):
+        return F.expr("timestampdiff(MILLISECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', timestamp)")
+    return F.col("timestamp").cast("long")
 
 
 def _extra(types: dict[str, DataType]) -> Column:

@@ -51,6 +51,15 @@ def test_printed_share_state_is_of_the_other_log() -> None:
     assert row["log_topic"] == "__share_group_state"
 
 
+def test_the_names_that_kcat_gives() -> None:
+    line = {"topic": "__consumer_offsets", "partition": 0, "offset": 5, "tstype": "create", "ts": 7, "broker": 1}
+    row = json_lines.parse(json.dumps({**line, "key": "aw==", "payload": "dg=="}).encode())
+    assert (row["key"], row["value"], row["timestamp_ms"], row["timestamp_type"]) == (b"k", b"v", 7, "CreateTime")
+    assert row["extra"] == {"broker": "1"}
+    with pytest.raises(InputError, match="payload: bad base64"):
+        json_lines.parse(json.dumps({**line, "key": "aw==", "payload": "\0\3\0"}).encode())
+
+
 def test_an_offset_without_its_partition_is_no_position() -> None:
     assert "log_offset" not in json_lines.parse(b'{"key": "aw==", "value": null, "offset": 3}')
 

@@ -50,7 +50,10 @@ def test_every_control_record_but_markers_has_a_schema_and_a_text() -> None:
         (None, "LeaderChangeMessage: no value"),
         (LEADER_CHANGE[:-1], "LeaderChangeMessage at byte 18: a varint is cut off"),
         (LEADER_CHANGE + b"\0", "1 bytes after its fields"),
-        (LEADER_CHANGE[:6] + b"\xff\xff\xff\xff\xff" + LEADER_CHANGE[7:], "LeaderChangeMessage.voters at byte 6: a varint exceeds"),
+        (
+            LEADER_CHANGE[:6] + b"\xff\xff\xff\xff\xff" + LEADER_CHANGE[7:],
+            "LeaderChangeMessage.voters at byte 6: a varint exceeds",
+        ),
     ],
 )
 def test_what_is_no_such_record_is_named(value: bytes | None, complaint: str) -> None:
