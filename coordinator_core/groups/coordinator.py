@@ -78,6 +78,9 @@ def delete_group(memory: Memory, group_id: str, topics: TopicImage, now: int) ->
 
 
 def _delete(operation: Operation, group_id: str) -> None:
+    if isinstance(operation.memory, ConnectMemory):
+        connect.delete(operation, group_id)
+        return
     group = operation.memory.live.get(group_id)
     if group is None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
@@ -134,6 +137,9 @@ def take_over(memory: Memory, topics: TopicImage, now: int) -> Outcome:
 
 
 def _take_over(operation: Operation) -> None:
+    if isinstance(operation.memory, ConnectMemory):
+        connect.take_over(operation)
+        return
     for group in list(operation.memory.live.values()):
         if isinstance(group, LiveConsumerGroup):
             consumer.take_over(operation, group)

@@ -8,6 +8,10 @@ from enum import StrEnum
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.classic import snapshot as classic
 from coordinator_core.groups.classic.live import LiveClassicGroup
+from coordinator_core.groups.connect import snapshot as connect
+from coordinator_core.groups.connect.describe import group_state as connect_group_state
+from coordinator_core.groups.connect.live import ConnectMemory
+from coordinator_core.groups.connect.state import ConnectGroup, ConnectGroupState
 from coordinator_core.groups.consumer import snapshot as consumer
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.memory import LiveGroup, Memory
@@ -43,6 +47,14 @@ def group_state(group: LiveGroup) -> StrEnum:
 
 def list_groups(memory: Memory) -> list[Fields]:
     """The groups of a ListGroups response."""
+    if isinstance(memory, ConnectMemory):
+        groups = {group_id: memory.group(group_id) for group_id in memory.log.groups}
+        kind = {"protocolType": "connect", "groupType": "connect"}
+        return [
+            {"groupId": group_id, **kind, "groupState": _connect_state(each)}
+            for group_id, each in groups.items()
+            if each is not None
+        ]
     return [
         {
             "groupId": group_id,
@@ -96,11 +108,25 @@ def describe_groups(memory: Memory, group_id: str, topics: TopicImage) -> Fields
     return _missing(group, group_id, "classic", "Dead", {"protocolType": "", "protocolData": "", "members": []})
 
 
+def connect_group_describe(memory: Memory, group_id: str, topics: TopicImage) -> Fields:
+    """A group of a Connect coordinator, in the form of the other answers (Connect on KIP-848 has none of its own)."""
+    group = memory.group(group_id) if isinstance(memory, ConnectMemory) else None
+    if group is None:
+        missing: Fields = {"groupEpoch": 0, "assignmentEpoch": 0, "members": []}
+        return _missing(None, group_id, "connect", "", missing)
+    return _described(group_id, ErrorCode.NONE, None, _connect_state(group), connect.described(group))
+
+
+def _connect_state(group: ConnectGroup) -> str:
+    return kafka_name(connect_group_state(group) or ConnectGroupState.ASSIGNING)
+
+
 DESCRIBE: dict[str, Callable[[Memory, str, TopicImage], Fields]] = {
     "ConsumerGroupDescribe": consumer_group_describe,
     "ShareGroupDescribe": share_group_describe,
     "StreamsGroupDescribe": streams_group_describe,
     "DescribeGroups": describe_groups,
+    "ConnectGroupDescribe": connect_group_describe,
 }
 """API name to what describes one group."""
 

@@ -52,8 +52,9 @@ def select_worker(ranges: Mapping[str, VersionRange], former: str | None = None)
     needed = VersionRange(min(r.minimum for r in ranges.values()), max(r.maximum for r in ranges.values()))
     able = [worker for worker, mine in ranges.items() if mine.covers(needed)]
     if not able:
+        supported = ", ".join(f"{worker} {mine.minimum} to {mine.maximum}" for worker, mine in ranges.items())
         raise AssignorError(
-            "FATAL", f"no worker supports all versions in use, {needed.minimum} to {needed.maximum}: {dict(ranges)}"
+            "FATAL", f"no worker supports all versions in use, {needed.minimum} to {needed.maximum}: {supported}"
         )
     return former if former in able else able[0]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from coordinator_core.assignors.connect.selection import VersionRange, select_assignor, select_worker
 from coordinator_core.assignors.connect.work import Unit
 from coordinator_core.errors import AssignorError
@@ -12,9 +14,10 @@ from coordinator_core.groups.connect.live import (
     as_fields,
     from_fields,
     max_delay_ms,
+    unassigned,
     units,
 )
-from coordinator_core.groups.connect.state import Assignor, ConnectGroup, ConnectMember, Work
+from coordinator_core.groups.connect.state import Assignor, ConnectGroup, ConnectMember, Work, WorkerAssignment
 from coordinator_core.groups.consumer.timeouts import rebalance_key, session_key
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.groups.lookup import greater_epoch, member_of, smaller_epoch
@@ -65,7 +68,7 @@ def heartbeat(op: Operation, request: Request) -> Fields:
         remove(op, group, group_id, member_id)
         return response(epoch)
     known = member.member_epoch or 0
-    if epoch not in (0, known):
+    if epoch not in (0, known) and not _lost_its_answer(group, member, data):
         # The document takes a fenced worker out of the group at once.
         remove(op, group, group_id, member_id)
         error = fenced(epoch, known)
@@ -79,10 +82,25 @@ def heartbeat(op: Operation, request: Request) -> Fields:
         # A worker that comes back runs nothing.
         op.write(*records.current(group_id, member_id, 0, records.assignment(())))
         return answer | {"memberEpoch": 0}
+    if member.current is None:
+        return answer
     answer |= _reconcile(op, group, group_id, member, data)
+    if epoch not in (0, known) and answer["assignment"] is None:
+        answer["assignment"] = _assignment(set(units(member.current.work)), *_of_assignor(member.current))
     if group_epoch > (group.assignment_epoch or 0) and member_id in group.members and _computes(op, group, data):
         answer["errorCode"] = int(ErrorCode.COMPUTE_ASSIGNMENT)
     return answer
+
+
+def _lost_its_answer(group: ConnectGroup, member: ConnectMember, data: Fields) -> bool:
+    """Whether an epoch that is over may come from a worker that was not told of its newer one.
+
+    It has to run no more than its target, so that it can be told of it again.
+    """
+    runs, target = data["connectorsAndTasks"], group.targets.get(member.member_id)
+    if runs is None or target is None or not 0 < data["memberEpoch"] < (member.member_epoch or 0):
+        return False
+    return set(from_fields(runs)) <= set(units(target.work))
 
 
 def fenced(epoch: int, known: int) -> ApiError:
@@ -135,12 +153,21 @@ def _update(op: Operation, request: Request, data: Fields, group: ConnectGroup, 
 
 
 def _check_assignors(group: ConnectGroup, member_id: str, assignors: list[Assignor]) -> None:
-    """Every worker has to support a common assignor."""
-    offered = {each: [a.name for a in other.assignors] for each, other in group.members.items() if each != member_id}
+    """Every worker has to support a common assignor, in versions that overlap with those of every other worker."""
+    others = {each: other.assignors for each, other in group.members.items() if each != member_id}
+    offered = {each: [assignor.name for assignor in some] for each, some in (*others.items(), (member_id, assignors))}
     try:
-        select_assignor({**offered, member_id: [each.name for each in assignors]})
+        name = select_assignor(offered)
     except AssignorError as error:
         raise ApiError(ErrorCode.UNSUPPORTED_ASSIGNOR, error.message) from error
+    mine = next(each for each in assignors if each.name == name)
+    for other, some in others.items():
+        theirs = next(each for each in some if each.name == name)
+        if mine.maximum_version < theirs.minimum_version or theirs.maximum_version < mine.minimum_version:
+            raise ApiError(
+                ErrorCode.UNSUPPORTED_ASSIGNOR,
+                f"The versions of assignor {name} of member {member_id} do not overlap with those of member {other}.",
+            )
 
 
 def _computes(op: Operation, group: ConnectGroup, data: Fields) -> bool:
@@ -149,18 +176,29 @@ def _computes(op: Operation, group: ConnectGroup, data: Fields) -> bool:
     computation = memory.computations.get(group_id)
     if (
         computation is None
+        or computation.late
         or computation.epoch <= (group.assignment_epoch or 0)
         or computation.worker not in group.members
     ):
-        try:
-            worker = select_worker(_ranges(group), None if computation is None else computation.worker)
-        except AssignorError as error:
-            raise ApiError(ErrorCode.FATAL, error.message) from error
+        worker = _chosen(group, computation)
         computation = memory.computations[group_id] = Computation(worker, group.group_epoch or 0)
         timeout = memory.rebalance_timeout_ms(group_id, worker)
         op.arm(computation_key(group_id), timeout, COMPUTATION_EXPIRED, group_id)
     member_id: str = data["memberId"]
     return computation.worker == member_id
+
+
+def _chosen(group: ConnectGroup, former: Computation | None) -> str:
+    """The worker that computed last does it again; not if it did not in time and another one can."""
+    ranges = _ranges(group)
+    try:
+        worker = select_worker(ranges, None if former is None else former.worker)
+        if former is not None and former.late and worker == former.worker:
+            able = [each for each, mine in ranges.items() if mine.covers(ranges[worker]) and each != worker]
+            worker = able[0] if able else worker
+    except AssignorError as error:
+        raise ApiError(ErrorCode.FATAL, error.message) from error
+    return worker
 
 
 def _ranges(group: ConnectGroup) -> dict[str, VersionRange]:
@@ -184,9 +222,9 @@ def assignor_of(group: ConnectGroup) -> str:
 
 def _reconcile(op: Operation, group: ConnectGroup, group_id: str, member: ConnectMember, data: Fields) -> Fields:
     """The worker's step towards its target: first it stops what is not in it, then it starts what nobody runs."""
-    if group.assignment_epoch is None or member.member_id not in group.targets:
+    if group.assignment_epoch is None:
         return {}
-    target = group.targets[member.member_id]
+    target = group.targets.get(member.member_id) or WorkerAssignment(Work())
     wanted = set(units(target.work))
     runs = set(units(member.current.work if member.current else Work()))
     reported = data["connectorsAndTasks"]
@@ -196,7 +234,7 @@ def _reconcile(op: Operation, group: ConnectGroup, group_id: str, member: Connec
         if key not in op.memory.timers:
             timeout = memory_of(op).rebalance_timeout_ms(group_id, member.member_id)
             op.arm(key, timeout, FENCE, group_id, member.member_id)
-        return {"assignment": _assignment(runs & wanted, target.version, target.metadata, target.error)}
+        return {"assignment": _assignment(runs & wanted, *_of_assignor(target))}
     op.cancel(rebalance_key(group_id, member.member_id))
     known = member.member_epoch or 0
     if wanted == runs and known == group.assignment_epoch:
@@ -206,14 +244,16 @@ def _reconcile(op: Operation, group: ConnectGroup, group_id: str, member: Connec
         if other is not member and other.current is not None:
             taken.update(units(other.current.work))
     moved = wanted - taken
-    if moved == runs and known == group.assignment_epoch:
+    if moved == runs and moved != wanted:
+        # Nothing of what it is to get is free yet; it stays at its epoch until something is.
         return {}
-    assignment = records.assignment(moved, target.version, target.metadata, target.error)
+    assignment = records.assignment(moved, *_of_assignor(target))
     op.write(*records.current(group_id, member.member_id, group.assignment_epoch, assignment))
-    return {
-        "memberEpoch": group.assignment_epoch,
-        "assignment": _assignment(moved, target.version, target.metadata, target.error),
-    }
+    return {"memberEpoch": group.assignment_epoch, "assignment": _assignment(moved, *_of_assignor(target))}
+
+
+def _of_assignor(assignment: WorkerAssignment) -> tuple[int, bytes, int]:
+    return assignment.version, assignment.metadata, assignment.error
 
 
 def _assignment(some: set[Unit], version: int, metadata: bytes, error: int) -> Fields:
@@ -246,12 +286,14 @@ def member_expired(op: Operation, group_id: str, member_id: str) -> None:
 
 
 def delay_over(op: Operation, group_id: str) -> None:
-    """Nobody came back for the work that waits: it is given away."""
+    """Nobody came back for the work that waits: it is given away. If somebody has, there is nothing to do."""
     group = memory_of(op).group(group_id)
-    if group is not None and group.members:
+    if group is not None and group.members and unassigned(group):
         op.write(*records.group_epoch(group_id, (group.group_epoch or 0) + 1))
 
 
 def computation_expired(op: Operation, group_id: str) -> None:
-    """The worker did not compute in time: another heartbeat makes the choice anew."""
-    memory_of(op).computations.pop(group_id, None)
+    """The worker did not compute in time: the next heartbeat chooses another one, if there is one that can."""
+    computations = memory_of(op).computations
+    if group_id in computations:
+        computations[group_id] = replace(computations[group_id], late=True)

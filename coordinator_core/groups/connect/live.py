@@ -18,13 +18,17 @@ DEFAULT_MAX_DELAY_MS = 300_000
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """An assignment that a worker computes, and what it was given: it is validated against that."""
+    """An assignment that a worker computes, and what it was given: it is validated against that.
+
+    ``late``: it has not been installed in time.
+    """
 
     worker: str
     epoch: int
     workers: tuple[str, ...] = ()
     configured: tuple[Unit, ...] = ()
     prepared: bool = False
+    late: bool = False
 
 
 @dataclass(slots=True)
@@ -61,6 +65,11 @@ def max_delay_ms(group: ConnectGroup) -> int:
 def units(work: Work) -> tuple[Unit, ...]:
     """Connectors and tasks alike."""
     return (*work.connectors, *((task.connector_id, task.task_id) for task in work.tasks))
+
+
+def unassigned(group: ConnectGroup) -> set[Unit]:
+    """The connectors and tasks that no worker is to run."""
+    return set(units(group.work)).difference(*(units(target.work) for target in group.targets.values()))
 
 
 def as_fields(some: Iterable[Unit]) -> list[dict[str, object]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from coordinator_core.assignors.connect.work import Unit
 from coordinator_core.groups.connect.live import as_fields
+from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.records import ConnectRecordType, Fields
 
 Unwritten = tuple[ConnectRecordType, Fields, Fields | None]
@@ -56,6 +57,18 @@ def worker_tombstones(group_id: str, member_id: str) -> list[Unwritten]:
         (ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT, key, None),
         (ConnectRecordType.MEMBER_METADATA, key, None),
     ]
+
+
+def group_tombstones(group_id: str, group: ConnectGroup) -> list[Unwritten]:
+    """A group without workers goes: those of its records that there are, the group's own last."""
+    key = {"groupId": group_id}
+    there = {
+        ConnectRecordType.TARGET_ASSIGNMENT: group.assignment_epoch is not None,
+        ConnectRecordType.CONNECTORS_TASKS_METADATA: group.work_epoch is not None,
+        ConnectRecordType.CONFIGURATION: bool(group.configuration),
+        ConnectRecordType.GROUP_METADATA: True,
+    }
+    return [(record_type, key, None) for record_type, is_there in there.items() if is_there]
 
 
 def assignment(units: Iterable[Unit], version: int = 0, metadata: bytes = b"", error: int = 0) -> Fields:

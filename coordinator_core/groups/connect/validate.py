@@ -24,6 +24,7 @@ HEARTBEAT = Shape(
     *_MEMBER,
     string("instanceId", None, nullable=True),
     int32("rebalanceTimeoutMs", -1),
+    string("serverAssignor", None, nullable=True),
     structs("clientAssignors", *_ASSIGNOR, default=None, nullable=True),
     structs("connectorsAndTasks", *_WORK, default=None, nullable=True),
 )
@@ -46,6 +47,10 @@ def heartbeat(request: Request) -> Fields:
     """The data of a ConnectGroupHeartbeat; raises ApiError for what is wrong with it by itself."""
     data = _of_a_member(request, HEARTBEAT, LEAVE_GROUP_MEMBER_EPOCH)
     not_blank(data["instanceId"], "InstanceId can't be empty.")
+    if data["serverAssignor"] is not None:
+        _require(not data["clientAssignors"], "ServerAssignor and ClientAssignors cannot be used together.")
+        message = f"ServerAssignor {data['serverAssignor']} is not supported."
+        raise ApiError(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
     if data["memberEpoch"] == 0:
         _require(data["rebalanceTimeoutMs"] > 0, "RebalanceTimeoutMs must be provided in first request.")
         _require(bool(data["clientAssignors"]), "ClientAssignors must be provided in first request.")

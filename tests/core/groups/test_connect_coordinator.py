@@ -1,4 +1,4 @@
-"""The coordinator of Connect groups: the case studies of the document, and what holds of any requests."""
+"""The coordinator of Connect groups: what holds of any requests. Its case studies are transcripts."""
 
 from __future__ import annotations
 
@@ -113,75 +113,6 @@ def first_worker() -> tuple[Cluster, Worker]:
     return cluster, one
 
 
-def test_case_study_workers_join() -> None:
-    """W1 joins and gets all; W2 joins, and gets B once W1 has stopped it."""
-    cluster, one = first_worker()
-    assert cluster.state() == (2, 0, {"W1": (0, [])})
-    assert one.is_to_compute()
-    assert one.install(W1=[*A, *B]).error is None
-    one.beat()
-    assert cluster.state() == (2, 2, {"W1": (2, ["A", "B", ("A", 1), ("A", 2), ("B", 1)])})
-
-    two = Worker(cluster, "W2")
-    two.beat()
-    assert cluster.state()[0] == 3
-    assert one.is_to_compute()
-    assert not two.is_to_compute()
-    one.install(W1=A, W2=B)
-    two.beat()
-    assert two.runs == []
-    told = one.beat().response
-    assert told is not None
-    assert told["assignment"]["connectorsAndTasks"] == as_fields(A)
-    assert one.epoch == 2, "it has not said yet that it stopped B"
-    one.beat()
-    two.beat()
-    assert cluster.state() == (3, 3, {"W1": (3, ["A", ("A", 1), ("A", 2)]), "W2": (3, ["B", ("B", 1)])})
-
-
-def test_case_study_a_worker_leaves_and_its_work_waits_for_it() -> None:
-    cluster, one = first_worker()
-    two = Worker(cluster, "W2")
-    two.beat()
-    assert one.is_to_compute()
-    one.install(W1=A, W2=B)
-    one.beat()
-    two.beat()
-    two.beat(memberEpoch=-1)
-    assert one.is_to_compute()
-    assert one.install(W1=A).error is None, "the work of W2 waits"
-    one.beat()
-    for _ in range(10):
-        cluster.pass_time(30_000)
-        one.beat()
-    assert one.is_to_compute(), "nobody came back: another rebalance is due"
-    refused = one.install(W1=A).error
-    assert refused is not None
-    assert refused.code is ErrorCode.INVALID_ASSIGNMENT
-    one.install(W1=[*A, *B])
-    one.beat()
-    assert one.runs == as_fields([*A, *B])
-
-
-def test_the_worker_that_supports_all_versions_computes() -> None:
-    """The document's example: A [1-5], B [3-4], C [2-4]; A is chosen."""
-    cluster = Cluster()
-    workers = [Worker(cluster, name, versions) for name, versions in (("C", (2, 4)), ("B", (3, 4)), ("A", (1, 5)))]
-    for worker in workers:
-        worker.beat()
-    assert [worker.is_to_compute() for worker in workers] == [False, False, True]
-
-
-def test_no_worker_supports_all_versions() -> None:
-    cluster = Cluster()
-    workers = [Worker(cluster, "A", (0, 1)), Worker(cluster, "B", (1, 2))]
-    for worker in workers:
-        worker.beat()
-    error = workers[0].beat().error
-    assert error is not None
-    assert error.code is ErrorCode.FATAL
-
-
 @pytest.mark.parametrize(
     "target", [{"W1": A}, {"W1": [*A, *B], "W2": []}, {"W1": [*A, *B, "B"]}, {"W1": [*A, *B, "C"]}]
 )
@@ -191,23 +122,6 @@ def test_assignments_that_break_an_invariant_are_refused(target: dict[str, list[
     refused = one.install(**target).error
     assert refused is not None
     assert refused.code is ErrorCode.INVALID_ASSIGNMENT
-
-
-def test_a_worker_that_does_not_stop_in_time_is_removed() -> None:
-    cluster, one = first_worker()
-    one.is_to_compute()
-    one.install(W1=[*A, *B])
-    one.beat()
-    two = Worker(cluster, "W2")
-    two.beat()
-    one.is_to_compute()
-    one.install(W1=A, W2=B)
-    running = one.runs
-    for _ in range(3):
-        one.beat(connectorsAndTasks=running)
-        two.beat()
-        cluster.pass_time(30_000)
-    assert set(cluster.state()[2]) == {"W2"}
 
 
 apis = st.sampled_from(["Heartbeat", "PrepareAssignment", "InstallAssignment"])

@@ -13,7 +13,7 @@ empty line. ``run`` gives the text again with what comes of the commands now. Co
     resolve                                 background work is done
     describe, timers, delete                the group as it is; what is armed; delete it
 
-Streams groups: see ``transcript_streams`` and ``transcript_threads``.
+Streams groups: see ``transcript_streams`` and ``transcript_threads``; Connect groups: ``transcript_connect``.
 
 Clients are well-behaved unless an option says otherwise: they own what they were last given and use their last epoch.
 """
@@ -38,10 +38,13 @@ from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 from coordinator_core.wire.embedded import encode_blob
 from tests.core.groups import transcript_streams as streams
 from tests.core.groups import transcript_threads as threads
+from tests.core.groups.transcript_connect import ConnectPlay
 
 GROUP = "billing"
 START_MS = 1_700_000_000_000
 SEPARATOR = "----"
+CONNECT = "# Connect"
+"""How the transcript of a Connect group begins."""
 
 
 def run(text: str) -> str:
@@ -51,7 +54,7 @@ def run(text: str) -> str:
 
 
 def _run(text: str) -> str:
-    play = _Play()
+    play = ConnectPlay() if text.startswith(CONNECT) else _Play()
     blocks = []
     for block in text.strip("\n").split("\n\n"):
         lines = block.split("\n")

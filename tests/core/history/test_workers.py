@@ -45,7 +45,7 @@ def test_work_configured_then_a_worker_then_another() -> None:
     configured, first, second = rebalances(cluster)
     assert (configured.outcome, kinds(configured)) == ("emptied", ["connectors_changed"])
     assert configured.causes[0].topics == ("A", "B")
-    assert (first.from_epoch, first.to_epoch, first.outcome, kinds(first)) == (1, 2, "converged", ["member_joined"])
+    assert (first.from_epoch, first.to_epoch, first.outcome, kinds(first)) == (0, 1, "converged", ["member_joined"])
     assert (second.outcome, kinds(second), second.causes[0].member_id) == ("converged", ["member_joined"], "W2")
     assert (second.time_to_target_ms, second.time_to_converge_ms) == (500, 2_600)
     (revocation,) = second.revocations
@@ -59,9 +59,9 @@ def test_rows_of_epochs_members_and_work() -> None:
     rows = of(cluster)
     epochs = [row for row in rows if isinstance(row, GroupEpochRow)]
     assert [(row.group_type, row.epoch, row.state, row.assignor) for row in epochs] == [
-        ("CONNECT", 1, "EMPTY", None),
+        ("CONNECT", 0, "EMPTY", None),
+        ("CONNECT", 1, "STABLE", "sessioned"),
         ("CONNECT", 2, "STABLE", "sessioned"),
-        ("CONNECT", 3, "STABLE", "sessioned"),
     ]
     members = {row.member_id: row.came_by for row in rows if isinstance(row, MembershipRow)}
     assert members == {"W1": "join", "W2": "join"}
