@@ -146,7 +146,7 @@ class GroupConfig:
         """The group's own settings over the broker's, each moved into the broker's bounds as Kafka 4.3 does.
 
         ``kip_1071`` allows what the document defines beyond the release, and its names, which begin with "group.".
-        Raises InputError for an unknown name and for what is no number of at least the setting's own minimum.
+        Raises InputError for an unknown name, for what is no number, and for one below a minimum that is fixed.
         """
         values: dict[str, Any] = {}
         bounds = _BOUNDS | _BOUNDS_OF_KIP_1071 if kip_1071 else _BOUNDS
@@ -161,11 +161,13 @@ class GroupConfig:
                 continue
             if key not in bounds:
                 raise InputError(f"Unknown group config name: {name}")
-            low, high = (getattr(broker, bound) if isinstance(bound, str) else bound for bound in bounds[key])
-            number = _int(name, value, _MAX_LONG if high == _MAX_LONG else _MAX_INT)
-            if number < (1 if key.endswith(("session_timeout_ms", "heartbeat_interval_ms")) else 0):
+            lowest, highest = bounds[key]
+            number = _int(name, value, _MAX_LONG if highest == _MAX_LONG else _MAX_INT)
+            if isinstance(lowest, str):
+                number = max(number, getattr(broker, lowest))
+            elif number < lowest:
                 raise InputError(f"{name}: {number} is too small")
-            values[key] = min(max(number, low), high)
+            values[key] = min(number, getattr(broker, highest) if isinstance(highest, str) else highest)
         return replace(cls.default(broker), **values)
 
 
@@ -181,6 +183,7 @@ _BOUNDS: dict[str, tuple[str | int, str | int]] = {
     "streams_num_standby_replicas": (0, "group_streams_max_standby_replicas"),
     "streams_initial_rebalance_delay_ms": (0, _MAX_INT),
 }
+"""Lowest and highest value of each setting: the broker's setting of that name, or a number."""
 _BOUNDS_OF_KIP_1071: dict[str, tuple[str | int, str | int]] = {
     "streams_acceptable_recovery_lag": (0, _MAX_LONG),
     "streams_num_warmup_replicas": (0, "group_streams_max_warmup_replicas"),
