@@ -11,6 +11,8 @@ from coordinator_core.groups import coordinator
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.memory import Memory
 from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.groups.share.live import LiveShareGroup
+from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.records import CoordinatorRecord, Fields
 from coordinator_core.wire.row import decode_record, encode_key, encode_value
 from tests.core.groups.clients import GROUP, Cluster, Consumer
@@ -78,18 +80,25 @@ def check_compacted(cluster: Cluster) -> None:
     memory = Memory(cluster.memory.config)
     for record in compacted(cluster.log):
         memory.follow(record)
+    logged, loaded_log = (each.log.groups.get(GROUP) for each in (cluster.memory, memory))
+    assert (None if loaded_log is None else loaded_log.state) == (None if logged is None else logged.state)
     live, loaded = cluster.memory.live.get(GROUP), memory.live.get(GROUP)
     if isinstance(live, LiveConsumerGroup):
         assert isinstance(loaded, LiveConsumerGroup)
-        assert loaded.log == live.log
         assert loaded.owned == {topic: owned for topic, owned in live.owned.items() if owned}
         assert loaded.subscriptions == live.subscriptions
-        # A new coordinator expects signs of life of everybody; without them the group is empty in the end.
-        loading = Cluster(memory, cluster.topics, cluster.now)
-        coordinator.take_over(memory, cluster.topics, cluster.now)
-        loading.pass_time(400_000)
-        group = memory.live.get(GROUP)
-        assert group is None or group.is_empty
+    elif isinstance(live, LiveShareGroup):
+        assert isinstance(loaded, LiveShareGroup)
+        assert loaded.subscriptions == live.subscriptions
+    elif isinstance(live, LiveStreamsGroup):
+        assert isinstance(loaded, LiveStreamsGroup)
+        assert (loaded.active, loaded.standby, loaded.warmup) == (live.active, live.standby, live.warmup)
+    # A new coordinator expects signs of life of everybody; without them the group is empty in the end.
+    loading = Cluster(memory, cluster.topics, cluster.now)
+    coordinator.take_over(memory, cluster.topics, cluster.now)
+    loading.pass_time(400_000)
+    group = memory.live.get(GROUP)
+    assert group is None or group.is_empty
 
 
 def makes_the_broker_forget(cluster: Cluster, api: str, request: Fields) -> bool:

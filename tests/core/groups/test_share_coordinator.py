@@ -15,7 +15,7 @@ from coordinator_core.groups.share.partitions import DELETE_EFFECT, INITIALIZE_E
 from coordinator_core.records import RecordType
 from tests.core.groups.clients import GROUP, Cluster
 from tests.core.groups.newer_clients import ShareConsumer
-from tests.core.groups.test_coordinator_properties import check_replay, in_bytes
+from tests.core.groups.test_coordinator_properties import check_compacted, check_replay, in_bytes
 
 TOPICS = {"a": 4, "b": 1}
 
@@ -113,6 +113,7 @@ def test_any_script_is_answered_and_replays(script: list[object], interval: int)
             assert epoch <= group.group_epoch
             assert group.assignment_epoch <= (epoch := group.group_epoch)
     check_replay(cluster)
+    check_compacted(cluster)
 
 
 @given(st.lists(st.sets(st.sampled_from("abc"), min_size=1), min_size=1, max_size=5))

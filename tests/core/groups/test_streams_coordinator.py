@@ -14,7 +14,7 @@ from coordinator_core.groups.protocol import ErrorCode, Outcome
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from tests.core.groups.clients import GROUP, Cluster
 from tests.core.groups.newer_clients import ROLES, StreamsThread, topology
-from tests.core.groups.test_coordinator_properties import check_replay, in_bytes
+from tests.core.groups.test_coordinator_properties import check_compacted, check_replay, in_bytes
 
 AT_ONCE = {"group.streams.initial.rebalance.delay.ms": 0, "group.streams.assignment.interval.ms": 0}
 
@@ -153,13 +153,30 @@ OFFSETS = st.sampled_from(
 )
 WITH_STATE, WITH_REGEX = topology(0, "in", stateful=True), topology(1)
 WITH_REGEX["subtopologies"][0]["sourceTopicRegex"] = ["m.*", "in"]
+PROCESSES = {"A": "p", "B": "p", "C": "q"}
+"""The process of each member, which is always the same."""
+
+
+def check_processes(group: LiveStreamsGroup) -> None:
+    """No process has a task in two hands or two roles, also while it has still to give one up."""
+    held = [
+        (member.process_id, key, partition)
+        for member in group.log.members.values()
+        for tasks in (member.assigned, member.pending_revocation)
+        for of_role in (tasks.active, tasks.standby, tasks.warmup)
+        for key, partitions in of_role.items()
+        for partition in partitions
+    ]
+    assert len(held) == len(set(held))
+
+
 heartbeat = st.fixed_dictionaries(
     {
         "groupId": st.sampled_from([GROUP, "other"]),
         "memberId": st.sampled_from(["A", "B", "C"]),
         "memberEpoch": st.integers(-3, 6),
         "rebalanceTimeoutMs": st.sampled_from([-1, 5_000]),
-        "processId": st.sampled_from([None, "p", "q"]),
+        "processId": st.none(),
         "topology": st.sampled_from(
             [None, topology(0, "in"), topology(1, "in", "more"), topology(-1), {"epoch": "x"}, WITH_REGEX]
         ),
@@ -195,6 +212,7 @@ def test_any_script_is_answered_and_replays(script: list[object], name: str, sta
         elif step == "topics":
             cluster.set_topics({"in": 5, "changelog": 5} if "more" in cluster.topics.by_name else {"in": 5, "more": 1})
         elif isinstance(step, dict):
+            step["processId"] = PROCESSES[step["memberId"]] if step["topology"] else None
             before = deepcopy(cluster.memory.log)
             outcome = cluster.send("StreamsGroupHeartbeat", 0, step)
             assert (outcome.response is None) == (outcome.error is not None)
@@ -213,7 +231,9 @@ def test_any_script_is_answered_and_replays(script: list[object], name: str, sta
                 for partition in partitions
             ]
             assert len(held) == len(set(held))
+            check_processes(group)
     check_replay(cluster)
+    check_compacted(cluster)
 
 
 @given(st.integers(1, 5), st.integers(1, 6), st.integers(0, 2), st.data())
