@@ -90,12 +90,12 @@ class _Builder:
         for _, task, home in sorted(away):
             process = state.process_of[home]
             standing = [member for member in state.standby.get(task, ()) if state.process_of[member] == process]
-            if standing and self.configs.num_standby_replicas:
-                # Its standby restores the state as well as a warm-up would.
-                placement.give(standing[0], task, placement.standby)
-            elif free > 0:
+            if free > 0:
+                # Also where there is a standby: only a warm-up that has caught up asks for the next assignment.
                 placement.give(home, task, placement.warmup)
                 free -= 1
+            elif standing and self.configs.num_standby_replicas:
+                placement.give(standing[0], task, placement.standby)
 
     def place_standbys(self) -> None:
         """Standby tasks: back to processes that have them, as far as that is balanced; then to the least loaded."""
