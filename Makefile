@@ -21,10 +21,7 @@ java:
 	  { echo "Java 17 or later is needed by Spark: sudo apt-get install openjdk-17-jre-headless (or: brew install openjdk@17)"; exit 1; }
 
 demo: setup
-	$(BIN)/coordinator-audit ingest data/samples/logs --tables $(DEMO)
-	$(BIN)/coordinator-audit decode --tables $(DEMO)
-	$(BIN)/coordinator-audit tables --tables $(DEMO)
-	$(BIN)/coordinator-audit report --log data/samples/logs --out $(DEMO)/report.html
+	$(BIN)/coordinator-audit nightly data/samples/logs --tables $(DEMO)/tables --cluster sample --report $(DEMO)/report.html
 
 lint: setup
 	$(BIN)/ruff check .

@@ -7,7 +7,7 @@ import socket
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -179,7 +179,9 @@ def held(tables: Tables, name: str, length: timedelta) -> Iterator[tuple[Lease, 
     finally:
         done.set()
         renewer.join()
-        lease.release()
+        # Where the tables cannot be written the lease runs out by itself; what ended the run is the thing to tell.
+        with suppress(Exception):
+            lease.release()
 
 
 def _busy(tables: Tables, row: Row | None) -> BusyError:

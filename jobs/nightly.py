@@ -1,4 +1,4 @@
-"""One run of everything, from where the last one ended: dumps in, decoded, replayed, checked, the tables kept small.
+"""One run of everything, from where the last one ended: dumps in, decoded, replayed, judged, checked and reported.
 
 Each step does what is not done yet and does it exactly once, whatever killed the run before at whatever moment; so a
 run after a kill is the same run. Only one at a time works on the tables.
@@ -18,14 +18,18 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DoubleType, IntegerType, LongType, MapType, StringType, StructType, TimestampType
 
 from coordinator_core.errors import InputError
-from jobs import decode, dumped_files, ingest, ledger, maintenance, quality, replay
+from jobs import audit, decode, dumped_files, ingest, ledger, maintenance, offsets, quality, replay
+from jobs.audit import FINDINGS
 from jobs.dumped_files import DUMPED_FILES
 from jobs.errors import one_line
 from jobs.history_schema import GROUP_STATES, HISTORY, REPLAYED
 from jobs.lease import held
 from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
+from jobs.offsets import GROUP_OFFSETS
 from jobs.quality import CHECK_RESULTS, Result
 from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
+from jobs.report.render import check_name, write
+from jobs.report.stored import stored_report
 from jobs.settings import Settings
 from jobs.sources.dump import Kafka, Shape, open_dump
 from jobs.tables import Table, Tables, column
@@ -38,8 +42,8 @@ NIGHTLY_STEPS: Final = Table(
         [
             column("night", StringType(), "The run; sorts by time"),
             column("number", IntegerType(), "Place of the step in the run, from 1"),
-            column("step", StringType(), "ingest, decode, replay, checks or maintenance"),
-            column("ended", StringType(), "done, failed, or skipped as not due"),
+            column("step", StringType(), "Its name in the setting nightly.steps"),
+            column("ended", StringType(), "done, failed, or skipped: not due, or not asked for"),
             column("started_at", TimestampType(), "When it began"),
             column("seconds", DoubleType(), "How long it took"),
             column("counts", MapType(StringType(), LongType()), "What it counted, by name"),
@@ -52,13 +56,15 @@ NIGHTLY_STEPS: Final = Table(
 
 KNOWN: Final = [
     *(LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE, RUNS),
-    *(*HISTORY.values(), GROUP_STATES, REPLAYED, CHECK_RESULTS, NIGHTLY_STEPS, DUMPED_FILES),
+    *(*HISTORY.values(), GROUP_STATES, REPLAYED, GROUP_OFFSETS, FINDINGS, CHECK_RESULTS, NIGHTLY_STEPS, DUMPED_FILES),
 ]
 """The tables that maintenance looks after."""
 
 
 class Listener(Protocol):
-    """Who is told what goes on; the command line's console is one."""
+    """Who is told what goes on, as the command line's console is; ``logged`` goes with everything it is told."""
+
+    logged: dict[str, Any]
 
     def note(self, message: str, **facts: Any) -> None:
         """Something worth knowing."""
@@ -117,8 +123,11 @@ def run(tables: Tables, settings: Settings, listener: Listener) -> Outcome:
         CoordinatorAuditError: a step failed; what is done is kept, and the next run goes on there.
     """
     wanted = _wanted(settings.nightly.steps)
+    if settings.nightly.report is not None:
+        check_name(settings.nightly.report)
     started_at = datetime.now(UTC)
     night, identity = Night(tables, settings, started_at), ledger.new_run_id()
+    listener.logged["night"] = identity
     ran: list[Ran] = []
     with held(tables, "nightly", timedelta(minutes=settings.nightly.lease_minutes)) as (lease, before):
         if before is not None:
@@ -130,7 +139,7 @@ def run(tables: Tables, settings: Settings, listener: Listener) -> Outcome:
                 if ran[-1].error is not None:
                     break
         finally:
-            _write(tables, ran)
+            _write(tables, ran, listener)
     return Outcome(ran, night.checked)
 
 
@@ -163,11 +172,18 @@ def _said(counts: Mapping[str, int]) -> str:
     return "".join(f", {name.replace('_', ' ')} {count}" for name, count in counts.items())
 
 
-def _write(tables: Tables, ran: list[Ran]) -> None:
-    if ran:
+def _write(tables: Tables, ran: list[Ran], listener: Listener) -> None:
+    if not ran:
+        return
+    try:
         tables.create(NIGHTLY_STEPS)
         rows = tables.spark.createDataFrame(ran, NIGHTLY_STEPS.schema)
         tables.append(NIGHTLY_STEPS, rows, ran[0].night)
+    except Exception as error:
+        if ran[-1].error is None:
+            raise
+        # What stopped the step, a full disk say, stops this as well; the step's own error is the one to tell.
+        listener.warn(f"{NIGHTLY_STEPS.name} does not know of this run: {one_line(error)}")
 
 
 # --- steps -----------------------------------------------------------------------------------------------------------
@@ -198,10 +214,28 @@ def _replay(night: Night) -> dict[str, int]:
     return {"groups": sum(each.groups for each in done), "rows": sum(sum(each.rows.values()) for each in done)}
 
 
+def _offsets(night: Night) -> dict[str, int]:
+    return {"offsets": offsets.run(night.tables)}
+
+
+def _findings(night: Night) -> dict[str, int]:
+    found = audit.run(night.tables, night.settings.findings)
+    return {"findings": sum(found.values())}
+
+
 def _checks(night: Night) -> dict[str, int]:
     night.checked = quality.run(night.tables, night.settings.checks, night.started_at)
     failed = sum(result.passed is False for result in night.checked)
     return {"checks": len(night.checked), "failed": failed}
+
+
+def _report(night: Night) -> dict[str, int] | None:
+    out = night.settings.nightly.report
+    if out is None:
+        return None
+    made = stored_report(night.tables, night.settings)
+    write(made, out)
+    return {"groups": len(made.groups), "findings": made.findings_seen}
 
 
 def _maintain(night: Night) -> dict[str, int] | None:
@@ -226,7 +260,10 @@ STEPS: Final = {
     "ingest": Step("taking in the dumps", _ingest),
     "decode": Step("decoding", _decode),
     "replay": Step("replaying", _replay),
+    "offsets": Step("keeping the committed offsets", _offsets),
+    "findings": Step("looking for findings", _findings),
     "checks": Step("checking", _checks),
+    "report": Step("writing the report", _report),
     "maintenance": Step("maintaining the tables", _maintain),
 }
 """In the order in which they run."""

@@ -49,6 +49,7 @@ class NightlySettings(Section):
     """What ``nightly`` does, and for how long a run that says nothing keeps others out."""
 
     steps: list[str]
+    report: Path | None
     lease_minutes: Annotated[float, Field(gt=0)]
 
 

@@ -6,18 +6,32 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 
+class LogFormat(StrEnum):
+    """What messages look like: lines for people, or JSON objects for a log collector."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 @dataclass(slots=True)
 class Console:
-    """How this run talks to its caller. Results go to standard output, everything said here to standard error."""
+    """How this run talks to its caller. Results go to standard output, everything said here to standard error.
+
+    ``logged`` are facts that every line of a structured log repeats.
+    """
 
     quiet: bool = False
     json: bool = False
+    log_format: LogFormat = LogFormat.TEXT
+    logged: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, context: Any) -> Console:
@@ -50,7 +64,7 @@ class Console:
 
         There is none with ``--quiet`` or ``--json``, where nobody looks at it, or where results scroll by beside it.
         """
-        if self.quiet or self.json or not sys.stderr.isatty() or sys.stdout.isatty():
+        if self.quiet or self._is_for_machines or not sys.stderr.isatty() or sys.stdout.isatty():
             yield lambda done: None
             return
         from rich.console import Console as Terminal
@@ -64,7 +78,7 @@ class Console:
     @contextmanager
     def step(self, what: str) -> Iterator[None]:
         """Says what goes on while it does: a spinner on a terminal, a line elsewhere, nothing with ``--quiet``."""
-        if self.quiet or self.json or not sys.stderr.isatty():
+        if self.quiet or self._is_for_machines or not sys.stderr.isatty():
             self.note(what)
             yield
             return
@@ -73,9 +87,19 @@ class Console:
         with Terminal(stderr=True).status(what):
             yield
 
+    @property
+    def _is_for_machines(self) -> bool:
+        return self.json or self.log_format is LogFormat.JSON
+
     def _say(self, level: str, message: str, facts: dict[str, Any]) -> None:
-        line = json.dumps({level: message, **facts}) if self.json else f"{level}: {' '.join(message.split())}"
-        print(line, file=sys.stderr)
+        if self.log_format is LogFormat.JSON:
+            now = datetime.now(UTC).isoformat(timespec="milliseconds")
+            line = json.dumps({"time": now, "level": level, "message": message, **self.logged, **facts})
+        elif self.json:
+            line = json.dumps({level: message, **facts})
+        else:
+            line = f"{level}: {' '.join(message.split())}"
+        print(line, file=sys.stderr, flush=True)
 
 
 def _set(name: str) -> Any:
@@ -90,4 +114,15 @@ def _set(name: str) -> Any:
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", callback=_set("quiet"), help="Only results and errors.")]
 JsonOption = Annotated[
     bool, typer.Option("--json", callback=_set("json"), help="Messages as JSON objects, one a line.")
+]
+
+
+def _set_log_format(context: typer.Context, value: LogFormat) -> LogFormat:
+    Console.of(context).log_format = value
+    return value
+
+
+LogFormatOption = Annotated[
+    LogFormat,
+    typer.Option("--log-format", callback=_set_log_format, help="Messages as text, or as JSON objects with a time."),
 ]

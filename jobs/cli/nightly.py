@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from jobs import nightly
 from jobs.cli.checks import FAILED, print_results
-from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.cli.console import Console, JsonOption, LogFormat, LogFormatOption, QuietOption
 from jobs.cli.lake import ClusterOption, ConfigOption, RemoteOption, TablesOption, open_tables
 from jobs.cli.tables import print_lines
 
@@ -20,14 +21,24 @@ def nightly_command(
     ] = None,
     tables: TablesOption = None,
     cluster: ClusterOption = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Write the report there, its data as JSON beside it.")
+    ] = None,
     config: ConfigOption = None,
     remote: RemoteOption = None,
     quiet: QuietOption = False,
     json: JsonOption = False,
+    log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
-    """Take in, decode, replay, check and maintain what is new; exit code 3 if a check of severity error fails."""
+    """Take in, decode, replay, judge, check and report what is new; exit code 3 if a check of severity error fails."""
     console = Console.of(context)
-    flags = {"tables": tables, "cluster": cluster, "spark.remote": remote, "input.paths": paths or None}
+    flags = {
+        "tables": tables,
+        "cluster": cluster,
+        "spark.remote": remote,
+        "input.paths": paths or None,
+        "nightly.report": report,
+    }
     with open_tables(console, config, flags) as (at, chosen):
         done = nightly.run(at, chosen, console)
     if not console.json:
@@ -37,5 +48,7 @@ def nightly_command(
     if failed := next((step for step in done.steps if step.error is not None), None):
         console.error(f"{failed.step}: {failed.error}; what is done is kept, and the next run goes on there")
         raise typer.Exit(1)
+    if chosen.nightly.report is not None:
+        typer.echo(chosen.nightly.report)
     if any(result.failed for result in done.checked):
         raise typer.Exit(FAILED)

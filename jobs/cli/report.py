@@ -8,14 +8,13 @@ from typing import Annotated
 
 import typer
 
-from coordinator_core.errors import InputError
 from coordinator_core.records import Family
 from jobs.cli.console import Console
 from jobs.cli.options import ClusterOption, LogsOption, StoreOption, logs_of
 from jobs.local_audit import group_histories
 from jobs.report.build import Source, build
 from jobs.report.coverage import coverage
-from jobs.report.render import to_html, to_json
+from jobs.report.render import check_name, write
 from jobs.settings import load
 from jobs.versions import software_version
 
@@ -31,8 +30,7 @@ def report_command(
     config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings (YAML).")] = None,
 ) -> None:
     """Write the report of these logs, or of those in the tables: one page, and its data as JSON beside it."""
-    if out.suffix not in (".html", ".htm"):
-        raise InputError(f"{out}: the report is HTML: give a name that ends in .html")
+    check_name(out)
     settings = load(config, flags={"cluster": cluster})
     console = Console.of(context)
     logs = logs_of(log, store, cluster)
@@ -49,7 +47,5 @@ def report_command(
         report = build(group_histories(logs, warnings.append, audit=settings.audit), settings.findings, source)
     for each in report.warnings:
         console.warn(each)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(to_html(report), encoding="utf-8")
-    out.with_suffix(".json").write_text(to_json(report), encoding="utf-8")
+    write(report, out)
     typer.echo(out)

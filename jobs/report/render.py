@@ -7,18 +7,34 @@ import gzip
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from coordinator_core.errors import InputError
 from jobs.plain import plain
 from jobs.report.data import Count, GroupDetail, Report
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 1200, 150, 34, 20, 6
 GRID_LINES = 3
 TICKS = 6
+
+
+def write(report: Report, out: Path) -> None:
+    """The page, and its data as JSON beside it; raises InputError for a name that is not that of a page."""
+    check_name(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(to_html(report), encoding="utf-8")
+    out.with_suffix(".json").write_text(to_json(report), encoding="utf-8")
+
+
+def check_name(out: Path) -> None:
+    """Raises InputError unless the name is that of a page."""
+    if out.suffix not in (".html", ".htm"):
+        raise InputError(f"{out}: the report is HTML: give a name that ends in .html")
 
 
 def to_json(report: Report) -> str:

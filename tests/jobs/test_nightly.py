@@ -36,6 +36,10 @@ COMPARED = (LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, *HISTORY.values())
 class Heard(list[str]):
     """A listener that keeps what it is told."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.logged: dict[str, Any] = {}
+
     def note(self, message: str, **facts: Any) -> None:
         self.append(message)
 
