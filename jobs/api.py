@@ -21,38 +21,13 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.errors import InputError
 from jobs import audit, commit_steps, decode, ingest, offsets, replay
-from jobs.audit import FINDINGS
-from jobs.history_schema import GROUP_STATES, HISTORY, REPLAYED
 from jobs.lag import MINIMUM, evaluate, evaluate_offsets_only, read_end_offsets
-from jobs.lease import LEASES
-from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
-from jobs.nightly import NIGHTLY_STEPS
-from jobs.offsets import GROUP_OFFSETS
-from jobs.quality import CHECK_RESULTS
-from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
+from jobs.nightly import KNOWN
 from jobs.settings import Settings, load
 from jobs.sources.dump import DEFAULT_TOPIC, Shape, open_dump
 from jobs.tables import Table, Tables
 
-TABLES: dict[str, Table] = {
-    table.name: table
-    for table in (
-        LOG_RECORDS,
-        OFFSET_COMMITS,
-        GROUP_RECORDS,
-        CLUSTER_RECORDS,
-        QUARANTINE,
-        RUNS,
-        *HISTORY.values(),
-        FINDINGS,
-        GROUP_OFFSETS,
-        GROUP_STATES,
-        REPLAYED,
-        CHECK_RESULTS,
-        NIGHTLY_STEPS,
-        LEASES,
-    )
-}
+TABLES: dict[str, Table] = {table.name: table for table in KNOWN}
 """Every table that these jobs fill, by its name."""
 
 Moment = datetime | str | int

@@ -23,7 +23,7 @@ from jobs.audit import FINDINGS
 from jobs.dumped_files import DUMPED_FILES
 from jobs.errors import one_line
 from jobs.history_schema import GROUP_STATES, HISTORY, REPLAYED
-from jobs.lease import held
+from jobs.lease import LEASES, held
 from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
 from jobs.offsets import GROUP_OFFSETS
 from jobs.quality import CHECK_RESULTS, Result
@@ -56,9 +56,10 @@ NIGHTLY_STEPS: Final = Table(
 
 KNOWN: Final = [
     *(LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE, RUNS),
-    *(*HISTORY.values(), GROUP_STATES, REPLAYED, GROUP_OFFSETS, FINDINGS, CHECK_RESULTS, NIGHTLY_STEPS, DUMPED_FILES),
+    *(*HISTORY.values(), FINDINGS, GROUP_OFFSETS, GROUP_STATES, REPLAYED),
+    *(CHECK_RESULTS, NIGHTLY_STEPS, LEASES, DUMPED_FILES),
 ]
-"""The tables that maintenance looks after."""
+"""Every table that the jobs fill."""
 
 
 class Listener(Protocol):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from pyspark.sql.types import BooleanType, DoubleType, StringType, StructType, T
 from coordinator_core.errors import InputError
 from jobs import ledger
 from jobs.measures import MEASURES, measure
-from jobs.settings import CheckSettings
+from jobs.settings import CheckSettings, conf
 from jobs.tables import Table, Tables, column
 
 SEVERITIES = ("error", "warning")
@@ -73,7 +74,7 @@ def run(tables: Tables, chosen: CheckSettings, now: datetime) -> list[Result]:
     Raises:
         InputError: a suite that cannot be used, or tables without a run.
     """
-    loaded = load_suites(chosen.suites or default_suites())
+    loaded = load_suites(chosen.suites or conf() / "expectations")
     measures = measure(tables, now, chosen.offsets_partitions).toPandas()
     if measures.empty:
         raise InputError(f"nothing to check at {tables.home}: no run has taken in anything yet")
@@ -83,25 +84,20 @@ def run(tables: Tables, chosen: CheckSettings, now: datetime) -> list[Result]:
     return results
 
 
-def default_suites() -> Path:
-    """In a checkout ``conf/`` stands beside this package, in a wheel inside it."""
-    packaged = Path(__file__).parent / "conf" / "expectations"
-    return packaged if packaged.exists() else Path(__file__).parent.parent / "conf" / "expectations"
-
-
-def load_suites(folder: Path) -> list[dict[str, Any]]:
+def load_suites(folder: Traversable) -> list[dict[str, Any]]:
     """The suites in a folder, one YAML file each.
 
     Raises:
         InputError: no suite there, one that is none, or an expectation over a column that is no measure.
     """
-    files = sorted(folder.glob("*.yaml"))
+    there = folder.iterdir() if folder.is_dir() else ()
+    files = sorted((file for file in there if file.name.endswith(".yaml")), key=lambda file: file.name)
     if not files:
         raise InputError(f"{folder}: no suites of expectations (*.yaml) in it")
     return [_suite(file) for file in files]
 
 
-def _suite(file: Path) -> dict[str, Any]:
+def _suite(file: Traversable) -> dict[str, Any]:
     try:
         suite = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

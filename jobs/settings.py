@@ -105,7 +105,7 @@ def load(
 
 def layers(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any] | None) -> Iterator[Layer]:
     """The layers, the weakest first."""
-    yield _from_file(_defaults())
+    yield _from_file(conf() / "defaults.yaml")
     if file is not None:
         yield _from_file(file)
     for name, text in sorted(environment.items()):
@@ -169,10 +169,10 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield prefix + name, value
 
 
-def _defaults() -> Traversable:
-    """In a checkout ``conf/`` stands beside this package, in a wheel, and in a zip made of it, inside."""
-    packaged = files("jobs") / "conf" / "defaults.yaml"
-    return packaged if packaged.is_file() else Path(__file__).parent.parent / "conf" / "defaults.yaml"
+def conf() -> Traversable:
+    """The folder ``conf``: in a checkout it stands beside this package, in a wheel, and in a zip made of it, inside."""
+    packaged = files("jobs") / "conf"
+    return packaged if packaged.is_dir() else Path(__file__).parent.parent / "conf"
 
 
 def _from_file(file: Traversable) -> Layer:

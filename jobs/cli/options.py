@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +13,7 @@ from jobs import settings
 from jobs.answers import Answers, LogAnswers
 from jobs.cli.console import Console
 from jobs.local import Moment
-from jobs.sources.files import LogPart, find_logs
+from jobs.sources.files import find_logs
 
 _LOG = typer.Option(
     "--log",
@@ -39,20 +38,6 @@ AtOffsetOption = Annotated[
         help="As of this end offset of a partition of the coordinator log: records below it count; repeatable.",
     ),
 ]
-
-
-def logs_of(log: list[Path] | None, store: str | None, cluster: str | None) -> Sequence[LogPart]:
-    """The logs that ``--log`` or ``--store`` names; Spark is needed for the tables only."""
-    if bool(log) == (store is not None):
-        raise typer.BadParameter("give either --log or --store")
-    if store is None:
-        return find_logs(log or [], snapshots=True)
-    from jobs import session
-    from jobs.stored_log import stored_logs
-    from jobs.tables import Tables
-
-    chosen = settings.load(flags={"tables": store, "cluster": cluster})
-    return stored_logs(Tables(session.get_or_create(chosen.spark), chosen.tables), chosen.cluster)
 
 
 def answers(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from coordinator_core.records import Family
 from jobs.cli.console import Console
-from jobs.cli.options import ClusterOption, LogsOption, StoreOption, logs_of
+from jobs.cli.options import ClusterOption, LogsOption, StoreOption
 from jobs.local_audit import group_histories
 from jobs.report.build import Source, build
 from jobs.report.coverage import coverage
+from jobs.report.data import Report
 from jobs.report.render import check_name, write
-from jobs.settings import load
+from jobs.settings import Settings, load
+from jobs.sources.files import LogFile, find_logs
 from jobs.versions import software_version
 
 
@@ -31,9 +33,20 @@ def report_command(
 ) -> None:
     """Write the report of these logs, or of those in the tables: one page, and its data as JSON beside it."""
     check_name(out)
-    settings = load(config, flags={"cluster": cluster})
     console = Console.of(context)
-    logs = logs_of(log, store, cluster)
+    if bool(log) == (store is not None):
+        raise typer.BadParameter("give either --log or --store")
+    if store is None:
+        made = _of_logs(console, find_logs(log or [], snapshots=True), load(config, flags={"cluster": cluster}))
+    else:
+        made = _of_tables(console, config, {"tables": store, "cluster": cluster})
+    for each in made.warnings:
+        console.warn(each)
+    write(made, out)
+    typer.echo(out)
+
+
+def _of_logs(console: Console, logs: list[LogFile], settings: Settings) -> Report:
     warnings: list[str] = []
     with console.step(f"reading {len(logs)} logs"):
         source = Source(
@@ -44,8 +57,12 @@ def report_command(
             topics_known=any(file.family is Family.METADATA for file in logs),
             warnings=warnings,
         )
-        report = build(group_histories(logs, warnings.append, audit=settings.audit), settings.findings, source)
-    for each in report.warnings:
-        console.warn(each)
-    write(report, out)
-    typer.echo(out)
+        return build(group_histories(logs, warnings.append, audit=settings.audit), settings.findings, source)
+
+
+def _of_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> Report:
+    from jobs.cli.lake import open_tables
+    from jobs.report.stored import stored_report
+
+    with open_tables(console, config, flags) as (at, chosen), console.step("reading the tables"):
+        return stored_report(at, chosen)

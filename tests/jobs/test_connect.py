@@ -1,4 +1,4 @@
-"""The same jobs through Spark Connect, in a process of its own: one process has one kind of session."""
+"""The same jobs and commands through Spark Connect, in a process of its own: one process has one kind of session."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from jobs.tables import Tables
@@ -16,39 +17,67 @@ from tests.jobs.lake import TOPIC, decoded, expected, kafka_rows, sample_rows, w
 
 SCRIPT = """
 import json, sys
+from typer.testing import CliRunner
 from jobs import session, settings, udf
-from jobs.tables import Tables
-from tests.jobs.lake import take
+from jobs.cli.app import app
 
-home, conf, *dumps = sys.argv[1:]
-wanted = settings.load(flags={"spark.remote": "local[2]", "spark.conf": json.loads(conf)}).spark
-spark = session.get_or_create(wanted)
+conf, commands = map(json.loads, sys.argv[1:])
+spark = session.get_or_create(settings.load(flags={"spark.remote": "local[2]", "spark.conf": conf}).spark)
 assert "connect" in type(spark).__module__
-for cluster, path in enumerate(dumps):
-    take(Tables(spark, home), str(cluster), path)
+for command in commands:
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, (command, done.output, done.exception)
+    print(json.dumps(done.stdout))
 udf.register(spark)
-print(spark.sql(f"SELECT count(decode_key(key).offset_commit) AS n FROM delta.`{home}/log_records`").first().n)
 """
 
+LOG = SAMPLE_LOGS / f"{TOPIC}-0"
 
-def test_segments_tables_and_lines_through_spark_connect(spark: SparkSession, tmp_path: Path) -> None:
-    rows = [row for row in sample_rows() if row["log_partition"] == 0]
-    dumps = [
-        SAMPLE_LOGS / f"{TOPIC}-0",
-        write_parquet(tmp_path / "parquet", kafka_rows(rows)),
-        write_json(tmp_path / "dump.jsonl.gz", kafka_rows(rows)),
-    ]
-    home = tmp_path / "tables"
+
+def through_connect(*commands: list[str]) -> list[str]:
+    """What each command printed."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(home), json.dumps(SMALL), *map(str, dumps)],
+        [sys.executable, "-c", SCRIPT, json.dumps(SMALL), json.dumps(commands)],
         env=os.environ | {"SPARK_TESTING": "1"},  # the server takes any free port
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    tables = Tables(spark, str(home))
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_whole_night_through_spark_connect(spark: SparkSession, tmp_path: Path) -> None:
+    home, page = str(tmp_path / "tables"), tmp_path / "report.html"
+    (said,) = through_connect(["nightly", str(LOG), "--tables", home, "--cluster", "c", "--report", str(page)])
+    assert said.splitlines()[-1] == str(page)
+    assert page.is_file()
+    rows = [row for row in sample_rows() if row["log_partition"] == 0]
+    assert decoded(Tables(spark, home), "c") == sorted(expected(rows), key=lambda row: tuple(str(part) for part in row))
+
+
+@pytest.mark.long
+def test_every_command_on_tables_through_spark_connect(spark: SparkSession, tmp_path: Path) -> None:
+    """Tables and lines are taken in as well; each shape is a cluster."""
+    rows = [row for row in sample_rows() if row["log_partition"] == 0]
+    home = str(tmp_path / "tables")
+    dumps = {
+        "parquet": write_parquet(tmp_path / "parquet", kafka_rows(rows)),
+        "json": write_json(tmp_path / "dump.jsonl.gz", kafka_rows(rows)),
+        "segments": LOG,
+    }
+    tables = ["--tables", home]
+    stored = ["--store", home, "--cluster", "segments"]
+    said = through_connect(
+        *(["ingest", str(path), *tables, "--cluster", cluster] for cluster, path in dumps.items()),
+        *([job, *tables] for job in ("decode", "replay", "checks", "tables")),
+        ["nightly", str(LOG), *tables, "--cluster", "segments"],
+        *([command, *stored] for command in ("groups", "rebalances", "findings", "audit")),
+        *([command, "A-coop-a2d7", *stored] for command in ("describe", "offsets", "history", "explain")),
+        ["owners", "a-coop-x8", *stored],
+        ["report", *stored, "--out", str(tmp_path / "report.html")],
+    )
+    assert all(said)
     wanted = sorted(expected(rows), key=lambda row: tuple(str(part) for part in row))
-    assert [decoded(tables, str(cluster)) for cluster in range(3)] == [wanted] * 3
-    commits = sum(row["key"][:2] in (b"\x00\x00", b"\x00\x01") for row in rows)
-    assert int(done.stdout.split()[-1]) == 3 * commits
+    for cluster in dumps:
+        assert decoded(Tables(spark, home), cluster) == wanted

@@ -16,10 +16,12 @@ from pyspark.sql import SparkSession
 
 from coordinator_core.errors import InputError
 from jobs import maintenance, nightly, settings
+from jobs.audit import FINDINGS
 from jobs.history_schema import HISTORY
 from jobs.lease import LEASES, BusyError, LeaseLostError, Owner, held
 from jobs.log_schema import LOG_RECORDS, RUNS
 from jobs.nightly import NIGHTLY_STEPS
+from jobs.offsets import GROUP_OFFSETS
 from jobs.record_schema import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables import FORMAT, Tables
 from tests.jobs.conftest import SAMPLE_LOGS
@@ -30,7 +32,7 @@ pytestmark = pytest.mark.long
 
 LOG = str(SAMPLE_LOGS / f"{TOPIC}-0")
 HOUR = timedelta(hours=1)
-COMPARED = (LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, *HISTORY.values())
+COMPARED = (LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, *HISTORY.values(), GROUP_OFFSETS, FINDINGS)
 
 
 class Heard(list[str]):
@@ -68,16 +70,17 @@ def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def test_a_second_night_finds_nothing_new_and_both_are_in_the_ledger(undisturbed: Tables) -> None:
-    before = {table.name: content(undisturbed, table, "default") for table in COMPARED}
+    before = {table.name: content(undisturbed, table, "default") for table in (*COMPARED, RUNS)}
     done = nightly.run(undisturbed, chosen(), Heard())
-    assert {table.name: content(undisturbed, table, "default") for table in COMPARED} == before
-    assert [step.step for step in done.steps] == ["ingest", "decode", "replay", "checks", "maintenance"]
-    assert [step.ended for step in done.steps] == ["done"] * 4 + ["skipped"]
-    assert done.steps[0].counts["records"] == 0
+    assert {table.name: content(undisturbed, table, "default") for table in (*COMPARED, RUNS)} == before
+    assert [step.step for step in done.steps] == list(nightly.STEPS)
+    assert {step.step for step in done.steps if step.ended != "done"} == {"report", "maintenance"}
+    assert {step.ended for step in done.steps} == {"done", "skipped"}
+    assert (done.steps[0].counts["files"], done.steps[0].counts["records"]) == (0, 0)
     assert not [result for result in done.checked if result.failed]
     rows = undisturbed.read(NIGHTLY_STEPS).collect()
     assert len({row.night for row in rows}) == 2
-    assert len(rows) == 10
+    assert len(rows) == 2 * len(nightly.STEPS)
 
 
 def test_a_night_that_is_killed_is_made_good_by_the_next(

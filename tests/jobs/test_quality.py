@@ -22,7 +22,7 @@ GOOD = dict.fromkeys(MEASURES, 0.0)
 def verdicts(docs: Path | None = None, **measured: float | None) -> dict[str, bool | None]:
     """Of the shipped suites on one cluster."""
     measures = pd.DataFrame([{"cluster": "c", **GOOD, **measured}]).astype(dict.fromkeys(MEASURES, float))
-    suites = quality.load_suites(quality.default_suites())
+    suites = quality.load_suites(settings.conf() / "expectations")
     return {result.check: result.passed for result in quality.evaluate(measures, suites, "run", NOW, docs)}
 
 
@@ -41,7 +41,7 @@ def test_a_bound_that_is_passed_fails_and_a_measure_that_is_missing_is_unknown()
 
 def test_only_an_error_fails_the_run() -> None:
     measures = pd.DataFrame([{"cluster": "c", **GOOD, "hours_since_last_record": 40.0, "violations": 2.0}])
-    results = quality.evaluate(measures, quality.load_suites(quality.default_suites()), "run", NOW)
+    results = quality.evaluate(measures, quality.load_suites(settings.conf() / "expectations"), "run", NOW)
     assert [result.check for result in results if result.passed is False] == ["hours_since_last_record", "violations"]
     assert [result.check for result in results if result.failed] == ["violations"]
 
