@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, Protocol
@@ -75,6 +75,22 @@ class Listener(Protocol):
 
     def step(self, what: str) -> AbstractContextManager[None]:
         """What goes on within."""
+
+
+class Nobody:
+    """Does not listen."""
+
+    def __init__(self) -> None:
+        self.logged: dict[str, Any] = {}
+
+    def note(self, message: str, **facts: Any) -> None:
+        """Is not heard."""
+
+    warn = note
+
+    def step(self, what: str) -> AbstractContextManager[None]:
+        """Is not seen."""
+        return nullcontext()
 
 
 @dataclass(slots=True)

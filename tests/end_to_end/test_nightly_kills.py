@@ -37,15 +37,9 @@ COMPARED = (
 
 NIGHT = """
 import sys
-from contextlib import nullcontext
 from jobs import nightly, session, settings
 from jobs.tables import Tables
 from tests.jobs.conftest import SMALL
-
-class Silent:
-    logged = {}
-    note = warn = lambda self, message, **facts: None
-    step = lambda self, what: nullcontext()
 
 home, dump = sys.argv[1:]
 chosen = settings.load(environment={}, flags={
@@ -54,7 +48,7 @@ chosen = settings.load(environment={}, flags={
 })
 tables = Tables(session.get_or_create(chosen.spark), home)
 print("ready", flush=True)
-steps = nightly.run(tables, chosen, Silent()).steps
+steps = nightly.run(tables, chosen, nightly.Nobody()).steps
 assert all(step.error is None for step in steps), steps
 """
 

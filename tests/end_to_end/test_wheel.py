@@ -60,7 +60,7 @@ def run(*command: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_wheel_dumps_and_knows_its_settings(scripts: Path, tmp_path: Path) -> None:
     dumped = run(scripts / "coordinator-audit", "dump", LOG, home=tmp_path)
-    assert (dumped.returncode, len(dumped.stdout.splitlines())) == (0, 301), dumped.stderr
+    assert (dumped.returncode, len(dumped.stdout.splitlines())) == (0, 313), dumped.stderr
     config = run(scripts / "coordinator-audit", "config", home=tmp_path)
     assert (config.returncode, str(ROOT) in config.stdout) == (0, False), config.stderr
 
