@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -21,8 +22,6 @@ LEAVE_GROUP_STATIC_MEMBER_EPOCH = -2
 
 INITIAL_EPOCH = 1
 """Group epoch and assignment epoch of a new group (Kafka 4.3; brokers before had 0)."""
-
-NO_CURRENT = "no such current assignment"
 
 
 @dataclass(slots=True)
@@ -50,6 +49,10 @@ class EpochMember:
     def has_current(self) -> bool:
         """Whether the member has a current assignment."""
         return self.member_epoch is not None
+
+    def release(self) -> None:
+        """The member has no partitions or tasks any more."""
+        raise NotImplementedError
 
 
 MemberT = TypeVar("MemberT", bound=EpochMember)
@@ -122,6 +125,39 @@ def apply_target_epoch(state: EpochGroup[MemberT, TargetT], record: CoordinatorR
     return NONE
 
 
+def member_of(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord, new: Callable[[str], MemberT]) -> MemberT:
+    """The member that a record is about, made by its id if there was none."""
+    member_id = record.key["memberId"]
+    member = state.members.get(member_id)
+    if member is None:
+        member = state.members[member_id] = new(member_id)
+    return member
+
+
+def put_metadata(
+    state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord, value: Fields, new: Callable[[str], MemberT]
+) -> MemberT:
+    """The member of a metadata record, with the part of it that all types have."""
+    member = member_of(state, record, new)
+    member.client_id = value["clientId"]
+    member.client_host = value["clientHost"]
+    member.rack_id = value["rackId"]
+    return member
+
+
+def partitions_of(values: list[Fields]) -> Partitions:
+    """Topic partitions as records have them."""
+    return {each["topicId"]: each["partitions"] for each in values}
+
+
+def apply_target_partitions(state: EpochGroup[MemberT, Partitions], record: CoordinatorRecord) -> Violations:
+    """A member's target assignment of partitions, or its tombstone."""
+    value = record.value
+    if value is None:
+        return remove_target(state, record)
+    return put_target(state, record, partitions_of(value["topicPartitions"]))
+
+
 def put_target(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord, target: TargetT) -> Violations:
     """A member's target assignment. In every operation the member's metadata comes first."""
     member_id = record.key["memberId"]
@@ -152,13 +188,22 @@ def remove_member(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord
 
 
 def put_current(
-    state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord, member: MemberT, value: Fields
+    state: EpochGroup[MemberT, TargetT],
+    record: CoordinatorRecord,
+    member: MemberT,
+    value: Fields,
+    states: Container[int],
 ) -> Violations:
-    """Epochs and state of a current assignment. A member may go back to 0 (it rejoins), -1 or -2 (it leaves)."""
+    """Epochs and state (one of ``states``) of a current assignment.
+
+    A member may go back to epoch 0 (it rejoins), -1 or -2 (it leaves).
+    """
     before = member.member_epoch
     epoch = member.member_epoch = value["memberEpoch"]
     member.previous_member_epoch = value["previousMemberEpoch"]
     member.state = value["state"]
+    if member.state not in states:
+        return violation(Rule.UNKNOWN_MEMBER_STATE, record, f"state {member.state}")
     if member.client_id is None:
         return violation(Rule.ASSIGNMENT_WITHOUT_MEMBER, record, "current assignment of a member without metadata")
     if epoch <= 0:
@@ -182,12 +227,13 @@ def with_epochs(values: list[Fields], id_field: str, member_epoch: int) -> Parti
     return epochs_of
 
 
-def forget_current(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> MemberT | None:
-    """The tombstone of a current assignment: the member whose units the caller has to clear, or None."""
+def remove_current(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> Violations:
+    """The tombstone of a current assignment: the member has nothing any more."""
     member = state.members.get(record.key["memberId"])
     if member is None or member.member_epoch is None:
-        return None
+        return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such current assignment")
     member.member_epoch = member.previous_member_epoch = member.state = None
+    member.release()
     if member.client_id is None:
         del state.members[member.member_id]
-    return member
+    return NONE

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
@@ -101,6 +101,7 @@ class Violation(NamedTuple):
 
 
 Violations = Sequence[Violation]
+State = TypeVar("State")
 
 NONE: Violations = ()
 """The usual answer of ``apply``; shared, so that the usual record allocates nothing."""
@@ -109,3 +110,13 @@ NONE: Violations = ()
 def violation(rule: Rule, record: CoordinatorRecord, detail: str) -> tuple[Violation]:
     """The violation of ``rule`` by this record, as a sequence of one."""
     return (Violation(rule, record.at, record.group_id, record.key.get("memberId"), detail),)
+
+
+def dispatch(
+    handlers: Mapping[int, Callable[[State, CoordinatorRecord], Violations]], state: State, record: CoordinatorRecord
+) -> Violations:
+    """What the handler of its type says of a record; one of another type changes nothing, and is a violation."""
+    handler = handlers.get(record.type)
+    if handler is None:
+        return violation(Rule.UNKNOWN_RECORD_TYPE, record, f"record type {record.type} in a group of another type")
+    return handler(state, record)

@@ -12,7 +12,7 @@ from coordinator_core.groups.connect.state import (
     Work,
     WorkerAssignment,
 )
-from coordinator_core.groups.violations import NONE, Rule, Violations, violation
+from coordinator_core.groups.violations import NONE, Rule, Violations, dispatch, violation
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Fields
 
 
@@ -157,7 +157,4 @@ def apply(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
 
     A record of another type changes nothing.
     """
-    handler = HANDLERS.get(record.type)
-    if handler is None:
-        return violation(Rule.UNKNOWN_RECORD_TYPE, record, f"record type {record.type} in a Connect group")
-    return handler(state, record)
+    return dispatch(HANDLERS, state, record)

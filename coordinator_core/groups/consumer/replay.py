@@ -14,36 +14,25 @@ from coordinator_core.groups.consumer.state import (
     SubscribedTopic,
 )
 from coordinator_core.groups.epochs import (
-    NO_CURRENT,
     apply_group_epoch,
     apply_target_epoch,
-    forget_current,
+    apply_target_partitions,
+    member_of,
     put_current,
-    put_target,
+    put_metadata,
+    remove_current,
     remove_member,
-    remove_target,
     with_epochs,
 )
-from coordinator_core.groups.violations import NONE, Rule, Violations, violation
+from coordinator_core.groups.violations import NONE, Violations, dispatch
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
-
-
-def _member(state: ConsumerGroup, record: CoordinatorRecord) -> ConsumerMember:
-    member_id = record.key["memberId"]
-    member = state.members.get(member_id)
-    if member is None:
-        member = state.members[member_id] = ConsumerMember(member_id)
-    return member
 
 
 def _member_metadata(state: ConsumerGroup, record: CoordinatorRecord) -> Violations:
     value = record.value
     if value is None:
         return remove_member(state, record)
-    member = _member(state, record)
-    member.client_id = value["clientId"]
-    member.client_host = value["clientHost"]
-    member.rack_id = value["rackId"]
+    member = put_metadata(state, record, value, ConsumerMember)
     member.instance_id = value["instanceId"]
     member.subscribed_topic_names = value["subscribedTopicNames"]
     member.subscribed_topic_regex = value["subscribedTopicRegex"]
@@ -59,29 +48,15 @@ def _classic_metadata(classic: Fields) -> ClassicMemberMetadata:
     return ClassicMemberMetadata(classic["sessionTimeoutMs"], protocols)
 
 
-def _target_member(state: ConsumerGroup, record: CoordinatorRecord) -> Violations:
-    value = record.value
-    if value is None:
-        return remove_target(state, record)
-    return put_target(state, record, {each["topicId"]: each["partitions"] for each in value["topicPartitions"]})
-
-
 def _current_member(state: ConsumerGroup, record: CoordinatorRecord) -> Violations:
     value = record.value
     if value is None:
-        gone = forget_current(state, record)
-        if gone is None:
-            return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, NO_CURRENT)
-        gone.assigned, gone.pending_revocation = {}, {}
-        return NONE
-    member = _member(state, record)
+        return remove_current(state, record)
+    member = member_of(state, record, ConsumerMember)
     epoch = value["memberEpoch"]
     member.assigned = with_epochs(value["assignedPartitions"], "topicId", epoch)
     member.pending_revocation = with_epochs(value["partitionsPendingRevocation"], "topicId", epoch)
-    if value["state"] not in MEMBER_STATES:
-        put_current(state, record, member, value)
-        return violation(Rule.UNKNOWN_MEMBER_STATE, record, f"state {value['state']}")
-    return put_current(state, record, member, value)
+    return put_current(state, record, member, value, MEMBER_STATES)
 
 
 def _regex(state: ConsumerGroup, record: CoordinatorRecord) -> Violations:
@@ -123,7 +98,7 @@ HANDLERS: Mapping[int, Callable[[ConsumerGroup, CoordinatorRecord], Violations]]
     RecordType.CONSUMER_GROUP_PARTITION_METADATA: _partition_metadata,
     RecordType.CONSUMER_GROUP_MEMBER_METADATA: _member_metadata,
     RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: apply_target_epoch,
-    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: _target_member,
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: apply_target_partitions,
     RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: _current_member,
     RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: _regex,
 }
@@ -135,7 +110,4 @@ def apply(state: ConsumerGroup, record: CoordinatorRecord) -> Violations:
 
     A record of another type changes nothing.
     """
-    handler = HANDLERS.get(record.type)
-    if handler is None:
-        return violation(Rule.UNKNOWN_RECORD_TYPE, record, f"record type {record.type} in a consumer group")
-    return handler(state, record)
+    return dispatch(HANDLERS, state, record)

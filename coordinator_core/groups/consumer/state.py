@@ -73,6 +73,10 @@ class ConsumerMember(EpochMember):
     assigned: PartitionEpochs = field(default_factory=dict)
     pending_revocation: PartitionEpochs = field(default_factory=dict)
 
+    def release(self) -> None:
+        """See EpochMember."""
+        self.assigned, self.pending_revocation = {}, {}
+
 
 @dataclass(slots=True)
 class ConsumerGroup(EpochGroup[ConsumerMember, Partitions]):

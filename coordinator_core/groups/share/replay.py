@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from coordinator_core.groups.epochs import (
-    NO_CURRENT,
     apply_group_epoch,
     apply_target_epoch,
-    forget_current,
+    apply_target_partitions,
+    member_of,
+    partitions_of,
     put_current,
-    put_target,
+    put_metadata,
+    remove_current,
     remove_member,
-    remove_target,
 )
 from coordinator_core.groups.share.state import (
     MEMBER_STATE_STABLE,
@@ -21,51 +22,26 @@ from coordinator_core.groups.share.state import (
     ShareTopic,
     StatePartitionMetadata,
 )
-from coordinator_core.groups.violations import NONE, Rule, Violations, violation
+from coordinator_core.groups.violations import NONE, Rule, Violations, dispatch, violation
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
-
-
-def _member(state: ShareGroup, record: CoordinatorRecord) -> ShareMember:
-    member_id = record.key["memberId"]
-    member = state.members.get(member_id)
-    if member is None:
-        member = state.members[member_id] = ShareMember(member_id)
-    return member
 
 
 def _member_metadata(state: ShareGroup, record: CoordinatorRecord) -> Violations:
     value = record.value
     if value is None:
         return remove_member(state, record)
-    member = _member(state, record)
-    member.client_id = value["clientId"]
-    member.client_host = value["clientHost"]
-    member.rack_id = value["rackId"]
+    member = put_metadata(state, record, value, ShareMember)
     member.subscribed_topic_names = value["subscribedTopicNames"]
     return NONE
-
-
-def _target_member(state: ShareGroup, record: CoordinatorRecord) -> Violations:
-    value = record.value
-    if value is None:
-        return remove_target(state, record)
-    return put_target(state, record, {each["topicId"]: each["partitions"] for each in value["topicPartitions"]})
 
 
 def _current_member(state: ShareGroup, record: CoordinatorRecord) -> Violations:
     value = record.value
     if value is None:
-        gone = forget_current(state, record)
-        if gone is None:
-            return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, NO_CURRENT)
-        gone.assigned = {}
-        return NONE
-    member = _member(state, record)
-    member.assigned = {each["topicId"]: each["partitions"] for each in value["assignedPartitions"]}
-    seen = put_current(state, record, member, value)
-    if member.state != MEMBER_STATE_STABLE:
-        return violation(Rule.UNKNOWN_MEMBER_STATE, record, f"state {member.state}")
-    return seen
+        return remove_current(state, record)
+    member = member_of(state, record, ShareMember)
+    member.assigned = partitions_of(value["assignedPartitions"])
+    return put_current(state, record, member, value, (MEMBER_STATE_STABLE,))
 
 
 def _state_partitions(state: ShareGroup, record: CoordinatorRecord) -> Violations:
@@ -96,7 +72,7 @@ HANDLERS: Mapping[int, Callable[[ShareGroup, CoordinatorRecord], Violations]] = 
     RecordType.SHARE_GROUP_METADATA: _group_metadata,
     RecordType.SHARE_GROUP_MEMBER_METADATA: _member_metadata,
     RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: apply_target_epoch,
-    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: _target_member,
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: apply_target_partitions,
     RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: _current_member,
     RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: _state_partitions,
 }
@@ -108,7 +84,4 @@ def apply(state: ShareGroup, record: CoordinatorRecord) -> Violations:
 
     A record of another type changes nothing.
     """
-    handler = HANDLERS.get(record.type)
-    if handler is None:
-        return violation(Rule.UNKNOWN_RECORD_TYPE, record, f"record type {record.type} in a share group")
-    return handler(state, record)
+    return dispatch(HANDLERS, state, record)

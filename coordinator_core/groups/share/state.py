@@ -42,6 +42,10 @@ class ShareMember(EpochMember):
     subscribed_topic_names: list[str] = field(default_factory=list)
     assigned: Partitions = field(default_factory=dict)
 
+    def release(self) -> None:
+        """See EpochMember."""
+        self.assigned = {}
+
 
 @dataclass(slots=True)
 class ShareGroup(EpochGroup[ShareMember, Partitions]):

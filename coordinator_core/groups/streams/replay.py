@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from coordinator_core.groups.epochs import (
-    NO_CURRENT,
     Partitions,
     apply_group_epoch,
     apply_target_epoch,
-    forget_current,
+    member_of,
     put_current,
+    put_metadata,
     put_target,
+    remove_current,
     remove_member,
     remove_target,
     with_epochs,
@@ -28,26 +29,15 @@ from coordinator_core.groups.streams.state import (
     TargetTasks,
     Topology,
 )
-from coordinator_core.groups.violations import NONE, Rule, Violations, violation
+from coordinator_core.groups.violations import NONE, Violations, dispatch
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
-
-
-def _member(state: StreamsGroup, record: CoordinatorRecord) -> StreamsMember:
-    member_id = record.key["memberId"]
-    member = state.members.get(member_id)
-    if member is None:
-        member = state.members[member_id] = StreamsMember(member_id)
-    return member
 
 
 def _member_metadata(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
     value = record.value
     if value is None:
         return remove_member(state, record)
-    member = _member(state, record)
-    member.client_id = value["clientId"]
-    member.client_host = value["clientHost"]
-    member.rack_id = value["rackId"]
+    member = put_metadata(state, record, value, StreamsMember)
     member.instance_id = value["instanceId"]
     member.rebalance_timeout_ms = value["rebalanceTimeoutMs"]
     member.topology_epoch = value["topologyEpoch"]
@@ -77,18 +67,11 @@ def _tasks(values: list[Fields]) -> Partitions:
 def _current_member(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
     value = record.value
     if value is None:
-        gone = forget_current(state, record)
-        if gone is None:
-            return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, NO_CURRENT)
-        gone.assigned, gone.pending_revocation = CurrentTasks(), CurrentTasks()
-        return NONE
-    member = _member(state, record)
+        return remove_current(state, record)
+    member = member_of(state, record, StreamsMember)
     member.assigned = _current_tasks(value, "")
     member.pending_revocation = _current_tasks(value, "PendingRevocation")
-    seen = put_current(state, record, member, value)
-    if member.state not in MEMBER_STATES:
-        return violation(Rule.UNKNOWN_MEMBER_STATE, record, f"state {member.state}")
-    return seen
+    return put_current(state, record, member, value, MEMBER_STATES)
 
 
 def _current_tasks(value: Fields, suffix: str) -> CurrentTasks:
@@ -160,7 +143,4 @@ def apply(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
 
     A record of another type changes nothing.
     """
-    handler = HANDLERS.get(record.type)
-    if handler is None:
-        return violation(Rule.UNKNOWN_RECORD_TYPE, record, f"record type {record.type} in a streams group")
-    return handler(state, record)
+    return dispatch(HANDLERS, state, record)

@@ -105,6 +105,10 @@ class StreamsMember(EpochMember):
     assigned: CurrentTasks = field(default_factory=CurrentTasks)
     pending_revocation: CurrentTasks = field(default_factory=CurrentTasks)
 
+    def release(self) -> None:
+        """See EpochMember."""
+        self.assigned, self.pending_revocation = CurrentTasks(), CurrentTasks()
+
 
 @dataclass(slots=True)
 class StreamsGroup(EpochGroup[StreamsMember, TargetTasks]):
