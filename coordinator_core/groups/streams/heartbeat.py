@@ -21,7 +21,7 @@ from coordinator_core.groups.streams.rebalance import (
 )
 from coordinator_core.groups.streams.reconcile import OwnedTasks
 from coordinator_core.groups.streams.replay import topology_of
-from coordinator_core.groups.streams.state import StreamsMember, Topology
+from coordinator_core.groups.streams.state import MemberState, StreamsMember, Topology
 from coordinator_core.groups.streams.targets import has_warmed_up, update_target
 from coordinator_core.groups.streams.timeouts import expect_heartbeat
 from coordinator_core.groups.streams.topology import ConfiguredTopology, TopologyProblem
@@ -86,9 +86,12 @@ def heartbeat(op: Operation, request: Request) -> Fields:
     if target.delayed_by:
         detail = f"Assignment delayed due to the configured {target.delayed_by}."
         status.append(_status(Status.ASSIGNMENT_DELAYED, detail))
-    moved = move(op, group, updated, target.epoch, target.tasks, _owned(data))
+    moved = updated
+    if updated.state != MemberState.STABLE or updated.member_epoch != target.epoch:
+        moved = move(op, group, updated, target.epoch, target.tasks, _owned(data))
     expect_heartbeat(op, group_id, member_id)
-    group.classic.pop(member_id, None)
+    if group.classic:
+        group.classic.pop(member_id, None)
     if data["shutdownApplication"]:
         request_shutdown(group, member_id)
     config = op.memory.group_config(group_id)
@@ -96,7 +99,7 @@ def heartbeat(op: Operation, request: Request) -> Fields:
     if kip_1071:
         fields["acceptableRecoveryLag"] = min(config.streams_acceptable_recovery_lag, MAX_INT32)
         fields["taskOffsetIntervalMs"] = config.streams_task_offset_interval_ms
-    if joins or moved.assigned != member.assigned:
+    if joins or (moved is not member and moved.assigned != member.assigned):
         fields |= _tasks(moved)
         group.known_endpoints.pop(member_id, None)
         if moved.user_endpoint is not None:

@@ -29,6 +29,7 @@ class ClassicThread:
     protocols: tuple[tuple[str, bytes], ...]
 
 
+NO_TASKS = Tasks()
 Holders = dict[tuple[str, int], set[str]]
 """Task to the processes that hold it. As in Kafka one counts once, however many of its members hold the task."""
 
@@ -77,7 +78,7 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
 
     def target(self, member_id: str) -> Tasks:
         """The member's part of the target that there is."""
-        return self.view.targets.get(member_id, Tasks())
+        return self.view.targets.get(member_id) or NO_TASKS
 
     def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
         """Apply the record to the log, the indices in step; which topics the topology needs anew, which no more."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from coordinator_core.assignors.presented import Process
@@ -40,16 +41,31 @@ def initial_rebalance_key(group_id: str) -> str:
     return f"initial-rebalance-timeout-{group_id}"
 
 
-def assignment_configs(op: Operation, group_id: str) -> dict[str, str]:
+def assignment_configs(op: Operation, group_id: str) -> Mapping[str, str]:
     """The group's configurations that an assignment depends on."""
     config = op.memory.group_config(group_id)
-    configs = {NUM_STANDBY_REPLICAS: str(config.streams_num_standby_replicas)}
-    if op.memory.profile.is_kip_1071:
-        configs[NUM_WARMUP_REPLICAS] = str(config.streams_num_warmup_replicas)
-        configs[ACCEPTABLE_RECOVERY_LAG] = str(config.streams_acceptable_recovery_lag)
-        if config.streams_assignor_name is not None:
-            configs[ASSIGNOR_NAME] = config.streams_assignor_name
-    return configs
+    if not op.memory.profile.is_kip_1071:
+        return _configs(config.streams_num_standby_replicas)
+    return _configs(
+        config.streams_num_standby_replicas,
+        config.streams_num_warmup_replicas,
+        config.streams_acceptable_recovery_lag,
+        config.streams_assignor_name,
+    )
+
+
+@lru_cache
+def _configs(
+    standbys: int, warmups: int | None = None, lag: int | None = None, assignor: str | None = None
+) -> Mapping[str, str]:
+    """The configurations as records have them; those that are None are not in it."""
+    values = {
+        NUM_STANDBY_REPLICAS: standbys,
+        NUM_WARMUP_REPLICAS: warmups,
+        ACCEPTABLE_RECOVERY_LAG: lag,
+        ASSIGNOR_NAME: assignor,
+    }
+    return {name: str(value) for name, value in values.items() if value is not None}
 
 
 def assignor_name(topology: ConfiguredTopology, configs: Mapping[str, str], *, kip_1071: bool) -> str:
