@@ -134,8 +134,8 @@ class SubscriptionView:
         """The tombstone of a member's metadata record."""
         old = self.members.pop(member, None)
         self._count(old, -1)
-        if old is not None and old.instance_id is not None and self.static.get(old.instance_id) == member:
-            del self.static[old.instance_id]
+        if old is not None and old.instance_id is not None:
+            self.static.pop(old.instance_id, None)
         self.homogeneous = self._judge(self._named, self._matched, self._subscribed_regexes, len(self.members))
 
     def put_target(self, member: str, entries: Iterable[tuple[str, Sequence[int]]]) -> None:

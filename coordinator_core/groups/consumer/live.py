@@ -18,6 +18,7 @@ from coordinator_core.groups.consumer.subscriptions import Subscriptions
 from coordinator_core.groups.epochs import PartitionEpochs
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.live import LiveEpochGroup
+from coordinator_core.groups.protocol import ApiError, ErrorCode
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.records import CoordinatorRecord, RecordType
 
@@ -57,9 +58,18 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
         return group_tombstones(self.group_id, members, self.log.regexes)
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
-        """The member that holds that instance id."""
+        """The member that holds that instance id.
+
+        Raises ApiError, as Kafka does, for an id whose holder went by another instance id before it left: nobody can
+        join with it any more.
+        """
         member_id = None if instance_id is None else self.view.static.get(instance_id)
-        return None if member_id is None else self.log.members.get(member_id)
+        if member_id is None:
+            return None
+        if member_id not in self.log.members:
+            message = f"Member {member_id} is not a member of group {self.group_id}."
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, message)
+        return self.log.members[member_id]
 
     def is_free(self, topic_id: str, partition: int) -> bool:
         """Whether no member owns the partition, nor has still to give it up."""
@@ -173,7 +183,7 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
 
 def is_reconciled_to(member: ConsumerMember, epoch: int) -> bool:
     """Whether the member has nothing left to do to reach the target of this epoch."""
-    return member.state == MemberState.STABLE and member.member_epoch == epoch
+    return (member.member_epoch or 0) == epoch and member.state in (None, MemberState.STABLE)
 
 
 def subscriber(member: ConsumerMember) -> Subscriber:

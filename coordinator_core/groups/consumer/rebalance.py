@@ -48,7 +48,7 @@ def update_epoch(
         resolved = group.log.regexes.get(lost)
         subscriptions.count_resolution(() if resolved is None else resolved.topics, -1)
     metadata_hash = op.memory.metadata_hash(subscriptions.topics, op.topics)
-    joins = new.member_id not in group.log.members and group.static_member(new.instance_id) is None
+    joins = new.member_id not in group.log.members and new.instance_id not in group.view.static
     homogeneous = subscriptions.are_homogeneous(len(group.log.members) + joins)
     epoch = group.group_epoch
     if bump or metadata_hash != group.metadata_hash:

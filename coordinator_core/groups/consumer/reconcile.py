@@ -32,7 +32,7 @@ class Goal(NamedTuple):
 def reconcile(member: ConsumerMember, goal: Goal, owned: Owned) -> ConsumerMember:
     """The member after this heartbeat's step towards the goal; the same object if it stays where it is."""
     epoch = member.member_epoch or 0
-    if member.state == MemberState.STABLE:
+    if member.state in (None, MemberState.STABLE):
         if epoch != goal.epoch:
             return _next(member, epoch, goal, owned)
         return _without_unsubscribed(member, goal, owned) if goal.subscription_changed else member
@@ -61,7 +61,7 @@ def _owns_any(owned: Owned, partitions: PartitionEpochs) -> bool:
 
 
 def _moved(member: ConsumerMember, epoch: int, **changes: Any) -> ConsumerMember:
-    return replace(member, member_epoch=epoch, previous_member_epoch=member.member_epoch, **changes)
+    return replace(member, member_epoch=epoch, previous_member_epoch=member.member_epoch or 0, **changes)
 
 
 def _next(member: ConsumerMember, epoch: int, goal: Goal, owned: Owned) -> ConsumerMember:

@@ -179,7 +179,7 @@ def _move(
     assigned = {topic: list(numbers) for topic, numbers in target.items() if topic in subscribed}
     moved = member
     if moves:
-        moved = replace(member, member_epoch=epoch, previous_member_epoch=member.member_epoch, assigned=assigned)
+        moved = replace(member, member_epoch=epoch, previous_member_epoch=member.member_epoch or 0, assigned=assigned)
     elif not same_units(member.assigned, assigned):
         moved = replace(member, assigned=assigned)
     if moved is not member:

@@ -88,7 +88,7 @@ def _moved(
     return replace(
         member,
         member_epoch=epoch,
-        previous_member_epoch=member.member_epoch,
+        previous_member_epoch=member.member_epoch or 0,
         state=state,
         assigned=assigned,
         pending_revocation=revoked,
