@@ -53,7 +53,8 @@ class Console:
 
     def error(self, error: Exception | str) -> None:
         """The one line that tells why the command failed."""
-        facts = {name: value for name in ("file", "position", "cause") if (value := getattr(error, name, None))}
+        facts = {name: getattr(error, name, None) for name in ("file", "position", "cause")}
+        facts = {name: value for name, value in facts.items() if value not in (None, "", -1)}
         if isinstance(error, Exception):
             facts["kind"] = type(error).__name__
         self._say("error", str(error), facts)

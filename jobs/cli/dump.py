@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from base64 import b64encode
 from collections import deque
@@ -28,7 +27,7 @@ from coordinator_core.wire.json_lines import Place, lines
 from coordinator_core.wire.kafka_text import FORMATTERS, batch_line, formatted, record_line
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.metadata_files import SNAPSHOT
-from jobs.sources.files import KNOWN_TOPICS, LogFile, find_logs
+from jobs.sources.files import KNOWN_TOPICS, LogFile, find_logs, refuse_empty_files
 
 T = TypeVar("T")
 
@@ -72,8 +71,7 @@ def dump(
         raise typer.BadParameter("--jsonl and --format kafka exclude each other")
     console = Console.of(context)
     logs = [log for path in paths for log in _chosen(path, topic, console)]
-    if not any(log.size for log in logs) and any(os.path.isfile(path) for path in paths):
-        raise InputError(f"{paths[0]}: an empty file")
+    refuse_empty_files(paths, logs)
     printer = Printer(console, sys.stdout.buffer)
     with console.progress(sum(log.size for log in logs), "dump") as advance:
         for log in logs:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.errors import InputError
 from jobs.errors import one_line
 from jobs.sources import kafka_shape
-from jobs.sources.files import KNOWN_TOPICS, LOG_SUFFIX, SEGMENT, find_logs
+from jobs.sources.files import KNOWN_TOPICS, LOG_SUFFIX, SEGMENT, find_logs, refuse_empty_files
 from jobs.sources.json_source import JsonLines
 from jobs.sources.segments import Segments
 
@@ -120,12 +120,14 @@ def _open(spark: SparkSession, shape: Shape, files: list[str], topic: str, topic
 
 
 def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: list[str]) -> Dump:
+    logs = find_logs(files, topics=topics)
+    refuse_empty_files(files, logs)
     spark.dataSource.register(Segments)
     options = {"paths": json.dumps(files), "topics": json.dumps(topics), "topic": topic}
     rows = spark.read.format(Segments.name()).options(**options).load()
     extents: dict[tuple[str, int], Extent] = {}
     folders: dict[tuple[str, int], set[str]] = {}
-    for log in find_logs(files, topics=topics):
+    for log in logs:
         place = (log.topic or topic, log.partition)
         first = int(log.segment[:20]) if SEGMENT.fullmatch(log.segment) else 0
         extents.setdefault(place, Extent(*place, first))
@@ -195,10 +197,10 @@ def shape_of(path: str) -> Shape:
 
 
 def _shape_of_file(path: str) -> Shape:
-    if path.endswith(".parquet"):
-        return Shape.PARQUET
-    if _is_json(path):
-        return Shape.JSON_LINES
+    if path.endswith(".parquet") or _is_json(path):
+        if not os.path.getsize(path):
+            raise InputError(f"{path}: an empty file")
+        return Shape.JSON_LINES if _is_json(path) else Shape.PARQUET
     if path.endswith(LOG_SUFFIX) or tarfile.is_tarfile(path):
         return Shape.SEGMENTS
     raise InputError(f"{path}: neither a segment (*.log), an archive of segments, Parquet nor JSON lines by its name")

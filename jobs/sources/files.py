@@ -132,6 +132,13 @@ def find_logs(
     return sorted(dict.fromkeys(found), key=lambda log: (log.topic, log.partition, log.segment))
 
 
+def refuse_empty_files(paths: Iterable[str], logs: Iterable[LogFile]) -> None:
+    """Raises InputError where files are named and there is nothing in any; a folder may have empty segments."""
+    named = [path for path in paths if os.path.isfile(path)]
+    if named and not any(log.size for log in logs):
+        raise InputError(f"{named[0]}: an empty file")
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Which files of a directory or an archive are meant."""

@@ -31,7 +31,7 @@ def test_a_directory_has_theshape_of_its_files(tmp_path: Path, files: list[str],
 
 def test_a_file_has_theshape_of_its_name(tmp_path: Path) -> None:
     for name, shape in {"a.log": Shape.SEGMENTS, "b.json": Shape.JSON_LINES, "c.parquet": Shape.PARQUET}.items():
-        (tmp_path / name).touch()
+        (tmp_path / name).write_bytes(b"{}")
         assert shape_of(str(tmp_path / name)) is shape
     archive = tmp_path / "logs.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
