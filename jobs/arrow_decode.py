@@ -22,6 +22,7 @@ from coordinator_core.wire.columnar import NO_TYPE, Decoded, Group, decode_keys,
 from coordinator_core.wire.primitives import read_unsigned_varint
 from coordinator_core.wire.row import decode_metadata
 from coordinator_core.wire.schema import record_schemas
+from coordinator_core.wire.vectors import expand
 from jobs.record_schema import OFFSET_COMMIT_TYPES, offset_commit_columns, record_struct, struct_columns
 from jobs.tables import Table
 
@@ -110,7 +111,7 @@ def struct_records(batch: pa.RecordBatch, family: Family) -> tuple[Columns, NDAr
 def _field(decoded: Decoded, types: Iterable[int], name: str, of_type: pa.DataType, count: int) -> pa.Array:
     """One field of the records of several types, null where a row has none."""
     groups = [group for number in types if (group := decoded.groups.get(number)) is not None]
-    found = [pc.struct_field(group.over(count), name) for group in groups if _has(group, name)]
+    found = [expand(group.values.field(name), group.rows, count) for group in groups if _has(group, name)]
     if not found:
         return pa.nulls(count, of_type)
     return found[0] if len(found) == 1 else pc.coalesce(*found)

@@ -25,6 +25,8 @@ def dumped_batch(count: int, columns: Mapping[str, Any]) -> pa.RecordBatch:
         given = columns.get(field.name)
         if isinstance(given, pa.Array):
             arrays.append(given.cast(field.type))
+        elif given is None:
+            arrays.append(pa.nulls(count, field.type))
         else:
             arrays.append(pa.repeat(pa.scalar(given, field.type), count))
     return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)
