@@ -12,8 +12,9 @@ empty line. ``run`` gives the text again with what comes of the commands now. Co
     wait SECONDS                            time passes, timers run
     resolve                                 background work is done
     describe, timers, delete                the group as it is; what is armed; delete it
+    takeover                                another coordinator loads the log
 
-Streams groups: see ``transcript_streams`` and ``transcript_threads``; Connect groups: ``transcript_connect``.
+Other groups: see ``transcript_streams``, ``transcript_threads``, ``transcript_share`` and ``transcript_connect``.
 
 Clients are well-behaved unless an option says otherwise: they own what they were last given and use their last epoch.
 """
@@ -34,8 +35,10 @@ from coordinator_core.groups import consumer_protocol, coordinator, snapshots
 from coordinator_core.groups.config import BrokerConfig
 from coordinator_core.groups.memory import Memory
 from coordinator_core.groups.protocol import Completed, Outcome, Request
+from coordinator_core.groups.share.live import LiveShareGroup
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 from coordinator_core.wire.embedded import encode_blob
+from tests.core.groups import transcript_share as share
 from tests.core.groups import transcript_streams as streams
 from tests.core.groups import transcript_threads as threads
 from tests.core.groups.transcript_connect import ConnectPlay
@@ -87,6 +90,7 @@ class _Play:
     names: dict[str, str] = field(default_factory=dict)
     requests: int = 0
     topologies: dict[str, Fields] = field(default_factory=dict)
+    log: list[CoordinatorRecord] = field(default_factory=list)
 
     def command(self, line: str) -> Iterator[str]:
         word, *rest = line.split()
@@ -143,6 +147,28 @@ class _Play:
             name = ""
         yield from self._shown(outcome, name)
 
+    def _takeover(self, _: list[str]) -> Iterator[str]:
+        before = self.memory
+        self.memory = Memory(before.config, profile=before.profile, group_configs=before.group_configs)
+        for record in self.log:
+            self.memory.follow(record)
+        self.memory.end_offset = before.end_offset
+        self.memory.publish(self.topics.version, created=list(self.topics.by_name))
+        yield from self._shown(coordinator.take_over(self.memory, self.topics, self.now))
+
+    def _share(self, words: list[str]) -> Iterator[str]:
+        name, action, *rest = words
+        client = self._client(name, member_id=name)
+        given = {key: value for key, _, value in (word.partition("=") for word in rest)}
+        data = {"groupId": GROUP, **share.heartbeat(client, action, given)}
+        outcome = self._send("ShareGroupHeartbeat", 1, data, client=name)
+        if outcome.response is not None:
+            self._consumer_answered(client, outcome.response)
+        yield from self._shown(outcome, name)
+        if (asked := share.asked(outcome)) and "lost" not in given:
+            done = coordinator.share_state_initialized(self.memory, GROUP, asked, self.topics, self.now)
+            yield from self._shown(done)
+
     def _topics(self, words: list[str]) -> Iterator[str]:
         named = dict(self.topics.by_name)
         changes: dict[str, list[str]] = {"created": [], "changed": [], "deleted": []}
@@ -197,6 +223,8 @@ class _Play:
                 kind = "consumer" if member["memberType"] else "classic member"
                 name = self._named(member["memberId"])
                 yield f"{kind} {name} at epoch {member['memberEpoch']}: has {has}, is to have {wants}"
+        named = snapshots.share_group_describe(self.memory, GROUP, self.topics)
+        yield from share.described(named, _partitions)
         yield from streams.described(snapshots.streams_group_describe(self.memory, GROUP, self.topics))
         group = snapshots.describe_groups(self.memory, GROUP, self.topics)
         if not group["errorCode"]:
@@ -247,7 +275,7 @@ class _Play:
             yield from self._shown(outcome, name)
             if "once" in given:
                 return
-            outcome = send(client, given)
+            outcome = send(client, {name: value for name, value in given.items() if name != "id"})
         yield from self._shown(outcome, name)
 
     def _classic_join(self, client: _Client, given: dict[str, str]) -> Outcome:
@@ -350,6 +378,7 @@ class _Play:
         return coordinator.handle(self.memory, request, self.topics, self.now, ids)
 
     def _shown(self, outcome: Outcome, name: str = "") -> Iterator[str]:
+        self.log += outcome.records
         for answer in outcome.completed:
             self._answered(answer)
         if name and outcome.response is not None and "generationId" in outcome.response:
@@ -380,6 +409,8 @@ class _Play:
         if code:
             return coordinator.ErrorCode(code).name
         client = self.clients[name]
+        if isinstance(self.memory.live.get(GROUP), LiveShareGroup):
+            return share.shown_response(client, response, self._by_id)
         if "activeTasks" in response:
             return streams.shown_response(client, response)
         if "generationId" in response:
@@ -417,6 +448,8 @@ class _Play:
         if value is None:
             rest = record.key.get("regularExpression", "") + _partition(record.key)
             return f"- {_KINDS[kind]} {member}{rest}".rstrip()
+        if kind in share.KINDS:
+            return f"+ {_KINDS[kind]} {share.shown_record(kind, member, value, self._by_id)}"
         if kind in streams.KINDS:
             return f"+ {_KINDS[kind]} {streams.shown_record(kind, member, value)}"
         shown = getattr(self, f"_show_{kind.name.lower()}")(member, value)
@@ -492,6 +525,7 @@ _KINDS = {
     RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: "target",
     RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: "current",
     RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: "regex",
+    **share.KINDS,
     **streams.KINDS,
 }
 

@@ -1,6 +1,7 @@
 """Streams groups in transcripts: clients that are threads of Streams applications, and how their records are shown.
 
-    topology NAME epoch=N ID=SOURCES ID.changelog=TOPICS ID.sinks=TOPICS ID.repartition=TOPICS ID.regex=REGEX...
+    topology NAME epoch=N ID=SOURCES ID.changelog=TOPICS ID.sinks=TOPICS ID.repartition=TOPICS ID.regex=REGEX
+             ID.copartition=INDEXES...
     streams NAME join|beat|leave|pause topology=NAME process=ID instance=ID rack=RACK active|standby|warmup=TASKS
             offsets=TASK:N,... ends=TASK:N,... shutdown epoch=N
 
@@ -54,6 +55,9 @@ def topology(given: dict[str, str]) -> Fields:
         listed: list[Any] = text.split(",")
         if what in ("changelog", "repartition"):
             listed = [{"name": topic} for topic in listed]
+        if what == "copartition":
+            each["copartitionGroups"] = [{"sourceTopics": [int(index) for index in listed]}]
+            continue
         each[fields[what]] = listed
     return {"epoch": int(given.get("epoch", 0)), "subtopologies": list(subtopologies.values())}
 
