@@ -60,20 +60,28 @@ def markers(columns: pa.RecordBatch) -> list[Marker]:
     return [Marker._make((*who, BY_CONTROL_TYPE.get(kind, Outcome.UNKNOWN))) for *who, kind in rows]
 
 
+def holes(columns: pa.RecordBatch) -> list[int]:
+    """The offsets with which holes between batches begin, in rows of that schema: gone by compaction, or lost."""
+    base, last = (columns.column(f"batch_{name}_offset").to_numpy() for name in ("base", "last"))
+    found: list[int] = (last[:-1][base[1:] > last[:-1] + 1] + 1).tolist()
+    return found
+
+
 def outcomes(columns: pa.RecordBatch, ends: Sequence[Marker], *, holes: Sequence[int] = ()) -> pa.Array:
     """The outcome of each row of schema ``log_columns.LOG_COLUMNS`` as a string; null where there is no transaction.
 
     ``ends`` are the markers of the same log partition, in any order. ``holes`` are offsets at which a part of the log
-    is missing: across one, no marker decides. Rows without a later marker are open.
+    is missing: across one, no marker decides, and rows without a later marker are unknown instead of open.
     """
     transactional = pc.and_(columns.column("is_transactional"), pc.invert(columns.column("is_control")))
     rows = np.flatnonzero(transactional.to_numpy(zero_copy_only=False))
+    if not len(rows):
+        return pa.nulls(columns.num_rows, pa.string())
+    producer, epoch, offset = (
+        columns.column(name).to_numpy()[rows] for name in ("producer_id", "producer_epoch", "batch_last_offset")
+    )
     names = np.full(columns.num_rows, None, object)
-    if len(rows):
-        producer, epoch, offset = (
-            columns.column(name).to_numpy()[rows] for name in ("producer_id", "producer_epoch", "batch_last_offset")
-        )
-        names[rows] = _decide(producer, epoch, offset, ends, holes)
+    names[rows] = _decide(producer, epoch, offset, ends, holes)
     return pa.array(names, pa.string())
 
 

@@ -22,7 +22,7 @@ from coordinator_core.errors import LogFormatError
 from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, Damage, DamageKind
 from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.framing import boundaries
-from coordinator_core.wire.transactions import Marker, markers, outcomes
+from coordinator_core.wire.transactions import holes, markers, outcomes
 from jobs.sources.dumped import SPARK_SCHEMA, dumped_batch, dumped_batches
 from jobs.sources.files import KNOWN_TOPICS, UNKNOWN_PARTITION, LogFile, find_logs
 
@@ -149,21 +149,19 @@ def _ranges(log: LogFile, split_bytes: int) -> Iterable[tuple[int, int]]:
 def read_range(wanted: Range, topic: str) -> Iterator[pa.RecordBatch]:
     """The rows of a range, each transactional one with its outcome as far as the look-ahead shows it.
 
-    ``topic`` is that of files that lie in no topic's folder. Bytes that are no batch come as damaged rows.
+    ``topic`` is that of files that lie in no topic's folder. Bytes that are no batch come as damaged rows. A hole
+    between batches may be compaction's work or lost data, which only the whole log shows: beyond it nothing is decided.
     """
     log = wanted.log
     held: pa.RecordBatch | None = None
     for part in _parts(log, wanted.start, wanted.stop):
-        is_damage = isinstance(part, Damage)
-        if held is not None and is_damage:
-            yield _dumped(held, log, topic, markers(held), [held.column("batch_last_offset")[-1].as_py() + 1])
-        elif held is not None:
-            yield _dumped(held, log, topic, markers(held) + markers(part))
-        if is_damage:
+        if held is not None:
+            yield _dumped(held, log, topic, [part])
+        if isinstance(part, Damage):
             yield _damaged(part, log, topic)
-        held = None if is_damage else part
+        held = None if isinstance(part, Damage) else part
     if held is not None:
-        yield _dumped(held, log, topic, markers(held) + _markers_behind(wanted))
+        yield _dumped(held, log, topic, _parts_behind(wanted))
 
 
 def _parts(log: LogFile, start: int, stop: int) -> Iterator[pa.RecordBatch | Damage]:
@@ -176,12 +174,24 @@ def _parts(log: LogFile, start: int, stop: int) -> Iterator[pa.RecordBatch | Dam
             yield Damage(DamageKind.FORMAT, 0, log.size, error.cause, data)
 
 
-def _markers_behind(wanted: Range) -> list[Marker]:
+def _parts_behind(wanted: Range) -> list[pa.RecordBatch | Damage]:
     log, start = (wanted.log, wanted.stop) if wanted.stop < wanted.log.size else (wanted.following, 0)
-    if log is None:
-        return []
-    parts = _parts(log, start, min(start + LOOK_AHEAD_BYTES, log.size))
-    return [marker for part in parts if isinstance(part, pa.RecordBatch) for marker in markers(part)]
+    return [] if log is None else list(_parts(log, start, min(start + LOOK_AHEAD_BYTES, log.size)))
+
+
+def _outcomes(columns: pa.RecordBatch, behind: Sequence[pa.RecordBatch | Damage]) -> pa.Array:
+    """The outcomes as far as these rows and what lies behind them show."""
+    ends, gaps = markers(columns), holes(columns)
+    last = columns.column("batch_last_offset")[-1].as_py()
+    for part in behind:
+        if isinstance(part, Damage) or part.column("batch_base_offset")[0].as_py() > last + 1:
+            gaps.append(last + 1)
+        if isinstance(part, Damage):
+            break
+        ends += markers(part)
+        gaps += holes(part)
+        last = part.column("batch_last_offset")[-1].as_py()
+    return outcomes(columns, ends, holes=gaps)
 
 
 def _place_of(log: LogFile, topic: str) -> dict[str, str | int | None]:
@@ -202,7 +212,7 @@ def _damaged(damage: Damage, log: LogFile, topic: str) -> pa.RecordBatch:
 
 
 def _dumped(
-    columns: pa.RecordBatch, log: LogFile, topic: str, ends: Sequence[Marker], holes: Sequence[int] = ()
+    columns: pa.RecordBatch, log: LogFile, topic: str, behind: Sequence[pa.RecordBatch | Damage]
 ) -> pa.RecordBatch:
     given = {name: columns.column(name) for name in UNTOUCHED}
     given |= {name: columns.column(theirs) for name, theirs in RENAMED.items()}
@@ -211,5 +221,5 @@ def _dumped(
     given["log_offset"] = pc.coalesce(given["log_offset"], given["batch_last"])
     emptied = pc.and_(columns.column("is_control"), pc.is_null(given["control_type"]))
     given["control_type"] = pc.if_else(emptied, "UNKNOWN", given["control_type"])
-    given["outcome"] = outcomes(columns, ends, holes=holes)
+    given["outcome"] = _outcomes(columns, behind)
     return dumped_batch(columns.num_rows, given | _place_of(log, topic))

@@ -53,6 +53,15 @@ def test_the_marker_in_the_next_segment_decides(tmp_path: Path) -> None:
     }
 
 
+def test_beyond_a_hole_no_marker_decides(tmp_path: Path) -> None:
+    """The hole may be compaction's work or lost data; only the whole log shows which, so the job decides it."""
+    folder = tmp_path / f"{TOPIC}-0"
+    write_segment(folder, [batch(commit(0), producer_id=1), batch(commit(1), producer_id=2), marker(ABORT, 2, 2, 5)])
+    write_segment(folder, [batch(commit(4), producer_id=2), marker(COMMIT, 1, 5, 5), marker(COMMIT, 2, 6, 5)], 4)
+    found = {row["log_offset"]: row["outcome"] for row in rows_of(tmp_path) if row["kind"] == "record"}
+    assert found == {0: "unknown", 1: "aborted", 4: "committed"}
+
+
 def test_a_flipped_byte_costs_one_batch_and_is_named(tmp_path: Path) -> None:
     folder = tmp_path / f"{TOPIC}-0"
     batches = [batch(commit(offset)) for offset in range(3)]

@@ -24,6 +24,7 @@ from coordinator_core.wire.transactions import (
     OpenTransactions,
     Outcome,
     Transaction,
+    holes,
     markers,
     outcomes,
 )
@@ -83,6 +84,13 @@ def test_the_same_log_decided_part_by_part_in_any_order():
 def test_across_a_hole_nothing_is_known():
     assert told(LOG, holes=[3]) == ["unknown", "unknown", "unknown", None, None, "aborted", None, "open", None]
     assert told(LOG, holes=[7])[5:] == ["unknown", None, "unknown", None]
+
+
+def test_holes_lie_between_batches():
+    log = columns(data(0, 1, 0, 2), data(5, 1, 0), encode_empty_batch(6, 9), data(11, 1, 0), end(12, 1, 1, COMMIT))
+    assert holes(log) == [2, 10]
+    assert told(log, holes=holes(log)) == ["unknown", "unknown", "unknown", None, "committed", None]
+    assert holes(LOG) == holes(LOG.slice(0, 0)) == []
 
 
 def test_without_markers_all_is_open():
