@@ -35,7 +35,7 @@ def theirs(libs: str) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--segment", type=Path, help="a segment of __consumer_offsets; generated unless given")
-    parser.add_argument("--commits", type=int, default=1_000_000, help="size of the generated segment")
+    parser.add_argument("--commits", type=int, default=2_000_000, help="size of the generated segment")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--kafka-libs", default=os.environ.get("KAFKA_LIBS"), help="folder with Kafka's jars")
     given = parser.parse_args()
