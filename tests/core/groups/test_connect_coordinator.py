@@ -178,3 +178,9 @@ def test_any_request_is_answered_and_replays(script: list[Any]) -> None:
             encode_value(record.type, 0, record.value, Family.CONNECT)
         replayed.apply(record)
     assert replayed == cluster.memory.log
+    loaded = CoordinatorShard(family=Family.CONNECT)
+    last = {encode_key(record.type, record.key, Family.CONNECT): record for record in cluster.log}
+    for record in sorted(last.values(), key=lambda each: each.at):
+        if record.value is not None:
+            loaded.apply(record)
+    assert loaded.groups[GROUP].state == cluster.memory.log.groups[GROUP].state

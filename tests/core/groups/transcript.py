@@ -57,7 +57,7 @@ def run(text: str) -> str:
 
 
 def _run(text: str) -> str:
-    play = ConnectPlay() if text.startswith(CONNECT) else _Play()
+    play = ConnectPlay() if text.startswith(CONNECT) else Play()
     blocks = []
     for block in text.strip("\n").split("\n\n"):
         lines = block.split("\n")
@@ -82,7 +82,9 @@ class _Client:
 
 
 @dataclass(slots=True)
-class _Play:
+class Play:
+    """A coordinator with its topics, clock, clients and log; ``command`` gives what comes of one line."""
+
     memory: Memory = field(default_factory=Memory)
     topics: TopicImage = field(default_factory=lambda: TopicImage.of([], version=0))
     now: int = START_MS
