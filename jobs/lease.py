@@ -32,6 +32,10 @@ LEASES: Final = Table(
 )
 
 
+WRITER: Final = "writer"
+"""The lease of whoever writes the tables: one at a time."""
+
+
 class BusyError(CoordinatorAuditError):
     """Another run holds the tables."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from jobs.lease import LEASES
 from jobs.log_schema import LOG_RECORDS, RUNS
 from jobs.settings import MaintenanceSettings
 from jobs.tables import Table, Tables
@@ -15,8 +16,11 @@ def run(tables: Tables, known: list[Table], chosen: MaintenanceSettings, now: da
     if chosen.keep_values_days is not None and tables.exists(LOG_RECORDS):
         dropped = drop_values(tables, now - timedelta(days=chosen.keep_values_days))
     maintained = [table for table in known if tables.exists(table)]
+    if chosen.vacuum_hours is not None:
+        # Delta refuses less than a week unless told: others may still read. The settings have told us.
+        tables.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     for table in maintained:
-        if chosen.optimize:
+        if chosen.optimize and table is not LEASES:  # which is renewed meanwhile: one of the two would fail
             tables.spark.sql(f"OPTIMIZE {tables.name(table)}")
         if chosen.vacuum_hours is not None:
             tables.spark.sql(f"VACUUM {tables.name(table)} RETAIN {chosen.vacuum_hours:g} HOURS")

@@ -23,7 +23,7 @@ from jobs.audit import FINDINGS
 from jobs.dumped_files import DUMPED_FILES
 from jobs.errors import one_line
 from jobs.history_schema import GROUP_STATES, HISTORY, REPLAYED
-from jobs.lease import LEASES, held
+from jobs.lease import LEASES, WRITER, held
 from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
 from jobs.offsets import GROUP_OFFSETS
 from jobs.quality import CHECK_RESULTS, Result
@@ -146,7 +146,7 @@ def run(tables: Tables, settings: Settings, listener: Listener) -> Outcome:
     night, identity = Night(tables, settings, started_at), ledger.new_run_id()
     listener.logged["night"] = identity
     ran: list[Ran] = []
-    with held(tables, "nightly", timedelta(minutes=settings.nightly.lease_minutes)) as (lease, before):
+    with held(tables, WRITER, timedelta(minutes=settings.nightly.lease_minutes)) as (lease, before):
         if before is not None:
             listener.warn(f"the run before, {before}, did not end; this one completes its work")
         try:

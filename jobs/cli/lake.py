@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +20,8 @@ from jobs.api import TABLES
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.tables import print_lines
 from jobs.errors import one_line_errors
+from jobs.lease import WRITER, held
+from jobs.log_schema import LOG_RECORDS
 from jobs.sources.dump import Kafka, Shape, open_dump
 from jobs.tables import Tables
 
@@ -68,7 +71,7 @@ def ingest_command(
     console = Console.of(context)
     ranges = dict(_offset_range(text) for text in offsets or [])
     flags = {"tables": tables, "cluster": cluster, "spark.remote": remote}
-    with open_tables(console, config, flags) as (at, chosen):
+    with writing(console, config, flags, begin=True) as (at, chosen):
         with console.step("looking at the dumps"):
             kafka = Kafka(chosen.kafka, ranges)
             dumps = open_dump(at.spark, paths, shape=Shape(shape) if shape else None, topic=topic, kafka=kafka)
@@ -98,7 +101,7 @@ def decode_command(
 ) -> None:
     """Decode what was taken in and is not decoded yet."""
     console = Console.of(context)
-    with open_tables(console, config, {"tables": tables, "spark.remote": remote}) as (at, _), console.step("decoding"):
+    with writing(console, config, {"tables": tables, "spark.remote": remote}) as (at, _), console.step("decoding"):
         rows = decode.run(at)
     _print(console, "decoded", rows, DECODED)
     for row in rows:
@@ -117,7 +120,7 @@ def replay_command(
 ) -> None:
     """Replay what was decoded and is not replayed yet: history, broken rules, verdicts, findings, offsets."""
     console = Console.of(context)
-    with open_tables(console, config, {"tables": tables, "spark.remote": remote}) as (at, chosen):
+    with writing(console, config, {"tables": tables, "spark.remote": remote}) as (at, chosen):
         with console.step("replaying"):
             replayed = replay.run(at, chosen.audit, rebuild=rebuild)
         with console.step("keeping the offsets"):
@@ -165,6 +168,22 @@ def open_tables(
         with console.step("starting Spark"):
             spark = session.get_or_create(chosen.spark)
         yield Tables(spark, chosen.tables), chosen
+
+
+@contextmanager
+def writing(
+    console: Console, config: Path | None, flags: dict[str, Any], *, begin: bool = False
+) -> Iterator[tuple[Tables, settings.Settings]]:
+    """The same for a command that writes; without ``begin`` there has to be something to go on with.
+
+    Raises BusyError while another run writes.
+    """
+    with open_tables(console, config, flags) as (at, chosen):
+        if not begin:
+            at.read(LOG_RECORDS)
+        lease = held(at, WRITER, timedelta(minutes=chosen.nightly.lease_minutes))
+        with lease:
+            yield at, chosen
 
 
 def _print(console: Console, title: str, rows: list[Row], columns: tuple[str, ...]) -> None:

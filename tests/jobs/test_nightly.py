@@ -15,14 +15,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.errors import InputError
-from jobs import maintenance, nightly, settings
+from jobs import ingest, maintenance, nightly, settings
 from jobs.audit import FINDINGS
 from jobs.history_schema import HISTORY
-from jobs.lease import LEASES, BusyError, LeaseLostError, Owner, held
+from jobs.lease import LEASES, WRITER, BusyError, LeaseLostError, Owner, held
 from jobs.log_schema import LOG_RECORDS, RUNS
 from jobs.nightly import NIGHTLY_STEPS
 from jobs.offsets import GROUP_OFFSETS
 from jobs.record_schema import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.sources.dump import open_dump
 from jobs.tables import FORMAT, Tables
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.lake import TOPIC, content
@@ -112,7 +113,7 @@ def test_a_step_that_nobody_knows_is_named(spark: SparkSession, tmp_path: Path) 
 
 def hold(tables: Tables, owner: Owner, until: datetime) -> None:
     tables.create(LEASES)
-    row = tables.spark.createDataFrame([("nightly", owner.text, until - HOUR, until)], LEASES.schema)
+    row = tables.spark.createDataFrame([(WRITER, owner.text, until - HOUR, until)], LEASES.schema)
     tables.replace(LEASES, row)
 
 
@@ -125,7 +126,7 @@ def test_the_tables_are_held_by_one_run_at_a_time(spark: SparkSession, tmp_path:
         hold(tables, owner, now + HOUR)
         with (
             pytest.raises(BusyError, match=rf"another run, {owner.text}, works on the tables"),
-            held(tables, "nightly", HOUR),
+            held(tables, WRITER, HOUR),
         ):
             pass
     for owner, until in (
@@ -133,9 +134,9 @@ def test_the_tables_are_held_by_one_run_at_a_time(spark: SparkSession, tmp_path:
         (here._replace(host="elsewhere"), now - HOUR),
     ):
         hold(tables, owner, until)
-        with held(tables, "nightly", HOUR) as (_, before):
+        with held(tables, WRITER, HOUR) as (_, before):
             assert before == owner.text
-    with held(tables, "nightly", HOUR) as (lease, before):
+    with held(tables, WRITER, HOUR) as (lease, before):
         assert before is None
         hold(tables, here._replace(host="elsewhere"), now + HOUR)
         lease.renew()
@@ -166,11 +167,16 @@ def test_maintenance_drops_old_values_and_keeps_what_makes_records_known(undistu
     tables, now = undisturbed, datetime.now(UTC)
     rows = tables.read(LOG_RECORDS)
     count, tombstones = rows.count(), rows.where("kind = 'record' AND value IS NULL").count()
-    wanted = chosen(maintenance__keep_values_days=0, maintenance__vacuum_hours=None).maintenance
+    wanted = chosen(maintenance__keep_values_days=0, maintenance__vacuum_hours=0).maintenance
     found = maintenance.run(tables, [LOG_RECORDS], wanted, now)
+    assert {str(file) for file in Path(tables.home, LOG_RECORDS.name).glob("*.parquet")} == {
+        file.removeprefix("file://") for file in tables.read(LOG_RECORDS).inputFiles()
+    }
     rows = tables.read(LOG_RECORDS)
     assert found == {"tables": 1, "values_dropped": rows.where("value_dropped").count()}
     assert rows.where("kind = 'record' AND value IS NULL AND value_dropped IS NULL").count() == tombstones
     assert rows.where("kind = 'record' AND value IS NOT NULL").isEmpty()
-    nightly.run(tables, chosen(nightly__steps=["ingest"]), Heard())
-    assert tables.read(LOG_RECORDS).count() == count
+    before = content(tables, LOG_RECORDS, "default")
+    ingest.run(tables, open_dump(tables.spark, [LOG]), "default")
+    assert content(tables, LOG_RECORDS, "default") == before
+    assert len(before) == count
