@@ -56,6 +56,18 @@ def run(tables: Tables, dumps: list[Dump], cluster: str) -> list[Row]:
     return [*unfinished, *ledger.account_ingest(tables, run_id, cluster)]
 
 
+def next_offsets(tables: Tables, cluster: str) -> dict[str, dict[int, int]]:
+    """The first offset behind what was taken, by topic and partition."""
+    if not tables.exists(LOG_RECORDS):
+        return {}
+    log = tables.read(LOG_RECORDS).where(F.col("cluster") == cluster)
+    log = log.where("log_offset IS NOT NULL AND log_partition IS NOT NULL")
+    found: dict[str, dict[int, int]] = {}
+    for row in log.groupBy("log_topic", "log_partition").agg(F.max("log_offset").alias("last")).collect():
+        found.setdefault(row.log_topic, {})[row.log_partition] = row.last + 1
+    return found
+
+
 def ingest(tables: Tables, dumps: list[Dump], cluster: str, run_id: str) -> None:
     """Add the records that are not in ``log_records`` yet, and learn what the dumps know about those that are."""
     for number, dump in enumerate(dumps):

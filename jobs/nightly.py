@@ -31,7 +31,7 @@ from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.report.render import check_name, write
 from jobs.report.stored import stored_report
 from jobs.settings import Settings
-from jobs.sources.dump import Kafka, Shape, open_dump
+from jobs.sources.dump import LIVE_SCHEME, Kafka, Shape, open_dump
 from jobs.tables import Table, Tables, column
 from jobs.versions import software_version
 
@@ -212,7 +212,9 @@ def _ingest(night: Night) -> dict[str, int]:
         raise InputError("nothing to take in: name dumps, or set input.paths")
     shape = Shape(chosen.format) if chosen.format else None
     changed = dumped_files.changes(night.tables, night.settings.cluster, chosen.paths, shape)
-    kafka = Kafka(night.settings.kafka)
+    is_live = any(path.startswith(LIVE_SCHEME) for path in changed.paths)
+    since = ingest.next_offsets(night.tables, night.settings.cluster) if is_live else {}
+    kafka = Kafka(night.settings.kafka, since=since)
     dumps = open_dump(night.tables.spark, changed.paths, shape=shape, topic=chosen.topic, kafka=kafka)
     rows = ingest.run(night.tables, dumps, night.settings.cluster)
     if changed.files:

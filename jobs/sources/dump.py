@@ -45,10 +45,14 @@ class Extent(NamedTuple):
 
 
 class Kafka(NamedTuple):
-    """How to read a broker: librdkafka settings, and the offsets wanted, [from, to) by partition; none: all."""
+    """How to read a broker: librdkafka settings, and the offsets wanted, [from, to) by partition; none: all.
+
+    ``since`` are the first offsets that are new, by topic and partition.
+    """
 
     config: Mapping[str, str] = MappingProxyType({})
     ranges: Mapping[int, tuple[int | None, int | None]] = MappingProxyType({})
+    since: Mapping[str, Mapping[int, int]] = MappingProxyType({})
 
 
 ALL_OF_IT: Final = Kafka()
@@ -100,6 +104,8 @@ def _open_live(spark: SparkSession, url: str, kafka: Kafka) -> Dump:
         raise InputError(f"{url}: {LIVE_SCHEME}HOST:PORT[,HOST:PORT]/TOPIC is wanted")
     spark.dataSource.register(KafkaLog)
     options = {"topic": topic, "config": json.dumps({**kafka.config, "bootstrap.servers": servers})}
+    if topic in kafka.since:
+        options["since"] = json.dumps(kafka.since[topic])
     if kafka.ranges:
         options["ranges"] = json.dumps(kafka.ranges)
     rows = spark.read.format(KafkaLog.name()).options(**options).load()

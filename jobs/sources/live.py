@@ -1,7 +1,8 @@
 """The Spark data source ``kafka_log``: a coordinator log read from a live broker, a batch from offsets to offsets.
 
 Options: ``topic``, ``config`` (a JSON object of librdkafka settings with ``bootstrap.servers``) and ``ranges`` (a JSON
-object of partition to [from, to]; null stands for the first or the last offset there is; all partitions if absent).
+object of partition to [from, to]; null stands for the first or the last offset there is; all partitions if absent) and
+``since`` (a JSON object of partition to the first offset that is new to the reader).
 What is planned is what was there at planning time, so that a run ends.
 
 A consumer sees neither control records nor batches: outcomes of transactions are unknown. It reads uncommitted, so that
@@ -13,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -39,6 +41,8 @@ TIMESTAMP_TYPES: Final = ("NoTimestampType", "CreateTime", "LogAppendTime")
 
 PASSING: Final = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
 """The client connects again by itself; if that takes too long, its silence says so."""
+
+NOTHING_TAKEN: Final[Mapping[int, int]] = MappingProxyType({})
 
 Bounds = tuple[int | None, int | None]
 
@@ -69,21 +73,24 @@ class KafkaLog(DataSource):
         """The reader of these options."""
         ranges = json.loads(self.options.get("ranges", "null"))
         wanted = ranges and {int(partition): tuple(bounds) for partition, bounds in ranges.items()}
-        return KafkaLogReader(self.options["topic"], json.loads(self.options["config"]), wanted)
+        since = {int(partition): offset for partition, offset in json.loads(self.options.get("since", "{}")).items()}
+        return KafkaLogReader(self.options["topic"], json.loads(self.options["config"]), wanted, since)
 
 
 class KafkaLogReader(DataSourceReader):
     """Plans a range for each partition, and reads one."""
 
-    def __init__(self, topic: str, config: Mapping[str, str], ranges: Mapping[int, Bounds] | None) -> None:
-        self.topic, self.config, self.ranges = topic, {**SETTINGS, **config}, ranges
+    def __init__(
+        self, topic: str, config: Mapping[str, str], ranges: Mapping[int, Bounds] | None, since: Mapping[int, int]
+    ) -> None:
+        self.topic, self.config, self.ranges, self.since = topic, {**SETTINGS, **config}, ranges, since
         self.servers = config.get("bootstrap.servers", "")
 
     def partitions(self) -> Sequence[InputPartition]:
         """The ranges as the log is now."""
         consumer = Consumer(self.config)
         try:
-            return plan(consumer, self.topic, self.ranges)
+            return plan(consumer, self.topic, self.ranges, self.since)
         except KafkaException as error:
             raise InputError(f"{self.servers}: {error.args[0].str()}") from error
         finally:
@@ -99,11 +106,13 @@ class KafkaLogReader(DataSourceReader):
             consumer.close()
 
 
-def plan(consumer: Any, topic: str, ranges: Mapping[int, Bounds] | None) -> list[OffsetRange]:
-    """The ranges wanted, cut to what the broker has.
+def plan(
+    consumer: Any, topic: str, ranges: Mapping[int, Bounds] | None, since: Mapping[int, int] = NOTHING_TAKEN
+) -> list[OffsetRange]:
+    """The ranges wanted, cut to what the broker has and to what is new.
 
     Raises:
-        InputError: no such topic or partition.
+        InputError: no such topic or partition, or a log that ends before what was taken of it.
         KafkaException: the broker does not answer.
     """
     found = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
@@ -114,7 +123,12 @@ def plan(consumer: Any, topic: str, ranges: Mapping[int, Bounds] | None) -> list
         if partition not in found.partitions:
             raise InputError(f"{topic}: there is no partition {partition}, but 0 to {len(found.partitions) - 1}")
         low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
-        first = low if first is None else max(first, low)
+        if (new := since.get(partition, low)) > high:
+            raise InputError(
+                f"{topic}-{partition}: the log ends at {high}, but was taken up to {new} before: it is another log, "
+                "which wants tables, or a name of the cluster, of its own"
+            )
+        first = max(low, new) if first is None else max(first, low, new)
         end = high if end is None else min(end, high)
         if first < end:
             planned.append(OffsetRange(topic, partition, first, end))

@@ -71,6 +71,12 @@ def test_a_plan_covers_what_is_there_and_no_more() -> None:
     assert plan(Broker(), TOPIC, wanted) == [OffsetRange(TOPIC, 0, 4, 6), OffsetRange(TOPIC, 1, 2, 10)]
 
 
+def test_of_a_log_that_was_taken_before_only_what_is_new_is_planned() -> None:
+    assert plan(Broker(), TOPIC, None, {0: 8, 1: 10}) == [OffsetRange(TOPIC, 0, 8, 10)]
+    with pytest.raises(InputError, match=f"{TOPIC}-0: the log ends at 10, but was taken up to 11 before"):
+        plan(Broker(), TOPIC, None, {0: 11})
+
+
 def test_what_the_broker_does_not_have_is_named() -> None:
     with pytest.raises(InputError, match=r"nope: .*Unknown topic"):
         plan(Broker(), "nope", None)
