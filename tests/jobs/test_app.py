@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 from coordinator_core.errors import LogFormatError
 from jobs.cli import app as application
 from jobs.cli.app import Entry, app
-from jobs.cli.console import JsonOption, QuietOption
+from jobs.cli.console import Console, JsonOption, LogFormat, QuietOption
 
 
 def broken(context: typer.Context, path: str, quiet: QuietOption = False, json: JsonOption = False) -> None:
@@ -67,6 +68,17 @@ def test_json_errors_carry_file_position_and_cause(arguments):
         "cause": "no log\nat all",
         "kind": "LogFormatError",
     }
+
+
+def test_a_structured_log_says_when_and_in_which_run(capsys):
+    console = Console(log_format=LogFormat.JSON)
+    console.logged["night"] = "tonight"
+    with console.step("decoding"):
+        console.warn("set aside", records=3)
+    first, second = map(json.loads, capsys.readouterr().err.splitlines())
+    assert datetime.fromisoformat(first.pop("time")) <= datetime.fromisoformat(second.pop("time"))
+    assert first == {"level": "note", "message": "decoding", "night": "tonight"}
+    assert second == {"level": "warning", "message": "set aside", "night": "tonight", "records": 3}
 
 
 def test_an_unwritable_output_is_one_line():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,10 +14,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 from coordinator_core.errors import InputError
 from jobs import ingest, maintenance, nightly, settings
 from jobs.audit import FINDINGS
+from jobs.cli.app import app
 from jobs.history_schema import HISTORY
 from jobs.lease import LEASES, WRITER, BusyError, LeaseLostError, Owner, held
 from jobs.log_schema import LOG_RECORDS, RUNS
@@ -142,6 +145,31 @@ def test_the_tables_are_held_by_one_run_at_a_time(spark: SparkSession, tmp_path:
         lease.renew()
         with pytest.raises(LeaseLostError, match="elsewhere"):
             lease.check()
+
+
+def test_commands_that_write_respect_who_holds_the_tables(undisturbed: Tables) -> None:
+    with held(undisturbed, WRITER, HOUR):
+        for command in (["ingest", LOG], ["decode"], ["replay"]):
+            result = CliRunner().invoke(app, [*command, "--tables", undisturbed.home])
+            assert result.exit_code == 1
+            assert "another run" in result.stderr.splitlines()[-1]
+
+
+def test_only_files_that_are_new_or_have_changed_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    first, second, *_ = sorted(Path(LOG).glob("*.log"))
+    dump = tmp_path / Path(LOG).name
+    dump.mkdir()
+    wanted = chosen(input__paths=[str(dump)], nightly__steps=["ingest"])
+    tables = Tables(spark, str(tmp_path / "tables"))
+    found = []
+    for segment in (first, None, second):
+        if segment is not None:
+            shutil.copy(segment, dump)
+        (step,) = nightly.run(tables, wanted, nightly.Nobody()).steps
+        found.append((step.counts["files"], step.counts["records"]))
+    assert [files for files, _ in found] == [1, 0, 1]
+    assert found[1][1] == 0
+    assert sum(records for _, records in found) == tables.read(LOG_RECORDS).where("kind <> 'empty'").count()
 
 
 def test_tables_of_a_newer_release_or_of_another_form_are_left_alone(spark: SparkSession, tmp_path: Path) -> None:
