@@ -41,7 +41,9 @@ def stored_coverage(tables: Tables, cluster: str) -> Iterator[LogCoverage]:
     log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("log_topic").isin(*FAMILIES))
     log = log.where("kind IN ('record', 'control') AND log_offset IS NOT NULL AND log_partition IS NOT NULL")
     before = F.lag("log_offset").over(Window.partitionBy(*PARTITION).orderBy("log_offset"))
-    rows = log.select(*PARTITION, "log_offset", "timestamp_ms", "source", (before + 1).alias("first"))
+    is_start = (F.col("log_offset") == 0) | F.col("source").endswith(FIRST_SEGMENT)
+    rows = log.select(*PARTITION, "log_offset", "timestamp_ms", is_start.alias("is_start"))
+    rows = rows.withColumn("first", before + 1)
     found = _extents(rows).collect()
     largest = _largest_gaps(rows)
     for row in sorted(found, key=lambda row: (FAMILIES[row.log_topic].value, row.log_topic, row.log_partition)):
@@ -61,7 +63,7 @@ def _extents(rows: DataFrame) -> DataFrame:
         F.count("*").alias("records"),
         F.coalesce(F.sum(missing), F.lit(0)).alias("missing"),
         F.count_if(missing > 0).alias("gap_count"),
-        F.bool_or((F.col("log_offset") == 0) | F.col("source").endswith(FIRST_SEGMENT)).alias("from_start"),
+        F.bool_or("is_start").alias("from_start"),
     )
 
 
