@@ -18,7 +18,7 @@ from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.streams import validate as streams
 from coordinator_core.groups.streams.live import LiveStreamsGroup
-from coordinator_core.groups.streams.topology import source_topics
+from coordinator_core.groups.streams.topology import subtopology_of_sources
 from coordinator_core.records import Fields, RecordType
 
 OFFSET_FETCH = Shape(
@@ -144,8 +144,8 @@ def is_subscribed(group: LiveGroup, topic: str) -> bool:
         if group.subscribed_topics is None:
             return group.protocol_type == CONSUMER_PROTOCOL_TYPE
         return topic in group.subscribed_topics
-    if isinstance(group, LiveStreamsGroup) and not group.is_empty:
-        return topic in source_topics(group.log.topology)
+    if isinstance(group, LiveStreamsGroup) and not group.is_empty and group.log.topology is not None:
+        return topic in subtopology_of_sources(group.log.topology, group.configured)
     return False
 
 

@@ -259,15 +259,6 @@ def required_topics(topology: Topology | None) -> list[str]:
     ]
 
 
-def source_topics(topology: Topology | None) -> set[str]:
-    """The topics that the topology reads, of which its group commits offsets."""
-    return {
-        name
-        for each in (() if topology is None else topology.subtopologies)
-        for name in (*each.source_topics, *(topic.name for topic in each.repartition_source_topics))
-    }
-
-
 def subtopology_of_sources(topology: Topology, configured: ConfiguredTopology | None) -> dict[str, str]:
     """The subtopology that reads a topic, by name; by the topics of the moment where a regex names them."""
     found = {
