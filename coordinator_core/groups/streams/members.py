@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coordinator_core.groups.consumer.timeouts import rebalance_key, session_key
+from coordinator_core.groups.consumer.timeouts import cancel_all
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import Request
@@ -46,8 +46,7 @@ def joining_static(
     member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
     for record in records.member_tombstones(group.group_id, former.member_id):
         op.write(*record)
-    op.cancel(session_key(group.group_id, former.member_id))
-    op.cancel(rebalance_key(group.group_id, former.member_id))
+    cancel_all(op, group.group_id, former.member_id)
     op.write(*records.member_metadata(group.group_id, member))
     op.write(*records.target_assignment(group.group_id, member_id, group.target(former.member_id)))
     op.write(*records.current_assignment(group.group_id, member))

@@ -127,9 +127,10 @@ class Play:
     def _loads(self, words: list[str]) -> Iterator[str]:
         generation, *members = words
         given = dict(word.split("=", 1) for word in members)
-        self.memory.follow(
-            threads.classic_group(GROUP, int(generation), given, lambda name: self._client(name, member_id=name))
-        )
+        record = threads.classic_group(GROUP, int(generation), given, lambda name: self._client(name, member_id=name))
+        self.memory.follow(record)
+        self.memory.end_offset = 1
+        self.log = [record]
         yield from self._shown(coordinator.take_over(self.memory, self.topics, self.now))
 
     def _assigns(self, words: list[str]) -> Iterator[str]:
@@ -138,12 +139,13 @@ class Play:
         return iter(())
 
     def _thread(self, words: list[str]) -> Iterator[str]:
-        name, action = words
+        name, action, *rest = words
+        given = dict(word.split("=", 1) for word in rest)
         client = self._client(name)
-        outcome = self._send(*threads.data(client, action, GROUP), client=name)
+        outcome = self._send(*threads.data(client, action, GROUP, given), client=name)
         if outcome.response is not None and outcome.response["errorCode"] == 79:
             yield from self._shown(outcome, name)
-            outcome = self._send(*threads.data(client, action, GROUP), client=name)
+            outcome = self._send(*threads.data(client, action, GROUP, given), client=name)
         if action == "sync" and outcome.response is not None and not outcome.response["errorCode"]:
             yield f"{name} <- {threads.synced(client, outcome.response['assignment'])}"
             name = ""
@@ -227,7 +229,8 @@ class Play:
                 yield f"{kind} {name} at epoch {member['memberEpoch']}: has {has}, is to have {wants}"
         named = snapshots.share_group_describe(self.memory, GROUP, self.topics)
         yield from share.described(named, _partitions)
-        yield from streams.described(snapshots.streams_group_describe(self.memory, GROUP, self.topics))
+        running = snapshots.streams_group_describe(self.memory, GROUP, self.topics)
+        yield from map(self._named, streams.described(running))
         group = snapshots.describe_groups(self.memory, GROUP, self.topics)
         if not group["errorCode"]:
             for member in sorted(group["members"], key=lambda each: self._named(each["memberId"])):

@@ -1,7 +1,8 @@
 """Threads of Streams on the classic protocol in transcripts (KIP-1071, online migration).
 
     loads GENERATION NAME=ACTIVE/STANDBY...   the coordinator loads a classic group of Streams
-    thread NAME join|sync|beat|leave          as a thread does it; what it runs is what its last sync said
+    thread NAME join|sync|beat|leave          as a thread does it; what it runs is what its last sync said; NAME=VALUE
+                                              (instance, generation, protocol) is sent with it
     assigns NAME=ACTIVE/STANDBY/WARMUP...     what highly_available assigns next, to show what the document shows
 
 Tasks are written as in ``transcript_streams``; all of them read the topic ``in``.
@@ -115,8 +116,21 @@ def fixed_assignor(given: dict[str, str]) -> Callable[..., Assignment[Tasks]]:
     return lambda spec, image, profile: Assignment({name: targets.get(name, Tasks()) for name in spec.members})
 
 
-def data(client: Any, action: str, group_id: str) -> tuple[str, int, Fields]:
+def data(client: Any, action: str, group_id: str, given: dict[str, str]) -> tuple[str, int, Fields]:
     """API, version and data of what a thread sends."""
+    api, version, fields = _data(client, action, group_id)
+    if "instance" in given:
+        client.options["instance"] = given["instance"]
+    if "instance" in client.options and action != "leave":
+        fields["groupInstanceId"] = client.options["instance"]
+    if "generation" in given:
+        fields["generationId"] = int(given["generation"])
+    if "protocol" in given:
+        fields["protocolName"] = given["protocol"]
+    return api, version, fields
+
+
+def _data(client: Any, action: str, group_id: str) -> tuple[str, int, Fields]:
     if action == "join":
         protocols = [{"name": "stream", "metadata": metadata(client)}]
         timeouts = {"sessionTimeoutMs": 45_000, "rebalanceTimeoutMs": 60_000}
