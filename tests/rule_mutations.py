@@ -145,11 +145,11 @@ def _strange_partition(fields: dict[int, str]) -> Callable[[Records, int, Fields
 
 
 def _missing_partition(records: Records, index: int, value: Fields) -> bool:
-    """Of a member that has reached its target, whose topics are all resolved."""
+    """Of a member that has reached its target; not the only one of a topic, which it may not subscribe to any more."""
     if value["state"] != (1 if records[index].type == 22 else 0) or value["memberEpoch"] <= 0:
         return False
-    entries = [each for each in value[ASSIGNED[records[index].type]] if each["partitions"]]
-    if not entries or any(each.type == 16 for each in records):
+    entries = [each for each in value[ASSIGNED[records[index].type]] if len(each["partitions"]) > 1]
+    if not entries:
         return False
     entries[0]["partitions"].pop()
     entries[0]["assignmentEpochs"] = None

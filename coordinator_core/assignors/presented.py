@@ -111,7 +111,7 @@ class SubscriptionView:
         self.members[member] = subscriber
         if subscriber.instance_id is not None:
             self.static[subscriber.instance_id] = member
-        self.homogeneous = self._judge(self._named, self._matched, self._subscribed_regexes, len(self.members))
+        self.homogeneous = self.rejudged()
 
     def put_again(self, member: str) -> None:
         """A member's current assignment record: the coordinator puts the member into its map again.
@@ -120,7 +120,7 @@ class SubscriptionView:
         """
         self.members[member] = self.members.get(member, Subscriber())
         if self._subscribed_regexes:
-            self.homogeneous = self._judge(self._named, self._matched, self._subscribed_regexes, len(self.members))
+            self.homogeneous = self.rejudged()
 
     def restore(self, members: TimelineHashMap[str, Subscriber], regexes: dict[str, list[str]]) -> None:
         """Take the members and resolved regular expressions of another view of the same group."""
@@ -136,7 +136,7 @@ class SubscriptionView:
         self._count(old, -1)
         if old is not None and old.instance_id is not None:
             self.static.pop(old.instance_id, None)
-        self.homogeneous = self._judge(self._named, self._matched, self._subscribed_regexes, len(self.members))
+        self.homogeneous = self.rejudged()
 
     def put_target(self, member: str, entries: Iterable[tuple[str, Sequence[int]]]) -> None:
         """A member's target assignment record: topic ids and partitions in its order."""
@@ -154,6 +154,10 @@ class SubscriptionView:
         if topics is not None:
             self.regexes[regex] = copied_order(STRING, topics, self.jdk)
             self._matched.update(self.regexes[regex])
+
+    def rejudged(self) -> bool:
+        """Whether the group as it is counts as homogeneous; ``homogeneous`` is the judgement of an earlier moment."""
+        return self._judge(self._named, self._matched, self._subscribed_regexes, len(self.members))
 
     def judge(self, member: str, subscriber: Subscriber) -> bool:
         """Whether the group counts as homogeneous once this member joins, or has this subscription."""

@@ -12,7 +12,7 @@ from coordinator_core.assignors.presented import StreamsView, SubscriptionView
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.spec import GroupSpecs
 from coordinator_core.audit.group_view import GroupView, View
-from coordinator_core.audit.inputs import EpochState, assignable, streams_spec, subscription_spec
+from coordinator_core.audit.inputs import EpochState, assignable, judgements, streams_spec, subscription_spec
 from coordinator_core.audit.operation import TargetOperation
 from coordinator_core.audit.orders import can_matter
 from coordinator_core.audit.settings import AuditSettings
@@ -62,25 +62,21 @@ class Attempts:
         view, story = self.group_view.view, self.group_view.orders.story
         older = isinstance(self.state, ConsumerGroup) and self.state.subscription_metadata is not None
         profiles = self.settings.profiles_for(recorded_topics=older)
-        assignors = self.assignors()
-        spec = self._spec(view, image)
-        for (profile, release), assignor in product(profiles, assignors):
-            yield Attempt(view, spec, assignor, profile, story, release)
+        for (profile, release), assignor, (spec, how) in product(profiles, self.assignors(), self._specs(view, image)):
+            yield Attempt(view, spec, assignor, profile, story + how, release)
         profile, release = profiles[0]
         for names in islice(self._names(), MOST_NAME_ORDERS):
-            spec = self._spec(view, image, names)
             told = f"{story}; topics in the order in which {next(iter(names))} named them"
-            for assignor in assignors:
-                yield Attempt(view, spec, assignor, profile, told, release)
+            for assignor, (spec, how) in product(self.assignors(), self._specs(view, image, names)):
+                yield Attempt(view, spec, assignor, profile, told + how, release)
         present, known = tuple(view.members), set(view.members)
         if not can_matter(present):
             return
         for order in self.group_view.orders.possible(self._registrations()):
             if tuple(order.members) != present and set(order.members) == known:
                 other = self.group_view.ordered(order.members)
-                spec = self._spec(other, image)
-                for assignor in assignors:
-                    yield Attempt(other, spec, assignor, profile, order.story, release)
+                for assignor, (spec, how) in product(self.assignors(), self._specs(other, image)):
+                    yield Attempt(other, spec, assignor, profile, order.story + how, release)
 
     def assignors(self) -> list[str]:
         """The assignors that may have been chosen: where votes are even, it depends on who asks now (KIP-848)."""
@@ -96,11 +92,16 @@ class Attempts:
             chosen = [votes.preferred(name, name) for name in (None, *votes.counts)]
         return list(dict.fromkeys(name or self.settings.default_assignor for name in chosen))
 
-    def _spec(self, view: View, image: TopicImage, names: Names | None = None) -> GroupSpecs:
+    def _specs(self, view: View, image: TopicImage, names: Names | None = None) -> Iterator[tuple[GroupSpecs, str]]:
+        """The group as the assignor may have seen it, with what is unusual in that."""
         if isinstance(view, StreamsView):
             assert isinstance(self.state, StreamsGroup)
-            return streams_spec(view, self.operation, self.state, image)
-        return subscription_spec(view, self.operation, image, assignable(self.state), names or {})
+            yield streams_spec(view, self.operation, self.state, image), ""
+            return
+        initialised = assignable(self.state)
+        for number, judged in enumerate(judgements(view, self.operation)):
+            how = "; subscriptions judged anew" if number else ""
+            yield subscription_spec(view, self.operation, image, initialised, names or {}, homogeneous=judged), how
 
     def _names(self) -> Iterator[Names]:
         """Other orders of the names that a heartbeat may have had: records have them sorted, requests need not.

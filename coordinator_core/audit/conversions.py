@@ -48,7 +48,8 @@ def upgrade_row(
             expected[member] = {topic: set(numbers) for topic, numbers in assigned_partitions(mine)[0]} if mine else {}
     except DecodeError as error:
         expected, unread = {}, f"an assignment that can be read: {error}"
-    judged, missing, fitted = _judge(expected, recorded, gap, "the classic group's assignment")
+    there = _names(history, operation.end)
+    judged, missing, fitted = _judge(expected, recorded, there, gap, "the classic group's assignment")
     if judged.verdict is Verdict.DIVERGENT and not any(recorded.values()):
         judged, fitted = Judgement(Verdict.IDENTICAL), "nothing, as the classic group was rebalancing"
     end = operation.end
@@ -107,22 +108,38 @@ def downgrade_row(
                 missing=f"an assignment that can be read: {error}",
             )
         recorded[member_id] = {topic: set(numbers) for topic, numbers in mine}
-    judged, missing, fitted = _judge(expected, recorded, gap, "the consumer group's last target")
+    there = _names(history, record, {topic_id for held in targets.values() for topic_id in held})
+    judged, missing, fitted = _judge(expected, recorded, there, gap, "the consumer group's last target")
     return generation_row(record, judged, basis=Basis.DOWNGRADE, fitted=fitted, missing=missing)
 
 
 def _judge(
-    expected: Mapping[str, Named | None], recorded: Mapping[str, Named | None], gap: str | None, story: str
+    expected: Mapping[str, Named | None],
+    recorded: Mapping[str, Named | None],
+    there: set[str],
+    gap: str | None,
+    story: str,
 ) -> tuple[Judgement, str | None, str | None]:
-    """Verdict, what is missing, what fitted. None instead of partitions: a topic has no name."""
+    """Verdict, what is missing, what fitted; ``there`` are the topics that exist. None as partitions: no name known."""
     if any(each is None for each in (*expected.values(), *recorded.values())):
         return Judgement(Verdict.UNKNOWN), NO_TOPICS, None
     ours, theirs = (_whole(each) for each in (expected, recorded))
     if ours == theirs:
         return Judgement(Verdict.IDENTICAL), None, story
+    known = {member: {name: held for name, held in work.items() if name in there} for member, work in ours.items()}
+    if _whole(known) == theirs:
+        return Judgement(Verdict.IDENTICAL), None, f"{story}, without topics that were deleted"
     found = tuple(differences(ours, theirs, str))
     verdict = Verdict.DIVERGENT if gap is None else Verdict.UNKNOWN
     return Judgement(verdict, found[:MOST_DIFFERENCES], len(found)), gap, None
+
+
+def _names(history: TopicHistory | None, record: CoordinatorRecord, topic_ids: set[str] | None = None) -> set[str]:
+    """The topics that existed at a record; with ``topic_ids`` those that had one of them then."""
+    version = history.at(record.at.timestamp_ms) if history else None
+    if version is None:
+        return set()
+    return {name for name, topic in version.image.by_name.items() if topic_ids is None or topic.id in topic_ids}
 
 
 def _whole(assignment: Mapping[str, Named | None]) -> dict[str, Named]:

@@ -133,34 +133,44 @@ def assignable(state: EpochState) -> Mapping[str, set[int]] | None:
     return {topic_id: set(topic.partitions) for topic_id, topic in state.state_partitions.initialized.items()}
 
 
+def judgements(view: SubscriptionView, operation: TargetOperation) -> list[bool]:
+    """What the coordinator may hold of whether all members subscribe to the same, the likeliest first.
+
+    With an epoch record it judged anew, the joining member included. Without one its earlier judgement holds, unless it
+    had to look at the topics again and found them as they were.
+    """
+    anew = view.rejudged()
+    if operation.member is not None and operation.member.value is not None:
+        anew = view.judge(operation.member.key["memberId"], subscriber(operation.member.value))
+    return [anew] if operation.epoch is not None else list(dict.fromkeys((view.homogeneous, anew)))
+
+
 def subscription_spec(
     view: SubscriptionView,
     operation: TargetOperation,
     image: TopicImage,
     initialised: Mapping[str, set[int]] | None,
     names: Mapping[str, tuple[str, ...]],
+    *,
+    homogeneous: bool,
 ) -> GroupSpecs:
     """What the assignor of a consumer or share group was called with.
 
-    With an epoch record the coordinator judged anew whether the subscriptions are all the same, the joining member
-    included; without one its earlier judgement held. A share group's joiner enters the map of members before.
-    ``names`` are subscriptions in another order than the record's.
+    ``homogeneous`` is the coordinator's judgement whether the subscriptions are all the same, ``names`` are
+    subscriptions in another order than the record's. A share group's joiner enters the map of members before.
     """
     updates: dict[str, Subscriber | None] = {}
-    judged = None
     entered: tuple[str, ...] = ()
     if operation.member is not None and operation.member.value is not None:
         member_id, updated = operation.member.key["memberId"], subscriber(operation.member.value)
         updates[member_id] = updated
-        if operation.epoch is not None:
-            judged = view.judge(member_id, updated)
         if view.type is AssignedType.SHARE and member_id not in view.members:
             entered = (member_id,)
     for member_id, named in names.items():
         updates[member_id] = replace(updates.get(member_id) or view.members[member_id], names=named)
     if operation.replaced is not None:
-        updates[operation.replaced] = None
-    return view.spec(image, updates, homogeneous=judged, assignable=initialised, entered=entered)
+        updates.setdefault(operation.replaced, None)
+    return view.spec(image, updates, homogeneous=homogeneous, assignable=initialised, entered=entered)
 
 
 def streams_spec(view: StreamsView, operation: TargetOperation, state: StreamsGroup, image: TopicImage) -> GroupSpecs:
@@ -169,7 +179,7 @@ def streams_spec(view: StreamsView, operation: TargetOperation, state: StreamsGr
     if operation.member is not None and operation.member.value is not None:
         updates[operation.member.key["memberId"]] = process(operation.member.value)
     if operation.replaced is not None:
-        updates[operation.replaced] = None
+        updates.setdefault(operation.replaced, None)
     subtopologies: list[Subtopology] = []
     if state.topology is not None and state.validated_topology_epoch == state.topology.epoch:
         configured = configure(state.topology, image)

@@ -9,6 +9,7 @@ from coordinator_core.audit.rules.hands import NOTHING, both, minus, name, names
 from coordinator_core.audit.rules.kinds import CONSUMER, STREAMS, EpochKind
 from coordinator_core.audit.rules.scene import Scene, joined
 from coordinator_core.audit.rules.watch import ASSIGNMENT_EPOCH, EPOCH, UNKNOWN, HeldUnit, Operation, member_fact
+from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import (
     INITIAL_EPOCH,
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
@@ -33,13 +34,11 @@ def on_member(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
     sure = watch.knows_member("member", member_id)
     scene.keep(record)
     watch.note(member_fact("member", member_id), at)
-    if not is_new:
-        return
     replaces = _replaced(scene, value.get("instanceId"))
     if replaces is not None:
         operation.leaving.pop(replaces, None)
         operation.replaced[member_id] = replaces
-    if not sure:
+    if not (is_new and sure):
         return
     if replaces is None and _subscribes(kind, value):
         operation.joining[member_id] = at
@@ -214,12 +213,25 @@ def _target(
             scene.broken(Rule.ASSIGNED_OUTSIDE_TARGET, at, member_id, f"{names(strange)} is not in its target")
     converged = member.member_epoch == state.assignment_epoch == state.group_epoch
     if kind.exclusive and member.state == kind.stable and converged and watch.knows(EPOCH):
-        # A target may hold topics of a regex that is not resolved yet: the member does not get those.
-        lacking = [] if getattr(member, "subscribed_topic_regex", None) else list(minus(wanted, assigned))
+        lacking = [unit for unit in minus(wanted, assigned) if not _may_lack(state, member_id, unit[0], assigned)]
         surplus = list(minus(assigned, wanted))
         if lacking or surplus:
             detail = f"stable with {names(surplus) or 'nothing'} beside its target and without {names(lacking)}"
             scene.broken(Rule.ASSIGNED_NOT_THE_TARGET, at, member_id, detail)
+
+
+def _may_lack(state: EpochGroup[Any, Any], member_id: str, resource: Resource, assigned: Held) -> bool:
+    """Whether a member may not get a topic of its target because it does not subscribe to it.
+
+    A target may hold topics of a regex that is not resolved yet, those of others where a group counts as one whose
+    members all subscribe to the same, though it is no longer, and what a converted group's leader once assigned.
+    """
+    if not isinstance(state, ConsumerGroup) or assigned.get(resource):
+        return False
+    if state.members[member_id].subscribed_topic_regex or not state.assignment_timestamp:
+        return True
+    everyone = state.members.values()
+    return len({(frozenset(each.subscribed_topic_names), each.subscribed_topic_regex) for each in everyone}) > 1
 
 
 def _process(scene: Scene, member: Any, before: Held, at: LogPosition) -> None:

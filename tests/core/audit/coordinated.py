@@ -30,12 +30,19 @@ class RecordedCluster:
     topics: TopicHistory = field(default_factory=TopicHistory)
     leader_epochs: list[int] = field(default_factory=list)
     fail_overs: list[int] = field(default_factory=list)
+    _batched: int = 0
 
     @classmethod
     def of(cls, partitions: dict[str, int], **settings: object) -> RecordedCluster:
         recorded = cls(Cluster.of(partitions, **settings))
         recorded._note_topics()
         return recorded
+
+    def next_batch(self) -> None:
+        """What is written from now on goes into another record batch."""
+        first = self._batched
+        self.log[first:] = [record._replace(batch=first) for record in self.log[first:]]
+        self._batched = len(self.log)
 
     def set_topics(self, partitions: dict[str, int]) -> None:
         self.cluster.now += 1
@@ -60,6 +67,7 @@ class RecordedCluster:
     def audited(self, *, leaders: bool = True) -> list[TargetAuditRow]:
         """The verdicts; with ``leaders`` the leader epoch of each record is known."""
         self._note_leader()
+        self.next_batch()
         auditor = TargetAuditor(Group(GROUP, from_start=True), None, self.topics, coverage=EVERYTHING)
         rows = []
         for record, epoch in zip(self.cluster.log, self.leader_epochs, strict=True):
