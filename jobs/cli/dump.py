@@ -8,8 +8,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum, StrEnum
+from importlib.abc import MetaPathFinder
 from typing import Annotated, Any, BinaryIO, TypeVar
 
+import pyarrow as pa
 import typer
 
 from coordinator_core.errors import DecodeError, InputError
@@ -70,6 +72,7 @@ def dump(
     if jsonl and style is Format.KAFKA:
         raise typer.BadParameter("--jsonl and --format kafka exclude each other")
     console = Console.of(context)
+    _leave_pandas_out()
     logs = [log for path in paths for log in _chosen(path, topic, console)]
     refuse_empty_files(paths, logs)
     printer = Printer(console, sys.stdout.buffer)
@@ -88,6 +91,28 @@ def dump(
         print(gap, file=sys.stderr)
     if printer.lost:
         raise typer.Exit(1)
+
+
+class _NoPandas(MetaPathFinder):
+    """Has no pandas to offer."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
+        """Refuses that one module."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError("not needed here", name=fullname)
+
+
+def _leave_pandas_out() -> None:
+    """With the first array it makes pyarrow imports pandas, if that is installed: half of what dump takes to start.
+
+    The question is put to it while there is none; it asks again when somebody wants something of pandas.
+    """
+    nothing = _NoPandas()
+    sys.meta_path.insert(0, nothing)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(nothing)
 
 
 def _chosen(path: str, topic: str | None, console: Console) -> list[LogFile]:

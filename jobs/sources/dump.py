@@ -138,7 +138,10 @@ def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: li
         first = int(log.segment[:20]) if SEGMENT.fullmatch(log.segment) else 0
         extents.setdefault(place, Extent(*place, first))
         folders.setdefault(place, set()).add(log.name.removesuffix(log.segment))
-    return Dump(rows, True, list(extents.values()), all(len(of_log) == 1 for of_log in folders.values()))
+    # Brokers name segments by their first offset; a file of another name may be a copy of one beside it.
+    named = all(SEGMENT.fullmatch(log.segment) for log in logs)
+    distinct = named and all(len(of_log) == 1 for of_log in folders.values())
+    return Dump(rows, True, list(extents.values()), distinct)
 
 
 def _survey(rows: DataFrame) -> tuple[list[Extent], bool]:

@@ -164,10 +164,12 @@ def test_kafka_dump_log_of_odd_batches(folder):
     assert "  4 is followed by 12" in result.stderr
 
 
-def test_dump_needs_no_spark(folder):
+def test_dump_needs_no_spark_and_leaves_pandas_out(folder):
     script = (
         "import sys; sys.modules['pyspark'] = None\n"
-        "from jobs.cli.app import main; sys.argv = ['coordinator-audit', 'dump', sys.argv[1]]; main()\n"
+        "from jobs.cli.app import main; sys.argv = ['coordinator-audit', 'dump', sys.argv[1]]\n"
+        "try: main()\n"
+        "finally: assert 'pandas' not in sys.modules\n"
     )
     done = subprocess.run([sys.executable, "-c", script, str(folder)], capture_output=True, check=True, timeout=60)
     assert len(done.stdout.splitlines()) == 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
@@ -19,7 +20,9 @@ from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.control import COMMIT
 from coordinator_core.wire.json_lines import Place, line, lines
 from coordinator_core.wire.row import encode_key, encode_value
+from tests.core.wire.samples import sample_records
 from tests.core.wire.segments import reader
+from tests.core.wire.test_mutations import mutated
 
 PLACE = Place(3, "00000000000000000007.log", Family.GROUP)
 TOPIC_ID = "rtBKLTkuQfqz2e1w3xbhRA"
@@ -175,3 +178,23 @@ def test_no_rows_no_lines():
     (part,) = read_columns(reader(data), len(data))
     assert lines(part.slice(0, 0), PLACE).text.rows().to_pylist() == []
     assert len(lines(part, PLACE).text) == 1
+
+
+@pytest.mark.parametrize("few", [0, 64])
+def test_mutated_records_print_the_same_from_columns_and_rows(few, monkeypatch):
+    monkeypatch.setattr(json_lines, "FEW_ROWS", few)
+    choose = random.Random(3)
+    drawn = choose.choices([each for each in sample_records() if each.family is Family.GROUP], k=3_000)
+    records = []
+    for offset, record in enumerate(drawn):
+        key, value = record.key, record.value
+        if offset % 3 == 0:
+            key = mutated(key, choose)
+        elif offset % 3 == 1 and value is not None:
+            value = mutated(value, choose)
+        records.append(NewRecord(offset, 1, key, value))
+    data = encode_batch(records)
+    (part,) = read_columns(reader(data), len(data))
+    found = lines(part, PLACE)
+    assert found.text.rows().to_pylist() == [line(row, PLACE) + "\n" for row in part.to_pylist()]
+    assert len(found.errors) > 100
