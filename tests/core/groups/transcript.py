@@ -38,6 +38,7 @@ from coordinator_core.groups.protocol import Completed, Outcome, Request
 from coordinator_core.groups.share.live import LiveShareGroup
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 from coordinator_core.wire.embedded import encode_blob
+from tests.core.groups import transcript_consumers as consumers
 from tests.core.groups import transcript_share as share
 from tests.core.groups import transcript_streams as streams
 from tests.core.groups import transcript_threads as threads
@@ -221,20 +222,22 @@ class Play:
             yield f"epoch {group['groupEpoch']}, target of epoch {group['assignmentEpoch']} by {group['assignorName']}"
             for member in sorted(group["members"], key=lambda each: self._named(each["memberId"])):
                 has, wants = (
-                    _partitions((each["topicName"], each["partitions"]) for each in member[which]["topicPartitions"])
+                    consumers.partitions(
+                        (each["topicName"], each["partitions"]) for each in member[which]["topicPartitions"]
+                    )
                     for which in ("assignment", "targetAssignment")
                 )
                 kind = "consumer" if member["memberType"] else "classic member"
                 name = self._named(member["memberId"])
                 yield f"{kind} {name} at epoch {member['memberEpoch']}: has {has}, is to have {wants}"
         named = snapshots.share_group_describe(self.memory, GROUP, self.topics)
-        yield from share.described(named, _partitions)
+        yield from share.described(named, consumers.partitions)
         running = snapshots.streams_group_describe(self.memory, GROUP, self.topics)
         yield from map(self._named, streams.described(running))
         group = snapshots.describe_groups(self.memory, GROUP, self.topics)
         if not group["errorCode"]:
             for member in sorted(group["members"], key=lambda each: self._named(each["memberId"])):
-                yield f"member {self._named(member['memberId'])}: {_assigned(member['memberAssignment'])}"
+                yield f"member {self._named(member['memberId'])}: {consumers.assigned(member['memberAssignment'])}"
 
     def _consumer(self, words: list[str]) -> Iterator[str]:
         name, action, *rest = words
@@ -437,7 +440,7 @@ class Play:
                 {"topicId": topic, "partitions": numbers}
                 for topic, numbers in consumer_protocol.by_topic_id(named, self.topics).items()
             ]
-            return f"synced, has {_partitions(named)}"
+            return f"synced, has {consumers.partitions(named)}"
         if "members" in response:
             codes = [coordinator.ErrorCode(each["errorCode"]).name for each in response["members"]]
             return "left" if codes == ["NONE"] else ", ".join(codes)
@@ -447,57 +450,18 @@ class Play:
         return "ok"
 
     def _record(self, record: CoordinatorRecord) -> str:
-        member = self._named(record.key.get("memberId", ""))
-        value = record.value
-        kind = RecordType(record.type)
-        if value is None:
-            rest = record.key.get("regularExpression", "") + _partition(record.key)
-            return f"- {_KINDS[kind]} {member}{rest}".rstrip()
+        member, kind = self._named(record.key.get("memberId", "")), RecordType(record.type)
+        where = f"{record.key['topic']} {record.key['partition']}" if "partition" in record.key else ""
+        if record.value is None:
+            rest = record.key.get("regularExpression", "") + where
+            return f"- {KINDS[kind]} {member}{rest}".rstrip()
         if kind in share.KINDS:
-            return f"+ {_KINDS[kind]} {share.shown_record(kind, member, value, self._by_id)}"
+            return f"+ {KINDS[kind]} {share.shown_record(kind, member, record.value, self._by_id)}"
         if kind in streams.KINDS:
-            return f"+ {_KINDS[kind]} {streams.shown_record(kind, member, value)}"
-        shown = getattr(self, f"_show_{kind.name.lower()}")(member, value)
+            return f"+ {KINDS[kind]} {streams.shown_record(kind, member, record.value)}"
+        shown = consumers.shown_record(kind, member, record.value, self._by_id, self._named)
         regex = f"{record.key['regularExpression']} = " if "regularExpression" in record.key else ""
-        return f"+ {_KINDS[kind]} {regex}{_partition(record.key)}{shown}"
-
-    def _show_offset_commit(self, _: str, value: Fields) -> str:
-        return f": {value['offset']}"
-
-    def _show_group_metadata(self, _: str, value: Fields) -> str:
-        members = ", ".join(
-            sorted(f"{self._named(each['memberId'])} {_assigned(each['assignment'])}" for each in value["members"])
-        )
-        text = f"generation {value['generation']}"
-        if value["leader"] is not None:
-            text += f" by {value['protocol']}, leader {self._named(value['leader'])}"
-        return f"{text}: {members or 'empty'}"
-
-    def _show_consumer_group_metadata(self, _: str, value: Fields) -> str:
-        return str(value["epoch"])
-
-    def _show_consumer_group_member_metadata(self, member: str, value: Fields) -> str:
-        topics = value["subscribedTopicNames"]
-        wants = [*topics, *([f"regex {value['subscribedTopicRegex']}"] if value["subscribedTopicRegex"] else [])]
-        instance = f" as {value['instanceId']}" if value["instanceId"] else ""
-        classic = " (classic)" if value["classicMemberMetadata"] else ""
-        return f"{member}{classic}{instance}: {', '.join(wants) or 'no topics'}"
-
-    def _show_consumer_group_target_assignment_metadata(self, _: str, value: Fields) -> str:
-        return str(value["assignmentEpoch"])
-
-    def _show_consumer_group_target_assignment_member(self, member: str, value: Fields) -> str:
-        return f"{member}: {self._by_id(value['topicPartitions'])}"
-
-    def _show_consumer_group_current_member_assignment(self, member: str, value: Fields) -> str:
-        state = ("stable", "unrevoked", "unreleased")[value["state"]]
-        text = f"{member}: epoch {value['memberEpoch']}, {state}, has {self._by_id(value['assignedPartitions'])}"
-        if value["partitionsPendingRevocation"]:
-            text += f", gives up {self._by_id(value['partitionsPendingRevocation'])}"
-        return text
-
-    def _show_consumer_group_regular_expression(self, _: str, value: Fields) -> str:
-        return f"{', '.join(value['topics']) or 'no topics'}"
+        return f"+ {KINDS[kind]} {regex}{where}{shown}"
 
     def _named(self, text: str) -> str:
         for member_id, name in self.names.items():
@@ -506,13 +470,16 @@ class Play:
 
     def _by_id(self, partitions: Iterable[Fields]) -> str:
         names = {topic.id: topic.name for topic in self.topics.by_name.values()}
-        return _partitions((names.get(each["topicId"], "?"), each["partitions"]) for each in partitions)
+        return consumers.partitions((names.get(each["topicId"], "?"), each["partitions"]) for each in partitions)
 
     def _owned(self, text: str) -> list[Fields]:
-        return [{"topicId": self.topics.by_name[topic].id, "partitions": numbers} for topic, numbers in _parsed(text)]
+        return [
+            {"topicId": self.topics.by_name[topic].id, "partitions": numbers}
+            for topic, numbers in consumers.parsed(text)
+        ]
 
     def _assignment(self, text: str) -> bytes:
-        partitions = [{"topic": topic, "partitions": numbers} for topic, numbers in _parsed(text)]
+        partitions = [{"topic": topic, "partitions": numbers} for topic, numbers in consumers.parsed(text)]
         return encode_blob(consumer_protocol.ASSIGNMENT, 3, {"assignedPartitions": partitions, "userData": None})
 
     def _time(self, at: int) -> str:
@@ -520,23 +487,8 @@ class Play:
         return f"{int(seconds // 60)}:{seconds % 60:04.1f}"
 
 
-_KINDS = {
-    RecordType.OFFSET_COMMIT: "offset",
-    RecordType.GROUP_METADATA: "classic group",
-    RecordType.CONSUMER_GROUP_METADATA: "group epoch",
-    RecordType.CONSUMER_GROUP_PARTITION_METADATA: "partition metadata",
-    RecordType.CONSUMER_GROUP_MEMBER_METADATA: "member",
-    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: "target epoch",
-    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: "target",
-    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: "current",
-    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: "regex",
-    **share.KINDS,
-    **streams.KINDS,
-}
-
-
-def _partition(key: Fields) -> str:
-    return f"{key['topic']} {key['partition']}" if "partition" in key else ""
+KINDS = {**consumers.KINDS, **share.KINDS, **streams.KINDS}
+"""Record type to what it is called."""
 
 
 def _topic_id(name: str) -> str:
@@ -545,20 +497,3 @@ def _topic_id(name: str) -> str:
 
 def _topic_list(options: dict[str, str]) -> list[str] | None:
     return [each for each in options["topics"].split(",") if each] if "topics" in options else None
-
-
-def _parsed(text: str) -> list[tuple[str, list[int]]]:
-    """``orders:0,1;audit:2`` as topics with partitions; ``-`` is nothing."""
-    if text == "-":
-        return []
-    parts = (part.split(":") for part in text.split(";"))
-    return [(topic, [int(number) for number in numbers.split(",")]) for topic, numbers in parts]
-
-
-def _assigned(assignment: bytes) -> str:
-    return _partitions(consumer_protocol.assigned_partitions(assignment)[0]) if assignment else "nothing"
-
-
-def _partitions(named: Iterable[tuple[str, Iterable[int]]]) -> str:
-    shown = [f"{topic} {','.join(map(str, sorted(numbers)))}" for topic, numbers in sorted(named)]
-    return "; ".join(shown) or "nothing"
