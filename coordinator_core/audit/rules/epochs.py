@@ -49,9 +49,9 @@ def _end(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
     scene.current.clear()
     scene.target.clear()
     operation = scene.operation
-    operation.leaving.clear()
-    if operation.departed:
+    if operation.leaving:
         operation.crossed, operation.crossed_epoch = record.at, operation.reached
+    operation.leaving.clear()
     watch.begin_life()
 
 

@@ -47,13 +47,13 @@ def on_member(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
 
 
 def _replaced(scene: Scene, instance_id: str | None) -> str | None:
-    """Whose place a static member takes: that of one with its instance id, removed in the same operation (KIP-345).
+    """Whose place a static member takes: that of the last with its instance id, removed at the same time (KIP-345).
 
     Of one whose metadata is lost nobody knows whether it is the one.
     """
     if instance_id is None:
         return None
-    departed = scene.operation.departed.items()
+    departed = reversed(scene.operation.departed.items())
     return next((gone for gone, seen in departed if seen.instance_id in (instance_id, UNKNOWN)), None)
 
 
