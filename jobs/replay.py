@@ -3,8 +3,8 @@
 One fold for a first run and for every later one: a group's new records, preceded by its state as a row of its own, go
 through it in log order, so a group of any size streams. What comes out is staged in ``replayed``, merged into the
 tables of history by key (a row that was open is replaced, one that was final stays), and last the states are merged,
-all in one commit. Until then nothing says that the records were replayed, so that a run that was killed anywhere is
-run again, with the same result.
+all in one commit. Until then nothing says that the records were replayed, and what is staged says which groups were
+under way: the run after one that was killed, anywhere, folds those anew, with the same result.
 
 A dump that brings records older than what was replayed of a group makes that group begin anew: its rows are deleted,
 and all its records are folded. So does a state that an earlier release stored in another form, and a group that was
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.audit.fold import STATE_VERSION
@@ -43,7 +43,7 @@ PLACED: Final = "log_offset IS NOT NULL AND log_partition IS NOT NULL"
 class Replayed(NamedTuple):
     """What a run did for one cluster: groups with new records, those of them that began anew, rows by table.
 
-    ``unplaced`` records have no offset: nobody knows where in the log they belong, so they are not replayed.
+    ``unplaced`` new records have no offset: nobody knows where in the log they belong, so they are not replayed.
     """
 
     cluster: str
@@ -60,52 +60,70 @@ def run(tables: Tables, audit: AuditSettings | None = None, *, rebuild: bool = F
     """
     for table in (*HISTORY.values(), GROUP_STATES, REPLAYED):
         tables.create(table)
-    clusters = tables.read(GROUP_RECORDS).select("cluster").distinct().collect()
-    return [_Run(tables, row.cluster, audit or AuditSettings(), rebuild=rebuild).run() for row in sorted(clusters)]
+    decoded = tables.read(RUNS).where("job = 'decode' AND records > 0").groupBy("cluster")
+    of_this_form = F.bool_and(F.col("version") == STATE_VERSION).alias("of_this_form")
+    states = tables.read(GROUP_STATES).groupBy("cluster").agg(F.max("run_id").alias("run_id"), of_this_form)
+    stored = {row.cluster: row for row in states.collect()}
+    under_way = tables.read(REPLAYED).select("cluster").first()
+    died = None if under_way is None else under_way.cluster
+    runs = []
+    # The cluster with which a run died goes first, before another one takes its place in ``replayed``.
+    newest = decoded.agg(F.max("run_id").alias("run_id")).collect()
+    for row in sorted(newest, key=lambda row: (row.cluster != died, row.cluster)):
+        known = stored.get(row.cluster)
+        done = "" if rebuild or known is None else known.run_id
+        if known is not None and known.of_this_form and done >= row.run_id:
+            runs.append(Replayed(row.cluster, 0, 0, 0, dict.fromkeys(FOLDED.values(), 0)))
+        else:
+            span = _Span(done, row.run_id, is_first=known is None and row.cluster != died)
+            runs.append(_Run(tables, row.cluster, audit or AuditSettings(), span).run())
+    return runs
+
+
+class _Span(NamedTuple):
+    """The runs of decode to replay: after ``done``, up to ``upto``; and whether there was no replay before."""
+
+    done: str
+    upto: str
+    is_first: bool
 
 
 class _Run:
     """One run for one cluster."""
 
-    def __init__(self, tables: Tables, cluster: str, audit: AuditSettings, *, rebuild: bool) -> None:
+    def __init__(self, tables: Tables, cluster: str, audit: AuditSettings, span: _Span) -> None:
         self._tables = tables
         self._audit = audit
         self._cluster = cluster
+        self._span = span
         self._states = self._of(GROUP_STATES)
-        of_this_form = F.bool_and(F.col("version") == STATE_VERSION)
-        (stored,) = self._states.agg(F.max("run_id").alias("run_id"), of_this_form.alias("of_this_form")).collect()
-        self._done = "" if rebuild else stored.run_id or ""
-        self._is_current = not rebuild and stored.of_this_form is True
-        decoded = tables.read(RUNS).where("job = 'decode' AND records > 0").where(F.col("cluster") == cluster)
-        (newest,) = decoded.agg(F.max("run_id").alias("run_id")).collect()
-        self._upto = newest.run_id or ""
 
     def _of(self, table: Table) -> DataFrame:
         return self._tables.read(table).where(F.col("cluster") == self._cluster)
 
     def run(self) -> Replayed:
-        if self._is_current and self._upto <= self._done:
-            return Replayed(self._cluster, 0, 0, self._unplaced(), dict.fromkeys(FOLDED.values(), 0))
         topics = topic_log.read(self._tables, self._cluster)
         if topics is not None:
             topic_log.write(self._tables, self._cluster, topics)
-        new = self._rows(self._done)
-        anew = self._begin_anew(new)
-        rebuilt = anew.count()
+        new = self._rows(self._span.done)
+        anew = self._begin_anew()
+        rebuilt = 0 if self._span.is_first else anew.count()
         rows = new if not rebuilt else self._with_all_of(anew, new)
+        if rebuilt:
+            gone = anew.select(F.lit(self._cluster).alias("cluster"), "group_id").distinct()
+            for name in FOLDED.values():
+                self._tables.delete(HISTORY[name], gone)
         fold = folder(self._cluster, topics, self._audit)
-        folded = self._input(rows, anew).mapInArrow(fold, REPLAYED.schema)
-        self._tables.replace(REPLAYED, folded)
-        return self._merge(anew, rebuilt)
+        self._tables.replace(REPLAYED, self._input(rows, anew).mapInArrow(fold, REPLAYED.schema))
+        done = self._merge(rebuilt)
+        self._tables.clear(REPLAYED)
+        return done
 
     # --- input -------------------------------------------------------------------------------------------------------
 
     def _rows(self, after: str) -> DataFrame:
         """Records of groups from the runs after ``after``, without those that have no place in the log."""
-        wanted = F.col("run_id").between(F.lit(after), F.lit(self._upto)) & (F.col("run_id") != after)
-        placed = F.col("log_topic").isin(GROUP_TOPICS) & F.expr(PLACED)
-        records = self._of(GROUP_RECORDS).where(wanted & placed)
-        commits = self._of(OFFSET_COMMITS).where(wanted & placed & ~F.col("is_tombstone"))
+        records, commits = self._records(after), self._commits(after)
         return (
             records.join(self._coverage(), [*PARTITION, "log_offset"], "left")
             .select(*_given(GROUP_RECORDS), "leader_epoch", "unbroken_since", "from_start")
@@ -120,6 +138,16 @@ class _Run:
                 allowMissingColumns=True,
             )
         )
+
+    def _records(self, after: str) -> DataFrame:
+        return self._of(GROUP_RECORDS).where(self._since(after) & F.expr(PLACED))
+
+    def _commits(self, after: str) -> DataFrame:
+        return self._of(OFFSET_COMMITS).where(self._since(after) & F.expr(PLACED) & ~F.col("is_tombstone"))
+
+    def _since(self, after: str) -> Column:
+        in_runs = (F.col("run_id") > after) & (F.col("run_id") <= self._span.upto)
+        return in_runs & F.col("log_topic").isin(GROUP_TOPICS)
 
     def _log(self) -> DataFrame:
         log = self._of(LOG_RECORDS).where(F.col("log_topic").isin(GROUP_TOPICS) & F.expr(PLACED))
@@ -139,15 +167,23 @@ class _Run:
         since = F.last("begins", ignorenulls=True).over(ordered).alias("unbroken_since")
         return runs.select(*PARTITION, "log_offset", "leader_epoch", since).join(self._starts(), [*PARTITION])
 
-    def _begin_anew(self, new: DataFrame) -> DataFrame:
-        """The groups whose state is of no use: of another form, or beyond a record or topic that is new."""
+    def _begin_anew(self) -> DataFrame:
+        """The groups whose state is of no use: of another form, or beyond a record or topic that is new.
+
+        So are those that a run had under way when it died: what it wrote of them may rest on less than is known now.
+        """
+        place = (*IDENTITY, "log_partition", "log_offset")
+        done = self._span.done
+        new = self._records(done).select(*place).unionByName(self._commits(done).select(*place))
         first = new.groupBy(*IDENTITY).agg(F.min(F.struct("log_partition", "log_offset")).alias("first"))
         last = F.struct("log_partition", "log_offset")
         useless = (F.col("version") != STATE_VERSION) | (F.col("first") <= last)
-        news_ms = topic_log.news_ms(self._tables, self._cluster, self._done, self._upto)
+        news_ms = topic_log.news_ms(self._tables, self._cluster, done, self._span.upto)
         if news_ms is not None:
             useless |= F.col("timestamp_ms") >= news_ms
-        return self._states.join(first, list(IDENTITY), "left").where(useless).select(*IDENTITY)
+        found = self._states.join(first, list(IDENTITY), "left").where(useless).select(*IDENTITY)
+        under_way = self._of(REPLAYED).where("state IS NOT NULL").select(*IDENTITY)
+        return found.union(under_way).distinct()
 
     def _with_all_of(self, anew: DataFrame, new: DataFrame) -> DataFrame:
         keys = list(IDENTITY)
@@ -170,16 +206,12 @@ class _Run:
 
     # --- output ------------------------------------------------------------------------------------------------------
 
-    def _merge(self, anew: DataFrame, rebuilt: int) -> Replayed:
+    def _merge(self, rebuilt: int) -> Replayed:
         staged = self._tables.read(REPLAYED)
         names = [*FOLDED.values()]
         counts = staged.agg(F.count("state").alias("groups"), *(F.count(name).alias(name) for name in names)).collect()[
             0
         ]
-        if rebuilt:
-            gone = anew.select(F.lit(self._cluster).alias("cluster"), "group_id").distinct()
-            for name in names:
-                self._tables.delete(HISTORY[name], gone)
         if counts.groups:
             # What an operation lacked at the end of the run before, the records of this one may have brought.
             touched = staged.where("state IS NOT NULL").select("cluster", "group_id", F.lit(True).alias("is_open"))
@@ -191,12 +223,12 @@ class _Run:
         if counts.groups:
             place = ("log_partition", "log_offset", "timestamp_ms", "state")
             states = staged.where("state IS NOT NULL").select(*GROUP_STATES.key, *place)
-            marks = {"version": F.lit(STATE_VERSION), "run_id": F.lit(self._upto)}
+            marks = {"version": F.lit(STATE_VERSION), "run_id": F.lit(self._span.upto)}
             self._tables.merge(GROUP_STATES, states.withColumns(marks), _all_columns(GROUP_STATES), insert=True)
         return Replayed(self._cluster, counts.groups, rebuilt, self._unplaced(), {name: counts[name] for name in names})
 
     def _unplaced(self) -> int:
-        return self._of(GROUP_RECORDS).where(F.col("log_topic").isin(GROUP_TOPICS) & ~F.expr(PLACED)).count()
+        return self._of(GROUP_RECORDS).where(self._since(self._span.done) & ~F.expr(PLACED)).count()
 
     def _upsert(self, table: Table, rows: DataFrame) -> None:
         """Add new rows, replace those that were open; verdicts are final at once."""

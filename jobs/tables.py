@@ -155,6 +155,10 @@ class Tables:
         """Make these rows the only ones of the table, in one commit."""
         self._write(table, rows, "overwrite")
 
+    def clear(self, table: Table) -> None:
+        """Delete all rows."""
+        self.spark.sql(f"DELETE FROM {self.name(table)}")
+
     def _write(self, table: Table, rows: DataFrame, mode: str, **options: str) -> None:
         self._empty.discard(table.name)
         writer = rows.select(*table.schema.names).write.format("delta").mode(mode).options(**options)
@@ -165,6 +169,8 @@ class Tables:
 
     def delete(self, table: Table, rows: DataFrame) -> None:
         """Delete what equals one of these rows in all of its columns."""
+        if table.name in self._empty:
+            return
         same = " AND ".join(f"t.{name} <=> s.{name}" for name in rows.columns)
         self.spark.sql(
             f"MERGE INTO {self.name(table)} t USING {{rows}} s ON {same} WHEN MATCHED THEN DELETE", rows=rows
