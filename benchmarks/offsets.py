@@ -28,6 +28,7 @@ def log_of_commits(spark: SparkSession, count: int, path: str) -> DataFrame:
         F.lit("__consumer_offsets").alias("log_topic"),
         (group % 50).cast("int").alias("log_partition"),
         F.col("id").alias("log_offset"),
+        F.col("id").alias("timestamp_ms"),
         F.concat(F.lit("billing-service-"), group).alias("group_id"),
         F.lit("orders").alias("topic"),
         (F.hash("id") % PARTITIONS).cast("int").alias("partition"),

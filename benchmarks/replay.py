@@ -1,51 +1,94 @@
 """What a Spark worker's fold takes for one giant group: ``python -m benchmarks.replay [RECORDS]``.
 
-Prints JSON: records a second of one core, Arrow in and Arrow out as Spark runs it, and the peak memory of the process.
-The group is a consumer group of 50 members whose current assignments are written again and again.
+Prints JSON: records a second, sorted by Spark and folded by one worker, its rows counted; and the peak memory of that
+worker. The group is a consumer group of 50 members whose current assignments are written again and again.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from coordinator_core.records import RecordType
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.records import Fields, RecordType
 from coordinator_core.wire.primitives import uuid_text
 from coordinator_core.wire.row import encode_key, encode_value
-from jobs.arrow_fold import INPUT, folder
+from jobs import session, settings
+from jobs.arrow_fold import folder
+from jobs.history_schema import REPLAYED
 
-RECORDS, MEMBERS, BATCH = 1_000_000, 50, 10_000
+RECORDS, MEMBERS = 1_000_000, 50
 TOPIC = uuid_text(bytes(range(16)))
 GROUP = "payments"
 
+MEMBER: Fields = {
+    "instanceId": None,
+    "rackId": None,
+    "clientId": "client",
+    "clientHost": "/10.0.0.1",
+    "subscribedTopicNames": ["orders"],
+    "subscribedTopicRegex": None,
+    "rebalanceTimeoutMs": 300_000,
+    "serverAssignor": "uniform",
+}
+
+INPUT_SCHEMA = pa.schema(
+    {
+        **dict.fromkeys(("log_topic", "group_id"), pa.string()),
+        **{"log_partition": pa.int32(), "log_offset": pa.int64(), "timestamp_ms": pa.int64(), "batch_base": pa.int64()},
+        **dict.fromkeys(("key", "value"), pa.binary()),
+        **{"state": pa.string(), "committed_topic": pa.string(), "committed_partition": pa.int32()},
+        **{"committed_topic_id": pa.string(), "leader_epoch": pa.int32(), "unbroken_since": pa.int64()},
+        "from_start": pa.bool_(),
+    }
+)
+"""The columns of ``arrow_fold.Input``."""
+
 
 def record(number: int) -> tuple[bytes, bytes]:
-    """Each round of the members is an epoch, in which each of them has another partition."""
-    epoch, member = 2 + number // (MEMBERS + 1), number % (MEMBERS + 1) - 1
-    if member < 0:
-        value = encode_value(RecordType.CONSUMER_GROUP_METADATA, 0, {"epoch": epoch})
-        return encode_key(RecordType.CONSUMER_GROUP_METADATA, {"groupId": GROUP}), value
-    key = encode_key(
-        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, {"groupId": GROUP, "memberId": f"member-{member}"}
-    )
+    """Members join with a partition each; then epoch follows epoch, to which they all come with what they have."""
+    if number < MEMBERS:
+        return _of_member(RecordType.CONSUMER_GROUP_MEMBER_METADATA, number, MEMBER)
+    if number < 2 * MEMBERS:
+        target = {"topicPartitions": [{"topicId": TOPIC, "partitions": [number - MEMBERS]}]}
+        return _of_member(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, number - MEMBERS, target)
+    epoch, step = divmod(number - 2 * MEMBERS, MEMBERS + 2)
+    epoch += 1
+    if step == 0:
+        return _of_group(RecordType.CONSUMER_GROUP_METADATA, {"epoch": epoch})
+    if step == 1:
+        return _of_group(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, {"assignmentEpoch": epoch})
     assignment = {
         "memberEpoch": epoch,
         "previousMemberEpoch": epoch - 1,
         "state": 0,
-        "assignedPartitions": [{"topicId": TOPIC, "partitions": [(member + epoch) % MEMBERS]}],
+        "assignedPartitions": [{"topicId": TOPIC, "partitions": [step - 2]}],
         "partitionsPendingRevocation": [],
     }
-    return key, encode_value(RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, 0, assignment)
+    return _of_member(RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, step - 2, assignment)
 
 
-def batches(count: int) -> Iterator[pa.RecordBatch]:
-    for first in range(0, count, BATCH):
-        numbers = range(first, min(first + BATCH, count))
+def _of_group(record_type: RecordType, value: Fields) -> tuple[bytes, bytes]:
+    return encode_key(record_type, {"groupId": GROUP}), encode_value(record_type, 0, value)
+
+
+def _of_member(record_type: RecordType, member: int, value: Fields) -> tuple[bytes, bytes]:
+    key = {"groupId": GROUP, "memberId": f"member-{member}"}
+    return encode_key(record_type, key), encode_value(record_type, 0, value)
+
+
+def batches(numbers_of: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in numbers_of:
+        numbers = batch.column(0).to_pylist()
         pairs = [record(number) for number in numbers]
         size = len(pairs)
         given = {
@@ -60,18 +103,36 @@ def batches(count: int) -> Iterator[pa.RecordBatch]:
             "unbroken_since": pa.array([0] * size, pa.int64()),
             "from_start": pa.array([True] * size),
         }
-        yield pa.RecordBatch.from_pydict({name: given.get(name, pa.nulls(size)) for name in INPUT})
+        columns = [given.get(field.name, pa.nulls(size, field.type)).cast(field.type) for field in INPUT_SCHEMA]
+        yield pa.RecordBatch.from_arrays(columns, schema=INPUT_SCHEMA)
+
+
+def measured(told: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The fold of the job, which says at its end how much memory the process has had at most."""
+    fold = folder("c", None, AuditSettings())
+
+    def run(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from fold(given)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        (told / f"{os.getpid()}-{time.monotonic_ns()}").write_text(str(peak))
+
+    return run
 
 
 def main(count: int) -> None:
-    start = time.process_time()
-    made = sum(batch.num_rows for batch in batches(count))
-    alone = time.process_time() - start
-    start = time.process_time()
-    rows = sum(batch.num_rows for batch in folder("c", None)(batches(count)))
-    seconds = time.process_time() - start - alone
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(json.dumps({"records": made, "rows": rows, "records_a_second": round(count / seconds), "peak_mib": peak}))
+    spark = session.get_or_create(settings.load(flags={"spark.master": "local[2]"}).spark)
+    with tempfile.TemporaryDirectory() as folder_name:
+        home, told = str(Path(folder_name) / "rows"), Path(folder_name) / "told"
+        told.mkdir()
+        schema = from_arrow_schema(INPUT_SCHEMA)
+        spark.range(count).mapInArrow(batches, schema).write.parquet(home)
+        start = time.perf_counter()
+        rows = spark.read.parquet(home).repartition("log_topic", "group_id")
+        rows = rows.sortWithinPartitions("log_topic", "group_id", "log_partition", "log_offset")
+        made = rows.mapInArrow(measured(told), REPLAYED.schema).count()
+        seconds = time.perf_counter() - start
+        peak = max(int(file.read_text()) for file in told.iterdir())
+    print(json.dumps({"records": count, "rows": made, "records_a_second": round(count / seconds), "peak_mib": peak}))
 
 
 if __name__ == "__main__":

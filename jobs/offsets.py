@@ -13,8 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BooleanType, StructType
 
 from coordinator_core.wire.transactions import Outcome
+from jobs.history_schema import TOPIC_HISTORY
 from jobs.log_schema import LONG, RUN, RUNS, STRING
-from jobs.record_schema import OFFSET_COMMITS
+from jobs.record_schema import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables import Table, Tables, column
 
 OF: Final = ("cluster", "log_topic", "log_partition", "group_id", "topic", "partition")
@@ -45,7 +46,7 @@ GROUP_OFFSETS: Final = Table(
         [
             *RUN,
             *(field for field in OFFSET_COMMITS.schema if field.name in (*OF, *COMMIT) and field.name != "cluster"),
-            column("status", STRING, "committed, or pending in a transaction that is open"),
+            column("status", STRING, "committed; pending in an open transaction; share: start offset of a share group"),
             column("is_stable", BooleanType(), "No transaction is open for the partition"),
             column("end_offset", LONG, "Newest end offset of the partition that was given; null: none"),
             column("end_offset_ms", LONG, "Time of that end offset, ms"),
@@ -61,29 +62,75 @@ def run(tables: Tables, ends: DataFrame | None = None) -> int:
 
     ``ends`` are snapshots of end offsets as ``lag.read_end_offsets`` gives them.
     """
-    tables.create(GROUP_OFFSETS)
+    for table in (GROUP_OFFSETS, TOPIC_HISTORY):
+        tables.create(table)
     (newest,) = tables.read(RUNS).where("job = 'decode'").agg(F.max("run_id")).collect()
     run_id = newest[0]
     if run_id is None:
         return 0
-    found = _with_lag(group_offsets(commits(tables)), ends).withColumn("run_id", F.lit(run_id))
+    shared = share_offsets(tables)
+    found = (
+        group_offsets(commits(tables)).withColumn("delivered", F.lit(0)).unionByName(shared, allowMissingColumns=True)
+    )
+    found = with_lag(found, ends).withColumn("run_id", F.lit(run_id))
     tables.append(GROUP_OFFSETS, found, run_id)
     return tables.read(GROUP_OFFSETS).where(F.col("run_id") == run_id).count()
 
 
-def _with_lag(found: DataFrame, ends: DataFrame | None) -> DataFrame:
+def with_lag(found: DataFrame, ends: DataFrame | None) -> DataFrame:
+    """With the newest end offset of each partition. ``delivered`` are records from the offset on that need no more."""
     if ends is None:
         unknown = F.lit(None).cast("long")
         return found.withColumns({"end_offset": unknown, "end_offset_ms": unknown, "lag": unknown})
     of = ["cluster", "topic", "partition"]
     newest = F.max_by(F.struct("end_offset", "timestamp_ms"), "timestamp_ms").alias("end")
-    known = found.join(ends.groupBy(*of).agg(newest), of, "left")
-    behind = F.when(F.col("end").isNotNull(), F.greatest(F.lit(0), F.col("end.end_offset") - F.col("committed_offset")))
-    return known.select(
-        *found.columns,
-        F.col("end.end_offset").alias("end_offset"),
-        F.col("end.timestamp_ms").alias("end_offset_ms"),
-        behind.alias("lag"),
+    behind = "greatest(0, end.end_offset - committed_offset - delivered)"
+    return (
+        found.join(ends.groupBy(*of).agg(newest), of, "left")
+        .withColumn("lag", F.expr(f"if(end IS NOT NULL AND committed_offset >= 0 AND delivered >= 0, {behind}, null)"))
+        .withColumns({"end_offset": F.col("end.end_offset"), "end_offset_ms": F.col("end.timestamp_ms")})
+    )
+
+
+def share_offsets(tables: Tables) -> DataFrame:
+    """The start offsets of share groups from their state log, as rows of ``group_offsets`` with status ``share``.
+
+    ``committed_offset`` is null until a start is set, ``delivered`` -1 where the log does not count deliveries.
+    """
+    log = tables.read(GROUP_RECORDS).where("share_snapshot.key IS NOT NULL OR share_update.key IS NOT NULL")
+    fields = {
+        "topic_id": "key.topicId",
+        "partition": "key.partition",
+        "start": "value.startOffset",
+        "leader_epoch": "value.leaderEpoch",
+        "delivered": "value.deliveryCompleteCount",
+    }
+    of_either = {name: F.coalesce(f"share_snapshot.{at}", f"share_update.{at}") for name, at in fields.items()}
+    of = ["cluster", "log_topic", "log_partition", "group_id", "topic_id", "partition"]
+    # In an update -1 leaves what was before.
+    says = "NOT is_tombstone AND (share_snapshot.key IS NOT NULL OR {} <> -1)".format
+    newest = F.max_by(F.struct("log_offset", "timestamp_ms", "delivered"), "log_offset").alias("newest")
+    found = (
+        log.where("log_offset IS NOT NULL AND log_partition IS NOT NULL")
+        .withColumns(of_either)
+        .groupBy(*of)
+        .agg(
+            F.expr("coalesce(max(log_offset) FILTER (WHERE is_tombstone), -1)").alias("ended"),
+            F.expr(f"max_by(start, log_offset) FILTER (WHERE {says('start')})").alias("start"),
+            F.expr(f"max_by(leader_epoch, log_offset) FILTER (WHERE {says('leader_epoch')})").alias("leader_epoch"),
+            newest,
+        )
+        .where("newest.log_offset > ended")
+    )
+    names = tables.read(TOPIC_HISTORY).select("cluster", "topic_id", "topic").distinct()
+    return found.join(names, ["cluster", "topic_id"], "left").select(
+        *of,
+        "topic",
+        "leader_epoch",
+        "newest.*",
+        F.expr("nullif(start, -1)").alias("committed_offset"),
+        F.lit("share").alias("status"),
+        F.lit(True).alias("is_stable"),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -10,12 +12,22 @@ from coordinator_core.errors import InputError
 from coordinator_core.groups.describe import Description, describe, group_state
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
-from coordinator_core.groups.offsets import Commits, GroupOffsets
+from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
 from coordinator_core.groups.owners import owners
 from jobs.answers import GroupsThen
 from jobs.cli.console import Console, JsonOption
-from jobs.cli.options import AtOffsetOption, AtOption, ClusterOption, LogsOption, StoreOption, answers, parse_moment
+from jobs.cli.options import (
+    AtOffsetOption,
+    AtOption,
+    ClusterOption,
+    EndsOption,
+    LogsOption,
+    StoreOption,
+    answers,
+    parse_moment,
+)
 from jobs.cli.tables import print_json, print_lines, print_table, ranges, utc
+from jobs.end_offsets import newest_ends
 from jobs.plain import number_ranges
 
 GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
@@ -46,13 +58,17 @@ def describe_command(
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
     all_groups: AllOption = False,
+    ends: EndsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """A group as Kafka's Admin client would describe it: state, epochs, members, assignments, offsets."""
     if all_groups == (group is not None):
         raise typer.BadParameter("give either a group or --all")
-    then = answers(context, log, store, cluster).at(parse_moment(at, at_offset), group)
+    moment = parse_moment(at, at_offset)
+    then = answers(context, log, store, cluster).at(moment, group)
     around = then.surroundings()
+    if ends is not None:
+        around = replace(around, data_end=newest_ends(ends, moment.time_ms))
     chosen = then.groups() if group is None else [_find(then, group)]
     for each, offsets in chosen:
         described = describe(each, offsets, around)
@@ -72,14 +88,16 @@ def offsets_command(
     cluster: ClusterOption = None,
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
+    ends: EndsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The committed offsets of a group, and apart from them those of open transactions."""
-    then = answers(context, log, store, cluster).at(parse_moment(at, at_offset), group)
-    offsets = _find(then, group)[1]
-    lines = _commits(offsets.committed, "committed")
+    """The committed offsets of a group, and apart from them those of open transactions; with end offsets, the lag."""
+    moment = parse_moment(at, at_offset)
+    offsets = _find(answers(context, log, store, cluster).at(moment, group), group)[1]
+    known = {} if ends is None else newest_ends(ends, moment.time_ms)
+    lines = _commits(offsets.committed, "committed", known)
     for _, commits in sorted(offsets.pending.items()):
-        lines += _commits(commits, "pending")
+        lines += _commits(commits, "pending", known)
     print_lines(lines, as_json=as_json, title=f"offsets of {group}")
 
 
@@ -122,12 +140,14 @@ def _summary(group: Group, offsets: GroupOffsets) -> Description:
     }
 
 
-def _commits(commits: Commits, status: str) -> list[Description]:
+def _commits(commits: Commits, status: str, ends: Mapping[TopicPartition, int]) -> list[Description]:
     return [
         {
             "topic": partition.topic,
             "partition": partition.partition,
             "offset": commit.offset,
+            "endOffset": ends.get(partition),
+            "lag": max(0, ends[partition] - commit.offset) if partition in ends and commit.offset >= 0 else None,
             "leaderEpoch": commit.leader_epoch,
             "metadata": commit.metadata,
             "committed": utc(commit.commit_timestamp),

@@ -25,6 +25,15 @@ StoreOption = Annotated[
     str | None,
     typer.Option("--store", "--tables", metavar="PLACE", help="The tables to read the logs from, instead of --log."),
 ]
+EndsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--end-offsets",
+        metavar="FILE",
+        help="End offsets of data partitions, for lag: JSON lines or Parquet with topic, partition, timestamp_ms, "
+        "end_offset.",
+    ),
+]
 ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings (YAML).")]
 ClusterOption = Annotated[str | None, typer.Option(help="Name of the cluster whose logs are in the tables.")]
 AtOption = Annotated[

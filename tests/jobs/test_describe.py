@@ -212,3 +212,18 @@ def test_wrong_usage_is_one_line(folder: Path, arguments: tuple[str, ...], messa
 def test_either_a_group_or_all(folder: Path) -> None:
     assert run("describe", "--log", folder).exit_code == 2
     assert run("describe", "payments", "--all", "--log", folder).exit_code == 2
+
+
+def test_lag_where_end_offsets_are_given(folder, tmp_path):
+    ends = tmp_path / "ends.jsonl"
+    rows = [{"topic": "orders", "partition": 0, "timestamp_ms": time, "end_offset": 5 + time} for time in (20, 10)]
+    ends.write_text("\n".join(map(json.dumps, rows)))
+    (line,) = lines("offsets", "simple", "--log", folder, "--end-offsets", ends)
+    assert (line["endOffset"], line["lag"]) == (25, 25 - line["offset"])
+    (line,) = lines("offsets", "simple", "--log", folder)
+    assert (line["endOffset"], line["lag"]) == (None, None)
+    ends.write_text('{"topic": "orders"}')
+    assert (
+        "end offsets without a column partition"
+        in run("offsets", "simple", "--log", folder, "--end-offsets", ends).stderr
+    )

@@ -52,18 +52,42 @@ def test_offsets_are_those_of_the_core(sample):
                 is_stable = status == "committed" and place in stable
                 at = (commit.at.partition, commit.at.offset)
                 expected.add((group.group_id, *place, status, is_stable, commit.offset, commit.metadata, *at))
-    found = sample.table("group_offsets").select(
-        "group_id",
-        "topic",
-        "partition",
-        "status",
-        "is_stable",
-        "committed_offset",
-        "metadata",
-        "log_partition",
-        "log_offset",
+    found = (
+        sample.table("group_offsets")
+        .where("status <> 'share'")
+        .select(
+            "group_id",
+            "topic",
+            "partition",
+            "status",
+            "is_stable",
+            "committed_offset",
+            "metadata",
+            "log_partition",
+            "log_offset",
+        )
     )
     assert {tuple(row) for row in found.collect()} == expected
+
+
+def test_share_offsets_are_those_of_the_core(sample):
+    state = replay(find_logs([SAMPLE_LOGS]), Moment(), pytest.fail).share_state
+    expected = {
+        (*of, None if each.start_offset == -1 else each.start_offset, each.leader_epoch, each.at.offset)
+        for of, each in (state.partitions.items() if state else ())
+    }
+    rows = sample.table("group_offsets").where("status = 'share'")
+    columns = ("group_id", "topic_id", "partition", "committed_offset", "leader_epoch", "log_offset")
+    assert {tuple(row) for row in rows.select(*columns).collect()} == expected
+
+
+def test_lag_of_kept_offsets(spark):
+    columns = "cluster string, topic string, partition int, committed_offset long, delivered int"
+    rows = [("c", "t", 0, 5, 0), ("c", "t", 1, 5, 0), ("c", "t", 2, -1, 0), ("c", "t", 3, 5, 2), ("c", "t", 4, 5, -1)]
+    known = [("c", "t", of, 70, 9) for of in (0, 2, 3, 4)]
+    ends = spark.createDataFrame(known, ", ".join(f"{name} {of}" for name, of in lag.END_OFFSETS.items()))
+    found = offsets.with_lag(spark.createDataFrame(rows, columns), ends).orderBy("partition").collect()
+    assert [(row.end_offset, row.lag) for row in found] == [(9, 4), (None, None), (9, None), (9, 2), (9, None)]
 
 
 def test_transactions_and_tombstones(spark):
