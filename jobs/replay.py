@@ -231,11 +231,10 @@ class _Run:
         return self._of(GROUP_RECORDS).where(self._since(self._span.done) & ~F.expr(PLACED)).count()
 
     def _upsert(self, table: Table, rows: DataFrame) -> None:
-        """Add new rows, replace those that were open; verdicts are final at once."""
-        if "is_open" in table.schema.names:
-            self._tables.merge(table, rows, _all_columns(table), when="t.is_open", insert=True)
-        else:
-            self._tables.merge(table, rows.distinct(), {"group_id": "s.group_id"}, when="false", insert=True)
+        """Add new rows, replace those that were open; verdicts are final at once. One record may break a rule twice."""
+        when = "t.is_open" if "is_open" in table.schema.names else "false"
+        once = rows.distinct() if table is HISTORY[FOLDED[Violation]] else rows
+        self._tables.merge(table, once, _all_columns(table), when=when, insert=True)
 
 
 def _all_columns(table: Table) -> dict[str, str]:

@@ -95,7 +95,7 @@ class GroupHistory:
             rebalances=sorted(by_type[RebalanceRow], key=lambda row: row.at.offset),
             memberships=sorted(by_type[MembershipRow], key=lambda row: (row.joined.offset, row.member_id)),
             assignments=sorted(by_type[AssignmentRow], key=_assignment_order),
-            violations=sorted(by_type[Violation], key=lambda row: (row.at.offset, row.rule, row.detail)),
+            violations=sorted(set(by_type[Violation]), key=lambda row: (row.at.offset, row.rule, row.detail)),
             targets=sorted(by_type[TargetAuditRow], key=lambda row: row.at.offset),
             commits=sorted(by_type[PartitionCommits]),
             transactions=sorted(by_type[OpenTransaction]),
