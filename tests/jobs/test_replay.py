@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,15 +10,12 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.audit.findings.find import findings
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.groups.describe import describe
-from jobs import local, replay
+from jobs import replay
 from jobs.api import CoordinatorAudit
-from jobs.local import Moment
 from jobs.local_audit import group_histories
 from jobs.plain import plain
-from jobs.sources.files import LogPart, find_logs
+from jobs.sources.files import find_logs
 from jobs.stored_history import histories
-from jobs.stored_log import stored_logs
 from jobs.tables import Tables
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.nights import by_offset, decoded, in_nights, rows_of
@@ -50,19 +46,6 @@ def test_findings_are_those_of_the_logs(sample):
     expected = sorted(repr(plain(row)) for history in logs for row in findings(history, limits))
     found = sample.table("findings").drop("cluster").collect()
     assert sorted(repr(row.asDict(recursive=True)) for row in found) == expected
-
-
-def descriptions(logs: Sequence[LogPart]) -> dict[str, object]:
-    """Every group at the end of the logs, as the Admin client would describe it."""
-    replayed = local.replay(logs, Moment(), pytest.fail)
-    around = replayed.surroundings()
-    return {
-        group.group_id: describe(group, shard.offsets_of(group.group_id), around) for group, shard in replayed.groups()
-    }
-
-
-def test_groups_from_the_tables_are_those_from_the_segments(whole):
-    assert descriptions(stored_logs(whole, CLUSTER)) == descriptions(find_logs([SAMPLE_LOGS]))
 
 
 def test_views_as_of_a_time(sample):
