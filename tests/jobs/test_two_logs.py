@@ -1,0 +1,47 @@
+"""Dumps of two clusters taken for one: where they have different records at one position, it is said, and not mixed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs import ingest
+from jobs.errors import SparkJobError, one_line_errors
+from jobs.log_schema import LOG_RECORDS
+from jobs.sources.dump import open_dump
+from jobs.tables import Tables
+from tests.jobs.lake import kafka_rows, sample_rows, write_json
+
+RECORDS = 20
+SAYS = r"^__consumer_offsets-\d+ offset \d+: \S+ has another record there than \S+, so they are not of one log"
+
+
+@pytest.fixture(scope="module")
+def dumps(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The same positions in two files, with other times."""
+    folder, rows = tmp_path_factory.mktemp("dumps"), sample_rows()[:RECORDS]
+    later = [row | {"timestamp_ms": row["timestamp_ms"] + 1} for row in rows]
+    files = {"one.jsonl.gz": rows, "other.jsonl.gz": later}
+    return [str(write_json(folder / name, kafka_rows(of))) for name, of in files.items()]
+
+
+def take(tables: Tables, *paths: str) -> None:
+    with one_line_errors():
+        ingest.run(tables, open_dump(tables.spark, list(paths)), "c")
+
+
+def test_a_dump_of_another_log_is_refused(spark: SparkSession, tmp_path: Path, dumps: list[str]) -> None:
+    tables = Tables(spark, str(tmp_path))
+    take(tables, dumps[0])
+    with pytest.raises(SparkJobError, match=SAYS):
+        take(tables, dumps[1])
+    assert tables.read(LOG_RECORDS).count() == RECORDS
+
+
+def test_two_logs_in_one_run_are_refused(spark: SparkSession, tmp_path: Path, dumps: list[str]) -> None:
+    tables = Tables(spark, str(tmp_path))
+    with pytest.raises(SparkJobError, match=SAYS):
+        take(tables, *dumps)
+    assert tables.read(LOG_RECORDS).isEmpty()
