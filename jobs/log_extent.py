@@ -20,14 +20,16 @@ from jobs.tables import Tables
 class Extent:
     """One log partition. ``epochs`` are its leader epochs with the offset at which each begins.
 
-    ``end`` is the first offset that is later than the moment, None if there is none; ``left_out_ms`` the time of the
-    record there, where the moment names an offset.
+    ``end`` is the first offset that is later than the moment, None if there is none. Where the moment names an offset,
+    and a record is left out for it, ``left_out_ms`` is the time of the first one, ``last_ms`` that of the last record
+    below it (None: there is none).
     """
 
     from_start: bool = False
     epochs: list[tuple[int, int]] = field(default_factory=list)
     end: int | None = None
     left_out_ms: int | None = None
+    last_ms: int | None = None
 
     def leader_epoch(self, offset: int) -> int | None:
         """The leader epoch of the record at an offset; None where the dump has none."""
@@ -65,6 +67,7 @@ def extents_at(tables: Tables, cluster: str, moment: Moment, topics: list[str]) 
             F.bool_or(has_start).alias("has_start"),
             F.min(late).alias("late"),
             F.min(F.when(F.col("log_offset") >= cut, F.struct("log_offset", "timestamp_ms"))).alias("left_out"),
+            F.max(F.when(F.col("log_offset") < cut, F.struct("log_offset", "timestamp_ms"))).alias("last"),
         )
         .orderBy("first")
         .collect()
@@ -75,6 +78,8 @@ def extents_at(tables: Tables, cluster: str, moment: Moment, topics: list[str]) 
         extent.from_start |= row.has_start
         if row.leader_epoch is not None:
             extent.epochs.append((row.first, row.leader_epoch))
+        if row.last is not None:  # leader epochs come in the order of their offsets
+            extent.last_ms = row.last.timestamp_ms
         for offset, time_ms in ((row.late, None), row.left_out or (None, None)):
             if offset is not None and (extent.end is None or offset < extent.end):
                 extent.end, extent.left_out_ms = offset, time_ms

@@ -55,8 +55,12 @@ class StoredMoment:
         self._extents = extents_at(tables, cluster, moment, GROUP_TOPICS)
         if not self._extents:
             raise InputError(f"{tables.home}: no log of a cluster {cluster!r}")
-        times = [of.left_out_ms - 1 for of in self._extents.values() if of.left_out_ms is not None]
-        self._time_ms = min([*times, *([] if moment.time_ms is None else [moment.time_ms])], default=None)
+        self._time_ms = self._share_ms = moment.time_ms
+        cuts = [of for of in self._extents.values() if of.left_out_ms is not None]
+        if cuts and moment.time_ms is None:
+            # Topics as of the last record that counts; share state before the first that does not.
+            self._share_ms = min(of.left_out_ms or 0 for of in cuts) - 1
+            self._time_ms = max((of.last_ms for of in cuts if of.last_ms is not None), default=self._share_ms)
         self._topics = topic_log.read(tables, cluster)
 
     def groups(self) -> Iterator[tuple[Group, GroupOffsets]]:
@@ -111,7 +115,7 @@ class StoredMoment:
         return commits.join(ended, same, "left").withColumn("outcome", then).select(*commits.columns)
 
     def _share_state(self) -> ShareStateLog | None:
-        extents = extents_at(self._tables, self._cluster, Moment(self._time_ms), SHARE_TOPICS)
+        extents = extents_at(self._tables, self._cluster, Moment(self._share_ms), SHARE_TOPICS)
         if not extents:
             return None
         log = ShareStateLog()
