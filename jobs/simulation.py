@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import IO, NamedTuple
 
 import pyarrow as pa
@@ -51,11 +51,14 @@ def write_metadata(scenario: Scenario, seed: int, out: Path, shape: str) -> Writ
 
 
 def write_partition(scenario: Scenario, seed: int, partition: int, out: Path, shape: str) -> Written:
-    """Simulate one partition of ``__consumer_offsets``; write its log, and the truth about it as JSON lines."""
+    """Simulate one partition of ``__consumer_offsets``; write its log, and the truth about it as JSON lines.
+
+    Files get their names once they are whole. Doing it again writes the same bytes, so a task may be tried again.
+    """
     shard = simulation(scenario, plan_topics(scenario, seed), seed, partition)
     rebalances = 0
     truth = out / "truth" / f"partition-{partition:05d}.jsonl"
-    with _writer(out, OFFSETS_TOPIC, partition, shape) as writer, truth.open("w", encoding="utf-8") as lines:
+    with _writer(out, OFFSETS_TOPIC, partition, shape) as writer, _whole(truth) as lines:
         for piece in shard.run():
             writer.write(piece)
             rebalances += _write_truth(shard.take_truth(), lines)
@@ -72,12 +75,22 @@ def simulate_here(scenario: Scenario, seed: int, out: Path, shape: str) -> Itera
         yield write_partition(scenario, seed, partition, out, shape)
 
 
-def _write_truth(rows: Iterable[Row], lines: IO[str]) -> int:
+def _write_truth(rows: Iterable[Row], stream: IO[bytes]) -> int:
     rebalances = 0
     for row in rows:
-        lines.write(json.dumps(row, ensure_ascii=False) + "\n")
+        stream.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
         rebalances += row["kind"] == "rebalance"
     return rebalances
+
+
+@contextmanager
+def _whole(file: Path) -> Iterator[IO[bytes]]:
+    """A file that is there under its name only when it is whole."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{file.name}.{os.getpid()}")
+    with partial.open("wb") as stream:
+        yield stream
+    partial.replace(file)
 
 
 def _writer(out: Path, topic: str, partition: int, shape: str) -> _Segments | _KafkaRows:
@@ -86,33 +99,24 @@ def _writer(out: Path, topic: str, partition: int, shape: str) -> _Segments | _K
     return _KafkaRows(out / "records" / f"{topic.strip('_')}-{partition:05d}.parquet", topic, partition)
 
 
-class _Segments(AbstractContextManager["_Segments"]):
+class _Segments(ExitStack):
     """Segment files as a broker has them; a new one begins when the last is full."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self.records = 0
         self._folder = folder
         self._room = 0
         self._stream: IO[bytes] | None = None
-        folder.mkdir(parents=True)
 
     def write(self, piece: Piece) -> None:
         if self._stream is None or len(piece.data) > self._room:
-            self._close()
-            self._stream = (self._folder / f"{piece.base_offset:020d}.log").open("wb")
+            self.close()
+            self._stream = self.enter_context(_whole(self._folder / f"{piece.base_offset:020d}.log"))
             self._room = SEGMENT_BYTES
         self._stream.write(piece.data)
         self._room -= len(piece.data)
         self.records += piece.records
-
-    def _close(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._close()
 
 
 KAFKA_ROWS = pa.schema(
@@ -129,15 +133,15 @@ KAFKA_ROWS = pa.schema(
 """The columns of Spark's Kafka source."""
 
 
-class _KafkaRows(AbstractContextManager["_KafkaRows"]):
+class _KafkaRows(ExitStack):
     """The rows that Spark's Kafka source gives of the same log, as a Parquet file."""
 
     def __init__(self, file: Path, topic: str, partition: int) -> None:
+        super().__init__()
         self.records = 0
         self._topic = topic
         self._partition = partition
-        file.parent.mkdir(parents=True, exist_ok=True)
-        self._stream = pq.ParquetWriter(file, KAFKA_ROWS)
+        self._stream = self.enter_context(pq.ParquetWriter(self.enter_context(_whole(file)), KAFKA_ROWS))
 
     def write(self, piece: Piece) -> None:
         data = piece.data
@@ -158,8 +162,3 @@ class _KafkaRows(AbstractContextManager["_KafkaRows"]):
             pa.repeat(pa.scalar(0, pa.int32()), rows),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=KAFKA_ROWS)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stream.close()

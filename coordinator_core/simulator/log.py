@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import heapq
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from coordinator_core.records import CoordinatorRecord, Family, LogPosition
-from coordinator_core.simulator.commits import CommitBatch, CommitStreams
-from coordinator_core.simulator.topics import TopicPlan
-from coordinator_core.wire.batch_writer import NewRecord, encode_batch, frame
-from coordinator_core.wire.row import encode_key, encode_value
+import numpy as np
 
-PIECE_BYTES = 4 << 20
-"""About so much of a log is handed out at a time."""
+from coordinator_core.records import CoordinatorRecord, Family, LogPosition
+from coordinator_core.simulator.commits import CommitChunk, CommitStreams
+from coordinator_core.simulator.topics import TopicPlan
+from coordinator_core.wire.batch_writer import NewRecord, encode_batch
+from coordinator_core.wire.row import encode_key, encode_value
 
 
 class Piece(NamedTuple):
@@ -55,36 +54,39 @@ class PartitionLog:
         return batch
 
     def pieces(self, until: int) -> Iterator[Piece]:
-        """All that was written before a time; everything up to then has to be known."""
-        waiting, self.waiting = self.waiting, []
-        written, size, base = [], 0, self.end_offset
-        # Of one time, commits come first: who loses a partition then has still committed.
-        merged: Iterator[CommitBatch | GroupBatch] = heapq.merge(
-            self.commits.batches(until), waiting, key=lambda batch: batch.time_ms
-        )
-        for batch in merged:
-            data = self._commits(batch) if isinstance(batch, CommitBatch) else self._group(batch)
-            written.append(data)
-            size += len(data)
-            if size >= PIECE_BYTES:
-                yield Piece(b"".join(written), base, self.end_offset - base)
-                written, size, base = [], 0, self.end_offset
-        if written:
-            yield Piece(b"".join(written), base, self.end_offset - base)
+        """All that was written before a time; everything up to then has to be known.
 
-    def _commits(self, batch: CommitBatch) -> bytes:
-        base, time_ms, count = self.end_offset, batch.time_ms, batch.count
-        self.end_offset += count
-        return frame(
-            batch.body,
-            base_offset=base,
-            last_offset=base + count - 1,
-            count=count,
-            base_timestamp=time_ms,
-            max_timestamp=time_ms,
-        )
+        Of one time, commits come first: who loses a partition then has still committed.
+        """
+        for chunk in self.commits.chunks(until):
+            end = bisect_left(self.waiting, int(chunk.times[-1]), key=lambda batch: batch.time_ms)
+            yield self._merged(chunk, self.waiting[:end])
+            del self.waiting[:end]
+        if self.waiting:
+            base = self.end_offset
+            yield Piece(b"".join([self._append(batch) for batch in self.waiting]), base, self.end_offset - base)
+            self.waiting = []
 
-    def _group(self, batch: GroupBatch) -> bytes:
+    def _merged(self, chunk: CommitChunk, groups: Sequence[GroupBatch]) -> Piece:
+        """A chunk of commits with the batches of the coordinator that come before its end."""
+        base = self.end_offset
+        commits = np.concatenate([[0], np.cumsum(chunk.sizes)])
+        written = np.cumsum([0, *(len(batch.records) for batch in groups)])
+        before = np.searchsorted([batch.time_ms for batch in groups], chunk.times, side="left")
+        data, starts = chunk.encode(base + commits[:-1] + written[before])
+        parts: list[bytes | memoryview] = []
+        done = 0
+        for index, batch in enumerate(groups):
+            upto = int(np.searchsorted(chunk.times, batch.time_ms, side="right"))
+            parts.append(data[starts[done] : starts[upto]])
+            self.end_offset = base + int(commits[upto] + written[index])
+            parts.append(self._append(batch))
+            done = upto
+        parts.append(data[starts[done] :])
+        self.end_offset = base + int(commits[-1] + written[-1])
+        return Piece(b"".join(parts), base, self.end_offset - base)
+
+    def _append(self, batch: GroupBatch) -> bytes:
         batch.base_offset = base = self.end_offset
         self.end_offset += len(batch.records)
         return encode_batch(

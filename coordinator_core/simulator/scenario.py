@@ -299,13 +299,17 @@ class Scenario(Part):
                 raise ValueError(f"group {name}: there is no topic {missing[0]}")
         return self
 
-    def instances(self, partition: int | None = None) -> Iterator[tuple[str, int, Group]]:
-        """Every group's id, its number and its script, of one log partition or of all."""
+    def instances(self, partition: int) -> Iterator[tuple[str, int, Group]]:
+        """The groups of one log partition: id, number and script."""
         for name, group in self.groups.items():
-            for number in range(group.count):
-                group_id = name.replace(_NUMBER, str(number))
-                if partition is None or partition_of(group_id, self.cluster.partitions) == partition:
+            for number, group_id in enumerate(self.ids(name)):
+                if partition_of(group_id, self.cluster.partitions) == partition:
                     yield group_id, number, group
+
+    def ids(self, name: str) -> Iterator[str]:
+        """The ids of the groups of that name, by number."""
+        for number in range(self.groups[name].count):
+            yield name.replace(_NUMBER, str(number))
 
     def topic_name(self, name: str, number: int) -> str:
         """The topic that the group of that number means by the name."""

@@ -7,7 +7,7 @@ with its session timer put aside, until something happens to its group. Times ar
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from coordinator_core.groups.protocol import Outcome, Request, Task, Timer
 from coordinator_core.groups.share.partitions import INITIALIZE_EFFECT
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
 from coordinator_core.simulator.chance import Chance
-from coordinator_core.simulator.commits import VALUE_VERSION, CommitStreams
+from coordinator_core.simulator.commits import VALUE_VERSION, CommitStreams, TopicPartition
 from coordinator_core.simulator.log import PartitionLog, Piece
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.topics import TopicPlan, TopicStep
@@ -112,9 +112,10 @@ class Shard:
 
     def last_truth(self) -> Iterator[Row]:
         """After the end: what was still going on, and how each group was left."""
+        commits = self.commits.committed()
         for group_id, group in self.groups.items():
             yield from group.last_rows()
-            yield ending(group, self.memory.live.get(group_id), self.commits.last.get(group_id, {}))
+            yield ending(group, self.memory.live.get(group_id), commits.get(group_id, {}))
 
     def tell(self, kind: str, group_id: str, **details: Any) -> None:
         """Write down what is neither in the log nor to be guessed from it."""
@@ -133,10 +134,10 @@ class Shard:
         self.memory.publish(step.image.version, step.created, step.grown, tuple(step.deleted))
         if step.deleted:
             self._flush(self.now + 1)
-            for group_id in self.commits.last:
-                self._know_commits(group_id)
+            for group_id, commits in self.commits.committed().items():
+                self._know(group_id, commits)
             self.settle(coordinator.delete_topics(self.memory, step.deleted, self.topics, self.now))
-            self.commits.forget_topics(step.deleted)
+            self.commits.forget(lambda _, topic: topic in step.deleted)
             ids = set(step.deleted.values())
             self.settle(coordinator.clean_up_share_state(self.memory, ids, self.topics, self.now))
         for clients in self.clients.values():
@@ -153,9 +154,9 @@ class Shard:
         }
         return by_regex | {each for each in self.memory.subscribers.get(name, ()) if each in self.memory.live}
 
-    def _know_commits(self, group_id: str) -> None:
+    def _know(self, group_id: str, commits: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """Let the coordinator's memory have the commits that were written without it."""
-        for (topic, partition), (offset, time_ms) in self.commits.last.get(group_id, {}).items():
+        for (topic, partition), (offset, time_ms) in commits.items():
             key = {"group": group_id, "topic": topic, "partition": partition}
             value = {"offset": offset, "leaderEpoch": 0, "metadata": "", "commitTimestamp": time_ms}
             at = LogPosition(self.memory.partition, self.memory.end_offset, time_ms)
@@ -181,10 +182,10 @@ class Shard:
     def delete_group(self, group_id: str) -> None:
         """DeleteGroups of one group."""
         self._flush(self.now + 1)
-        self._know_commits(group_id)
+        self._know(group_id, self.commits.committed().get(group_id, {}))
         outcome = coordinator.delete_group(self.memory, group_id, self.topics, self.now)
         if outcome.error is None:
-            self.commits.last.pop(group_id, None)
+            self.commits.forget(lambda group, _: group == group_id)
         self.settle(outcome, group_id)
 
     def settle(self, outcome: Outcome, group_id: str = "", why: tuple[Why, ...] = (), how: str = EXPIRED) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import product
 from typing import NamedTuple
 
 from coordinator_core.cluster.image import Topic, TopicImage
@@ -19,6 +20,7 @@ from coordinator_core.wire.primitives import uuid_text
 OFFSETS_TOPIC = "__consumer_offsets"
 INTERNAL_TOPIC_DELAY_MS = 400
 """How long after a streams group's start its internal topics are there."""
+INTERNAL_RATE = 1.0
 _METADATA_VERSION = 30
 _FEATURES = {
     "metadata.version": (7, _METADATA_VERSION, _METADATA_VERSION),
@@ -104,14 +106,16 @@ def _scripted(scenario: Scenario, rates: dict[str, float]) -> Iterator[_Change]:
 
 def _internal(scenario: Scenario, rates: dict[str, float]) -> Iterator[_Change]:
     """What brokers create for streams groups; their partition counts follow those of the sources at that time."""
-    for group_id, _, group in scenario.instances():
+    for name, group in scenario.groups.items():
         if group.type != "streams":
             continue
-        sources = [scenario.topics[name] for name in group.topics]
+        sources = [scenario.topics[topic] for topic in group.topics]
         at = max(group.starts + group.spread, *(topic.created for topic in sources)) + INTERNAL_TOPIC_DELAY_MS
         largest = max(topic.partitions for topic in sources)
-        for name, partitions in internal_topics(group_id, group.streams, largest).items():
-            yield _Change(scenario.start_ms + at, name, partitions, 1)
+        for group_id in scenario.ids(name):
+            for topic, partitions in internal_topics(group_id, group.streams, largest).items():
+                rates[topic] = INTERNAL_RATE
+                yield _Change(scenario.start_ms + at, topic, partitions, 1)
 
 
 class _Writer:
@@ -223,8 +227,8 @@ class _Writer:
             unfenced = {"brokerId": broker, "brokerEpoch": len(records), "fenced": _UNFENCED}
             records.append(MetadataRecord(MetadataRecordType.REGISTER_BROKER, 3, registered))
             records.append(MetadataRecord(MetadataRecordType.BROKER_REGISTRATION_CHANGE, 0, unfenced))
-        for group_id, _, group in self._scenario.instances():
-            for name, value in group.configs.items():
-                config = {"resourceType": _GROUP_RESOURCE, "resourceName": group_id, "name": name, "value": value}
+        for name, group in self._scenario.groups.items():
+            for group_id, (key, value) in product(self._scenario.ids(name), group.configs.items()):
+                config = {"resourceType": _GROUP_RESOURCE, "resourceName": group_id, "name": key, "value": value}
                 records.append(MetadataRecord(MetadataRecordType.CONFIG, 0, config))
         return records

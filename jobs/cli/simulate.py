@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from coordinator_core.simulator.scenario import Scenario
 from jobs.cli.console import JsonOption, QuietOption
 from jobs.scenario import load_scenario
-from jobs.simulation import simulate_here
+from jobs.simulation import Written, simulate_here
 
 
 class Shape(StrEnum):
@@ -29,11 +31,23 @@ ShapeOption = Annotated[
 ]
 
 
+SparkOption = Annotated[
+    bool, typer.Option("--spark", help="Each log partition is a task of Spark, whose workers have to reach DIR.")
+]
+ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings (YAML) of the session.")]
+RemoteOption = Annotated[
+    str | None, typer.Option(metavar="URL", help="Spark Connect: sc://host:port, or local[2] for one of our own.")
+]
+
+
 def simulate_command(
     scenario: ScenarioArgument,
     out: OutOption,
     seed: SeedOption = 1,
     shape: ShapeOption = Shape.SEGMENTS,
+    spark: SparkOption = False,
+    config: ConfigOption = None,
+    remote: RemoteOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -42,7 +56,12 @@ def simulate_command(
     DIR/truth holds, as JSON lines, every rebalance with its causes, what happened to the groups and how they ended.
     """
     records = commits = rebalances = 0
-    for written in simulate_here(load_scenario(scenario), seed, out, shape.value):
+    model = load_scenario(scenario)
+    if spark:
+        parts = _on_spark(model, seed, out, shape, config, remote)
+    else:
+        parts = simulate_here(model, seed, out, shape.value)
+    for written in parts:
         records += written.records
         commits += written.commits
         rebalances += written.rebalances
@@ -52,3 +71,14 @@ def simulate_command(
             print(f"{written.topic}-{written.partition}: {written.records} records")
     if not as_json:
         print(f"{records} records, {commits} of them offset commits; {rebalances} rebalances; in {out}")
+
+
+def _on_spark(
+    scenario: Scenario, seed: int, out: Path, shape: Shape, config: Path | None, remote: str | None
+) -> Iterable[Written]:
+    from jobs import session, settings, simulate
+    from jobs.errors import one_line_errors
+
+    chosen = settings.load(config, flags={"spark.remote": remote})
+    with one_line_errors():
+        return simulate.run(session.get_or_create(chosen.spark), scenario, seed, out.absolute(), shape.value)

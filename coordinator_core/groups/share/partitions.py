@@ -31,7 +31,7 @@ def initialize(op: Operation, group: LiveShareGroup, epoch: int, names: Iterable
     retry = op.memory.config.group_share_initialize_retry_interval_ms
     waited_for = known.initializing if op.now - group.initializing_since_ms < retry else {}
     asked: dict[str, ShareTopic] = {}
-    for name in names:
+    for name in sorted(names):
         topic = op.topics.by_name.get(name)
         if topic is None:
             continue
