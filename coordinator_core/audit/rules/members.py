@@ -192,6 +192,8 @@ def _partition_epochs(scene: Scene, member: EpochMember, value: Fields, at: LogP
 def _state(scene: Scene, kind: EpochKind, member: EpochMember, revoking: Held, at: LogPosition) -> None:
     if not kind.exclusive or member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         return
+    if member.member_epoch == 0 and member.member_id in scene.operation.replaced:
+        return  # a static member begins in the state in which the one before it was
     if bool(revoking) != (member.state == kind.unrevoked):
         count = sum(len(each) for each in revoking.values())
         detail = f"state {member.state} with {count} to be revoked"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from coordinator_core.audit.rules.scene import Scene
 from coordinator_core.audit.rules.watch import Operation
+from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.violations import Rule
 from coordinator_core.records import CoordinatorRecord
 
@@ -35,12 +36,18 @@ def end(scene: Scene, operation: Operation) -> None:
         scene.broken(Rule.DEPARTURE_WITHOUT_EPOCH, at, member_id, "it left, and no epoch was opened")
     for member_id, at in operation.joining.items():
         scene.broken(Rule.JOIN_WITHOUT_EPOCH, at, member_id, "it joined, and no epoch was opened")
-    for member_id, at in operation.unassigned.items():
+    for member_id, at in operation.unassigned.items() if _moves_joiners(scene) else ():
         scene.broken(Rule.JOIN_WITHOUT_ASSIGNMENT, at, member_id, "it joined, and got no current assignment")
     if operation.crossed is not None:
         scene.broken(Rule.TYPE_CHANGED_IN_PART, operation.crossed, None, "the group ended with members, none followed")
     for member_id, at in operation.targets.items():
         scene.broken(Rule.TARGET_WITHOUT_EPOCH, at, member_id, "no target assignment metadata followed")
+
+
+def _moves_joiners(scene: Scene) -> bool:
+    """Whether a member that joins gets an epoch of its own: not in a group that was converted at generation 0."""
+    state = scene.group.state
+    return not isinstance(state, EpochGroup) or state.assignment_epoch != 0
 
 
 def _complete(scene: Scene, operation: Operation) -> bool:

@@ -70,7 +70,7 @@ class Scene:
 
     def _certain(self, seen: Violation) -> bool:
         watch, member_id = self.watch, seen.member_id or ""
-        if seen.rule in STARTS_ANEW and self.operation.empty and _is_first(self.group.state):
+        if seen.rule in STARTS_ANEW and self.operation.empty and _is_first(self.group.state, seen.rule):
             return False
         fact = COMPARED_WITH.get(seen.rule)
         if fact is None:
@@ -103,13 +103,17 @@ class Scene:
         return instance
 
 
-def _is_first(state: GroupState | None) -> bool:
-    """Whether the group is where a new one begins: generation 0, or the first epochs."""
+def _is_first(state: GroupState | None, rule: Rule) -> bool:
+    """Whether the group is where a new one begins: generation 0, or the first epochs.
+
+    What the log has of the one before, such as the epoch of its target, stands until it is written over.
+    """
     if isinstance(state, ClassicGroup):
         return state.generation == 0
     if not isinstance(state, EpochGroup):
         return False
-    return (state.group_epoch or 0) <= INITIAL_EPOCH + 1 and (state.assignment_epoch or 0) <= INITIAL_EPOCH + 1
+    epoch = state.assignment_epoch if rule is Rule.ASSIGNMENT_EPOCH_WENT_BACK else state.group_epoch
+    return (epoch or 0) <= INITIAL_EPOCH + 1
 
 
 def _current(group: Group) -> dict[str, Held]:
