@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= out/demo
 
-.PHONY: setup demo lint test test-wide test-long test-browser bench clean java
+.PHONY: setup demo lint test test-wide test-long test-browser test-broker bench clean java
 
 setup: .venv/ready
 
@@ -30,10 +30,11 @@ lint: setup
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -m "not long" --ignore tests/differential --ignore tests/end_to_end --ignore tests/browser
+	$(BIN)/python -m pytest -m "not long" --ignore tests/differential --ignore tests/end_to_end --ignore tests/browser \
+	  --ignore tests/broker
 
 test-wide: lint
-	$(BIN)/python -m pytest -m "not long" --ignore tests/browser
+	$(BIN)/python -m pytest -m "not long" --ignore tests/browser --ignore tests/broker
 
 test-long: setup
 	$(BIN)/python -m pytest -m long
@@ -43,6 +44,11 @@ test-browser: setup
 	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
 	  { echo "playwright is needed: $(BIN)/pip install '.[browser]' (it needs no browser of its own)"; exit 1; }
 	$(BIN)/python -m pytest tests/browser
+
+test-broker: setup
+	@for tool in javac mvn; do command -v $$tool >/dev/null || { \
+	  echo "$$tool is needed by the broker tests: sudo apt-get install openjdk-17-jdk-headless maven"; exit 1; }; done
+	$(BIN)/python -m pytest tests/broker
 
 bench: setup
 	$(BIN)/python -m benchmarks

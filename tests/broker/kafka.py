@@ -1,0 +1,112 @@
+"""A real Kafka broker and real clients, from the jars that Maven fetches once; all on loopback."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from string import Template
+from typing import Any
+
+HERE = Path(__file__).parent
+JARS = Path.home() / ".cache" / "coordinator-audit" / "kafka-4.3.1"
+QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+START_S = 60
+Line = dict[str, Any]
+
+
+def jars() -> str:
+    """The class path; the jars come by Maven the first time. Raises RuntimeError where that cannot be."""
+    for tool in ("javac", "mvn"):
+        if shutil.which(tool) is None:
+            raise RuntimeError(f"the broker tests need {tool}: sudo apt-get install openjdk-17-jdk-headless maven")
+    if not JARS.is_dir():
+        fetched = JARS.with_suffix(".part")
+        command = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
+        done = subprocess.run([*command, f"-DoutputDirectory={fetched}"], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"Maven could not fetch Kafka's jars (the first run needs the network): {done.stdout}")
+        fetched.rename(JARS)
+    return f"{JARS}/*"
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on just now."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+@contextmanager
+def broker(home: Path) -> Iterator[str]:
+    """A broker that is its own controller, with its data in ``home/data``; its address."""
+    port, controller = free_ports(2)
+    data, settings = home / "data", home / "server.properties"
+    template = Template((HERE / "server.properties").read_text())
+    settings.write_text(template.substitute(port=port, controller=controller, data=data))
+    java = ["java", "-Xmx512m", QUIET, "-cp", jars()]
+    storage = [*java, "kafka.tools.StorageTool"]
+    cluster = subprocess.run([*storage, "random-uuid"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    subprocess.run([*storage, "format", "-t", cluster, "-c", str(settings)], capture_output=True, check=True)
+    with (home / "broker.out").open("w") as out:
+        process = subprocess.Popen([*java, "kafka.Kafka", str(settings)], stdout=out, stderr=out)
+    try:
+        _wait(process, port, home)
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(START_S)
+
+
+def _wait(process: subprocess.Popen[bytes], port: int, home: Path) -> None:
+    end = time.monotonic() + START_S
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            time.sleep(0.5)
+    raise RuntimeError(f"the broker did not start: {(home / 'broker.out').read_text()[-2000:]}")
+
+
+class Clients:
+    """A process of Java clients; ``do`` gives it an order of ``Clients.java``."""
+
+    def __init__(self, servers: str, home: Path) -> None:
+        classes = home / "classes"
+        if not classes.exists():
+            sources = [str(each) for each in sorted(HERE.glob("*.java"))]
+            subprocess.run(["javac", "-d", str(classes), "-cp", jars(), *sources], check=True)
+        command = ["java", "-Xmx512m", QUIET, "-cp", f"{classes}:{jars()}", "Clients", servers]
+        pipe = subprocess.PIPE
+        self.errors = (home / "clients.out").open("a")
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self.errors, text=True)
+
+    def do(self, order: str, **fields: Any) -> Line:
+        """The answer to an order; raises RuntimeError if it failed."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps({"do": order, **fields}) + "\n")
+        self.process.stdin.flush()
+        answer: Line = json.loads(self.process.stdout.readline())
+        if "error" in answer:
+            raise RuntimeError(f"{order} {fields}: {answer['error']}")
+        return answer
+
+    def kill(self) -> None:
+        """End the process as a crash does."""
+        self.process.kill()
+        self.process.wait()
+        self.errors.close()
+
+    def close(self) -> None:
+        """Close all clients in good order."""
+        self.process.communicate(timeout=START_S)
+        self.errors.close()
