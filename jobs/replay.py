@@ -129,7 +129,7 @@ class _Run:
             .select(*_given(GROUP_RECORDS), "leader_epoch", "unbroken_since", "from_start")
             .unionByName(
                 commits.join(self._starts(), list(PARTITION), "left").select(
-                    *_given(OFFSET_COMMITS),
+                    *(name for name in _given(OFFSET_COMMITS) if name != "leader_epoch"),  # it is of the data
                     F.col("topic").alias("committed_topic"),
                     F.col("partition").alias("committed_partition"),
                     F.col("topic_id").alias("committed_topic_id"),
@@ -197,7 +197,7 @@ class _Run:
             *keys, "log_partition", "log_offset", "timestamp_ms", "state", F.lit(False).alias("is_record")
         )
         return (
-            rows.withColumn("is_record", F.lit(True))
+            rows.withColumns({"is_record": F.lit(True), "timestamp_ms": F.coalesce("timestamp_ms", F.lit(-1))})
             .unionByName(states, allowMissingColumns=True)
             .repartition(*keys)
             .sortWithinPartitions(*keys, "is_record", "log_partition", "log_offset")

@@ -20,6 +20,7 @@ from jobs.api import TABLES
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.tables import print_lines
 from jobs.errors import one_line_errors
+from jobs.lag import read_end_offsets
 from jobs.lease import WRITER, held
 from jobs.log_schema import LOG_RECORDS
 from jobs.sources.dump import Kafka, Shape, open_dump
@@ -113,6 +114,13 @@ def replay_command(
     context: typer.Context,
     tables: TablesOption = None,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Replay everything anew, not only what is new.")] = False,
+    ends: Annotated[
+        str | None,
+        typer.Option(
+            "--end-offsets", metavar="PATH", help="End offsets for the lag in group_offsets: JSON or Parquet."
+        ),
+    ] = None,
+    cluster: ClusterOption = None,
     config: ConfigOption = None,
     remote: RemoteOption = None,
     quiet: QuietOption = False,
@@ -120,11 +128,12 @@ def replay_command(
 ) -> None:
     """Replay what was decoded and is not replayed yet: history, broken rules, verdicts, findings, offsets."""
     console = Console.of(context)
-    with writing(console, config, {"tables": tables, "spark.remote": remote}) as (at, chosen):
+    flags = {"tables": tables, "cluster": cluster, "spark.remote": remote}
+    with writing(console, config, flags) as (at, chosen):
         with console.step("replaying"):
             replayed = replay.run(at, chosen.audit, rebuild=rebuild)
         with console.step("keeping the offsets"):
-            committed.run(at)
+            committed.run(at, None if ends is None else read_end_offsets(at.spark, ends, chosen.cluster))
         with console.step("finding what to look at"):
             found = audit.run(at, chosen.findings)
     lines = [
