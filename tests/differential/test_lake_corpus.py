@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import shutil
 from collections import Counter
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from coordinator_core.groups.describe import describe
+from jobs.answers import GroupsThen
+from jobs.local import Moment, replay
+from jobs.log_reader import LogReader
 from jobs.log_schema import QUARANTINE, RUNS
 from jobs.record_schema import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.sources.files import find_logs
+from jobs.stored_groups import StoredMoment
 from jobs.tables import Tables
 from tests.jobs.lake import TOPIC, take
 from tests.shared_data import CORPUS
@@ -64,6 +73,26 @@ def test_the_tables_hold_what_kafka_decoded(cluster: str, tables: Tables) -> Non
         found.update(tuple(row) for row in rows.collect())
     assert found == recorded(cluster)
     assert tables.read(QUARANTINE).where(f"cluster = '{cluster}'").isEmpty()
+
+
+def test_groups_and_offsets_from_the_tables_are_those_of_the_log_files(cluster: str, tables: Tables) -> None:
+    """At the end, and at offsets in the middle, where transactions are open that end later."""
+    logs = find_logs([CORPUS / cluster / "logs"], topics=[TOPIC])
+    chance, ends = random.Random(5), {}
+    for partition, files in groupby(logs, attrgetter("partition")):
+        ends[partition] = chance.choice([0, *(row.offset for row in LogReader(list(files), pytest.fail).rows())])
+    for moment in (Moment(), Moment(offsets=ends)):
+        found = groups_of(StoredMoment(tables, cluster, moment))
+        assert found == groups_of(replay(logs, moment, pytest.fail)), moment
+
+
+def groups_of(then: GroupsThen) -> list[tuple[Any, ...]]:
+    """Description, committed offsets and those of open transactions of every group."""
+    around = then.surroundings()
+    return [
+        (describe(group, held, around), held.committed, {of: each for of, each in held.pending.items() if each})
+        for group, held in then.groups()
+    ]
 
 
 def test_what_compaction_left_out_is_not_called_missing(cluster: str, tables: Tables) -> None:
