@@ -20,7 +20,7 @@ from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.share.state import ShareGroup
-from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, TargetTasks
+from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, TargetTasks, Topology
 from coordinator_core.groups.streams.topology import configure
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
 from coordinator_core.wire.embedded import decode_assignment, decode_subscription
@@ -39,7 +39,10 @@ class RoundMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One assignment. ``recorded`` has each member's partitions by topic name, or tasks by subtopology."""
+    """One assignment. ``recorded`` has each member's partitions by topic name, or tasks by subtopology.
+
+    ``topology`` is that of a streams group, ``subtopologies`` its tasks with these topics.
+    """
 
     at: LogPosition
     type: AssignedType
@@ -48,6 +51,7 @@ class Round:
     image: TopicImage
     recorded: Mapping[str, frozenset[Unit]]
     eager: bool = False
+    topology: Topology | None = None
     subtopologies: tuple[Subtopology, ...] = ()
     standbys: int = 0
 
@@ -130,8 +134,8 @@ def _epoch(
 
 
 def _streams(record: CoordinatorRecord, state: StreamsGroup, image: TopicImage, assignor: str) -> Round | None:
-    configured = None if state.topology is None else configure(state.topology, image)
-    if configured is None or configured.problem is not None:
+    subtopologies = None if state.topology is None else tasks_of(state.topology, image)
+    if subtopologies is None:
         return None
     return Round(
         record.at,
@@ -140,11 +144,20 @@ def _streams(record: CoordinatorRecord, state: StreamsGroup, image: TopicImage, 
         {member_id: _thread(member) for member_id, member in state.members.items()},
         image,
         {member_id: _tasks(state.targets.get(member_id)) for member_id in state.members},
-        subtopologies=tuple(
-            Subtopology(name, each.tasks, bool(each.state_changelog_topics))
-            for name, each in configured.subtopologies.items()
-        ),
+        topology=state.topology,
+        subtopologies=subtopologies,
         standbys=int(state.last_assignment_configs.get(STANDBY_REPLICAS, "0")),
+    )
+
+
+def tasks_of(topology: Topology, image: TopicImage) -> tuple[Subtopology, ...] | None:
+    """The tasks of a topology with these topics; None where it is not ready (KIP-1071)."""
+    configured = configure(topology, image)
+    if configured.problem is not None:
+        return None
+    return tuple(
+        Subtopology(name, each.tasks, bool(each.state_changelog_topics))
+        for name, each in configured.subtopologies.items()
     )
 
 

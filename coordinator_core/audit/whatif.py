@@ -29,7 +29,7 @@ from coordinator_core.assignors.spec import (
     StreamsMemberSpec,
     Tasks,
 )
-from coordinator_core.audit.rounds import Round, RoundMember
+from coordinator_core.audit.rounds import Round, RoundMember, tasks_of
 from coordinator_core.audit.verdict import Unit, units
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.errors import InputError
@@ -94,6 +94,9 @@ def what_if(happened: Sequence[Round], change: WhatIf, idle_ms: int | None = Non
     The hypothetical idle time takes each stopped partition to be idle as long as one was on average. Raises InputError
     for an assignor that the group cannot use, AssignorError where Kafka's own class throws.
     """
+    unused = set(change.partitions).difference(*(each.image.by_name for each in happened))
+    if unused:
+        raise InputError(f"the cluster had no topic {', '.join(sorted(unused))} then")
     supposed = list(_supposed(happened, change))
     actual = _outcome(happened, [each.recorded for each in happened], len(happened), idle_ms)
     assignments = list(_assignments(supposed))
@@ -133,7 +136,13 @@ def _changed(happened: Round, change: WhatIf) -> Round:
         eager = not change.cooperative
     standbys = happened.standbys if change.standbys is None else change.standbys
     image = _with_partitions(happened.image, change.partitions)
-    return replace(happened, type=kind, assignor=name, eager=eager, standbys=standbys, image=image)
+    changed = replace(happened, type=kind, assignor=name, eager=eager, standbys=standbys, image=image)
+    if happened.topology is None or not change.partitions:
+        return changed
+    tasks = tasks_of(happened.topology, image)
+    if tasks is None:
+        raise InputError("with these partitions the topology lacks topics, or partitions that have to be equal differ")
+    return replace(changed, subtopologies=tasks)
 
 
 def _with_partitions(image: TopicImage, counts: Mapping[str, int]) -> TopicImage:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.audit.rows import Basis, Verdict
 from coordinator_core.audit.rules.fold import judge
 from coordinator_core.groups.group import Group
-from tests.core.audit.coordinated import EVERYTHING, RecordedCluster
+from tests.core.audit.coordinated import EVERYTHING, RecordedCluster, churn
 from tests.core.groups.clients import GROUP
 from tests.core.groups.requests import classic_request, consumer_request, offset_request
 from tests.core.groups.test_coordinator_properties import makes_the_broker_forget
@@ -47,6 +49,18 @@ def test_a_script_of_any_requests_is_audited_without_alarm(data: st.DataObject) 
         assert row.verdict is Verdict.IDENTICAL or row.basis in (Basis.LEADER, Basis.KEPT), row
     broken = list(judge(recorded.log, Group(GROUP), EVERYTHING))
     assert not broken, broken
+
+
+@pytest.mark.parametrize("partitions", [{"a": 7, "b": 5, "c": 17}, {"a": 7, "b": 5}])
+def test_a_wrong_topic_history_is_told_by_the_hash(partitions: dict[str, int]) -> None:
+    """Topics with another count of partitions, or without one of them, are none that the coordinator had."""
+    recorded, wrong = churn(random.Random(0), 40), RecordedCluster.of(partitions)
+    recorded.topics = wrong.topics
+    rows = recorded.audited()
+    odd = [row for row in rows if row.verdict is not Verdict.IDENTICAL]
+    assert len(odd) > len(rows) / 2
+    assert {row.verdict for row in odd} == {Verdict.UNKNOWN}
+    assert all("supply the cluster metadata log" in (row.missing or "") for row in odd)
 
 
 def _stay_yourself(request: dict[str, Any]) -> None:
