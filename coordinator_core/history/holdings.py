@@ -22,12 +22,8 @@ SHARED_ROLES = frozenset(("standby", "warmup"))
 """Roles in which a unit has no single owner."""
 
 
-class Since(NamedTuple):
-    """How an interval began; ``seen`` is False where it may have begun before the log does."""
-
-    at: LogPosition
-    epoch: int | None
-    seen: bool
+Since = tuple[LogPosition, int | None, bool]
+"""How an interval began: where, in which epoch, and whether that was seen (False: it may have begun before the log)."""
 
 
 class Interval(NamedTuple):
@@ -36,7 +32,9 @@ class Interval(NamedTuple):
     member_id: str
     resource: Resource
     partition: int
-    since: Since
+    since: LogPosition
+    epoch: int | None
+    seen: bool
 
 
 class Changed(NamedTuple):
@@ -62,8 +60,8 @@ class Holdings:
     def of(cls, intervals: Iterable[Interval]) -> Holdings:
         """Holdings with these intervals open."""
         made = cls()
-        for member_id, resource, partition, since in intervals:
-            made.members.setdefault(member_id, {}).setdefault(resource, {})[partition] = since
+        for member_id, resource, partition, since, epoch, seen in intervals:
+            made.members.setdefault(member_id, {}).setdefault(resource, {})[partition] = (since, epoch, seen)
         return made
 
     def put(self, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> Changed:
@@ -73,22 +71,27 @@ class Holdings:
             if not held:
                 return _NOTHING
             mine = self.members[member_id] = {}
+        since = (at, epoch, True)
         ended: list[tuple[Resource, dict[int, Since]]] = []
         taken: list[tuple[Resource, list[int]]] = []
         for resource, wanted in held.items():
             known = mine.get(resource)
             if known is None:
-                known = mine[resource] = {}
-            elif known.keys() == wanted:
-                continue
-            else:
-                gone = [partition for partition in known if partition not in wanted]
-                if gone:
-                    ended.append((resource, {partition: known.pop(partition) for partition in gone}))
-            new = [partition for partition in wanted if partition not in known]
-            if new:
-                known.update(dict.fromkeys(new, Since(at, epoch, True)))
-                taken.append((resource, new))
+                mine[resource] = dict.fromkeys(wanted, since)
+                taken.append((resource, [*wanted]))
+            elif known.keys() != wanted:
+                now: dict[int, Since] = {}
+                new: list[int] = []
+                for partition in wanted:
+                    begun = known.pop(partition, None)
+                    if begun is None:
+                        new.append(partition)
+                    now[partition] = begun or since
+                mine[resource] = now
+                if known:
+                    ended.append((resource, known))
+                if new:
+                    taken.append((resource, new))
         if len(mine) > len(held):
             ended += [(resource, mine.pop(resource)) for resource in mine.keys() - held.keys()]
             if not mine:
@@ -102,8 +105,8 @@ class Holdings:
     def doubt(self, member_id: str) -> None:
         """What a member has may have begun before the log shows it."""
         for partitions in self.members.get(member_id, {}).values():
-            for partition, since in partitions.items():
-                partitions[partition] = since._replace(seen=False)
+            for partition, (at, epoch, _) in partitions.items():
+                partitions[partition] = (at, epoch, False)
 
     def units(self, member_id: str) -> Iterator[Unit]:
         """What a member has."""
@@ -115,7 +118,7 @@ class Holdings:
         for member_id, mine in self.members.items():
             for resource, partitions in mine.items():
                 for partition, since in partitions.items():
-                    yield Interval(member_id, resource, partition, since)
+                    yield Interval(member_id, resource, partition, *since)
 
 
 class Tally(NamedTuple):

@@ -457,7 +457,7 @@ class Recorder:
         for membership in ledger.memberships.values():
             yield membership.row(group_id, self._type, final=False)
         for kind, holdings in (("current", ledger.current), ("target", ledger.target)):
-            for member_id, resource, partition, since in holdings:
+            for member_id, resource, partition, since, epoch, seen in holdings:
                 yield AssignmentRow(
                     group_id,
                     self._type,
@@ -465,11 +465,11 @@ class Recorder:
                     kind,
                     *self._resource(resource),
                     partition,
-                    since.epoch,
-                    since.at,
+                    epoch,
+                    since,
                     None,
                     True,
-                    since.seen,
+                    seen,
                 )
 
     @property
