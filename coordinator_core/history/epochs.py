@@ -29,7 +29,7 @@ from coordinator_core.history.causes import (
 )
 from coordinator_core.history.holdings import Held
 from coordinator_core.history.opened import OpenEpoch, OpenMembership
-from coordinator_core.history.recorder import Recorder
+from coordinator_core.history.recorder import TARGET, Recorder
 from coordinator_core.history.rows import Cause
 from coordinator_core.history.topics import Used, changes_between, topics_used
 from coordinator_core.history.units import (
@@ -112,12 +112,12 @@ def on_current(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -
     if record.value is None:
         _note_hint(recorder, kind, member_id, at)
         violations = recorder.group.apply(record)
-        _put_current(recorder, member_id, {}, at, None)
+        recorder.own(member_id, {}, at, None)
         return violations
     violations = recorder.group.apply(record)
     state = _group(recorder)
     member = state.members[member_id]
-    _put_current(recorder, member_id, kind.held(member), at, member.member_epoch)
+    recorder.own(member_id, kind.held(member), at, member.member_epoch)
     if member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         membership = ledger.memberships.get(member_id)
         if membership is not None:
@@ -133,12 +133,6 @@ def on_current(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -
                 rebalance.last_member = member_id
             recorder.converge(at)
     return violations
-
-
-def _put_current(recorder: Recorder, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> None:
-    changed = recorder.put_current(member_id, held, at, epoch)
-    if changed.ended or changed.taken:
-        recorder.ledger.ownership.change((changed,), at)
 
 
 def _note_hint(recorder: Recorder, kind: EpochType, member_id: str, at: LogPosition) -> None:
@@ -181,12 +175,12 @@ def _pending(member: Any) -> int:
 def on_target(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
     """Target assignment of one member."""
     violations = recorder.group.apply(record)
-    member_id = record.key["memberId"]
+    member_id, at = record.key["memberId"], record.at
     if record.value is None:
-        recorder.put_target(member_id, {}, record.at, None)
+        recorder.put(TARGET, member_id, {}, at, None)
     else:
         state = _group(recorder)
-        recorder.put_target(member_id, kind.target(state.targets[member_id]), record.at, state.group_epoch)
+        recorder.put(TARGET, member_id, kind.target(state.targets[member_id]), at, state.group_epoch)
     return violations
 
 

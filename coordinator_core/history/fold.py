@@ -65,26 +65,25 @@ class GroupFold:
 
     def feed(self, record: CoordinatorRecord) -> list[HistoryRow]:
         """The rows that this record makes final, violations among them; raises nothing."""
+        at, record_type, _, value, _, batch = record
         recorder = self._recorder
         ledger = recorder.ledger
-        entry = self._handlers.get(record.type)
+        entry = self._handlers.get(record_type)
         if entry is None:
-            if record.type <= RecordType.OFFSET_COMMIT:
+            if record_type <= RecordType.OFFSET_COMMIT:
                 _note_commit(ledger, record)
                 return _NO_ROWS
             return [*recorder.group.apply(record)]
-        operation = (record.at.timestamp_ms, record.batch)
+        operation = (at.timestamp_ms, batch)
         if operation != ledger.operation:
             recorder.begin_operation(operation)
         group_type, handler = entry
-        if record.value is not None:
-            if ledger.type != group_type or ledger.ended is not None:
-                recorder.live_as(group_type, record.at)
-            violations = handler(recorder, record)
-        elif ledger.type == group_type:
-            violations = handler(recorder, record)
-        else:
+        if value is None and ledger.type != group_type:
             violations = recorder.group.apply(record)
+        else:
+            if value is not None and (ledger.type != group_type or ledger.ended is not None):
+                recorder.live_as(group_type, at)
+            violations = handler(recorder, record)
         rows = recorder.rows
         if violations:
             rows.extend(violations)

@@ -23,7 +23,7 @@ from coordinator_core.history.classic_causes import (
 )
 from coordinator_core.history.holdings import Changed
 from coordinator_core.history.opened import OpenEpoch, OpenMembership
-from coordinator_core.history.recorder import Recorder, numbers
+from coordinator_core.history.recorder import CURRENT, Recorder, numbers
 from coordinator_core.history.rows import Cause, RebalanceRow, Revocation
 from coordinator_core.history.topics import topics_used
 from coordinator_core.history.units import NO_ASSIGNMENT, ClassicAssignment, classic_assignment
@@ -72,7 +72,8 @@ def on_generation(recorder: Recorder, record: CoordinatorRecord) -> Violations:
     if new.protocol_type == CONNECT and new.members and not (assigned.delay_ms or assigned.revocations):
         # The leader gives out all there is unless it waits: what nobody has was deleted.
         ledger.ownership.forget_idle()
-    ledger.ownership.end(at, recorder.wanted(at, topics if new.members or last is None else last.topics))
+    ledger.ownership.forget(recorder.wanted(at, topics if new.members or last is None else last.topics))
+    ledger.ownership.end(at)
     _complete(recorder, new, topics, assigned, skipped, missing, at)
     return violations
 
@@ -134,7 +135,7 @@ def _assign(recorder: Recorder, old: ClassicGroup, new: ClassicGroup, at: LogPos
     same_protocol = (old.protocol_type, old.protocol) == (new.protocol_type, new.protocol)
     for member_id in old.members:
         if member_id not in new.members:
-            changes.append(recorder.put_current(member_id, {}, at, None))
+            changes.append(recorder.put(CURRENT, member_id, {}, at, None))
     for member_id, member in new.members.items():
         known = old.members.get(member_id)
         same = same_protocol and known is not None and known.assignment == member.assignment
@@ -145,7 +146,7 @@ def _assign(recorder: Recorder, old: ClassicGroup, new: ClassicGroup, at: LogPos
             delays.append(given.delay_ms)
         if given.next_rebalance_ms is not None:
             due.append(given.next_rebalance_ms)
-        changed = recorder.put_current(member_id, given.held, at, new.generation)
+        changed = recorder.put(CURRENT, member_id, given.held, at, new.generation)
         lost = sum(len(partitions) for _, partitions in changed.ended) if same_protocol and known is not None else 0
         revoked = lost if new.protocol == COOPERATIVE else given.revoked
         if revoked:

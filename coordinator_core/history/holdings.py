@@ -208,16 +208,12 @@ class Ownership:
                     lost += 1
                 elif now == owner:
                     back += 1
-                elif now != self._owner_before(owner):
+                elif not self.replaced or now != self._owner_before(owner):
                     moved += 1
         return Tally(moved, back, lost, self.idle_ms, self.idle_max_ms)
 
-    def end(self, at: LogPosition, wanted: Callable[[str], float]) -> None:
-        """The rebalance is over, and no other goes on with it: what nobody has now was idle until ``at``.
-
-        Units that nobody can or wants to have are not: see ``forget``.
-        """
-        self.forget(wanted)
+    def end(self, at: LogPosition) -> None:
+        """The rebalance is over, and no other goes on with it: what nobody has now was idle until ``at``."""
         for resource, before in self.before.items():
             idle = self.idle.get(resource, {})
             for partition in before.keys() & idle.keys():
@@ -228,9 +224,12 @@ class Ownership:
         for resource, before in self.before.items():
             idle = self.idle.get(resource)
             if idle and resource[0] == "partition":
-                count = wanted(resource[1])
-                for partition in [each for each in before.keys() & idle.keys() if each >= count]:
-                    del before[partition], idle[partition]
+                gone = before.keys() & idle.keys()
+                if gone:
+                    count = wanted(resource[1])
+                    for partition in gone:
+                        if partition >= count:
+                            del before[partition], idle[partition]
 
     def forget_idle(self) -> None:
         """What nobody has is there no more."""
@@ -241,24 +240,28 @@ class Ownership:
 
     def begin(self) -> None:
         """A rebalance begins: what is in flight, from one superseded or given up just now, belongs to it."""
-        self._keep(lambda since, owner: True)
-
-    def settle(self, at: LogPosition, members: Container[str]) -> None:
-        """A generation is complete: only what it took from members that are still there is in flight."""
-        self._keep(lambda since, owner: since == at and self._owner_before(owner) in members)
-
-    def _keep(self, is_in_flight: Callable[[LogPosition, str], bool]) -> None:
         kept: OfUnits[str] = {}
         for resource, before in self.before.items():
             idle = self.idle.get(resource)
             if idle:
-                kept[resource] = {
-                    partition: owner
-                    for partition, owner in before.items()
-                    if partition in idle and is_in_flight(idle[partition], owner)
-                }
+                kept[resource] = {partition: before[partition] for partition in before.keys() & idle.keys()}
+        self._keep(kept)
+
+    def settle(self, at: LogPosition, members: Container[str]) -> None:
+        """A generation is complete: only what it took from members that are still there is in flight."""
+        kept: OfUnits[str] = {}
+        for resource, before in self.before.items():
+            idle = self.idle.get(resource, {})
+            kept[resource] = {
+                partition: owner
+                for partition, owner in before.items()
+                if idle.get(partition) == at and self._owner_before(owner) in members
+            }
+        self._keep(kept)
+
+    def _keep(self, kept: OfUnits[str]) -> None:
         self.before = kept
-        if not any(kept.values()):
+        if self.replaced and not any(kept.values()):
             self.replaced.clear()
         self.idle_ms = self.idle_max_ms = 0
 

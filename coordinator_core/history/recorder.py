@@ -16,12 +16,14 @@ from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.holdings import Changed, Held, Holdings, Resource, Unit
+from coordinator_core.history.holdings import Changed, Held, Resource, Unit
 from coordinator_core.history.ledger import Ledger
 from coordinator_core.history.opened import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rows import AssignmentRow, Cause, HistoryRow
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
+CURRENT = "current"
+TARGET = "target"
 NOT_SEEN_TO_JOIN = "its joining was not seen"
 RESTART_MS = 60_000
 """How long after the start of a broker a rebalance without a cause may be its consequence."""
@@ -137,7 +139,7 @@ class Recorder:
         for membership in ledger.memberships.values():
             membership.left, membership.went_by, membership.last_epoch = at, how, ledger.last_epoch
         self._close(ledger.memberships)
-        for kind, holdings in (("current", ledger.current), ("target", ledger.target)):
+        for kind, holdings in ((CURRENT, ledger.current), (TARGET, ledger.target)):
             for changed in holdings.clear(at):
                 self._ended(changed, kind, at)
         ledger.ownership.clear()
@@ -247,17 +249,12 @@ class Recorder:
 
     # --- units -------------------------------------------------------------------------------------------------------
 
-    def put_current(self, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> Changed:
-        """A member has exactly these units; what that ends and begins is for the caller to count."""
-        return self._put("current", self.ledger.current, member_id, held, at, epoch)
+    def put(self, kind: str, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> Changed:
+        """A member has (``CURRENT``), or is to have (``TARGET``), exactly these units.
 
-    def put_target(self, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> None:
-        """A member is to have exactly these units."""
-        self._put("target", self.ledger.target, member_id, held, at, epoch)
-
-    def _put(
-        self, kind: str, holdings: Holdings, member_id: str, held: Held, at: LogPosition, epoch: int | None
-    ) -> Changed:
+        What becomes of the owners is for the caller to count.
+        """
+        holdings = self.ledger.current if kind == CURRENT else self.ledger.target
         first = member_id not in holdings.members
         changed = holdings.put(member_id, held, at, epoch)
         if first:
@@ -267,6 +264,12 @@ class Recorder:
         elif changed.ended:
             self._ended(changed, kind, at)
         return changed
+
+    def own(self, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> None:
+        """A member has exactly these units: it owns what is new, and gave up what is not among them."""
+        changed = self.put(CURRENT, member_id, held, at, epoch)
+        if self._has_owners and (changed.ended or changed.taken):
+            self.ledger.ownership.change((changed,), at)
 
     def _ended(self, changed: Changed, kind: str, at: LogPosition) -> None:
         group_id, group_type, member_id = self.group.group_id, self._type, changed.member_id
@@ -370,10 +373,9 @@ class Recorder:
         tally = None
         if self._has_owners:
             wanted = self.wanted(at, ledger.epoch.topics if ledger.epoch else ())
-            if outcome == "superseded":
-                ledger.ownership.forget(wanted)
-            else:
-                ledger.ownership.end(at, wanted)
+            ledger.ownership.forget(wanted)
+            if outcome != "superseded":
+                ledger.ownership.end(at)
             tally = ledger.ownership.tally()
         self.rows.append(rebalance.row(self.group.group_id, self._type, outcome, tally, at))
         ledger.rebalance = None
@@ -456,7 +458,7 @@ class Recorder:
             yield ledger.rebalance.row(group_id, self._type, "open", tally, None)
         for membership in ledger.memberships.values():
             yield membership.row(group_id, self._type, final=False)
-        for kind, holdings in (("current", ledger.current), ("target", ledger.target)):
+        for kind, holdings in ((CURRENT, ledger.current), (TARGET, ledger.target)):
             for member_id, resource, partition, since, epoch, seen in holdings:
                 yield AssignmentRow(
                     group_id,

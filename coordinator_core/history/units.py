@@ -79,12 +79,11 @@ def work_held(work: Work) -> Held:
 
 def consumer_topics(state: ConsumerGroup) -> set[str]:
     """Names of the topics that some member subscribes to, by name or by a resolved regular expression."""
-    names: set[str] = set()
-    for member in state.members.values():
-        names.update(member.subscribed_topic_names)
-        resolved = state.regexes.get(member.subscribed_topic_regex or "")
-        if resolved is not None:
-            names.update(resolved.topics)
+    members = state.members.values()
+    names = set().union(*[member.subscribed_topic_names for member in members])
+    if state.regexes:
+        wanted = {member.subscribed_topic_regex for member in members}
+        names.update(*[resolved.topics for regex, resolved in state.regexes.items() if regex in wanted])
     return names
 
 

@@ -15,9 +15,8 @@ from coordinator_core.groups.connect.live import max_delay_ms
 from coordinator_core.groups.connect.state import Assignor, ConnectGroup, ConnectMember, Work
 from coordinator_core.groups.violations import Violations
 from coordinator_core.history.causes import CauseKind, cause
-from coordinator_core.history.holdings import Held
 from coordinator_core.history.opened import OpenMembership
-from coordinator_core.history.recorder import Recorder
+from coordinator_core.history.recorder import TARGET, Recorder
 from coordinator_core.history.rows import Cause
 from coordinator_core.history.units import work_held
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, LogPosition
@@ -127,9 +126,9 @@ def on_target(recorder: Recorder, record: CoordinatorRecord) -> Violations:
         return violations
     for member_id in before:
         if member_id not in state.targets:
-            recorder.put_target(member_id, {}, at, None)
+            recorder.put(TARGET, member_id, {}, at, None)
     for member_id, target in state.targets.items():
-        recorder.put_target(member_id, work_held(target.work), at, state.assignment_epoch)
+        recorder.put(TARGET, member_id, work_held(target.work), at, state.assignment_epoch)
         if rebalance is not None:
             rebalance.asked(member_id, len(_to_stop(state, member_id)), at)
     epoch = ledger.epoch
@@ -150,13 +149,13 @@ def on_current(recorder: Recorder, record: CoordinatorRecord) -> Violations:
     if record.value is None:
         _note_departure(recorder, member_id, at)
         violations = recorder.group.apply(record)
-        _put_current(recorder, member_id, {}, at, None)
+        recorder.own(member_id, {}, at, None)
         return violations
     violations = recorder.group.apply(record)
     state = _group(recorder)
     member = state.members[member_id]
     assert member.current is not None
-    _put_current(recorder, member_id, work_held(member.current.work), at, member.member_epoch)
+    recorder.own(member_id, work_held(member.current.work), at, member.member_epoch)
     rebalance = ledger.rebalance
     if rebalance is not None:
         to_stop = len(_to_stop(state, member_id))
@@ -168,10 +167,6 @@ def on_current(recorder: Recorder, record: CoordinatorRecord) -> Violations:
         elif not to_stop:
             rebalance.waited[member_id] = True
     return violations
-
-
-def _put_current(recorder: Recorder, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> None:
-    recorder.ledger.ownership.change((recorder.put_current(member_id, held, at, epoch),), at)
 
 
 def _note_departure(recorder: Recorder, member_id: str, at: LogPosition) -> None:
