@@ -42,6 +42,9 @@ _TYPES: Mapping[type[GroupState], GroupType] = {
     ConnectGroup: GroupType.CONNECT,
 }
 
+# Looking a member of an enum up by its name is slow in Python 3.11, and this is asked of every record.
+_GROUP_LOG = Family.GROUP
+
 _Handler = Callable[[Any, CoordinatorRecord], Violations]
 _Handlers = Mapping[int, tuple[type[GroupState], _Handler]]
 _HANDLERS: _Handlers = {
@@ -96,7 +99,7 @@ class Group:
 
         The first record of another type begins the group anew with that type: what the log says now is what holds.
         """
-        entry = (_HANDLERS if self.family is Family.GROUP else _CONNECT_HANDLERS).get(record.type)
+        entry = (_HANDLERS if self.family is _GROUP_LOG else _CONNECT_HANDLERS).get(record.type)
         if entry is None:
             return violation(Rule.UNKNOWN_RECORD_TYPE, record, f"record type {record.type}")
         state_class, handler = entry

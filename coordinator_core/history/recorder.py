@@ -22,6 +22,7 @@ from coordinator_core.history.opened import OpenEpoch, OpenMembership, OpenRebal
 from coordinator_core.history.rows import AssignmentRow, Cause, HistoryRow
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
+CLASSIC, SHARE = GroupType.CLASSIC.value, GroupType.SHARE.value
 CURRENT = "current"
 TARGET = "target"
 NOT_SEEN_TO_JOIN = "its joining was not seen"
@@ -30,7 +31,8 @@ RESTART_MS = 60_000
 FIRST_EPOCH = 2
 """The first epoch that a group logs: 2, or 1 by older brokers."""
 
-_JOIN = frozenset((CauseKind.MEMBER_JOINED,))
+_JOINED, _LEFT = CauseKind.MEMBER_JOINED, CauseKind.MEMBER_LEFT_OR_EXPIRED
+_JOIN = frozenset((_JOINED,))
 _DEPARTURES = frozenset((CauseKind.MEMBER_LEFT_OR_EXPIRED, CauseKind.STATIC_MEMBER_LEFT))
 
 
@@ -109,13 +111,13 @@ class Recorder:
 
     @property
     def _type(self) -> str:
-        return self.ledger.type or "CLASSIC"
+        return self.ledger.type or CLASSIC
 
     def live_as(self, group_type: str, at: LogPosition) -> None:
         """A life of this type begins; one of another type, or one that ended just now, is over."""
         ledger = self.ledger
         if ledger.type is not None and ledger.type != group_type:
-            up = ledger.type == GroupType.CLASSIC
+            up = ledger.type == CLASSIC
             ledger.crossing.update(ledger.memberships)
             ledger.crossing.update(ledger.departed)
             ledger.memberships.clear()
@@ -168,14 +170,14 @@ class Recorder:
         replaced = self._replaced(membership)
         if replaced is None:
             ledger.joined.append(member_id)
-            ledger.changes.append(cause(CauseKind.MEMBER_JOINED, at, member=member_id, instance=instance))
+            ledger.changes.append(cause(_JOINED, at, member=member_id, instance=instance))
             return
         membership.came_by, membership.replaces = "static replacement", replaced.member_id
         membership.first_epoch = ledger.last_epoch
         replaced.went_by, replaced.hint = "static replacement", None
         self._withdraw(replaced.member_id, _DEPARTURES)
         ledger.ownership.replaced[replaced.member_id] = member_id
-        silent = ledger.type == GroupType.CLASSIC
+        silent = ledger.type == CLASSIC
         seen_away = replaced.away_since is not None or silent
         kind = CauseKind.STATIC_MEMBER_RETURNED if seen_away else CauseKind.STATIC_MEMBER_REPLACED
         hint = "when it was away is not logged in a classic group" if silent else None
@@ -197,7 +199,7 @@ class Recorder:
         membership.left, membership.went_by, membership.last_epoch = at, "leave or expiry", ledger.last_epoch
         ledger.departed[member_id] = membership
         instance, away, hint, detail = membership.instance_id, membership.away_since, membership.hint, None
-        kind = CauseKind.MEMBER_LEFT_OR_EXPIRED if instance is None else CauseKind.STATIC_MEMBER_LEFT
+        kind = _LEFT if instance is None else CauseKind.STATIC_MEMBER_LEFT
         if away is not None:
             hint, detail = "expired", f"left at offset {away.offset} and did not return"
         ledger.changes.append(cause(kind, at, member=member_id, instance=instance, hint=hint, detail=detail))
@@ -212,7 +214,7 @@ class Recorder:
             return
         for member_id, membership in ledger.crossing.items():
             membership.went_by, instance = "leave or expiry", membership.instance_id
-            kind = CauseKind.MEMBER_LEFT_OR_EXPIRED if instance is None else CauseKind.STATIC_MEMBER_LEFT
+            kind = _LEFT if instance is None else CauseKind.STATIC_MEMBER_LEFT
             ledger.changes.append(cause(kind, at, member=member_id, instance=instance))
         self._close(ledger.crossing)
 
@@ -220,7 +222,7 @@ class Recorder:
         """What the commits of a member's partitions suggest: one that expires has not committed for its timeout."""
         ledger = self.ledger
         membership = ledger.memberships.get(member_id)
-        if membership is None or not ledger.commits or ledger.type == GroupType.SHARE:
+        if membership is None or not ledger.commits or ledger.type == SHARE:
             return None
         keys = [key for unit in ledger.current.units(member_id) for key in self._committed(unit)]
         times = [ledger.commits.get(topic, {}).get(partition) for topic, partition in keys]
@@ -239,7 +241,7 @@ class Recorder:
         """Topic names and partitions whose offsets the owner of a unit commits."""
         (role, name), partition = unit
         if role == "partition":
-            topic = name if self.ledger.type == GroupType.CLASSIC else self.topic_name(name)
+            topic = name if self.ledger.type == CLASSIC else self.topic_name(name)
             return [(topic, partition)] if topic is not None else []
         state = self.group.state
         if role == "active" and isinstance(state, StreamsGroup) and state.topology is not None:
@@ -291,7 +293,7 @@ class Recorder:
 
     def _resource_columns(self, role: str, name: str) -> ResourceColumns:
         if role == "partition":
-            if self.ledger.type == GroupType.CLASSIC:
+            if self.ledger.type == CLASSIC:
                 return role, name, name, None, None, None
             return role, name, self.topic_name(name), name, None, None
         if role in ("connector", "task"):
@@ -391,7 +393,7 @@ class Recorder:
         """
 
         def partitions(topic: str) -> float:
-            name = topic if self.ledger.type == GroupType.CLASSIC else self.topic_name(topic)
+            name = topic if self.ledger.type == CLASSIC else self.topic_name(topic)
             if name is not None and name not in subscribed:
                 return 0
             if self.topics is None:
@@ -405,7 +407,7 @@ class Recorder:
         """The causes of the epoch that opens; where the log shows none, that is said."""
         causes = self.ledger.changes
         if missing is not None and self.ledger.last_epoch is None:
-            causes = [each for each in causes if each.kind != CauseKind.MEMBER_JOINED]
+            causes = [each for each in causes if each.kind != _JOINED]
         if causes:
             return tuple(causes)
         hint = self._restart_hint(at) if missing is None else None
@@ -477,4 +479,4 @@ class Recorder:
     @property
     def _has_owners(self) -> bool:
         """Whether a unit has one owner at most; in share groups many read one."""
-        return self.ledger.type != GroupType.SHARE
+        return self.ledger.type != SHARE
