@@ -1,7 +1,8 @@
 """``dump`` against kafka-dump-log on the same segment: ``python -m benchmarks.dump --segment FILE --kafka-libs DIR``.
 
-Both write to a file. The figure is the ratio of records a second, medians of several alternating runs. ``--kafka-libs``
-(or KAFKA_LIBS) is the folder with the jars of a Kafka distribution; Java must be on the path.
+Both write to a file. The figures are the ratios of records a second and of processor time, medians of several
+alternating runs; only the second means anything on a machine that has other work. ``--kafka-libs`` (or KAFKA_LIBS) is
+the folder with the jars of a Kafka distribution; Java must be on the path.
 """
 
 from __future__ import annotations
@@ -14,17 +15,27 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.generate import generate
 
 OURS = (sys.executable, "-c", "from jobs.cli.app import main; main()", "dump", "--quiet")
 
 
-def seconds(command: list[str], out: Path) -> float:
-    began = time.perf_counter()
+class Taken(NamedTuple):
+    """Seconds of the clock, and of all processors."""
+
+    wall: float
+    cpu: float
+
+
+def taken(command: list[str], out: Path) -> Taken:
+    began, before = time.perf_counter(), os.times()
     with out.open("wb") as stream:
         subprocess.run(command, stdout=stream, stderr=subprocess.DEVNULL, check=True)
-    return time.perf_counter() - began
+    after = os.times()
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return Taken(time.perf_counter() - began, cpu)
 
 
 def theirs(libs: str) -> list[str]:
@@ -45,18 +56,20 @@ def main() -> None:
             generate(Path(folder), given.commits, 2000)
             given.segment = min(Path(folder).rglob("*.log"))
         tools = {"dump": list(OURS)} | ({"kafka-dump-log": theirs(given.kafka_libs)} if given.kafka_libs else {})
-        times: dict[str, list[float]] = {name: [] for name in tools}
+        times: dict[str, list[Taken]] = {name: [] for name in tools}
         for _ in range(given.runs):
             for name, command in tools.items():
-                times[name].append(seconds([*command, str(given.segment)], out))
+                times[name].append(taken([*command, str(given.segment)], out))
                 if name == "dump":
                     with out.open("rb") as stream:
                         records = sum(1 for _ in stream)
-    medians = {name: statistics.median(taken) for name, taken in times.items()}
+    medians = {name: Taken(*map(statistics.median, zip(*runs, strict=True))) for name, runs in times.items()}
     for name, median in medians.items():
-        print(f"{name:16}{records / median / 1e6:8.2f} million records/s{median:8.1f} s")
+        rate = records / median.wall / 1e6
+        print(f"{name:16}{rate:8.2f} million records/s{median.wall:8.1f} s{median.cpu:8.1f} s of processors")
     if "kafka-dump-log" in medians:
-        print(f"{'ratio':16}{medians['kafka-dump-log'] / medians['dump']:8.1f}")
+        ours, kafka = medians["dump"], medians["kafka-dump-log"]
+        print(f"{'ratio':16}{kafka.wall / ours.wall:8.1f}{'processors':>27}{kafka.cpu / ours.cpu:8.1f}")
 
 
 if __name__ == "__main__":
