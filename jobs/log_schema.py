@@ -72,7 +72,7 @@ DUMPED = [
         "outcome",
         STRING,
         "Of a transactional record: committed, aborted, or open at the end of what was dumped; unknown when the dump "
-        "does not show transactions; null for a record outside of them",
+        "does not show transactions, or data is missing before the marker; null for a record outside of them",
     ),
     *ORIGIN,
     column("error", STRING, "Why the bytes of a damaged row are no record"),
