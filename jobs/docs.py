@@ -6,17 +6,22 @@ A test compares the pages that are checked in with what this makes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from inspect import getdoc
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from coordinator_core.audit.findings import rows as findings
 from coordinator_core.audit.rules import table as rules
 from coordinator_core.records import Family
+from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.wire.schema import record_schemas
 from jobs.api import TABLES
 from jobs.cli.app import COMMANDS
+from jobs.scenario import sections
 from jobs.tables import Table
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
@@ -31,6 +36,7 @@ def pages() -> dict[str, str]:
         "findings.md": ("Findings", _grid(findings.document_rows())),
         "records.md": ("Record types", _records()),
         "commands.md": ("Commands", _commands()),
+        "scenarios.md": ("Scenarios", _scenario()),
     }
     return {name: "\n".join((MADE, "", f"# {title}", "", *body, "")) for name, (title, body) in bodies.items()}
 
@@ -96,6 +102,31 @@ def _records() -> Iterator[str]:
 def _commands() -> Iterator[str]:
     yield "`coordinator-audit COMMAND --help` tells the options of each.\n"
     yield from _grid([{"Command": f"`{name}`", "What it does": entry.help} for name, entry in COMMANDS.items()])
+
+
+def _scenario() -> Iterator[str]:
+    yield "`coordinator-audit simulate SCENARIO.yaml --seed N --out DIR` writes the logs of a cluster that never was:"
+    yield "`__consumer_offsets-*` and `__cluster_metadata-0` as segment files (or as rows of Spark's Kafka source), and"
+    yield "in `DIR/truth` every rebalance with its causes, what happened to each group, and how it ended. Examples are"
+    yield "in `data/scenarios`. A seed gives the same bytes each time; with `--spark` each log partition is a task.\n"
+    yield "A scenario is YAML. A duration is a number with a unit: `250ms`, `30s`, `5m`, `2h`, `1d`.\n"
+    parts: list[type[BaseModel]] = [Scenario]
+    for part in parts:
+        parts += [each for each in sections(part) if each not in parts]
+        yield f"## {part.__name__}\n"
+        yield f"{getdoc(part)}\n"
+        yield from _grid(
+            [
+                {"Key": f"`{name}`", "Default": "needed" if field.is_required() else f"`{_default(field)}`"}
+                for name, field in part.model_fields.items()
+            ]
+        )
+        yield ""
+
+
+def _default(field: FieldInfo) -> Any:
+    value = field.get_default(call_default_factory=True)
+    return value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else value
 
 
 def main() -> None:

@@ -64,14 +64,19 @@ def _first_complaint(error: ValidationError) -> str:
 
 def _keys(model: type[BaseModel]) -> Iterator[str]:
     """All keys that a model and its parts have."""
-    for name, field in model.model_fields.items():
-        yield name
-        for part in _parts(field.annotation):
-            yield from _keys(part)
+    yield from model.model_fields
+    for part in sections(model):
+        yield from _keys(part)
 
 
-def _parts(annotation: Any) -> Iterator[type[BaseModel]]:
+def sections(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """The models of a model's own parts."""
+    for field in model.model_fields.values():
+        yield from _models(field.annotation)
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for each in get_args(annotation):
-        yield from _parts(each)
+        yield from _models(each)

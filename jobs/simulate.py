@@ -48,13 +48,18 @@ def run(spark: SparkSession, scenario: Scenario, seed: int, out: Path, shape: st
 def partitions(spark: SparkSession, scenario: Scenario, seed: int, out: Path, shape: str) -> DataFrame:
     """Every partition of ``__consumer_offsets`` simulated and written when an action runs; rows of ``WRITTEN``."""
     count = scenario.cluster.partitions
-    task = _task(scenario.model_dump_json(), seed, str(out), shape)
+    task = task_of(scenario.model_dump_json(), seed, str(out), shape)
     return spark.range(0, count, 1, count).mapInArrow(task, WRITTEN)
 
 
-def _task(
+def task_of(
     scenario: str, seed: int, out: str, shape: str
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For ``mapInArrow``: rows with a partition's number as ``id`` in, its files written, a row of ``WRITTEN`` out.
+
+    ``scenario`` is the model as JSON.
+    """
+
     def simulate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         model = Scenario.model_validate_json(scenario)
         for batch in batches:

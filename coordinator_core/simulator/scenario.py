@@ -1,6 +1,7 @@
 """A scenario: the cluster, its topics, its groups and what happens to them; the model of a scenario file.
 
-Times are whole milliseconds from the scenario's start; a file writes them as ``250ms``, ``30s``, ``5m``, ``2h``.
+Times are whole milliseconds from the scenario's start; a file writes them as ``250ms``, ``30s``, ``5m``, ``2h`` or
+``1d``, or as a plain number of milliseconds.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from coordinator_core.assignors.java_hash import string_hash
 
-_UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_UNITS = {None: 1, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _NUMBER = "{n}"
 
 

@@ -23,7 +23,7 @@ class Shape(StrEnum):
     KAFKA_PARQUET = "kafka-parquet"
 
 
-ScenarioArgument = Annotated[Path, typer.Argument(metavar="SCENARIO", help="What happens, as YAML (data/scenarios).")]
+ScenarioArgument = Annotated[Path, typer.Argument(metavar="SCENARIO", help="What happens, as YAML: docs/scenarios.md.")]
 SeedOption = Annotated[int, typer.Option(help="The same scenario and seed give the same bytes.")]
 OutOption = Annotated[Path, typer.Option(metavar="DIR", help="Folder to write to; nothing may be in it.")]
 ShapeOption = Annotated[

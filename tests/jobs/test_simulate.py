@@ -8,12 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from jobs.cli.app import app
 from jobs.log_reader import LogReader
+from jobs.scenario import load_scenario
+from jobs.simulate import run as simulate
+from jobs.simulate import task_of
+from jobs.simulation import new_folder, write_metadata
 from jobs.sources.files import find_logs
 
 SCENARIO = """
@@ -69,6 +74,32 @@ def test_both_shapes_hold_the_same_records(scenario, tmp_path):
     assert (tmp_path / "rows" / "truth" / "partition-00000.jsonl").read_bytes() == (
         tmp_path / "segments" / "truth" / "partition-00000.jsonl"
     ).read_bytes()
+
+
+def test_tasks_write_what_one_process_writes(scenario, tmp_path):
+    assert run(scenario, "--out", tmp_path / "here").exit_code == 0
+    out, model = tmp_path / "tasks", load_scenario(scenario)
+    new_folder(out)
+    metadata = write_metadata(model, 1, out, "segments")
+    task = task_of(model.model_dump_json(), 1, str(out), "segments")
+    for _ in range(2):  # a task that is tried again does no harm
+        batches = [pa.RecordBatch.from_pydict({"id": [partition]}) for partition in (1, 0)]
+        rows = [row for batch in task(batches) for row in batch.to_pylist()]
+    assert files(out) == files(tmp_path / "here")
+    assert [row["partition"] for row in rows] == [1, 0]
+    assert metadata.records > 0
+
+
+@pytest.mark.long
+@pytest.mark.spark
+@pytest.mark.parametrize("shape", ["segments", "kafka-parquet"])
+def test_spark_writes_what_one_process_writes(scenario, tmp_path, spark, shape):
+    assert run(scenario, "--out", tmp_path / "here", "--shape", shape).exit_code == 0
+    written = simulate(spark, load_scenario(scenario), 1, tmp_path / "spark", shape)
+    assert files(tmp_path / "spark") == files(tmp_path / "here")
+    assert sum(each.records for each in written) == sum(
+        json.loads(line)["records"] for line in run(scenario, "--out", tmp_path / "again", "--json").stdout.splitlines()
+    )
 
 
 def test_what_was_written_is_counted(scenario, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_core.audit.rows import Verdict
-from tests.core.simulator.worlds import World, happened, replayed, told
+from tests.core.simulator.worlds import World, compacted, happened, replayed, told
 
 TOPICS = {
     "orders": {"partitions": 12, "replicas": 3, "grows": {"5m": 18}},
@@ -99,6 +99,27 @@ def test_replaying_the_log_gives_the_state_of_the_coordinator(world):
         assert {name: group.state for name, group in state.groups.items() if group.state is not None} == {
             name: group.state for name, group in groups.items() if group.state is not None
         }
+
+
+def test_loading_the_compacted_log_gives_the_same_state(world):
+    for records in world.logs.values():
+        whole, loaded = replayed(records), replayed(compacted(records))
+        assert {name: group.state for name, group in loaded.groups.items() if group.state is not None} == {
+            name: group.state for name, group in whole.groups.items() if group.state is not None
+        }
+        for group_id in whole.groups:
+            assert loaded.offsets_of(group_id).committed == whole.offsets_of(group_id).committed
+
+
+@pytest.mark.parametrize("kind", ["consumer", "classic", "share", "streams"])
+def test_groups_that_are_left_alone_come_to_rest(kind):
+    events = [{"at": "30s", "storm": {"lasts": "1m", "every": "2s"}}, {"at": "95s", "scale": 4}]
+    group = {"type": kind, "topics": ["quiet", "orders"][: 1 if kind == "streams" else 2], "members": 3}
+    world = World.of(5, lasts="4m", cluster=CLUSTER, topics=TOPICS, groups={"some": group | {"events": events}})
+    last = list(world.true_rebalances().values())[-1]
+    assert last["outcome"] == "converged"
+    (ending,) = (row for row in world.truth if row["kind"] == "ending")
+    assert len(ending["members"]) == 4
 
 
 def test_the_truth_knows_the_offsets_committed_last(world):

@@ -26,7 +26,7 @@ from coordinator_core.simulator.shard import Shard
 from coordinator_core.simulator.topics import plan_topics
 from coordinator_core.wire.batch_records import LogRecord
 from coordinator_core.wire.batches import read_rows
-from coordinator_core.wire.row import decode_record
+from coordinator_core.wire.row import decode_record, encode_key
 
 IN_ANY_TOPIC = frozenset(("share_state_initialized", "connectors_changed"))
 """Causes of which history names what it saw of them: topics first initialised, connectors that moved."""
@@ -119,6 +119,12 @@ def replayed(records: list[CoordinatorRecord]) -> CoordinatorShard:
     for record in records:
         shard.apply(record)
     return shard
+
+
+def compacted(records: list[CoordinatorRecord]) -> list[CoordinatorRecord]:
+    """What compaction leaves in the end: of every key the last record, unless that is a tombstone."""
+    last = {encode_key(record.type, record.key): record for record in records}
+    return sorted((record for record in last.values() if record.value is not None), key=lambda each: each.at.offset)
 
 
 def told(row: RebalanceRow) -> tuple[Any, ...]:
