@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_core.audit.findings.material import GroupHistory
+from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import AssignmentRow, MembershipRow, RebalanceRow
 
 Unit = tuple[str, str, int]
@@ -76,12 +77,19 @@ class _Sweep:
 
 
 def settled_moments(history: GroupHistory) -> Iterator[Settled]:
-    """The moments in order. Standby and warm-up tasks do not count; of classic Kafka Streams groups tasks only."""
+    """The moments in order. Standby and warm-up tasks do not count; of classic Kafka Streams groups tasks only.
+
+    A rebalance that only takes away what the next one hands out (KIP-429, KIP-415) settles nothing.
+    """
     rows = [row for row in history.assignments if row.kind == "current" and row.role not in SHARED_ROLES]
     if any(row.role == "active" for row in rows):
         rows = [row for row in rows if row.role != "partition"]
     events = sorted(_events(rows, history.memberships), key=lambda event: (event.offset, event.begins))
-    finished = [row for row in history.rebalances if row.outcome == "converged" and row.finished is not None]
+    halfway = {
+        cause.at for row in history.rebalances for cause in row.causes if cause.kind == CauseKind.PARTITIONS_REVOKED
+    }
+    finished = [row for row in history.rebalances if row.outcome == "converged" and row.at not in halfway]
+    finished = [row for row in finished if row.finished is not None]
     finished.sort(key=lambda row: row.at.offset)
     sweep = _Sweep({}, set(), {}, {}, {r.replaces: r.member_id for r in history.memberships if r.replaces is not None})
     done, before, previous = 0, set[str](), None

@@ -119,6 +119,17 @@ def test_static_members_fenced_and_expired() -> None:
 MEMBERS = [member("a", at(1)), member("b", at(1))]
 
 
+def test_a_rebalance_that_only_takes_away_leaves_nobody_empty() -> None:
+    """With the cooperative protocol a joiner gets what is its in the next rebalance."""
+    members = [member("a", at(1)), member("b", at(2))]
+    held = [assignment("a", 0, at(1)), assignment("a", 1, at(1), at(2)), assignment("b", 1, at(3))]
+    first, second = rebalance(2, at(2), finished=at(2)), rebalance(3, at(3), finished=at(3))
+    parts = {"epochs": [epoch(3, at(3))], "memberships": members, "assignments": held}
+    revoked = second._replace(causes=(cause("partitions_revoked", None, at(2)),))
+    assert found(FindingKind.EMPTY_MEMBERS, rebalances=[first, second], **parts)
+    assert not found(FindingKind.EMPTY_MEMBERS, rebalances=[first, revoked], **parts)
+
+
 def test_imbalance_and_empty_members() -> None:
     held = [assignment("a", number, at(2)) for number in range(4)]
     parts = {"memberships": MEMBERS, "assignments": held, "rebalances": [rebalance(2, at(3))]}
