@@ -8,10 +8,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
+from coordinator_core.audit.rules.table import RULES, Severity
 from jobs import gaps
 from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
 from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS
 from jobs.tables import Table, Tables
+
+NOTICES = [entry.rule.value for entry in RULES if entry.severity is Severity.NOTICE]
+"""Rules that a healthy broker lets its clients break, or that a newer one does not have."""
 
 OFFSETS_TOPIC = "__consumer_offsets"
 MEASURES = (
@@ -23,6 +27,7 @@ MEASURES = (
     "unknown_types",
     "misplaced_groups",
     "violations",
+    "notices",
     "invalid_targets",
     "divergent_targets",
     "hours_since_last_record",
@@ -153,7 +158,10 @@ def coordinator_partition(group_id: Column, partitions: Column) -> Column:
 
 def _protocol(tables: Tables) -> DataFrame:
     """Of the tables of the audit, where it has run."""
-    violations = _counted(tables, "violations", {"violations": F.lit(True)})
+    is_final = ~F.coalesce(F.col("is_open"), F.lit(False))
+    is_notice = F.col("rule").isin(NOTICES)
+    rules = {"violations": is_final & ~is_notice, "notices": is_final & is_notice}
+    violations = _counted(tables, "violations", rules)
     verdict = F.col("verdict")
     targets = {"invalid_targets": verdict == "invalid", "divergent_targets": verdict == "divergent"}
     return violations.join(_counted(tables, "target_audits", targets), "cluster", "full")
