@@ -6,8 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -87,18 +87,29 @@ def test_a_second_night_finds_nothing_new_and_both_are_in_the_ledger(undisturbed
     assert len(rows) == 2 * len(nightly.STEPS)
 
 
-def test_a_night_that_is_killed_is_made_good_by_the_next(
+def test_nights_that_are_killed_are_made_good_by_the_next(
     undisturbed: Tables, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Right after the records of the log were decoded, and before the ledger could say so."""
+    """Each gets one write further than the one before, and all that those have done is done."""
     tables = Tables(spark, str(tmp_path))
-    with monkeypatch.context() as patch:
-        patch.setattr(nightly.decode.ledger, "account_decode", lambda *_: (_ for _ in ()).throw(Killed))
-        with pytest.raises(Killed):
-            nightly.run(tables, chosen(), Heard())
+    for writes in range(1, 9):
+        left = iter(range(writes))
+
+        def dying(whole: Callable[..., None], left: Iterator[int] = left) -> Callable[..., None]:
+            def write(*arguments: Any, **named: Any) -> None:
+                if next(left, None) is None:
+                    raise Killed
+                whole(*arguments, **named)
+
+            return write
+
+        with monkeypatch.context() as patch, suppress(Killed):
+            for name in ("append", "replace", "merge", "delete"):
+                patch.setattr(Tables, name, dying(getattr(Tables, name)))
+            nightly.run(Tables(spark, tables.home), chosen(), Heard())
     nightly.run(tables, chosen(), Heard())
     for table in COMPARED:
-        assert content(tables, table, "default") == content(undisturbed, table, "default")
+        assert content(tables, table, "default") == content(undisturbed, table, "default"), table.name
 
 
 def test_a_step_that_fails_ends_the_night_and_says_why(spark: SparkSession, tmp_path: Path) -> None:
