@@ -190,3 +190,23 @@ def test_a_parquet_file_without_key_is_refused(spark: SparkSession, tmp_path: Pa
     spark.range(3).selectExpr("'a' AS key", "encode('v', 'UTF-8') AS value").write.parquet(str(tmp_path / "text"))
     with pytest.raises(InputError, match="column 'key' must be binary"):
         open_dump(spark, [str(tmp_path / "text")])
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "expected"),
+    [
+        ("TIMESTAMP_NTZ'1970-01-02 00:00:00.007'", 86_400_007),
+        ("TIMESTAMP_NTZ'1969-12-31 23:59:59.999'", -1),
+        ("TIMESTAMP'1970-01-01 00:00:01 UTC'", 1_000),
+        ("5L", 5),
+    ],
+)
+def test_timestamps_of_every_kind(spark: SparkSession, tmp_path: Path, timestamp: str, expected: int) -> None:
+    """pandas writes them without a time zone; its users name the timestamp type."""
+    columns = ["encode('k', 'UTF-8') AS key", "encode('v', 'UTF-8') AS value", f"{timestamp} AS timestamp"]
+    frame = spark.range(1).selectExpr(*columns, "'LogAppendTime' AS timestampType")
+    frame.write.parquet(str(tmp_path / "dump"))
+    (dump,) = open_dump(spark, [str(tmp_path / "dump")])
+    row = dump.rows.first()
+    assert row is not None
+    assert (row.timestamp_ms, row.timestamp_type) == (expected, "LogAppendTime")
