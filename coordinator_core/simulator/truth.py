@@ -208,11 +208,11 @@ class GroupTruth:
         """Causes of an epoch. A change of topics is none yet if the epoch has the hash of before, or nobody is left."""
         taken = list(dict.fromkeys(self.pending))
         self.pending = []
-        if not self.members:
-            taken = [each._replace(unseen=each.kind in _TOPICS) for each in taken]
-        elif metadata_hash == self.hash:
+        if metadata_hash == self.hash:
             self.pending = [each for each in taken if each.kind in _TOPICS]
             taken = [each for each in taken if each.kind not in _TOPICS]
+        elif not self.members:
+            taken = [each._replace(unseen=each.kind in _TOPICS) for each in taken]
         self.hash = metadata_hash
         return taken
 
