@@ -19,8 +19,7 @@ from coordinator_core.audit.group_view import GroupView
 from coordinator_core.audit.memory import AuditMemory
 from coordinator_core.audit.operation import KINDS
 from coordinator_core.audit.orders import MemberOrders
-from coordinator_core.errors import StateFormatError
-from coordinator_core.groups.codec import coder, decode_group, encode_group
+from coordinator_core.groups.codec import Json, coder, decode_group, encode_group, read_stored
 from coordinator_core.groups.group import Group
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
@@ -29,7 +28,6 @@ VERSION = 2
 BYTES = "base64:"
 """How bytes among a record's values begin; text that begins so is itself written as bytes."""
 
-Json = Any
 _PLAIN = ("born", "leader_epoch")
 _KIND_OF = {kind.group.value: kind for kind in KINDS}
 
@@ -51,26 +49,20 @@ def encode_audit(group: Group, memory: AuditMemory) -> str:
 
 def decode_audit(text: str) -> tuple[Group, AuditMemory]:
     """What ``encode_audit`` wrote; raises StateFormatError if this is none, or of another version."""
-    try:
-        stored = json.loads(text)
-        version = stored["version"]
-    except (ValueError, TypeError, KeyError) as error:
-        raise StateFormatError("not a stored audit") from error
-    if version != VERSION:
-        raise StateFormatError(f"an audit stored in form {version}, this release reads {VERSION}: rebuild from the log")
-    try:
-        time_ms, batch = stored["operation"]
-        memory = AuditMemory(
-            (time_ms, batch),
-            [_record_from(each) for each in stored["pending"]],
-            None if stored["view"] is None else _view_from(stored["view"]),
-            classic=coder(LeaderMemory).from_json(stored["classic"]),
-            connect=_connect_from(stored["connect"]),
-            **{name: stored[name] for name in _PLAIN},
-        )
-        return decode_group(stored["group"]), memory
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise StateFormatError(f"a stored audit that its form does not explain: {error!r}") from error
+    return read_stored(text, "target audit", VERSION, _audit_from)
+
+
+def _audit_from(stored: Json) -> tuple[Group, AuditMemory]:
+    time_ms, batch = stored["operation"]
+    memory = AuditMemory(
+        (time_ms, batch),
+        [_record_from(each) for each in stored["pending"]],
+        None if stored["view"] is None else _view_from(stored["view"]),
+        classic=coder(LeaderMemory).from_json(stored["classic"]),
+        connect=_connect_from(stored["connect"]),
+        **{name: stored[name] for name in _PLAIN},
+    )
+    return decode_group(stored["group"]), memory
 
 
 def _record(record: CoordinatorRecord) -> Json:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from coordinator_core.errors import StateFormatError
 from coordinator_core.groups.classic.state import ClassicGroup
@@ -37,6 +37,7 @@ _STATES: dict[GroupType, Any] = {
 }
 
 Json = Any
+T = TypeVar("T")
 
 
 class Coder(NamedTuple):
@@ -64,24 +65,36 @@ def encode_group(group: Group) -> str:
 
 def decode_group(text: str) -> Group:
     """The group that ``encode_group`` wrote; raises StateFormatError if this is none, or of another version."""
+    return read_stored(text, "group", VERSION, _group_from)
+
+
+def _group_from(stored: Json) -> Group:
+    group_type, state = stored["type"], stored["state"]
+    return Group(
+        stored["groupId"],
+        None if group_type is None else coder(_STATES[GroupType(group_type)]).from_json(state),
+        from_start=stored["fromStart"],
+        family=Family(stored["family"]),
+        reloaded=stored["reloaded"],
+    )
+
+
+def read_stored(text: str, what: str, version: int, build: Callable[[Json], T]) -> T:
+    """What ``build`` makes of a stored JSON object; ``what`` is its name in messages.
+
+    Raises StateFormatError if the text is no such object, is of another version, or ``build`` cannot make sense of it.
+    """
     try:
         stored = json.loads(text)
-        version = stored["version"]
+        found = stored["version"]
     except (ValueError, TypeError, KeyError) as error:
-        raise StateFormatError("not a stored group") from error
-    if version != VERSION:
-        raise StateFormatError(f"a group stored in form {version}, this release reads {VERSION}: rebuild from the log")
+        raise StateFormatError(f"not a stored {what}") from error
+    if found != version:
+        raise StateFormatError(f"a {what} stored in form {found}, this release reads {version}: rebuild from the log")
     try:
-        group_type, state = stored["type"], stored["state"]
-        return Group(
-            stored["groupId"],
-            None if group_type is None else coder(_STATES[GroupType(group_type)]).from_json(state),
-            from_start=stored["fromStart"],
-            family=Family(stored["family"]),
-            reloaded=stored["reloaded"],
-        )
+        return build(stored)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise StateFormatError(f"a stored group that its form does not explain: {error!r}") from error
+        raise StateFormatError(f"a stored {what} that its form does not explain: {error!r}") from error
 
 
 @cache

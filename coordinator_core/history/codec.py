@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeVar
 
-from coordinator_core.errors import StateFormatError
-from coordinator_core.groups.codec import coder, decode_group, encode_group
+from coordinator_core.groups.codec import Json, coder, decode_group, encode_group, read_stored
 from coordinator_core.groups.group import Group
 from coordinator_core.history.holdings import Holdings, Interval, OfUnits, Ownership, Resource
 from coordinator_core.history.ledger import Ledger
@@ -76,21 +75,13 @@ def encode_history(group: Group, ledger: Ledger) -> str:
 
 def decode_history(text: str) -> tuple[Group, Ledger]:
     """What ``encode_history`` wrote; raises StateFormatError if this is none, or of another version."""
-    try:
-        stored = json.loads(text)
-        version = stored["version"]
-    except (ValueError, TypeError, KeyError) as error:
-        raise StateFormatError("not a stored history") from error
-    if version != VERSION:
-        raise StateFormatError(
-            f"a history stored in form {version}, this release reads {VERSION}: rebuild from the log"
-        )
-    try:
-        values: dict[str, Any] = {name: each.from_json(stored["ledger"][name]) for name, each in _CODERS.items()}
-        ledger = Ledger(**values)
-        units: _Units = coder(_Units).from_json(stored["units"])
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise StateFormatError(f"a stored history that its form does not explain: {error!r}") from error
+    return read_stored(text, "history", VERSION, _history_from)
+
+
+def _history_from(stored: Json) -> tuple[Group, Ledger]:
+    values: dict[str, Any] = {name: each.from_json(stored["ledger"][name]) for name, each in _CODERS.items()}
+    ledger = Ledger(**values)
+    units: _Units = coder(_Units).from_json(stored["units"])
     ledger.current, ledger.target = Holdings.of(units.current), Holdings.of(units.target)
     ledger.ownership = Ownership(
         _nested(units.owners),

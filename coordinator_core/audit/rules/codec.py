@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from coordinator_core.audit.rules.watch import Watch
-from coordinator_core.errors import StateFormatError
-from coordinator_core.groups.codec import coder, decode_group, encode_group
+from coordinator_core.groups.codec import coder, decode_group, encode_group, read_stored
 from coordinator_core.groups.group import Group
 
 VERSION = 2
@@ -21,14 +20,9 @@ def encode_rules(group: Group, watch: Watch) -> str:
 
 def decode_rules(text: str) -> tuple[Group, Watch]:
     """What ``encode_rules`` wrote; raises StateFormatError if this is none, or of another version."""
-    try:
-        stored = json.loads(text)
-        version = stored["version"]
-    except (ValueError, TypeError, KeyError) as error:
-        raise StateFormatError("not a stored state of the rules") from error
-    if version != VERSION:
-        raise StateFormatError(f"rules stored in form {version}, this release reads {VERSION}: rebuild from the log")
-    try:
-        return decode_group(stored["group"]), coder(Watch).from_json(stored["watch"])
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise StateFormatError(f"a stored state of the rules that its form does not explain: {error!r}") from error
+    return read_stored(
+        text,
+        "state of the rules",
+        VERSION,
+        lambda stored: (decode_group(stored["group"]), coder(Watch).from_json(stored["watch"])),
+    )
