@@ -68,8 +68,8 @@ def _millis(of: DataType) -> Column:
     """The column ``timestamp`` in ms since the epoch; one without a time zone, as pandas writes it, is in UTC."""
     if isinstance(of, TimestampType):
         return F.unix_millis("timestamp")
-    if isinstance(of, TimestampNTZType):
-        return F.expr("timestampdiff(MILLISECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', timestamp)")
+    if isinstance(of, TimestampNTZType):  # by way of text: a cast would take it for a time of the session's zone
+        return F.unix_millis(F.concat(F.col("timestamp").cast("string"), F.lit("Z")).cast("timestamp"))
     return F.col("timestamp").cast("long")
 
 
