@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from coordinator_core.audit.findings.material import PartitionCommits
+from coordinator_core.history.rows import AssignmentRow
+from coordinator_core.records import LogPosition
 from jobs import lag, offsets
 from jobs.local import Moment, replay
+from jobs.local_audit import group_histories
 from jobs.sources.files import find_logs
 from tests.jobs.conftest import SAMPLE_LOGS
 
@@ -88,6 +92,42 @@ def test_lag_of_kept_offsets(spark):
     ends = spark.createDataFrame(known, ", ".join(f"{name} {of}" for name, of in lag.END_OFFSETS.items()))
     found = offsets.with_lag(spark.createDataFrame(rows, columns), ends).orderBy("partition").collect()
     assert [(row.end_offset, row.lag) for row in found] == [(9, 4), (None, None), (9, None), (9, 2), (9, None)]
+
+
+def test_rewinds_name_the_owner_then_and_the_rebalance_before(sample):
+    expected = set()
+    for history in group_histories(find_logs([SAMPLE_LOGS]), pytest.fail):
+        for commits in history.commits:
+            for at, before, after in commits.rewinds:
+                owners = [row.member_id for row in history.assignments if holds(row, commits, at)]
+                opened = [row.to_epoch for row in history.rebalances if row.at.offset <= at.offset]
+                last = opened[-1] if opened else None
+                of = (history.group_id, commits.topic, commits.partition, at.offset, before, after)
+                expected.add((*of, min(owners, default=None), last))
+    columns = ("group_id", "topic", "partition", "log_offset", "offset_before", "committed_offset")
+    found = sample.rewinds().select(*columns, "owner", "rebalance_to").collect()
+    assert {tuple(row) for row in found} == expected
+    assert any(owner is not None for *_, owner, _ in expected)
+
+
+def holds(row: AssignmentRow, commits: PartitionCommits, at: LogPosition) -> bool:
+    """Whether the member had the partition then."""
+    ended = row.until is not None and row.until.offset <= at.offset
+    of = (row.kind, row.role, row.topic, row.partition) == ("current", "partition", commits.topic, commits.partition)
+    return of and row.since.offset <= at.offset and not ended
+
+
+def test_removals_tell_how(sample):
+    histories = group_histories(find_logs([SAMPLE_LOGS]), pytest.fail)
+    expected = {
+        (history.group_id, commits.topic, commits.partition, each.at.offset, each.offset, each.how)
+        for history in histories
+        for commits in history.commits
+        for each in commits.removals
+    }
+    columns = ("group_id", "topic", "partition", "log_offset", "offset_before", "cause")
+    assert {tuple(row) for row in sample.removals().select(*columns).collect()} == expected
+    assert {"group deleted"} <= {cause for *_, cause in expected}
 
 
 def test_transactions_and_tombstones(spark):
