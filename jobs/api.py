@@ -97,6 +97,21 @@ class CoordinatorAudit:
         """One row an interval of a partition or task with a member."""
         return self.table("assignments")
 
+    @property
+    def target_audits(self) -> DataFrame:
+        """One row a recorded target, recomputed and judged."""
+        return self.table("target_audits")
+
+    @property
+    def violations(self) -> DataFrame:
+        """One row a broken rule."""
+        return self.table("violations")
+
+    @property
+    def findings(self) -> DataFrame:
+        """One row a thing to look at; ``audit`` makes them."""
+        return self.table("findings")
+
     # --- as of a time ------------------------------------------------------------------------------------------------
 
     def owners_at(self, moment: Moment, topic: str | None = None, group: str | None = None) -> DataFrame:
