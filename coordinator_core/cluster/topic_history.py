@@ -288,17 +288,6 @@ class TopicHistory:
         """The dynamic configs of a resource at a version, empty when none are known."""
         return self._configs.at((resource_type, resource), version) or {}
 
-    def config_changes(
-        self, resource_type: int, resource: str, after: int, upto: int
-    ) -> list[tuple[LogPosition, Mapping[str, str], Mapping[str, str]]]:
-        """Each change of a resource's dynamic configs in ``(after, upto]``: position, before, after; oldest first."""
-        before = self.config(resource_type, resource, after)
-        found = []
-        for version, configs in self._configs.changes((resource_type, resource), after, upto):
-            found.append((self.positions[version], before, configs or {}))
-            before = configs or {}
-        return found
-
     def intervals(self) -> Iterator[TopicInterval]:
         """The rows of ``topic_history``: each topic over each interval in which it stayed the same."""
         for name in self._topics:

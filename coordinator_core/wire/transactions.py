@@ -4,15 +4,11 @@ Within one log partition a transaction of a producer is everything transactional
 its next marker decides it. The marker's producer epoch is the data's (older brokers) or higher (KIP-890, fencing), and
 never lower. Compaction keeps a marker as long as data of its transaction is left; a control batch that it has emptied
 still ends a transaction, but no longer says how.
-
-``outcomes`` decides many records against the markers of a log; ``OpenTransactions`` carries what is undecided from one
-part of a log to the next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -104,61 +100,3 @@ def _decide(producer: Ints, epoch: Ints, offset: Ints, ends: Sequence[Marker], h
     lost = np.sort(np.array(holes, np.int64))
     said[np.searchsorted(lost, offset) != np.searchsorted(lost, until)] = Outcome.UNKNOWN.value
     return said
-
-
-class Transaction(NamedTuple):
-    """The transactional records of one producer in one log partition, from ``first_offset`` to ``last_offset``."""
-
-    producer_id: int
-    producer_epoch: int
-    first_offset: int
-    last_offset: int
-
-
-class Decision(NamedTuple):
-    """A transaction and its outcome, proven by the marker at ``marker_offset``."""
-
-    transaction: Transaction
-    outcome: Outcome
-    marker_offset: int
-
-
-@dataclass(slots=True)
-class OpenTransactions:
-    """The undecided transactions of one log partition, by producer id: what one night hands to the next."""
-
-    by_producer: dict[int, Transaction] = field(default_factory=dict)
-
-    def advance(self, columns: pa.RecordBatch) -> list[Decision]:
-        """Takes in the next rows of the log, in order; returns the transactions that they decide, in marker order."""
-        decided = []
-        rows = columns.filter(columns.column("is_transactional"))
-        names = (
-            "producer_id",
-            "producer_epoch",
-            "batch_base_offset",
-            "batch_last_offset",
-            "is_control",
-            "control_type",
-        )
-        for producer, epoch, first, last, is_control, kind in zip(
-            *(rows.column(name).to_pylist() for name in names), strict=True
-        ):
-            begun = self.by_producer.get(producer)
-            if not is_control:
-                start = begun.first_offset if begun else first
-                self.by_producer[producer] = Transaction(producer, epoch, start, last)
-            elif begun:
-                outcome = BY_CONTROL_TYPE.get(kind, Outcome.UNKNOWN)
-                decided.append(Decision(begun, outcome if epoch >= begun.producer_epoch else Outcome.UNKNOWN, last))
-                del self.by_producer[producer]
-        return decided
-
-    def to_rows(self) -> list[dict[str, int]]:
-        """The state as plain rows, to be kept; ``from_rows`` reads them back."""
-        return [transaction._asdict() for transaction in self.by_producer.values()]
-
-    @classmethod
-    def from_rows(cls, rows: Sequence[dict[str, int]]) -> OpenTransactions:
-        """The state that ``to_rows`` gave."""
-        return cls({row["producer_id"]: Transaction(**row) for row in rows})

@@ -98,11 +98,6 @@ def recorded(assignment: Fields) -> Serialised:
     )
 
 
-def identical(ours: Serialised, theirs: Serialised) -> bool:
-    """Whether both are the same, orders included."""
-    return [(topic, list(ours[topic])) for topic in ours] == [(topic, list(theirs[topic])) for topic in theirs]
-
-
 def same_sets(ours: Serialised, theirs: Serialised) -> bool:
     """Whether both hold the same partitions, each once."""
     return {(topic, *sorted(numbers)) for topic, numbers in ours.items() if numbers} == {

@@ -1,8 +1,6 @@
-"""Outcomes of transactions: by markers, across parts of a log, across holes, after compaction."""
+"""Outcomes of transactions: by markers, across holes, after compaction."""
 
 from __future__ import annotations
-
-import json
 
 import pyarrow as pa
 from hypothesis import given
@@ -19,11 +17,8 @@ from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.control import ABORT, COMMIT
 from coordinator_core.wire.log_columns import LOG_COLUMNS
 from coordinator_core.wire.transactions import (
-    Decision,
     Marker,
-    OpenTransactions,
     Outcome,
-    Transaction,
     holes,
     markers,
     outcomes,
@@ -105,28 +100,13 @@ def test_an_emptied_control_batch_ends_a_transaction_without_saying_how():
     emptied = encode_empty_batch(1, 1, producer=Producer(1, 1), transactional=True, control=True)
     log = columns(data(0, 1, 0), emptied, data(2, 1, 1), end(3, 1, 2, COMMIT))
     assert told(log) == ["unknown", None, "committed", None]
-    assert [decision.outcome for decision in OpenTransactions().advance(log)] == [Outcome.UNKNOWN, Outcome.COMMITTED]
-
-
-def test_open_transactions_are_handed_from_one_night_to_the_next():
-    first = OpenTransactions()
-    assert first.advance(LOG.slice(0, 4)) == []
-    kept = json.loads(json.dumps(first.to_rows()))
-    second = OpenTransactions.from_rows(kept)
-    assert second == first
-    assert second.advance(LOG.slice(4)) == [
-        Decision(Transaction(1, 0, 0, 1), Outcome.COMMITTED, 4),
-        Decision(Transaction(2, 0, 2, 2), Outcome.ABORTED, 6),
-        Decision(Transaction(1, 1, 5, 5), Outcome.ABORTED, 8),
-    ]
-    assert second.to_rows() == [{"producer_id": 3, "producer_epoch": 5, "first_offset": 7, "last_offset": 7}]
 
 
 steps = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["data", COMMIT, ABORT])), max_size=40)
 
 
-@given(steps, st.integers(1, 7))
-def test_outcomes_and_decisions_agree_with_a_plain_walk(drawn, size):
+@given(steps)
+def test_outcomes_agree_with_a_plain_walk(drawn):
     batches, expected, pending = [], [], {}
     for offset, (producer, what) in enumerate(drawn):
         expected.append(None)
@@ -138,14 +118,5 @@ def test_outcomes_and_decisions_agree_with_a_plain_walk(drawn, size):
             batches.append(end(offset, producer, 0, what))
             for decided in pending.pop(producer, []):
                 expected[decided] = "committed" if what == COMMIT else "aborted"
-    if not batches:
-        return
-    log = columns(*batches)
-    assert told(log) == expected
-    state = OpenTransactions()
-    for at in range(0, log.num_rows, size):
-        for decision in state.advance(log.slice(at, size)):
-            assert expected[decision.transaction.last_offset] == decision.outcome.value
-    assert {who: row.last_offset for who, row in state.by_producer.items()} == {
-        who: offsets[-1] for who, offsets in pending.items()
-    }
+    if batches:
+        assert told(columns(*batches)) == expected
