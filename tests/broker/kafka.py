@@ -16,7 +16,7 @@ from typing import Any
 HERE = Path(__file__).parent
 JARS = Path.home() / ".cache" / "coordinator-audit" / "kafka-4.3.1"
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-START_S = 60
+START_S = 180
 Line = dict[str, Any]
 
 

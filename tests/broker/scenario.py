@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tests.broker.kafka import Clients, Line
 
-SETTLE_S = 60
+SETTLE_S = 180
 QUIET_S = 1.5
 
 ORDERS, CLASSIC, SHARED, STREAMS, PAID = "orders", "reports", "thumbnails", "word-count", "payments"
@@ -90,8 +90,8 @@ def first_half(run: Scenario) -> None:
     static = {**consumer, "settings": {"group.protocol": "consumer", "group.instance.id": "till-3"}}
     run.event("o3 joins", ORDERS, joined, lambda: do("consumer", name="o3", **static), {ORDERS: 3})
     cooperative = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
-    settings = {"group.protocol": "classic", "partition.assignment.strategy": cooperative, "session.timeout.ms": "6000"}
-    classic = {"group": CLASSIC, "topics": ["orders"], "settings": settings}
+    settings = {"partition.assignment.strategy": cooperative, "session.timeout.ms": "12000"}
+    classic = {"group": CLASSIC, "topics": ["orders"], "settings": {"group.protocol": "classic", **settings}}
     grown = "member_joined partitions_revoked"
     run.event("r1 joins", CLASSIC, joined, lambda: do("consumer", name="r1", **classic), {CLASSIC: 1})
     run.event("r2 joins", CLASSIC, grown, lambda: do("consumer", name="r2", **classic), {CLASSIC: 2})
