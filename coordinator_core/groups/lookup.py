@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochMember
 from coordinator_core.groups.live import LiveEpochGroup
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode
 
 MemberT = TypeVar("MemberT")
+EpochMemberT = TypeVar("EpochMemberT", bound=EpochMember)
 LiveT = TypeVar("LiveT", bound=LiveEpochGroup[Any])
 
 
@@ -29,6 +31,33 @@ def member_of(members: Mapping[str, MemberT], member_id: str, group_id: str) -> 
     if member is None:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}.")
     return member
+
+
+def static_holder(holder: EpochMemberT | None, member_id: str, instance_id: str) -> EpochMemberT:
+    """The holder of the instance id; raises ApiError if there is none or it is another member."""
+    if holder is None:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    not_fenced(holder, member_id, instance_id)
+    return holder
+
+
+def not_fenced(holder: EpochMember, member_id: str, instance_id: str) -> None:
+    """Raises ApiError if the instance id belongs to another member."""
+    if holder.member_id != member_id:
+        raise ApiError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}.",
+        )
+
+
+def released(holder: EpochMember, member_id: str, instance_id: str) -> None:
+    """Raises ApiError unless the holder of the instance id has left for a while."""
+    if holder.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        raise ApiError(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
+            f"is owned by {holder.member_id} member.",
+        )
 
 
 def greater_epoch(kind: str, epoch: int, known: int) -> ApiError:

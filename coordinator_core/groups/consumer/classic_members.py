@@ -27,6 +27,7 @@ from coordinator_core.groups.consumer.state import (
     ConsumerMember,
     MemberState,
 )
+from coordinator_core.groups.lookup import member_of, not_fenced, static_holder
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.records import Fields
@@ -98,7 +99,7 @@ def _member(
         return group.log.members.get(member_id) or members.new_member(member_id)
     if joins:
         return members.joining_static(op, group, member_id, instance_id, classic=True)
-    return validate.static_holder(group, member_id, instance_id)
+    return static_holder(group.static_member(instance_id), member_id, instance_id)
 
 
 def _subscription(data: Fields) -> consumer_protocol.EmbeddedSubscription:
@@ -203,7 +204,7 @@ def _should_join(group: LiveConsumerGroup, member: ConsumerMember) -> bool:
 
 def _classic_member(group: LiveConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
     if instance_id is None:
-        member = validate.known_member(group, member_id)
+        member = member_of(group.log.members, member_id, group.group_id)
     else:
         holder = group.static_member(instance_id)
         if holder is None:
@@ -211,7 +212,7 @@ def _classic_member(group: LiveConsumerGroup, member_id: str, instance_id: str |
                 ErrorCode.UNKNOWN_MEMBER_ID,
                 f"Member with instance id {instance_id} is not a member of group {group.group_id}.",
             )
-        validate.not_fenced(holder, member_id, instance_id)
+        not_fenced(holder, member_id, instance_id)
         member = holder
     if member.classic is None:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member.member_id} does not use the classic protocol.")
@@ -245,9 +246,9 @@ def leave(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
 
 def _leaving(group: LiveConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
     if instance_id is None:
-        return validate.known_member(group, member_id)
+        return member_of(group.log.members, member_id, group.group_id)
     if member_id:
-        return validate.static_holder(group, member_id, instance_id)
+        return static_holder(group.static_member(instance_id), member_id, instance_id)
     holder = group.static_member(instance_id)
     if holder is None:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)

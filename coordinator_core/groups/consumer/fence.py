@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from coordinator_core.groups.consumer import records, validate
+from coordinator_core.groups.consumer import records
 from coordinator_core.groups.consumer.conversion import downgrade_after_leave
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.groups.consumer.timeouts import cancel_all
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
-from coordinator_core.groups.lookup import group_of
+from coordinator_core.groups.lookup import group_of, member_of, static_holder
 from coordinator_core.groups.operation import Operation
 from coordinator_core.records import Fields
 
@@ -19,11 +19,12 @@ from coordinator_core.records import Fields
 def leave(op: Operation, data: Fields) -> Fields:
     """A heartbeat with epoch -1: the member goes; with -2: a static member goes for a while, and keeps its place."""
     group_id, member_id, epoch = data["groupId"], data["memberId"], data["memberEpoch"]
+    instance_id = data["instanceId"]
     group = group_of(op, group_id, LiveConsumerGroup, "consumer")
-    if data["instanceId"] is None:
-        member = validate.known_member(group, member_id)
+    if instance_id is None:
+        member = member_of(group.log.members, member_id, group_id)
     else:
-        member = validate.static_holder(group, member_id, data["instanceId"])
+        member = static_holder(group.static_member(instance_id), member_id, instance_id)
         if epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
             op.write(*records.current_assignment(group_id, _gone_for_a_while(member)))
             return response(member_id, epoch)

@@ -12,6 +12,7 @@ from coordinator_core.groups.consumer.regexes import RegexChange
 from coordinator_core.groups.consumer.regexes import update as update_regex
 from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.groups.consumer.timeouts import expect_heartbeat
+from coordinator_core.groups.lookup import member_of, static_holder
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.records import Fields
@@ -78,10 +79,10 @@ def _member(op: Operation, group: LiveConsumerGroup, member_id: str, data: Field
     if instance_id is not None and epoch == 0:
         return members.joining_static(op, group, member_id, instance_id, classic=False)
     if instance_id is not None:
-        member = validate.static_holder(group, member_id, instance_id)
+        member = static_holder(group.static_member(instance_id), member_id, instance_id)
     elif epoch == 0:
         return group.log.members.get(member_id) or members.new_member(member_id)
     else:
-        member = validate.known_member(group, member_id)
+        member = member_of(group.log.members, member_id, group.group_id)
     validate.member_epoch(member, epoch, owned)
     return member

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coordinator_core.assignors.java_hash import utf16
-from coordinator_core.groups.consumer import records, validate
+from coordinator_core.groups.consumer import records
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.consumer.state import ConsumerMember, MemberState
+from coordinator_core.groups.lookup import released
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import Request
 from coordinator_core.records import Fields
@@ -37,7 +38,7 @@ def joining_static(
     if former is None:
         return group.log.members.get(member_id) or new_member(member_id)
     if not classic and former.classic is None:
-        validate.released(former, member_id, instance_id)
+        released(former, member_id, instance_id)
     member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
     for record in records.member_tombstones(group.group_id, former.member_id):
         op.write(*record)

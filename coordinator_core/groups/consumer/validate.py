@@ -108,39 +108,6 @@ def _owns_only(owned: list[dict[str, Any]] | None, assigned: PartitionEpochs) ->
     return True
 
 
-def static_holder(group: LiveConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
-    """The member that holds the instance id; raises ApiError if there is none or it is another one."""
-    holder = group.static_member(instance_id)
-    if holder is None:
-        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-    not_fenced(holder, member_id, instance_id)
-    return holder
-
-
-def not_fenced(holder: ConsumerMember, member_id: str, instance_id: str) -> None:
-    """Raises ApiError if the instance id belongs to another member."""
-    if holder.member_id != member_id:
-        raise ApiError(
-            ErrorCode.FENCED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}.",
-        )
-
-
-def released(holder: ConsumerMember, member_id: str, instance_id: str) -> None:
-    """Raises ApiError unless the holder of the instance id has left for a while."""
-    if holder.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
-        raise ApiError(
-            ErrorCode.UNRELEASED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
-            f"is owned by {holder.member_id} member.",
-        )
-
-
-def known_member(group: LiveConsumerGroup, member_id: str) -> ConsumerMember:
-    """The member; raises ApiError if there is none."""
-    return member_of(group.log.members, member_id, group.group_id)
-
-
 OFFSET_COMMIT_VERSION = 9
 """Members that speak the consumer protocol have to commit by at least this version."""
 
@@ -163,7 +130,7 @@ def offset_commit(
         return None
     if transactional and epoch == -1 and not member_id and instance_id is None:
         return None
-    member = known_member(group, member_id)
+    member = member_of(group.log.members, member_id, group.group_id)
     if not transactional and member.classic is None and version < OFFSET_COMMIT_VERSION:
         raise ApiError(
             ErrorCode.UNSUPPORTED_VERSION,
@@ -196,7 +163,7 @@ def offset_fetch(group: LiveConsumerGroup, member_id: str | None, epoch: int) ->
     """Raises ApiError unless the fetch comes from a member at its epoch, or does not say from whom."""
     if member_id is None and epoch < 0:
         return
-    member = known_member(group, member_id or "")
+    member = member_of(group.log.members, member_id or "", group.group_id)
     known = member.member_epoch or 0
     if epoch != known:
         if member.classic is None:

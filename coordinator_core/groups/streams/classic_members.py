@@ -15,7 +15,7 @@ from coordinator_core.groups.classic import responses
 from coordinator_core.groups.classic.join import KNOWN_MEMBER_ID_REQUIRED_VERSION
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.consumer.timeouts import join_key, sync_key
-from coordinator_core.groups.lookup import member_of
+from coordinator_core.groups.lookup import member_of, static_holder
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.streams import classic_blobs, fence, members, records, timeouts, validate
@@ -97,7 +97,7 @@ def _member(
         return known or members.new_member(member_id)
     if joins:
         return members.joining_static(op, group, member_id, instance_id, classic=True)
-    return validate.static_holder(group, member_id, instance_id)
+    return static_holder(group.static_member(instance_id), member_id, instance_id)
 
 
 def _owned(group: LiveStreamsGroup, member: StreamsMember, info: ThreadInfo) -> OwnedTasks:
@@ -190,7 +190,7 @@ def _classic_member(
     if instance_id is None:
         member = member_of(group.log.members, member_id, group.group_id)
     else:
-        member = validate.static_holder(group, member_id, instance_id)
+        member = static_holder(group.static_member(instance_id), member_id, instance_id)
     thread = group.classic.get(member_id)
     if thread is None:
         # A new coordinator knows no thread of the classic protocol until it joins again.

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from coordinator_core.groups.consumer.timeouts import cancel_all
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
-from coordinator_core.groups.lookup import group_of, member_of
+from coordinator_core.groups.lookup import group_of, member_of, static_holder
 from coordinator_core.groups.operation import Operation
-from coordinator_core.groups.streams import records, validate
+from coordinator_core.groups.streams import records
 from coordinator_core.groups.streams.conversion import downgrade_after_leave
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
@@ -21,14 +21,14 @@ def leave(op: Operation, data: Fields) -> Fields:
 
     With epoch -2 a static member goes for a while and keeps its place (KIP-1071).
     """
-    group_id, member_id = data["groupId"], data["memberId"]
+    group_id, member_id, instance_id = data["groupId"], data["memberId"], data["instanceId"]
     group = group_of(op, group_id, LiveStreamsGroup, "streams")
     if data["shutdownApplication"]:
         request_shutdown(group, member_id)
-    if data["instanceId"] is None:
+    if instance_id is None:
         member = member_of(group.log.members, member_id, group_id)
     else:
-        member = validate.static_holder(group, member_id, data["instanceId"])
+        member = static_holder(group.static_member(instance_id), member_id, instance_id)
     if data["memberEpoch"] == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         op.write(*records.current_assignment(group_id, _gone_for_a_while(member)))
     else:

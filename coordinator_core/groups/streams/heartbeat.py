@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from coordinator_core.groups.classic.live import LiveClassicGroup
-from coordinator_core.groups.lookup import group_of, member_of
+from coordinator_core.groups.lookup import group_of, member_of, static_holder
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.streams import members, records, task_offsets, validate
@@ -135,7 +135,7 @@ def _member(op: Operation, group: LiveStreamsGroup, member_id: str, data: Fields
     instance_id = data["instanceId"]
     if data["memberEpoch"] != 0:
         if instance_id is not None:
-            return validate.static_holder(group, member_id, instance_id)
+            return static_holder(group.static_member(instance_id), member_id, instance_id)
         return member_of(group.log.members, member_id, group.group_id)
     if instance_id is not None:
         if group.static_member(instance_id) is None:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from coordinator_core.groups.consumer.timeouts import cancel_all
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from coordinator_core.groups.lookup import released
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import Request
-from coordinator_core.groups.streams import records, validate
+from coordinator_core.groups.streams import records
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.state import Endpoint, MemberState, StreamsMember
 from coordinator_core.records import Fields
@@ -42,7 +43,7 @@ def joining_static(
     if former.member_id == member_id and former.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         return former
     if not classic and former.member_id not in group.classic:
-        validate.released(former, member_id, instance_id)
+        released(former, member_id, instance_id)
     member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
     for record in records.member_tombstones(group.group_id, former.member_id):
         op.write(*record)

@@ -205,29 +205,6 @@ def tasks_exist(configured: ConfiguredTopology, data: Fields) -> None:
                     )
 
 
-def static_holder(group: LiveStreamsGroup, member_id: str, instance_id: str) -> StreamsMember:
-    """The member that holds the instance id; raises ApiError if there is none or it is another one."""
-    holder = group.static_member(instance_id)
-    if holder is None:
-        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-    if holder.member_id != member_id:
-        raise ApiError(
-            ErrorCode.FENCED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}.",
-        )
-    return holder
-
-
-def released(holder: StreamsMember, member_id: str, instance_id: str) -> None:
-    """Raises ApiError unless the holder of the instance id has left for a while."""
-    if holder.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
-        raise ApiError(
-            ErrorCode.UNRELEASED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
-            f"is owned by {holder.member_id} member.",
-        )
-
-
 def topology(given: Fields) -> None:
     """Raises ApiError for a new topology that breaks one of the document's rules (KIP-1071, request validation)."""
     subtopologies = given["subtopologies"]
