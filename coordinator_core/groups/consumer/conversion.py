@@ -13,13 +13,13 @@ from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.consumer import records
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.consumer.members import new_member, topic_names
-from coordinator_core.groups.consumer.records import Unwritten
 from coordinator_core.groups.consumer.state import ClassicMemberMetadata, ClassicProtocol, ConsumerMember
 from coordinator_core.groups.consumer.timeouts import expect_heartbeat
 from coordinator_core.groups.epochs import PartitionEpochs
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode
 from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.groups.unwritten import Unwritten
 
 
 def upgrade(op: Operation, classic: LiveClassicGroup) -> LiveConsumerGroup:

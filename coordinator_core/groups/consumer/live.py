@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from coordinator_core.assignors.presented import Subscriber, SubscriptionView
 from coordinator_core.assignors.votes import AssignorVotes
-from coordinator_core.groups.consumer.records import Unwritten, group_tombstones
+from coordinator_core.groups.consumer.records import group_tombstones
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, MemberState
 from coordinator_core.groups.consumer.subscriptions import Subscriptions
 from coordinator_core.groups.epochs import PartitionEpochs
@@ -20,6 +20,7 @@ from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.live import LiveEpochGroup
 from coordinator_core.groups.protocol import ApiError, ErrorCode
 from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.groups.unwritten import Unwritten
 from coordinator_core.records import CoordinatorRecord, RecordType
 
 _NO_TOPICS: tuple[set[str], set[str]] = (set(), set())

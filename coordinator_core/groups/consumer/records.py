@@ -9,10 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from coordinator_core.groups.consumer.state import ConsumerMember, ResolvedRegex
 from coordinator_core.groups.epochs import PartitionEpochs
+from coordinator_core.groups.unwritten import Unwritten, member_key, target_epoch_value, tombstones
 from coordinator_core.records import Fields, RecordType
-
-Unwritten = tuple[RecordType, Fields, Fields | None]
-"""Record type, key and value."""
 
 _MEMBER_RECORDS = (
     RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
@@ -42,7 +40,7 @@ def member_metadata(group_id: str, member: ConsumerMember) -> Unwritten:
         "serverAssignor": member.server_assignor,
         "classicMemberMetadata": classic,
     }
-    return RecordType.CONSUMER_GROUP_MEMBER_METADATA, _member_key(group_id, member.member_id), value
+    return RecordType.CONSUMER_GROUP_MEMBER_METADATA, member_key(group_id, member.member_id), value
 
 
 def current_assignment(group_id: str, member: ConsumerMember) -> Unwritten:
@@ -54,21 +52,19 @@ def current_assignment(group_id: str, member: ConsumerMember) -> Unwritten:
         "assignedPartitions": _with_epochs(member.assigned),
         "partitionsPendingRevocation": _with_epochs(member.pending_revocation),
     }
-    return RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, _member_key(group_id, member.member_id), value
+    return RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, member_key(group_id, member.member_id), value
 
 
 def target_assignment(group_id: str, member_id: str, target: Mapping[str, Sequence[int]]) -> Unwritten:
     """A member's target assignment."""
     partitions = [{"topicId": topic, "partitions": list(numbers)} for topic, numbers in target.items()]
-    key = _member_key(group_id, member_id)
+    key = member_key(group_id, member_id)
     return RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, key, {"topicPartitions": partitions}
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> Unwritten:
     """The epoch and time of the target assignment; time 0 is not written."""
-    value: Fields = {"assignmentEpoch": epoch}
-    if timestamp_ms:
-        value["assignmentTimestamp"] = timestamp_ms
+    value = target_epoch_value(epoch, timestamp_ms)
     return RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, {"groupId": group_id}, value
 
 
@@ -96,16 +92,13 @@ def partition_metadata_tombstone(group_id: str) -> Unwritten:
 
 def member_tombstones(group_id: str, member_id: str) -> list[Unwritten]:
     """The member goes, after its current and its target assignment."""
-    return [(record_type, _member_key(group_id, member_id), None) for record_type in _MEMBER_RECORDS]
+    return [(record_type, member_key(group_id, member_id), None) for record_type in _MEMBER_RECORDS]
 
 
 def group_tombstones(group_id: str, members: Sequence[str], regexes: Iterable[str]) -> list[Unwritten]:
     """The whole group goes, with these members and resolved regexes."""
     key = {"groupId": group_id}
-    current, target, metadata = (
-        [(record_type, _member_key(group_id, member_id), None) for member_id in members]
-        for record_type in _MEMBER_RECORDS
-    )
+    current, target, metadata = (tombstones(record_type, group_id, members) for record_type in _MEMBER_RECORDS)
     return [
         *current,
         *target,
@@ -115,10 +108,6 @@ def group_tombstones(group_id: str, members: Sequence[str], regexes: Iterable[st
         partition_metadata_tombstone(group_id),
         (RecordType.CONSUMER_GROUP_METADATA, key, None),
     ]
-
-
-def _member_key(group_id: str, member_id: str) -> Fields:
-    return {"groupId": group_id, "memberId": member_id}
 
 
 def _with_epochs(partitions: PartitionEpochs) -> list[Fields]:

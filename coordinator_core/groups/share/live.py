@@ -11,8 +11,9 @@ from coordinator_core.groups.consumer.subscriptions import Subscriptions
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.live import LiveEpochGroup
 from coordinator_core.groups.shard import CoordinatorShard
-from coordinator_core.groups.share.records import Unwritten, group_tombstones
+from coordinator_core.groups.share.records import group_tombstones
 from coordinator_core.groups.share.state import ShareGroup, ShareMember, StatePartitionMetadata
+from coordinator_core.groups.unwritten import Unwritten
 from coordinator_core.records import CoordinatorRecord, RecordType
 
 

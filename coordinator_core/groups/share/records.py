@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from coordinator_core.groups.share.state import ShareMember, ShareTopic, StatePartitionMetadata
+from coordinator_core.groups.unwritten import Unwritten, member_key, target_epoch_value, tombstones
 from coordinator_core.records import Fields, RecordType
-
-Unwritten = tuple[RecordType, Fields, Fields | None]
-"""Record type, key and value."""
 
 _MEMBER_RECORDS = (
     RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT,
@@ -28,7 +26,7 @@ def member_metadata(group_id: str, member: ShareMember) -> Unwritten:
         "clientHost": member.client_host,
         "subscribedTopicNames": member.subscribed_topic_names,
     }
-    return RecordType.SHARE_GROUP_MEMBER_METADATA, _member_key(group_id, member.member_id), value
+    return RecordType.SHARE_GROUP_MEMBER_METADATA, member_key(group_id, member.member_id), value
 
 
 def current_assignment(group_id: str, member: ShareMember) -> Unwritten:
@@ -39,20 +37,18 @@ def current_assignment(group_id: str, member: ShareMember) -> Unwritten:
         "state": member.state,
         "assignedPartitions": _partitions(member.assigned),
     }
-    return RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT, _member_key(group_id, member.member_id), value
+    return RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT, member_key(group_id, member.member_id), value
 
 
 def target_assignment(group_id: str, member_id: str, target: Mapping[str, Sequence[int]]) -> Unwritten:
     """A member's target assignment."""
-    key = _member_key(group_id, member_id)
+    key = member_key(group_id, member_id)
     return RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER, key, {"topicPartitions": _partitions(target)}
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> Unwritten:
     """The epoch and time of the target assignment; time 0 is not written."""
-    value: Fields = {"assignmentEpoch": epoch}
-    if timestamp_ms:
-        value["assignmentTimestamp"] = timestamp_ms
+    value = target_epoch_value(epoch, timestamp_ms)
     return RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA, {"groupId": group_id}, value
 
 
@@ -73,16 +69,13 @@ def state_partitions(group_id: str, metadata: StatePartitionMetadata) -> Unwritt
 
 def member_tombstones(group_id: str, member_id: str) -> list[Unwritten]:
     """The member goes, after its current and its target assignment."""
-    return [(record_type, _member_key(group_id, member_id), None) for record_type in _MEMBER_RECORDS]
+    return [(record_type, member_key(group_id, member_id), None) for record_type in _MEMBER_RECORDS]
 
 
 def group_tombstones(group_id: str, members: Sequence[str]) -> list[Unwritten]:
     """The whole group goes, with these members."""
     key = {"groupId": group_id}
-    current, target, metadata = (
-        [(record_type, _member_key(group_id, member_id), None) for member_id in members]
-        for record_type in _MEMBER_RECORDS
-    )
+    current, target, metadata = (tombstones(record_type, group_id, members) for record_type in _MEMBER_RECORDS)
     return [
         *current,
         *target,
@@ -91,10 +84,6 @@ def group_tombstones(group_id: str, members: Sequence[str]) -> list[Unwritten]:
         (RecordType.SHARE_GROUP_STATE_PARTITION_METADATA, key, None),
         (RecordType.SHARE_GROUP_METADATA, key, None),
     ]
-
-
-def _member_key(group_id: str, member_id: str) -> Fields:
-    return {"groupId": group_id, "memberId": member_id}
 
 
 def _partitions(partitions: Mapping[str, Sequence[int]]) -> list[Fields]:

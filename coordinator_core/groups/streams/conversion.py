@@ -17,9 +17,9 @@ from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.streams import classic_blobs, records
 from coordinator_core.groups.streams.live import ClassicThread, LiveStreamsGroup
 from coordinator_core.groups.streams.members import new_member
-from coordinator_core.groups.streams.records import Unwritten
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
 from coordinator_core.groups.streams.timeouts import expect_heartbeat
+from coordinator_core.groups.unwritten import Unwritten
 from coordinator_core.records import Fields
 
 

@@ -11,10 +11,11 @@ from coordinator_core.assignors.spec import Tasks
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.live import LiveEpochGroup
 from coordinator_core.groups.shard import CoordinatorShard
-from coordinator_core.groups.streams.records import NOT_VALIDATED, Unwritten, group_tombstones
+from coordinator_core.groups.streams.records import NOT_VALIDATED, group_tombstones
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsGroup, StreamsMember
 from coordinator_core.groups.streams.task_offsets import TaskOffsets
 from coordinator_core.groups.streams.topology import ConfiguredTopology, required_topics
+from coordinator_core.groups.unwritten import Unwritten
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 
 

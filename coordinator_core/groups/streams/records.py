@@ -11,10 +11,8 @@ from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.assignors.spec import Tasks
 from coordinator_core.groups.epochs import PartitionEpochs
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
+from coordinator_core.groups.unwritten import Unwritten, member_key, target_epoch_value, tombstones
 from coordinator_core.records import Fields, RecordType
-
-Unwritten = tuple[RecordType, Fields, Fields | None]
-"""Record type, key and value."""
 
 NOT_VALIDATED = -1
 """The validated topology epoch while no topology is validated."""
@@ -40,7 +38,7 @@ def member_metadata(group_id: str, member: StreamsMember) -> Unwritten:
         "userEndpoint": None if endpoint is None else {"host": endpoint.host, "port": endpoint.port},
         "clientTags": pairs(member.client_tags),
     }
-    return RecordType.STREAMS_GROUP_MEMBER_METADATA, _member_key(group_id, member.member_id), value
+    return RecordType.STREAMS_GROUP_MEMBER_METADATA, member_key(group_id, member.member_id), value
 
 
 def pairs(values: Mapping[str, str]) -> list[Fields]:
@@ -94,14 +92,12 @@ def target_assignment(group_id: str, member_id: str, target: Tasks) -> Unwritten
         "standbyTasks": task_ids(target.standby),
         "warmupTasks": task_ids(target.warmup),
     }
-    return RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER, _member_key(group_id, member_id), value
+    return RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER, member_key(group_id, member_id), value
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> Unwritten:
     """The epoch and time of the target assignment; time 0 is not written."""
-    value: Fields = {"assignmentEpoch": epoch}
-    if timestamp_ms:
-        value["assignmentTimestamp"] = timestamp_ms
+    value = target_epoch_value(epoch, timestamp_ms)
     return RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA, {"groupId": group_id}, value
 
 
@@ -114,7 +110,7 @@ def current_assignment(group_id: str, member: StreamsMember) -> Unwritten:
         **_current(member.assigned, ""),
         **_current(member.pending_revocation, "PendingRevocation"),
     }
-    return RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT, _member_key(group_id, member.member_id), value
+    return RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT, member_key(group_id, member.member_id), value
 
 
 def _current(tasks: CurrentTasks, suffix: str) -> Fields:
@@ -127,16 +123,13 @@ def _current(tasks: CurrentTasks, suffix: str) -> Fields:
 
 def member_tombstones(group_id: str, member_id: str) -> list[Unwritten]:
     """The member goes, after its current and its target assignment."""
-    return [(record_type, _member_key(group_id, member_id), None) for record_type in _MEMBER_RECORDS]
+    return [(record_type, member_key(group_id, member_id), None) for record_type in _MEMBER_RECORDS]
 
 
 def group_tombstones(group_id: str, members: Sequence[str]) -> list[Unwritten]:
     """The whole group goes, with these members; its topology last."""
     key = {"groupId": group_id}
-    current, target, metadata = (
-        [(record_type, _member_key(group_id, member_id), None) for member_id in members]
-        for record_type in _MEMBER_RECORDS
-    )
+    current, target, metadata = (tombstones(record_type, group_id, members) for record_type in _MEMBER_RECORDS)
     return [
         *current,
         *target,
@@ -161,7 +154,3 @@ def _with_epochs(tasks: PartitionEpochs) -> list[Fields]:
         }
         for key in sorted(tasks, key=utf16)
     ]
-
-
-def _member_key(group_id: str, member_id: str) -> Fields:
-    return {"groupId": group_id, "memberId": member_id}
