@@ -30,19 +30,23 @@ function story(rebalance) {
 }
 
 function facts(line) {
-  const pairs = [
+  const pairs = line.group_type === "OFFSETS" ? [["Type", "committed offsets only: no record of a group"]] : [
     ["Type", line.group_type.toLowerCase()], ["State", words(line.state.toLowerCase())], ["Epoch", line.epoch ?? "–"],
-    ["Assignor", line.assignor ?? "the broker's default, or none"], ["Members", `${line.members} of ${line.members_seen} seen`],
-    ["Rebalances", line.rebalances], ["History", line.complete ? "complete" : "partial: its beginning is not in the log"],
+    ["Assignor", line.assignor ?? "not in the log: the broker's default, or none yet"], ["Members", `${line.members} of ${line.members_seen} seen`],
+    ["Rebalances", line.rebalances],
   ];
+  pairs.push(["History", line.complete ? "complete" : "partial: its beginning is not in the log"]);
   return el("dl", { class: "facts" }, pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 }
 
-function findingList(found) {
-  if (!found.length) return null;
-  const items = found.map((each) => el("li", {}, el("span", { class: "score" }, each.score),
+// Evidence that is the record of a rebalance leads to its story.
+function findingList(group) {
+  if (!group.findings.length) return null;
+  const told = new Map(group.rebalances.map((each) => [position(each.at), groupLink(group.line.group_id, each)]));
+  const evidence = (at) => (told.has(position(at)) ? el("a", { href: told.get(position(at)) }, proof(at)) : proof(at));
+  const items = group.findings.map((each) => el("li", {}, el("span", { class: "score" }, each.score.toFixed(1)),
     el("span", { class: "what" }, el("b", {}, words(each.kind)), el("span", { class: "detail" }, each.detail)),
-    el("span", { class: "proof" }, each.evidence.slice(0, 3).map((at) => [proof(at), " "]))));
+    el("span", { class: "proof" }, each.evidence.slice(0, 3).map((at) => [evidence(at), " "]))));
   return section("Findings", null, el("ol", { class: "findings all" }, items));
 }
 
@@ -75,6 +79,11 @@ function offsetTable(offsets) {
     cells: [each.topic, String(each.partition), each.offset === null ? "removed" : number(each.offset), each.lag === null ? "unknown" : number(each.lag),
       utc(each.last.timestamp_ms), number(each.commits), number(each.rewinds), number(each.removed), proof(each.last)],
   })));
+}
+
+function offsetsNote(group) {
+  const unknown = group.offsets.some((each) => each.lag === null) ? "; lag needs end offsets, which the log lacks" : "";
+  return `${shown(group.offsets, group.offsets_seen)} partitions${unknown}`;
 }
 
 function brokenTable(broken) {
@@ -134,11 +143,11 @@ function groupView(group) {
   };
   const element = el("div", {},
     el("p", { class: "crumb" }, el("a", { href: "#" }, "← All groups")), el("h2", { tabindex: "-1", id: "group-title" }, line.group_id || "(empty id)"),
-    facts(line), findingList(group.findings),
+    facts(line), findingList(group),
     line.members_seen ? section("Members over time", `${shown(group.members, line.members_seen)} members, numbers are partitions or tasks held`, chart.element) : null,
     line.rebalances ? section("Rebalances", shown(group.rebalances, line.rebalances), el("div", { class: "columns" }, list, storyBox)) : null,
     group.broken.length ? section("Rules broken", shown(group.broken, line.broken), brokenTable(group.broken)) : null,
     group.members.length ? section("Members", "the timeline as a table", memberTable(group.members)) : null,
-    group.offsets.length ? section("Committed offsets", `${shown(group.offsets, group.offsets_seen)} partitions; lag needs end offsets, which the log lacks`, offsetTable(group.offsets)) : null);
+    group.offsets.length ? section("Committed offsets", offsetsNote(group), offsetTable(group.offsets)) : null);
   return { id: line.group_id, group, element, choose };
 }

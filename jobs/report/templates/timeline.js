@@ -57,7 +57,8 @@ function timeline(group, range, width, selected) {
   const axis = svg("svg", { class: "axis", width, height: AXIS, role: "group", "aria-label": "Rebalances: arrow keys move, Enter explains" });
   const lanesSvg = svg("svg", { width, height, "aria-hidden": "true" });
   for (const time of times) {
-    axis.append(svg("text", { class: "tick", x: x(time) + 3, y: 14 }, tickText(time, step)));
+    const label = tickText(time, step);
+    if (x(time) + 3 + label.length * 6.5 <= width) axis.append(svg("text", { class: "tick", x: x(time) + 3, y: 14 }, label));
     axis.append(svg("line", { class: "grid", x1: x(time), x2: x(time), y1: 4, y2: AXIS }));
     lanesSvg.append(svg("line", { class: "grid", x1: x(time), x2: x(time), y1: 0, y2: height }));
   }
