@@ -10,9 +10,8 @@ import typer
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.errors import InputError
 from coordinator_core.groups.violations import Violation
-from jobs.cli.console import JsonOption
-from jobs.cli.history import SinceOption
-from jobs.cli.options import ClusterOption, ConfigOption, LogsOption, StoreOption, answers, parse_time
+from jobs.cli.options import GroupOption, SinceOption, Source, parse_time
+from jobs.cli.shared import with_options
 from jobs.cli.tables import Line, print_json, print_lines, utc
 from jobs.plain import plain
 
@@ -22,34 +21,30 @@ VIOLATION = "violation"
 KINDS = (*(verdict.value for verdict in Verdict), VIOLATION)
 
 
+@with_options(Source)
 def audit_command(
-    context: typer.Context,
-    log: LogsOption = None,
-    store: StoreOption = None,
-    cluster: ClusterOption = None,
-    group: Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Of one group only.")] = None,
+    source: Source,
+    group: GroupOption = None,
     since: SinceOption = None,
     fail_on: Annotated[
         str,
         typer.Option("--fail-on", metavar="KINDS", help=f"Exit code {MATCHED} for any of these: {', '.join(KINDS)}."),
     ] = "",
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Verdicts on all assignments, with what is not identical and what broke a rule; with --json every row."""
     failing = _kinds(fail_on)
     start = 0 if since is None else parse_time(since)
-    source = answers(context, log, store, cluster, config)
+    known = source.answers()
     counts: Counter[tuple[str, ...]] = Counter()
     unlike: list[Line] = []
-    for row in source.verdicts(group, start):
+    for row in known.verdicts(group, start):
         counts[str(row.group_type), row.assignor or "", str(row.basis), str(row.verdict)] += 1
-        if as_json:
+        if source.json:
             print_json({"table": "target_audits", **plain(row)})
         elif row.verdict != Verdict.IDENTICAL:
             unlike.append(_line(row))
-    broken = list(source.violations(group, start))
-    if as_json:
+    broken = list(known.violations(group, start))
+    if source.json:
         for violation in broken:
             print_json({"table": "violations", **plain(violation)})
     else:

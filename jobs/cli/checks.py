@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from jobs import quality
-from jobs.cli.console import Console, JsonOption, QuietOption
-from jobs.cli.lake import ConfigOption, RemoteOption, TablesOption, open_tables
+from jobs.cli.console import Console
+from jobs.cli.lake import Lake
+from jobs.cli.shared import with_options
 from jobs.cli.tables import print_lines
 from jobs.quality import Result
 
@@ -21,22 +22,18 @@ FAILED = 3
 VERDICTS = {True: "passed", False: "failed", None: "unknown"}
 
 
+@with_options(Lake)
 def checks_command(
-    context: typer.Context,
-    tables: TablesOption = None,
+    lake: Lake,
     suites: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Suites of expectations instead of ours.")
     ] = None,
     docs: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write Data Docs (HTML) there.")] = None,
-    config: ConfigOption = None,
-    remote: RemoteOption = None,
-    quiet: QuietOption = False,
-    json: JsonOption = False,
 ) -> None:
     """Check the tables against the suites of expectations; exit code 3 if one of severity error fails."""
-    console = Console.of(context)
-    flags = {"tables": tables, "spark.remote": remote, "checks.suites": suites, "checks.data_docs": docs}
-    with open_tables(console, config, flags) as (at, chosen), console.step("checking"):
+    console = lake.console
+    flags = {"checks.suites": suites, "checks.data_docs": docs}
+    with lake.open(**flags) as (at, chosen), console.step("checking"):
         results = quality.run(at, chosen.checks, datetime.now(UTC))
     print_results(console, results)
     if any(result.failed for result in results):

@@ -114,7 +114,7 @@ def _set(name: str) -> Any:
 
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", callback=_set("quiet"), help="Only results and errors.")]
 JsonOption = Annotated[
-    bool, typer.Option("--json", callback=_set("json"), help="Messages as JSON objects, one a line.")
+    bool, typer.Option("--json", callback=_set("json"), help="Results and messages as JSON objects, one a line.")
 ]
 
 

@@ -15,17 +15,8 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
 from coordinator_core.groups.owners import owners
 from jobs.answers import GroupsThen
-from jobs.cli.console import Console, JsonOption
-from jobs.cli.options import (
-    AtOffsetOption,
-    AtOption,
-    ClusterOption,
-    EndsOption,
-    LogsOption,
-    StoreOption,
-    answers,
-    parse_moment,
-)
+from jobs.cli.options import AtOffsetOption, AtOption, EndsOption, Source, parse_moment
+from jobs.cli.shared import with_options
 from jobs.cli.tables import print_json, print_lines, print_table, ranges, utc
 from jobs.end_offsets import newest_ends
 from jobs.plain import number_ranges
@@ -34,91 +25,79 @@ GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")
 AllOption = Annotated[bool, typer.Option("--all", help="Every group, one line each.")]
 
 
+@with_options(Source)
 def groups_command(
-    context: typer.Context,
-    log: LogsOption = None,
-    store: StoreOption = None,
-    cluster: ClusterOption = None,
+    source: Source,
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """The groups, with type, state, members and number of committed offsets."""
-    then = answers(context, log, store, cluster).at(parse_moment(at, at_offset))
+    then = source.answers().at(parse_moment(at, at_offset))
     lines = [_summary(group, offsets) for group, offsets in then.groups()]
-    print_lines(lines, as_json=as_json, title="groups")
+    print_lines(lines, as_json=source.json, title="groups")
 
 
+@with_options(Source)
 def describe_command(
-    context: typer.Context,
-    log: LogsOption = None,
-    store: StoreOption = None,
-    cluster: ClusterOption = None,
+    source: Source,
     group: Annotated[str | None, typer.Argument(metavar="[GROUP]", help="Group id.")] = None,
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
     all_groups: AllOption = False,
     ends: EndsOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """A group as Kafka's Admin client would describe it: state, epochs, members, assignments, offsets."""
     if all_groups == (group is not None):
         raise typer.BadParameter("give either a group or --all")
     moment = parse_moment(at, at_offset)
-    then = answers(context, log, store, cluster).at(moment, group)
+    then = source.answers().at(moment, group)
     around = then.surroundings()
     if ends is not None:
         around = replace(around, data_end=newest_ends(ends, moment.time_ms))
     chosen = then.groups() if group is None else [_find(then, group)]
     for each, offsets in chosen:
         described = describe(each, offsets, around)
-        if all_groups and as_json:
+        if all_groups and source.json:
             described = {"group": each.group_id, **described}
-        if as_json:
+        if source.json:
             print_json(described)
         else:
             _print_description(described)
 
 
+@with_options(Source)
 def offsets_command(
-    context: typer.Context,
+    source: Source,
     group: GroupArgument,
-    log: LogsOption = None,
-    store: StoreOption = None,
-    cluster: ClusterOption = None,
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
     ends: EndsOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """The committed offsets of a group, and apart from them those of open transactions; with end offsets, the lag."""
     moment = parse_moment(at, at_offset)
-    offsets = _find(answers(context, log, store, cluster).at(moment, group), group)[1]
+    offsets = _find(source.answers().at(moment, group), group)[1]
     known = {} if ends is None else newest_ends(ends, moment.time_ms)
     lines = _commits(offsets.committed, "committed", known)
     for _, commits in sorted(offsets.pending.items()):
         lines += _commits(commits, "pending", known)
-    print_lines(lines, as_json=as_json, title=f"offsets of {group}")
+    print_lines(lines, as_json=source.json, title=f"offsets of {group}")
 
 
+@with_options(Source)
 def owners_command(
-    context: typer.Context,
+    source: Source,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic name.")],
-    log: LogsOption = None,
-    store: StoreOption = None,
-    cluster: ClusterOption = None,
     partition: Annotated[int | None, typer.Argument(metavar="[PARTITION]", help="One partition only.")] = None,
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Who held the partitions of a topic, in every group."""
-    then = answers(context, log, store, cluster).at(parse_moment(at, at_offset))
+    then = source.answers().at(parse_moment(at, at_offset))
     image = then.image()
     if image is None:
-        Console.of(context).warn("no topics are known of that moment: groups that record topic ids match no topic name")
+        source.console.warn("no topics are known of that moment: groups that record topic ids match no topic name")
     found = owners((group for group, _ in then.groups()), image, topic, partition)
-    print_lines([owner._asdict() for owner in found], as_json=as_json, title=f"owners of {topic}")
+    print_lines([owner._asdict() for owner in found], as_json=source.json, title=f"owners of {topic}")
 
 
 def _find(then: GroupsThen, group_id: str) -> tuple[Group, GroupOffsets]:

@@ -11,8 +11,8 @@ from coordinator_core.audit.findings.material import GroupHistory
 from coordinator_core.errors import InputError
 from coordinator_core.records import LogPosition
 from jobs.answers import Answers
-from jobs.cli.console import JsonOption
-from jobs.cli.options import ClusterOption, ConfigOption, LogsOption, StoreOption, answers
+from jobs.cli.options import GroupOption, Source
+from jobs.cli.shared import with_options
 from jobs.cli.tables import print_json, print_lines, utc
 from jobs.plain import plain
 
@@ -26,25 +26,21 @@ class Asked(NamedTuple):
     offset: int | None = None
 
 
+@with_options(Source)
 def explain_command(
-    context: typer.Context,
+    source: Source,
     rebalance: Annotated[
         str,
         typer.Argument(
             metavar="REBALANCE",
-            help="GROUP (its last rebalance), GROUP@EPOCH, or PARTITION:OFFSET as ``rebalances`` prints it.",
+            help="GROUP (its last rebalance), GROUP@EPOCH, or PARTITION:OFFSET as rebalances prints it.",
         ),
     ],
-    log: LogsOption = None,
-    store: StoreOption = None,
-    cluster: ClusterOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """The story of one rebalance in plain sentences, each with the log positions that prove it."""
-    history, asked = _asked(answers(context, log, store, cluster, config), rebalance)
+    history, asked = _asked(source.answers(), rebalance)
     sentences = explain(history, find_rebalance(history, asked.epoch, asked.offset))
-    if as_json:
+    if source.json:
         for sentence in sentences:
             print_json(plain(sentence))
     else:
@@ -86,18 +82,14 @@ def _position(at: LogPosition) -> str:
     return f"{at.partition}:{at.offset} {utc(at.timestamp_ms)}"
 
 
+@with_options(Source)
 def findings_command(
-    context: typer.Context,
-    log: LogsOption = None,
-    store: StoreOption = None,
-    cluster: ClusterOption = None,
-    group: Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Of one group only.")] = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
+    source: Source,
+    group: GroupOption = None,
 ) -> None:
     """What an operator should look at, the most urgent first; thresholds are in the settings (section findings)."""
-    rows = answers(context, log, store, cluster, config).findings(group)
-    if as_json:
+    rows = source.answers().findings(group)
+    if source.json:
         lines = [plain(row) for row in rows]
     else:
         lines = [
@@ -114,4 +106,4 @@ def findings_command(
             }
             for row in rows
         ]
-    print_lines(lines, as_json=as_json, title="findings")
+    print_lines(lines, as_json=source.json, title="findings")

@@ -21,13 +21,12 @@ from coordinator_core.history.rows import (
 )
 from coordinator_core.records import LogPosition
 from jobs.answers import Wanted
-from jobs.cli.console import JsonOption
-from jobs.cli.options import ClusterOption, LogsOption, StoreOption, answers, parse_time
+from jobs.cli.options import GroupOption, SinceOption, Source, parse_time
+from jobs.cli.shared import with_options
 from jobs.cli.tables import Line, print_json, print_lines, utc
 from jobs.plain import plain
 
 TABLE_OF = {table.row: table.name for table in TABLES}
-SinceOption = Annotated[str | None, typer.Option("--since", metavar="TIME", help="From this time on: ISO 8601 or ms.")]
 
 
 class Moment(NamedTuple):
@@ -38,17 +37,14 @@ class Moment(NamedTuple):
     detail: str
 
 
+@with_options(Source)
 def history_command(
-    context: typer.Context,
+    source: Source,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
-    log: LogsOption = None,
-    store: StoreOption = None,
-    cluster: ClusterOption = None,
     since: SinceOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """What a group went through, in order of time; with --json every row of its history, with the table it is of."""
-    known = answers(context, log, store, cluster).history(group)
+    known = source.answers().history(group)
     if known is None:
         raise InputError(f"no history of a group {group!r} in these logs")
     rows: list[HistoryRow] = [
@@ -56,7 +52,7 @@ def history_command(
         *(*known.assignments, *known.violations),
     ]
     start = 0 if since is None else parse_time(since)
-    if as_json:
+    if source.json:
         for row in rows:
             if _last_ms(row) >= start:
                 print_json({"table": TABLE_OF[type(row)], **plain(row)})
@@ -69,24 +65,21 @@ def history_command(
     print_lines(lines, as_json=False, title=f"history of {group}")
 
 
+@with_options(Source)
 def rebalances_command(
-    context: typer.Context,
-    log: LogsOption = None,
-    store: StoreOption = None,
-    cluster: ClusterOption = None,
-    group: Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Of one group only.")] = None,
+    source: Source,
+    group: GroupOption = None,
     since: SinceOption = None,
     slowest: Annotated[int | None, typer.Option("--slowest", metavar="N", min=1, help="The N slowest only.")] = None,
     cause: Annotated[str | None, typer.Option("--cause", metavar="CAUSE", help="With this cause only.")] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Rebalances in order of time, or the slowest first: why, how long, what moved and who held it up."""
     if cause is not None and cause not in set(CauseKind):
         raise InputError(f"no cause {cause!r}: there are {', '.join(sorted(CauseKind))}")
     wanted = Wanted(group, 0 if since is None else parse_time(since), cause, slowest)
-    rows = answers(context, log, store, cluster).rebalances(wanted)
-    lines = [plain(row) for row in rows] if as_json else [_rebalance_line(row) for row in rows]
-    print_lines(lines, as_json=as_json, title="rebalances")
+    rows = source.answers().rebalances(wanted)
+    lines = [plain(row) for row in rows] if source.json else [_rebalance_line(row) for row in rows]
+    print_lines(lines, as_json=source.json, title="rebalances")
 
 
 def _last_ms(row: HistoryRow) -> int:

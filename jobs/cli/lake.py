@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +19,8 @@ from jobs import audit, decode, ingest, replay, session, settings
 from jobs import offsets as committed
 from jobs.api import TABLES
 from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.cli.options import ClusterOption, ConfigOption, RemoteOption, TablesOption
+from jobs.cli.shared import with_options
 from jobs.cli.tables import print_lines
 from jobs.errors import one_line_errors
 from jobs.lag import read_end_offsets
@@ -25,15 +28,6 @@ from jobs.lease import WRITER, held
 from jobs.log_schema import LOG_RECORDS
 from jobs.sources.dump import Kafka, Shape, open_dump
 from jobs.tables import Tables
-
-TablesOption = Annotated[
-    str | None, typer.Option("--tables", metavar="PLACE", help="Folder or catalog schema of the tables.")
-]
-ClusterOption = Annotated[str | None, typer.Option(help="Name of the cluster that the dumps are of.")]
-ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings (YAML).")]
-RemoteOption = Annotated[
-    str | None, typer.Option(metavar="URL", help="Spark Connect: sc://host:port, or local[2] for one of our own.")
-]
 
 AllShapes = StrEnum("AllShapes", {shape.name: shape.value for shape in Shape})
 
@@ -44,8 +38,58 @@ GAPS = ("compacted_offsets", "unknown_offsets", "missing_offsets", "damaged_offs
 DECODED = ("records", "decoded", "quarantined", "control")
 
 
+@contextmanager
+def open_tables(
+    console: Console, config: Path | None, flags: dict[str, Any]
+) -> Iterator[tuple[Tables, settings.Settings]]:
+    """The tables and the settings that flags (by dotted name) complete; errors of Spark end as one line."""
+    chosen = settings.load(config, flags=flags)
+    logging.getLogger("SQLQueryContextLogger").disabled = True  # it prints pages of what we say in a line
+    with one_line_errors():
+        with console.step("starting Spark"):
+            spark = session.get_or_create(chosen.spark)
+        yield Tables(spark, chosen.tables), chosen
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lake:
+    """Where a command finds its tables and Spark, and how it gives its results."""
+
+    context: typer.Context
+    tables: TablesOption = None
+    config: ConfigOption = None
+    remote: RemoteOption = None
+    quiet: QuietOption = False
+    json: JsonOption = False
+
+    @property
+    def console(self) -> Console:
+        """The console of this run."""
+        return Console.of(self.context)
+
+    @contextmanager
+    def open(self, **flags: Any) -> Iterator[tuple[Tables, settings.Settings]]:
+        """The tables and the settings, which ``flags`` (by dotted name) complete; errors of Spark end as one line."""
+        own = {"tables": self.tables, "spark.remote": self.remote}
+        with open_tables(self.console, self.config, own | flags) as opened:
+            yield opened
+
+    @contextmanager
+    def writing(self, *, begin: bool = False, **flags: Any) -> Iterator[tuple[Tables, settings.Settings]]:
+        """The same for a command that writes; without ``begin`` there has to be something to go on with.
+
+        Raises BusyError while another run writes.
+        """
+        with self.open(**flags) as (at, chosen):
+            if not begin:
+                at.read(LOG_RECORDS)
+            with held(at, WRITER, timedelta(minutes=chosen.nightly.lease_minutes)):
+                yield at, chosen
+
+
+@with_options(Lake)
 def ingest_command(
-    context: typer.Context,
+    lake: Lake,
     paths: Annotated[
         list[str],
         typer.Argument(
@@ -53,7 +97,6 @@ def ingest_command(
             help="Segments, archives of them, Parquet, Delta or JSON lines, folders of those, or kafka://HOST:PORT/TOPIC.",
         ),
     ],
-    tables: TablesOption = None,
     cluster: ClusterOption = None,
     shape: Annotated[
         AllShapes | None, typer.Option("--format", help="What the dumps are, when their names do not tell.")
@@ -63,16 +106,11 @@ def ingest_command(
         list[str] | None,
         typer.Option(metavar="PARTITION:FROM-TO", help="Of a live broker; TO is excluded, either may be left out."),
     ] = None,
-    config: ConfigOption = None,
-    remote: RemoteOption = None,
-    quiet: QuietOption = False,
-    json: JsonOption = False,
 ) -> None:
     """Take dumped coordinator logs into the table log_records, each record once."""
-    console = Console.of(context)
+    console = lake.console
     ranges = dict(_offset_range(text) for text in offsets or [])
-    flags = {"tables": tables, "cluster": cluster, "spark.remote": remote}
-    with writing(console, config, flags, begin=True) as (at, chosen):
+    with lake.writing(begin=True, cluster=cluster) as (at, chosen):
         with console.step("looking at the dumps"):
             kafka = Kafka(chosen.kafka, ranges)
             dumps = open_dump(at.spark, paths, shape=Shape(shape) if shape else None, topic=topic, kafka=kafka)
@@ -92,17 +130,13 @@ def _offset_range(text: str) -> tuple[int, tuple[int | None, int | None]]:
     return int(found["partition"]), (first, end)
 
 
+@with_options(Lake)
 def decode_command(
-    context: typer.Context,
-    tables: TablesOption = None,
-    config: ConfigOption = None,
-    remote: RemoteOption = None,
-    quiet: QuietOption = False,
-    json: JsonOption = False,
+    lake: Lake,
 ) -> None:
     """Decode what was taken in and is not decoded yet."""
-    console = Console.of(context)
-    with writing(console, config, {"tables": tables, "spark.remote": remote}) as (at, _), console.step("decoding"):
+    console = lake.console
+    with lake.writing() as (at, _), console.step("decoding"):
         rows = decode.run(at)
     _print(console, "decoded", rows, DECODED)
     for row in rows:
@@ -110,9 +144,10 @@ def decode_command(
             console.warn(f"{_log(row)}: {row.quarantined} rows in quarantine")
 
 
+@with_options(Lake)
 def replay_command(
-    context: typer.Context,
-    tables: TablesOption = None,
+    lake: Lake,
+    cluster: ClusterOption = None,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Replay everything anew, not only what is new.")] = False,
     ends: Annotated[
         str | None,
@@ -120,16 +155,10 @@ def replay_command(
             "--end-offsets", metavar="PATH", help="End offsets for the lag in group_offsets: JSON or Parquet."
         ),
     ] = None,
-    cluster: ClusterOption = None,
-    config: ConfigOption = None,
-    remote: RemoteOption = None,
-    quiet: QuietOption = False,
-    json: JsonOption = False,
 ) -> None:
     """Replay what was decoded and is not replayed yet: history, broken rules, verdicts, findings, offsets."""
-    console = Console.of(context)
-    flags = {"tables": tables, "cluster": cluster, "spark.remote": remote}
-    with writing(console, config, flags) as (at, chosen):
+    console = lake.console
+    with lake.writing(cluster=cluster) as (at, chosen):
         with console.step("replaying"):
             replayed = replay.run(at, chosen.audit, rebuild=rebuild)
         with console.step("keeping the offsets"):
@@ -147,52 +176,19 @@ def replay_command(
             console.warn(f"{of.cluster}: {of.unplaced} group records without an offset are not replayed")
 
 
+@with_options(Lake)
 def tables_command(
-    context: typer.Context,
-    tables: TablesOption = None,
-    config: ConfigOption = None,
-    remote: RemoteOption = None,
-    quiet: QuietOption = False,
-    json: JsonOption = False,
+    lake: Lake,
 ) -> None:
     """The tables, with their rows."""
-    console = Console.of(context)
-    with open_tables(console, config, {"tables": tables, "spark.remote": remote}) as (at, _):
+    console = lake.console
+    with lake.open() as (at, _):
         lines = [
             {"table": at.name(table), "rows": at.read(table).count(), "about": table.about}
             for table in TABLES.values()
             if at.exists(table)
         ]
     print_lines(lines, as_json=console.json, title=f"tables at {at.home}")
-
-
-@contextmanager
-def open_tables(
-    console: Console, config: Path | None, flags: dict[str, Any]
-) -> Iterator[tuple[Tables, settings.Settings]]:
-    """The tables and the settings that flags (by dotted name) complete; errors of Spark end as one line."""
-    chosen = settings.load(config, flags=flags)
-    logging.getLogger("SQLQueryContextLogger").disabled = True  # it prints pages of what we say in a line
-    with one_line_errors():
-        with console.step("starting Spark"):
-            spark = session.get_or_create(chosen.spark)
-        yield Tables(spark, chosen.tables), chosen
-
-
-@contextmanager
-def writing(
-    console: Console, config: Path | None, flags: dict[str, Any], *, begin: bool = False
-) -> Iterator[tuple[Tables, settings.Settings]]:
-    """The same for a command that writes; without ``begin`` there has to be something to go on with.
-
-    Raises BusyError while another run writes.
-    """
-    with open_tables(console, config, flags) as (at, chosen):
-        if not begin:
-            at.read(LOG_RECORDS)
-        lease = held(at, WRITER, timedelta(minutes=chosen.nightly.lease_minutes))
-        with lease:
-            yield at, chosen
 
 
 def _print(console: Console, title: str, rows: list[Row], columns: tuple[str, ...]) -> None:

@@ -9,37 +9,29 @@ import typer
 
 from jobs import nightly
 from jobs.cli.checks import FAILED, print_results
-from jobs.cli.console import Console, JsonOption, LogFormat, LogFormatOption, QuietOption
-from jobs.cli.lake import ClusterOption, ConfigOption, RemoteOption, TablesOption, open_tables
-from jobs.cli.tables import print_lines
+from jobs.cli.console import LogFormat, LogFormatOption
+from jobs.cli.lake import Lake
+from jobs.cli.options import ClusterOption
+from jobs.cli.shared import with_options
+from jobs.cli.tables import print_lines, print_written
 
 
+@with_options(Lake)
 def nightly_command(
-    context: typer.Context,
+    lake: Lake,
     paths: Annotated[
         list[str] | None, typer.Argument(metavar="[PATH]...", help="Dumps as for ingest, instead of input.paths.")
     ] = None,
-    tables: TablesOption = None,
     cluster: ClusterOption = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Write the report there, its data as JSON beside it.")
     ] = None,
-    config: ConfigOption = None,
-    remote: RemoteOption = None,
-    quiet: QuietOption = False,
-    json: JsonOption = False,
     log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
     """Take in, decode, replay, judge, check and report what is new; exit code 3 if a check of severity error fails."""
-    console = Console.of(context)
-    flags = {
-        "tables": tables,
-        "cluster": cluster,
-        "spark.remote": remote,
-        "input.paths": paths or None,
-        "nightly.report": report,
-    }
-    with open_tables(console, config, flags) as (at, chosen):
+    console = lake.console
+    flags = {"cluster": cluster, "input.paths": paths or None, "nightly.report": report}
+    with lake.open(**flags) as (at, chosen):
         done = nightly.run(at, chosen, console)
     if not console.json:
         print_results(console, done.checked)
@@ -49,6 +41,6 @@ def nightly_command(
         console.error(f"{failed.step}: {failed.error}; what is done is kept, and the next run goes on there")
         raise typer.Exit(1)
     if chosen.nightly.report is not None:
-        typer.echo(chosen.nightly.report)
+        print_written("report", chosen.nightly.report, as_json=console.json)
     if any(result.failed for result in done.checked):
         raise typer.Exit(FAILED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,7 @@ import typer
 from coordinator_core.errors import InputError
 from jobs import settings
 from jobs.answers import Answers, LogAnswers
-from jobs.cli.console import Console
+from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.local import Moment
 from jobs.sources.files import find_logs
 
@@ -35,7 +36,15 @@ EndsOption = Annotated[
     ),
 ]
 ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings (YAML).")]
-ClusterOption = Annotated[str | None, typer.Option(help="Name of the cluster whose logs are in the tables.")]
+ClusterOption = Annotated[str | None, typer.Option(help="Name of the cluster that the logs are of.")]
+TablesOption = Annotated[
+    str | None, typer.Option("--tables", metavar="PLACE", help="Folder or catalog schema of the tables.")
+]
+RemoteOption = Annotated[
+    str | None, typer.Option(metavar="URL", help="Spark Connect: sc://host:port, or local[2] for one of our own.")
+]
+GroupOption = Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Of one group only.")]
+SinceOption = Annotated[str | None, typer.Option("--since", metavar="TIME", help="From this time on: ISO 8601 or ms.")]
 AtOption = Annotated[
     str | None, typer.Option("--at", metavar="TIME", help="As of this time: ISO 8601 (UTC unless it says) or ms.")
 ]
@@ -49,25 +58,40 @@ AtOffsetOption = Annotated[
 ]
 
 
-def answers(
-    context: typer.Context,
-    log: list[Path] | None,
-    store: str | None,
-    cluster: str | None = None,
-    config: Path | None = None,
-) -> Answers:
-    """Who answers: the logs of ``--log``, or the tables of ``--store``; Spark is needed for the tables only."""
-    if bool(log) == (store is not None):
-        raise typer.BadParameter("give either --log or --store")
-    chosen = settings.load(config, flags={"tables": store, "cluster": cluster})
-    if store is None:
-        return LogAnswers(find_logs(log or [], snapshots=True), Console.of(context).warn, chosen)
-    from jobs import session
-    from jobs.api import CoordinatorAudit
-    from jobs.stored_answers import StoredAnswers
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where an answering command finds its answers, and how it gives them."""
 
-    spark = session.get_or_create(chosen.spark)
-    return StoredAnswers(CoordinatorAudit(spark, chosen.tables, chosen.cluster, chosen))
+    context: typer.Context
+    log: LogsOption = None
+    store: StoreOption = None
+    cluster: ClusterOption = None
+    config: ConfigOption = None
+    quiet: QuietOption = False
+    json: JsonOption = False
+
+    @property
+    def console(self) -> Console:
+        """The console of this run."""
+        return Console.of(self.context)
+
+    def answers(self) -> Answers:
+        """Who answers: the logs of ``--log``, or the tables of ``--store``; Spark is needed for the tables only."""
+        self.check()
+        chosen = settings.load(self.config, flags={"tables": self.store, "cluster": self.cluster})
+        if self.store is None:
+            return LogAnswers(find_logs(self.log or [], snapshots=True), self.console.warn, chosen)
+        from jobs import session
+        from jobs.api import CoordinatorAudit
+        from jobs.stored_answers import StoredAnswers
+
+        spark = session.get_or_create(chosen.spark)
+        return StoredAnswers(CoordinatorAudit(spark, chosen.tables, chosen.cluster, chosen))
+
+    def check(self) -> None:
+        """Wrong usage unless there is one place to look at."""
+        if bool(self.log) == (self.store is not None):
+            raise typer.BadParameter("give either --log or --store")
 
 
 def parse_time(text: str) -> int:

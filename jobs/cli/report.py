@@ -10,9 +10,12 @@ import typer
 
 from coordinator_core.records import Family
 from jobs.cli.console import Console
-from jobs.cli.options import ClusterOption, LogsOption, StoreOption
+from jobs.cli.options import Source
+from jobs.cli.shared import with_options
+from jobs.cli.tables import print_written
 from jobs.local_audit import group_histories
-from jobs.report.build import Source, build
+from jobs.report.build import Source as Origin
+from jobs.report.build import build
 from jobs.report.coverage import coverage
 from jobs.report.data import Report
 from jobs.report.render import check_name, write
@@ -21,35 +24,32 @@ from jobs.sources.files import LogFile, find_logs
 from jobs.versions import software_version
 
 
+@with_options(Source)
 def report_command(
-    context: typer.Context,
-    log: LogsOption = None,
-    store: StoreOption = None,
-    cluster: ClusterOption = None,
+    source: Source,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE.html", help="The page; the JSON goes beside it.")
     ] = Path("report.html"),
-    config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings (YAML).")] = None,
 ) -> None:
     """Write the report of these logs, or of those in the tables: one page, and its data as JSON beside it."""
     check_name(out)
-    console = Console.of(context)
-    if bool(log) == (store is not None):
-        raise typer.BadParameter("give either --log or --store")
-    if store is None:
-        made = _of_logs(console, find_logs(log or [], snapshots=True), load(config, flags={"cluster": cluster}))
+    source.check()
+    flags = {"tables": source.store, "cluster": source.cluster}
+    if source.store is None:
+        logs = find_logs(source.log or [], snapshots=True)
+        made = _of_logs(source.console, logs, load(source.config, flags=flags))
     else:
-        made = _of_tables(console, config, {"tables": store, "cluster": cluster})
+        made = _of_tables(source.console, source.config, flags)
     for each in made.warnings:
-        console.warn(each)
+        source.console.warn(each)
     write(made, out)
-    typer.echo(out)
+    print_written("report", out, as_json=source.json)
 
 
 def _of_logs(console: Console, logs: list[LogFile], settings: Settings) -> Report:
     warnings: list[str] = []
     with console.step(f"reading {len(logs)} logs"):
-        source = Source(
+        origin = Origin(
             cluster=settings.cluster,
             software=software_version(),
             made_ms=time.time_ns() // 1_000_000,
@@ -57,7 +57,7 @@ def _of_logs(console: Console, logs: list[LogFile], settings: Settings) -> Repor
             topics_known=any(file.family is Family.METADATA for file in logs),
             warnings=warnings,
         )
-        return build(group_histories(logs, warnings.append, audit=settings.audit), settings.findings, source)
+        return build(group_histories(logs, warnings.append, audit=settings.audit), settings.findings, origin)
 
 
 def _of_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> Report:

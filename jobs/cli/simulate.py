@@ -12,6 +12,7 @@ import typer
 
 from coordinator_core.simulator.scenario import Scenario
 from jobs.cli.console import JsonOption, QuietOption
+from jobs.cli.options import ConfigOption, RemoteOption
 from jobs.scenario import load_scenario
 from jobs.simulation import Written, simulate_here
 
@@ -33,10 +34,6 @@ ShapeOption = Annotated[
 
 SparkOption = Annotated[
     bool, typer.Option("--spark", help="Each log partition is a task of Spark, whose workers have to reach DIR.")
-]
-ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings (YAML) of the session.")]
-RemoteOption = Annotated[
-    str | None, typer.Option(metavar="URL", help="Spark Connect: sc://host:port, or local[2] for one of our own.")
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE
@@ -29,6 +30,14 @@ def print_lines(lines: Sequence[Line], *, as_json: bool, title: str) -> None:
 def print_json(line: Line) -> None:
     """One object on one line."""
     print(json.dumps(line, ensure_ascii=False))
+
+
+def print_written(what: str, where: Path, *, as_json: bool) -> None:
+    """Where a file was written."""
+    if as_json:
+        print_json({what: str(where)})
+    else:
+        print(where)
 
 
 def print_table(title: str, lines: Sequence[Line]) -> None:

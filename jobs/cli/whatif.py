@@ -12,17 +12,15 @@ from coordinator_core.errors import InputError
 from coordinator_core.groups.group import GroupType
 from coordinator_core.history.rows import RebalanceRow
 from jobs.answers import Wanted
-from jobs.cli.console import JsonOption
-from jobs.cli.options import ClusterOption, ConfigOption, LogsOption, StoreOption, answers
+from jobs.cli.options import Source
+from jobs.cli.shared import with_options
 from jobs.cli.tables import print_lines
 
 
+@with_options(Source)
 def whatif_command(
-    context: typer.Context,
+    source: Source,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
-    log: LogsOption = None,
-    store: StoreOption = None,
-    cluster: ClusterOption = None,
     assignor: Annotated[str | None, typer.Option("--assignor", metavar="NAME", help="Another assignor.")] = None,
     static: Annotated[
         int | None,
@@ -37,18 +35,16 @@ def whatif_command(
     partitions: Annotated[
         list[str] | None, typer.Option("--partitions", metavar="TOPIC=N", help="More partitions; repeatable.")
     ] = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """What would have been: rebalances, partitions moved and stopped, imbalance and idle time, beside what was."""
     change = WhatIf(assignor, static, cooperative, standbys, _counts(partitions or []))
-    source = answers(context, log, store, cluster, config)
-    happened = source.rounds(group)
+    known = source.answers()
+    happened = known.rounds(group)
     if not happened:
         raise InputError(f"no assignment of a group {group!r} in these logs whose topics are known")
-    found = what_if(happened, change, _idle_ms(source.rebalances(Wanted(group))))
+    found = what_if(happened, change, _idle_ms(known.rebalances(Wanted(group))))
     print_lines(
-        [{"": name, **outcome._asdict()} for name, outcome in found._asdict().items()], as_json=as_json, title=group
+        [{"": name, **outcome._asdict()} for name, outcome in found._asdict().items()], as_json=source.json, title=group
     )
 
 

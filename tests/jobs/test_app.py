@@ -52,6 +52,32 @@ def test_help_lists_every_command_and_imports_none():
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
+OWN = tuple(application.COMMANDS)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_every_command_can_be_quiet_and_speak_json_and_says_what_its_options_do(name):
+    options = {option: each for each in application.load(name).params for option in each.opts}
+    assert {"--quiet", "-q", "--json"} <= set(options)
+    assert all(each.help for each in options.values())
+
+
+def test_what_several_commands_share_is_called_the_same():
+    names: dict[str, set[str]] = {}
+    for command in OWN:
+        for each in application.load(command).params:
+            names.setdefault(each.name, set()).add(" ".join(each.opts))
+    assert {name: names[name] for name in ("cluster", "config", "log", "store", "tables", "remote", "since")} == {
+        "cluster": {"--cluster"},
+        "config": {"--config"},
+        "log": {"--log"},
+        "store": {"--store --tables"},
+        "tables": {"--tables"},
+        "remote": {"--remote"},
+        "since": {"--since"},
+    }
+
+
 def test_an_error_is_one_line_and_exit_code_1():
     result = CliRunner().invoke(app, ["broken", "x.log"])
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", "error: x.log at byte 7: no log at all\n")

@@ -1,0 +1,34 @@
+"""Options that several commands share, declared once: the fields of a class, which commands take as one value."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, get_type_hints
+
+
+def with_options(shared: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """For commands whose first parameter is a ``shared``: its fields become options of the command, after its own.
+
+    ``shared`` is a dataclass whose fields are annotated as typer wants parameters.
+    """
+    types = get_type_hints(shared, include_extras=True)
+    given = [
+        each.replace(annotation=types[name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, each in inspect.signature(shared).parameters.items()
+    ]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+        parameters = [*(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own), *given]
+
+        @functools.wraps(command)
+        def run(**values: Any) -> None:
+            command(shared(**{each.name: values.pop(each.name) for each in given}), **values)
+
+        run.__signature__ = inspect.Signature(parameters)
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        return run
+
+    return decorate
