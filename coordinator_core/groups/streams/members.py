@@ -8,7 +8,7 @@ from coordinator_core.groups.consumer.timeouts import cancel_all
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.lookup import released
 from coordinator_core.groups.operation import Operation
-from coordinator_core.groups.protocol import Request
+from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.streams import records
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.state import Endpoint, MemberState, StreamsMember
@@ -74,6 +74,17 @@ def updated(member: StreamsMember, request: Request, data: Fields) -> StreamsMem
         client_id=request.client_id,
         client_host=request.client_host,
         process_id=member.process_id if data["processId"] is None else data["processId"],
-        client_tags=member.client_tags if tags is None else {each["key"]: each["value"] for each in tags},
+        client_tags=member.client_tags if tags is None else _by_key(tags),
         user_endpoint=member.user_endpoint if endpoint is None else Endpoint(endpoint["host"], endpoint["port"]),
     )
+
+
+def _by_key(tags: list[Fields]) -> dict[str, str]:
+    """The values of tags; raises ApiError where Kafka fails: with two tags of one key."""
+    found: dict[str, str] = {}
+    for key, value in ((each["key"], each["value"]) for each in tags):
+        if key in found:
+            message = f"Duplicate key {key} (attempted merging values {found[key]} and {value})"
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+        found[key] = value
+    return found
