@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from coordinator_core.groups.consumer.live import LiveConsumerGroup, is_reconciled_to
-from coordinator_core.groups.consumer.timeouts import session_key
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
-from coordinator_core.groups.protocol import ErrorCode
 from coordinator_core.records import Fields
-from coordinator_core.simulator.clients.client import Client
+from coordinator_core.simulator.clients.epoch_client import EpochClient
 from coordinator_core.simulator.truth import Why
-from coordinator_core.wire.primitives import uuid_text
 
 HEARTBEAT_VERSION = 1
 
@@ -17,15 +14,13 @@ Partitions = dict[str, tuple[int, ...]]
 """By topic id."""
 
 
-class Consumer(Client):
+class Consumer(EpochClient):
     """It reports what it owns whenever that changed, and gives up what is asked back within a while."""
 
-    def reset(self) -> None:
-        """A new process makes up a new member id."""
-        self.member_id = uuid_text(self.chance.uuid().bytes)
-        self._abandon()
+    heartbeat_api = "ConsumerGroupHeartbeat"
 
-    def _abandon(self) -> None:
+    def abandon(self) -> None:
+        """Back to epoch 0, without partitions."""
         self.epoch = 0
         self._owned: Partitions = {}
         self._wanted: Partitions = {}
@@ -46,9 +41,8 @@ class Consumer(Client):
 
     def beat(self) -> None:
         """A heartbeat with what is new since the last one."""
-        data = {"groupId": self.group_id, "memberId": self.member_id, "memberEpoch": self.epoch, **self._news}
-        data["instanceId"] = self.wish.instance_id
-        self.shard.send(self, "ConsumerGroupHeartbeat", HEARTBEAT_VERSION, data, self._why())
+        data = self.identity(self.epoch) | self._news | {"instanceId": self.wish.instance_id}
+        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data, self._why())
 
     def _why(self) -> tuple[Why, ...]:
         """What this heartbeat changes beside the membership."""
@@ -80,12 +74,12 @@ class Consumer(Client):
     def say_goodbye(self) -> None:
         """A static member only says that it may be back."""
         epoch = LEAVE_GROUP_MEMBER_EPOCH if self.wish.instance_id is None else LEAVE_GROUP_STATIC_MEMBER_EPOCH
-        data = {"groupId": self.group_id, "memberId": self.member_id, "memberEpoch": epoch}
-        self.shard.send(self, "ConsumerGroupHeartbeat", HEARTBEAT_VERSION, data | {"instanceId": self.wish.instance_id})
+        data = self.identity(epoch) | {"instanceId": self.wish.instance_id}
+        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data)
 
     def answered(self, api: str, response: Fields) -> None:
         """Take the new epoch over, and see to another assignment."""
-        if api != "ConsumerGroupHeartbeat" or response["memberEpoch"] < 0:
+        if api != self.heartbeat_api or response["memberEpoch"] < 0:
             return
         self.epoch = response["memberEpoch"]
         self._news = {}
@@ -132,21 +126,6 @@ class Consumer(Client):
             {"topicId": topic_id, "partitions": list(numbers)} for topic_id, numbers in partitions.items()
         ]
         self.beat_in(self.chance.between(1, 20))
-
-    def refused(self, api: str, error: ErrorCode) -> None:
-        """One that was fenced begins anew with empty hands; one that is not let in gives up."""
-        if api != "ConsumerGroupHeartbeat" or not self.running:
-            return
-        if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH) and self.epoch > 0:
-            self.commit(())
-            self._abandon()
-            self.soon(self.chance.between(50, 500), self.join)
-        else:
-            self._stop()
-
-    def session_key(self) -> str:
-        """The key of the member's session timer."""
-        return session_key(self.group_id, self.member_id)
 
     def settled(self) -> bool:
         """At the target, and without a regex that is resolved anew from time to time."""

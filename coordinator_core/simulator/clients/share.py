@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from coordinator_core.groups.consumer.timeouts import session_key
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
-from coordinator_core.groups.protocol import ErrorCode
 from coordinator_core.groups.share.live import LiveShareGroup
 from coordinator_core.groups.share.partitions import assignment_pending
 from coordinator_core.records import Fields
-from coordinator_core.simulator.clients.client import Client
+from coordinator_core.simulator.clients.epoch_client import EpochClient
 from coordinator_core.simulator.truth import Why
-from coordinator_core.wire.primitives import uuid_text
 
 HEARTBEAT_VERSION = 1
 
 
-class ShareConsumer(Client):
+class ShareConsumer(EpochClient):
     """It takes at once what it is given, as nothing has to be given up; it commits no offsets."""
 
+    heartbeat_api = "ShareGroupHeartbeat"
     commits = False
 
-    def reset(self) -> None:
-        """A new process makes up a new member id."""
-        self.member_id = uuid_text(self.chance.uuid().bytes)
+    def abandon(self) -> None:
+        """Back to epoch 0."""
         self.epoch = 0
         self._news: Fields = {}
 
@@ -33,8 +30,8 @@ class ShareConsumer(Client):
 
     def beat(self) -> None:
         """A heartbeat with what is new since the last one."""
-        identity = {"groupId": self.group_id, "memberId": self.member_id, "memberEpoch": self.epoch}
-        self.shard.send(self, "ShareGroupHeartbeat", HEARTBEAT_VERSION, identity | self._news, self._why())
+        data = self.identity(self.epoch) | self._news
+        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data, self._why())
 
     def _why(self) -> tuple[Why, ...]:
         names, live = self._news.get("subscribedTopicNames"), self.shard.memory.live.get(self.group_id)
@@ -53,8 +50,7 @@ class ShareConsumer(Client):
 
     def say_goodbye(self) -> None:
         """Leave for good."""
-        data = {"groupId": self.group_id, "memberId": self.member_id, "memberEpoch": LEAVE_GROUP_MEMBER_EPOCH}
-        self.shard.send(self, "ShareGroupHeartbeat", HEARTBEAT_VERSION, data)
+        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, self.identity(LEAVE_GROUP_MEMBER_EPOCH))
 
     def answered(self, api: str, response: Fields) -> None:
         """Take over the new epoch."""
@@ -62,20 +58,6 @@ class ShareConsumer(Client):
             self.epoch = response["memberEpoch"]
             self._news = {}
             self.rest()
-
-    def refused(self, api: str, error: ErrorCode) -> None:
-        """One that was fenced begins anew; one that is not let in gives up."""
-        if not self.running:
-            return
-        if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH) and self.epoch > 0:
-            self.epoch = 0
-            self.soon(self.chance.between(50, 500), self.join)
-        else:
-            self._stop()
-
-    def session_key(self) -> str:
-        """The key of the member's session timer."""
-        return session_key(self.group_id, self.member_id)
 
     def settled(self) -> bool:
         """At the target, and no share partitions are waiting to be assigned."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from coordinator_core.groups.consumer.timeouts import session_key
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
-from coordinator_core.groups.protocol import ErrorCode
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.state import MemberState
 from coordinator_core.records import Fields
-from coordinator_core.simulator.clients.client import Client
+from coordinator_core.simulator.clients.epoch_client import EpochClient
 from coordinator_core.simulator.internal_topics import topology
-from coordinator_core.wire.primitives import uuid_text
 
 HEARTBEAT_VERSION = 0
 ROLES = ("activeTasks", "standbyTasks", "warmupTasks")
@@ -19,16 +16,18 @@ Tasks = frozenset[tuple[str, str, int]]
 """Role, subtopology and partition."""
 
 
-class StreamsThread(Client):
+class StreamsThread(EpochClient):
     """It reports its tasks whenever they changed, and closes what is asked back within a while."""
 
-    def reset(self) -> None:
-        """A new process makes up a new member id."""
-        self.member_id = uuid_text(self.chance.uuid().bytes)
-        self._topology = topology(self.group_id, self.wish.topics, self.script.streams)
-        self._abandon()
+    heartbeat_api = "StreamsGroupHeartbeat"
 
-    def _abandon(self) -> None:
+    def reset(self) -> None:
+        """A new process has the topology of the topics that it is configured with."""
+        super().reset()
+        self._topology = topology(self.group_id, self.wish.topics, self.script.streams)
+
+    def abandon(self) -> None:
+        """Back to epoch 0, without tasks."""
         self.epoch = 0
         self._owned: Tasks = frozenset()
         self._wanted: Tasks = frozenset()
@@ -48,17 +47,15 @@ class StreamsThread(Client):
 
     def beat(self) -> None:
         """A heartbeat with what is new since the last one."""
-        identity = {"groupId": self.group_id, "memberId": self.member_id, "memberEpoch": self.epoch}
-        self.shard.send(self, "StreamsGroupHeartbeat", HEARTBEAT_VERSION, identity | self._news)
+        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, self.identity(self.epoch) | self._news)
 
     def say_goodbye(self) -> None:
         """Leave for good."""
-        data = {"groupId": self.group_id, "memberId": self.member_id, "memberEpoch": LEAVE_GROUP_MEMBER_EPOCH}
-        self.shard.send(self, "StreamsGroupHeartbeat", HEARTBEAT_VERSION, data)
+        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, self.identity(LEAVE_GROUP_MEMBER_EPOCH))
 
     def answered(self, api: str, response: Fields) -> None:
         """Take the new epoch over, and see to other tasks."""
-        if api != "StreamsGroupHeartbeat" or response["memberEpoch"] < 0:
+        if api != self.heartbeat_api or response["memberEpoch"] < 0:
             return
         self.epoch = response["memberEpoch"]
         self._news = {}
@@ -110,21 +107,6 @@ class StreamsThread(Client):
                 held.setdefault(subtopology, []).append(partition)
             self._news[role] = [{"subtopologyId": name, "partitions": numbers} for name, numbers in held.items()]
         self.beat_in(self.chance.between(1, 20))
-
-    def refused(self, api: str, error: ErrorCode) -> None:
-        """One that was fenced begins anew without tasks; one that is not let in gives up."""
-        if api != "StreamsGroupHeartbeat" or not self.running:
-            return
-        if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH) and self.epoch > 0:
-            self.commit(())
-            self._abandon()
-            self.soon(self.chance.between(50, 500), self.join)
-        else:
-            self._stop()
-
-    def session_key(self) -> str:
-        """The key of the member's session timer."""
-        return session_key(self.group_id, self.member_id)
 
     def settled(self) -> bool:
         """At the target of a group that is ready."""
