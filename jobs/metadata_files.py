@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
@@ -12,10 +9,7 @@ from coordinator_core.records import LogPosition
 from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, kraft_fields
 from jobs.log_reader import LogReader, Warn
-from jobs.sources.files import SEGMENT, SNAPSHOT_SUFFIX, LogPart
-
-SNAPSHOT: Final = re.compile(r"(?P<end>\d{20})-(?P<epoch>\d{10})\.checkpoint")
-"""A snapshot's name: the offset of the log at which it ends (excluded), and the epoch of the last record in it."""
+from jobs.sources.files import SEGMENT, SNAPSHOT, SNAPSHOT_SUFFIX, LogPart
 
 
 def topic_history(files: list[LogPart], warn: Warn) -> TopicHistory:

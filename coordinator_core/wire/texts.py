@@ -78,9 +78,11 @@ def integers(column: pa.Array) -> list[Part]:
     return [Plain(column.cast(TEXT))]
 
 
-def _coded_integers(values: NDArray[np.integer]) -> Coded | None:
+def _coded_integers(values: NDArray[np.integer]) -> Const | Coded | None:
     """None where neither few numbers can occur nor equal ones stand together."""
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    if low == high:
+        return Const(str(low))
     if high - low < max(SHORT_RANGE, len(values) // 8):
         return Coded(pa.array(np.arange(low, high + 1)).cast(TEXT), (values - low).astype(np.int32))
     starts, codes = _runs(values[1:] != values[:-1])
@@ -96,7 +98,7 @@ def _last_digits() -> pa.Array:
 def booleans(column: pa.Array) -> Part:
     """``true`` and ``false``, ``null`` for nulls."""
     values = column.fill_null(False).to_numpy(zero_copy_only=False)
-    return _with_nulls(Coded(pa.array(["false", "true"]), values.astype(np.int32)), column)
+    return _with_nulls(_coded(pa.array(["false", "true"]), values.astype(np.int32)), column)
 
 
 def strings(column: pa.Array) -> list[Part]:
@@ -120,7 +122,14 @@ def base64(column: pa.Array) -> Part:
 
 def names(of: Sequence[str], codes: NDArray[np.integer]) -> Part:
     """Row i has ``of[codes[i]]``, as it is."""
-    return Coded(pa.array(of, TEXT), codes.astype(np.int32))
+    return _coded(pa.array(of, TEXT), codes.astype(np.int32))
+
+
+def _coded(words: pa.Array, codes: NDArray[np.int32]) -> Const | Coded:
+    """A single part where all rows have the same word."""
+    if len(codes) and (codes == codes[0]).all() and len(words):
+        return Const(words[int(codes[0])].as_py())
+    return Coded(words, codes)
 
 
 def replaced(part: Part, where: Mask, text: str) -> Part:
@@ -130,8 +139,9 @@ def replaced(part: Part, where: Mask, text: str) -> Part:
     if isinstance(part, Coded):
         words = pa.concat_arrays([part.words, pa.array([text], TEXT)])
         return Coded(words, np.where(where, np.int32(len(part.words)), part.codes))
-    rows = part.rows if isinstance(part, Plain) else part.text
-    return Plain(pc.if_else(pa.array(where), text, rows))
+    if isinstance(part, Const):
+        return Coded(pa.array([part.text, text], TEXT), where.astype(np.int32))
+    return Plain(pc.if_else(pa.array(where), text, part.rows))
 
 
 def optional(before: str, part: Part, behind: str, absent: Sequence[str]) -> Part:
@@ -295,7 +305,7 @@ def _by_word(column: pa.Array, convert: Callable[[pa.Array], pa.Array]) -> Part:
     if 2 * len(coded.dictionary) > len(column) and not column.null_count:
         return Plain(convert(column))
     words = convert(coded.dictionary)
-    return _with_nulls(Coded(words, coded.indices.fill_null(0).to_numpy()), column)
+    return _with_nulls(_coded(words, coded.indices.fill_null(0).to_numpy()), column)
 
 
 def _needs_escapes(strings: pa.Array) -> bool:

@@ -28,8 +28,7 @@ from coordinator_core.wire.batches import read_columns, read_rows
 from coordinator_core.wire.json_lines import Place, lines
 from coordinator_core.wire.kafka_text import FORMATTERS, batch_line, formatted, record_line
 from jobs.cli.console import Console, JsonOption, QuietOption
-from jobs.metadata_files import SNAPSHOT
-from jobs.sources.files import KNOWN_TOPICS, LogFile, find_logs, refuse_empty_files
+from jobs.sources.files import KNOWN_TOPICS, SNAPSHOT, LogFile, find_logs, refuse_empty_files
 
 T = TypeVar("T")
 

@@ -22,6 +22,9 @@ LOG_SUFFIX = ".log"
 SNAPSHOT_SUFFIX = ".checkpoint"
 """A KRaft snapshot: the same format, in the folder of the metadata log."""
 
+SNAPSHOT = re.compile(r"(?P<end>\d{20})-(?P<epoch>\d{10})\.checkpoint")
+"""A snapshot's name: the offset of the log at which it ends (excluded), and the epoch of the last record in it."""
+
 SEGMENT = re.compile(r"\d{20}\.(log|checkpoint)")
 FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 
