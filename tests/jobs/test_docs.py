@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import pytest
+from typer.testing import CliRunner
 
+from jobs.cli.app import app
 from jobs.docs import DOCS, pages
 
 
 @pytest.mark.parametrize("name", sorted(pages()))
 def test_a_page_is_current(name):
     assert (DOCS / name).read_text(encoding="utf-8") == pages()[name], "run python -m jobs.docs"
+
+
+def test_the_readme_quotes_what_explain_says():
+    logs = DOCS.parent / "data" / "samples" / "logs"
+    told = CliRunner().invoke(app, ["explain", "B-range-5175@6", "--log", str(logs)]).stdout.splitlines()
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    quoted = [line.strip().removesuffix("]") for line in readme.splitlines() if line.endswith(" ...]")]
+    assert len(quoted) == 3
+    for line in quoted:
+        sentence, positions = line.split("  [")
+        said = next(each for each in told if each.startswith(f"{sentence}  ["))
+        assert all(f"{position.removesuffix(' ...')} " in said for position in positions.split(", "))
