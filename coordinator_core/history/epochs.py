@@ -27,6 +27,7 @@ from coordinator_core.history.causes import (
     member_facts,
     recorded_topic_causes,
 )
+from coordinator_core.history.departures import departure_hint
 from coordinator_core.history.holdings import Held
 from coordinator_core.history.opened import OpenEpoch, OpenMembership
 from coordinator_core.history.recorder import TARGET, Recorder
@@ -148,7 +149,7 @@ def _note_hint(recorder: Recorder, kind: EpochType, member_id: str, at: LogPosit
     if asked is not None and 0 <= timeout <= at.timestamp_ms - asked.at.timestamp_ms:
         membership.hint = f"expired: asked to revoke, it did not within its rebalance timeout of {timeout} ms"
     else:
-        membership.hint = recorder.departure_hint(member_id, at, _session_timeout(recorder, kind, member, at))
+        membership.hint = departure_hint(recorder, member_id, at, _session_timeout(recorder, kind, member, at))
 
 
 def _session_timeout(recorder: Recorder, kind: EpochType, member: object, at: LogPosition) -> int | None:

@@ -21,6 +21,7 @@ from coordinator_core.history.classic_causes import (
     topic_changes_seen,
     units_of_work,
 )
+from coordinator_core.history.departures import departure_hint
 from coordinator_core.history.holdings import Changed
 from coordinator_core.history.opened import OpenEpoch, OpenMembership
 from coordinator_core.history.recorder import CURRENT, Recorder, numbers
@@ -95,7 +96,7 @@ def _members(recorder: Recorder, old: ClassicGroup, new: ClassicGroup, at: LogPo
     for member_id, gone in old.members.items():
         membership = ledger.memberships.get(member_id)
         if member_id not in new.members and membership is not None:
-            membership.hint = recorder.departure_hint(member_id, at, gone.session_timeout_ms)
+            membership.hint = departure_hint(recorder, member_id, at, gone.session_timeout_ms)
             recorder.depart(member_id, at)
     for member_id, member in new.members.items():
         membership = ledger.memberships.get(member_id)

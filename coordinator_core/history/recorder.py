@@ -12,11 +12,10 @@ from math import inf
 
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group, GroupType
-from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.holdings import Changed, Held, Resource, Unit
+from coordinator_core.history.holdings import Changed, Held, Resource
 from coordinator_core.history.ledger import Ledger
 from coordinator_core.history.opened import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rows import AssignmentRow, Cause, HistoryRow
@@ -217,37 +216,6 @@ class Recorder:
             kind = _LEFT if instance is None else CauseKind.STATIC_MEMBER_LEFT
             ledger.changes.append(cause(kind, at, member=member_id, instance=instance))
         self._close(ledger.crossing)
-
-    def departure_hint(self, member_id: str, at: LogPosition, session_timeout_ms: int | None) -> str | None:
-        """What the commits of a member's partitions suggest: one that expires has not committed for its timeout."""
-        ledger = self.ledger
-        membership = ledger.memberships.get(member_id)
-        if membership is None or not ledger.commits or ledger.type == SHARE:
-            return None
-        keys = [key for unit in ledger.current.units(member_id) for key in self._committed(unit)]
-        times = [ledger.commits.get(topic, {}).get(partition) for topic, partition in keys]
-        since = membership.joined.timestamp_ms
-        last = max((time for time in times if time is not None and time >= since), default=None)
-        if last is None:
-            return "it never committed" if times else None
-        gap = at.timestamp_ms - last
-        if session_timeout_ms is None:
-            return f"its last commit was {gap} ms before"
-        if gap < session_timeout_ms:
-            return f"left: it committed {gap} ms before, within its session timeout of {session_timeout_ms} ms"
-        return f"expired, or idle: its last commit was {gap} ms before, its session timeout is {session_timeout_ms} ms"
-
-    def _committed(self, unit: Unit) -> list[tuple[str, int]]:
-        """Topic names and partitions whose offsets the owner of a unit commits."""
-        (role, name), partition = unit
-        if role == "partition":
-            topic = name if self.ledger.type == CLASSIC else self.topic_name(name)
-            return [(topic, partition)] if topic is not None else []
-        state = self.group.state
-        if role == "active" and isinstance(state, StreamsGroup) and state.topology is not None:
-            mine = (each for each in state.topology.subtopologies if each.subtopology_id == name)
-            return [(topic, partition) for each in mine for topic in each.source_topics]
-        return []
 
     # --- units -------------------------------------------------------------------------------------------------------
 
