@@ -76,7 +76,12 @@ def _partition(
     coverage = Coverage({})
     groups: dict[str, _Gathered] = {}
     last = LogPosition(reader.partition, -1, 0)
+    losses = 0
     for row in reader.rows():
+        if reader.losses > losses:  # the markers of transactions that were open may be among what is lost
+            losses = reader.losses
+            for gathered in groups.values():
+                gathered.commits.give_up_transactions()
         coverage.note(reader.partition, row.offset)
         last = LogPosition(reader.partition, row.offset, max(row.timestamp, last.timestamp_ms))
         if row.control_type in MARKERS:

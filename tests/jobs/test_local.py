@@ -9,6 +9,7 @@ import pytest
 from coordinator_core.records import CoordinatorRecord, LogPosition
 from coordinator_core.wire.control import COMMIT
 from jobs.local import Moment, replay
+from jobs.local_audit import group_histories
 from jobs.sources.files import find_logs
 from tests.jobs.logs import batch, marker, write_segment
 
@@ -31,3 +32,6 @@ def test_beyond_damaged_bytes_no_marker_commits(tmp_path: Path, is_damaged: bool
     committed = {partition.topic for partition in shard.offsets_of("g").committed}
     assert committed == ({"c"} if is_damaged else {"a", "b", "c"})
     assert len(warnings) == is_damaged
+    (history,) = group_histories(find_logs([tmp_path]), warnings.append)
+    assert {commits.topic for commits in history.commits} == committed
+    assert not history.transactions
