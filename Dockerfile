@@ -1,4 +1,4 @@
-# docker build -t coordinator-audit . && docker run -v "$PWD:/data" coordinator-audit report --log /data/dump --out /data/report.html
+# docker build -t coordinator-audit . && docker run --user "$(id -u)" -v "$PWD:/data" coordinator-audit report --log /data/dump --out /data/report.html
 FROM python:3.11-slim
 RUN apt-get update && apt-get install -y --no-install-recommends openjdk-17-jre-headless && rm -rf /var/lib/apt/lists/*
 COPY . /src

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from coordinator_core.audit.findings.material import GroupHistory
 from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.report.data import FORMAT, Bucket, Count, GroupDetail, LogCoverage, Report
-from jobs.report.group import detail
+from jobs.report.group import counts, detail, ranked
 
 MOST_FINDINGS = 200
 MOST_GROUPS = 1000
@@ -64,9 +64,9 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: Source)
         warnings=tuple(source.warnings[:MOST_WARNINGS]),
         warnings_seen=len(source.warnings),
         topics_known=source.topics_known,
-        types=_sum([(Count(line.group_type, 1),) for line in lines]),
-        outcomes=_sum([line.outcomes for line in lines]),
-        verdicts=_sum([line.verdicts for line in lines]),
+        types=counts(line.group_type for line in lines),
+        outcomes=_sum(line.outcomes for line in lines),
+        verdicts=_sum(line.verdicts for line in lines),
         findings_seen=len(found),
         findings=tuple(nlargest(MOST_FINDINGS, found, key=lambda row: row.score)),
         bucket_ms=bucket_ms,
@@ -85,7 +85,7 @@ def buckets(opened: Sequence[tuple[int, str]]) -> tuple[int, tuple[Bucket, ...]]
     counted: dict[int, Counter[str]] = {}
     for time, outcome in opened:
         counted.setdefault(time // length * length, Counter())[outcome] += 1
-    return length, tuple(Bucket(since, _ordered(counted[since])) for since in sorted(counted))
+    return length, tuple(Bucket(since, ranked(counted[since])) for since in sorted(counted))
 
 
 def _sum(all_counts: Iterable[Sequence[Count]]) -> tuple[Count, ...]:
@@ -93,8 +93,4 @@ def _sum(all_counts: Iterable[Sequence[Count]]) -> tuple[Count, ...]:
     for each in all_counts:
         for name, count in each:
             total[name] += count
-    return _ordered(total)
-
-
-def _ordered(total: Counter[str]) -> tuple[Count, ...]:
-    return tuple(Count(name, total[name]) for name in sorted(total, key=lambda name: (-total[name], name)))
+    return ranked(total)

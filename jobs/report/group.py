@@ -41,7 +41,11 @@ def detail(history: GroupHistory, limits: Thresholds) -> GroupDetail:
 
 def counts(names: Iterable[str]) -> tuple[Count, ...]:
     """How often each name occurs, the most frequent first."""
-    counted = Counter(names)
+    return ranked(Counter(names))
+
+
+def ranked(counted: Counter[str]) -> tuple[Count, ...]:
+    """The names that were counted, the most frequent first."""
     return tuple(Count(name, counted[name]) for name in sorted(counted, key=lambda name: (-counted[name], name)))
 
 
