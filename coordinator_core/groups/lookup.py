@@ -84,6 +84,26 @@ def full(kind: str, limit: int) -> ApiError:
     return ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
 
 
+OFFSET_COMMIT_VERSION = 9
+"""Members that do not speak the classic protocol have to commit by at least this version."""
+
+
+def is_commit_of_nobody(
+    group: LiveEpochGroup[Any], member_id: str, instance_id: str | None, epoch: int, *, transactional: bool
+) -> bool:
+    """Whether a commit names no member where none is needed: in an empty group, or a transaction without one."""
+    return epoch < 0 and (group.is_empty or (transactional and epoch == -1 and not member_id and instance_id is None))
+
+
+def check_commit_version(kind: str, version: int) -> None:
+    """Raises ApiError for an OffsetCommit before ``OFFSET_COMMIT_VERSION``."""
+    if version >= OFFSET_COMMIT_VERSION:
+        return
+    needed = f"OffsetCommit version {OFFSET_COMMIT_VERSION} or above"
+    message = f"{needed} must be used by members using the {kind} group protocol"
+    raise ApiError(ErrorCode.UNSUPPORTED_VERSION, message)
+
+
 def same_units(before: Mapping[str, Sequence[int]], after: Mapping[str, Sequence[int]]) -> bool:
     """Whether two targets hold the same partitions or tasks, in whatever order."""
     return before.keys() == after.keys() and all(set(numbers) == set(after[key]) for key, numbers in before.items())

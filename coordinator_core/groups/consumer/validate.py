@@ -14,7 +14,14 @@ from coordinator_core.groups.epochs import (
     PartitionEpochs,
 )
 from coordinator_core.groups.fields import Shape, checked, int32, int32s, not_blank, string, strings, structs
-from coordinator_core.groups.lookup import full, greater_epoch, member_of, smaller_epoch
+from coordinator_core.groups.lookup import (
+    check_commit_version,
+    full,
+    greater_epoch,
+    is_commit_of_nobody,
+    member_of,
+    smaller_epoch,
+)
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.records import Fields
 
@@ -108,10 +115,6 @@ def _owns_only(owned: list[dict[str, Any]] | None, assigned: PartitionEpochs) ->
     return True
 
 
-OFFSET_COMMIT_VERSION = 9
-"""Members that speak the consumer protocol have to commit by at least this version."""
-
-
 def offset_commit(
     group: LiveConsumerGroup,
     member_id: str,
@@ -126,16 +129,11 @@ def offset_commit(
     An older epoch is good for partitions that were assigned no later than it (KIP-1251): what is returned judges each
     partition by topic name, topic id and number. None: all are good.
     """
-    if epoch < 0 and group.is_empty:
-        return None
-    if transactional and epoch == -1 and not member_id and instance_id is None:
+    if is_commit_of_nobody(group, member_id, instance_id, epoch, transactional=transactional):
         return None
     member = member_of(group.log.members, member_id, group.group_id)
-    if not transactional and member.classic is None and version < OFFSET_COMMIT_VERSION:
-        raise ApiError(
-            ErrorCode.UNSUPPORTED_VERSION,
-            "OffsetCommit version 9 or above must be used by members using the consumer group protocol",
-        )
+    if not transactional and member.classic is None:
+        check_commit_version("consumer", version)
     known = member.member_epoch or 0
     if epoch == known:
         return None

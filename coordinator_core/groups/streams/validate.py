@@ -21,7 +21,14 @@ from coordinator_core.groups.fields import (
     struct,
     structs,
 )
-from coordinator_core.groups.lookup import full, greater_epoch, member_of, smaller_epoch
+from coordinator_core.groups.lookup import (
+    check_commit_version,
+    full,
+    greater_epoch,
+    is_commit_of_nobody,
+    member_of,
+    smaller_epoch,
+)
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.state import StreamsMember
@@ -239,10 +246,6 @@ def _require_topology(condition: bool, message: str) -> None:
         raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
 
 
-OFFSET_COMMIT_VERSION = 9
-"""Members have to commit by at least this version."""
-
-
 def offset_commit(
     group: LiveStreamsGroup,
     member_id: str,
@@ -257,16 +260,11 @@ def offset_commit(
     An older epoch is good for tasks that were assigned no later than it (KIP-1251): what is returned judges each
     partition by topic name, topic id and number. None: all are good.
     """
-    if epoch < 0 and group.is_empty:
-        return None
-    if transactional and epoch == -1 and not member_id and instance_id is None:
+    if is_commit_of_nobody(group, member_id, instance_id, epoch, transactional=transactional):
         return None
     member = member_of(group.log.members, member_id, group.group_id)
-    if not transactional and version < OFFSET_COMMIT_VERSION:
-        raise ApiError(
-            ErrorCode.UNSUPPORTED_VERSION,
-            "OffsetCommit version 9 or above must be used by members using the streams group protocol",
-        )
+    if not transactional:
+        check_commit_version("streams", version)
     known, stale = member.member_epoch or 0, ErrorCode.STALE_MEMBER_EPOCH
     if epoch == known:
         return None
