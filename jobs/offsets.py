@@ -18,7 +18,10 @@ from jobs.log_schema import LONG, RUN, RUNS, STRING
 from jobs.record_schema import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables import Table, Tables, column
 
-OF: Final = ("cluster", "log_topic", "log_partition", "group_id", "topic", "partition")
+PLACE: Final = ("cluster", "log_topic", "log_partition")
+"""Where a log lies."""
+
+OF: Final = (*PLACE, "group_id", "topic", "partition")
 """What an offset is committed for, and where its log lies."""
 
 COUNTS: Final = f"NOT coalesce(outcome IN ('{Outcome.OPEN.value}', '{Outcome.ABORTED.value}'), false)"
@@ -155,20 +158,22 @@ def group_offsets(log: DataFrame) -> DataFrame:
     ended = F.coalesce("ended", F.lit(-1))
     is_stable = F.coalesce(F.col("opened") <= ended, F.lit(True))
     committed = latest.where(F.col("committed") > ended).select(
-        *OF, F.col("committed").alias("log_offset"), F.lit("committed").alias("status"), is_stable.alias("is_stable")
+        *PLACE, F.col("committed").alias("log_offset"), F.lit("committed").alias("status"), is_stable.alias("is_stable")
     )
-    unsettled = latest.where(F.col("opened") > ended).select(*OF, ended.alias("ended"))
+    # Those of open transactions are few: what they need is looked up again rather than kept for all partitions.
+    tombstones = log.where("is_tombstone").groupBy(*OF).agg(F.max("log_offset").alias("ended"))
     pending = (
         log.where(is_open & ~F.col("is_tombstone"))
-        .join(unsettled, list(OF))
-        .where("log_offset > ended")
         .groupBy(*OF, "producer_id")
         .agg(F.max("log_offset").alias("log_offset"))
-        .select(*OF, "log_offset", F.lit("pending").alias("status"), F.lit(False).alias("is_stable"))
+        .join(tombstones, list(OF), "left")
+        .where(F.col("log_offset") > ended)
+        .select(*PLACE, "log_offset", F.lit("pending").alias("status"), F.lit(False).alias("is_stable"))
     )
-    chosen = committed.unionByName(pending)
-    place = ["cluster", "log_topic", "log_partition", "log_offset"]
-    details = log.select(*place, *(name for name in COMMIT if name not in place))
+    # One row for thousands of the log: it goes to the log, and not the log to it.
+    chosen = F.broadcast(committed.unionByName(pending))
+    place = [*PLACE, "log_offset"]
+    details = log.select(*OF, *COMMIT)
     return details.join(chosen, place).select(*OF, "status", "is_stable", *COMMIT)
 
 
