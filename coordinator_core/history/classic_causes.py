@@ -13,13 +13,23 @@ from coordinator_core.history.ledger import Ledger
 from coordinator_core.history.opened import OpenEpoch
 from coordinator_core.history.recorder import Recorder
 from coordinator_core.history.rows import Cause
-from coordinator_core.history.units import NO_SUBSCRIPTION, ClassicSubscription, classic_subscription
+from coordinator_core.history.units import (
+    COOPERATIVE,
+    NO_ASSIGNMENT,
+    NO_SUBSCRIPTION,
+    ClassicAssignment,
+    ClassicSubscription,
+    classic_assignment,
+    classic_subscription,
+)
 from coordinator_core.records import LogPosition
 
 ASSIGNS_ALL = frozenset(("range", "roundrobin", "sticky"))
 """Assignors that leave no partition of a subscribed topic out, not even for a while."""
+CONNECT = "connect"
+"""The protocol type of Connect workers."""
 DUE_SLACK_MS = 100
-"""A rebalance that is due may come a little early, by the clock of the coordinator."""
+"""A rebalance that Kafka Streams wants at a time may come a little early, by the clock of the coordinator."""
 
 
 _NONE: Mapping[int, Any] = {}
@@ -39,6 +49,12 @@ class Transition(NamedTuple):
 def subscription(group: ClassicGroup, member: ClassicMember) -> ClassicSubscription:
     """What a member asks for; nothing where that cannot be read."""
     return classic_subscription(group.protocol_type or "", group.protocol, member.subscription) or NO_SUBSCRIPTION
+
+
+def assignment(group: ClassicGroup, member: ClassicMember) -> ClassicAssignment:
+    """What a member was given; nothing where that cannot be read."""
+    given = classic_assignment(group.protocol_type or "", group.protocol, member.assignment, member.subscription)
+    return given or NO_ASSIGNMENT
 
 
 def subscription_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> list[Cause]:
@@ -72,15 +88,8 @@ def subscription_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -
 
 def follow_up_causes(ledger: Ledger, step: Transition) -> list[Cause]:
     """What the generation before left to do: units taken from one member and not yet given to another, or a delay."""
-    found = []
-    idle, before, last = ledger.ownership.idle, ledger.ownership.before, step.last
-    withheld = ledger.revoked or sum(
-        1
-        for resource, partitions in step.taken
-        for partition in partitions
-        if idle.get(resource, _NONE).get(partition) == last.opened
-        and before.get(resource, _NONE).get(partition) in step.old.members
-    )
+    found, last = [], step.last
+    withheld = _withheld(ledger, step)
     if withheld:
         detail = f"{withheld} partitions or tasks that generation {last.epoch} took away"
         found.append(cause(CauseKind.PARTITIONS_REVOKED, last.opened, detail=detail))
@@ -88,10 +97,31 @@ def follow_up_causes(ledger: Ledger, step: Transition) -> list[Cause]:
     if downgrade is not None and downgrade.at == last.opened:
         found.append(downgrade._replace(detail="its members join again as those of a classic group"))
     waited = any(member_id in step.new.members for member_id in step.old.members)
-    if waited and ledger.due_ms is not None and step.at.timestamp_ms >= ledger.due_ms - DUE_SLACK_MS:
+    slack = 0 if step.old.protocol_type == CONNECT else DUE_SLACK_MS
+    if waited and ledger.due_ms is not None and step.at.timestamp_ms >= ledger.due_ms - slack:
         detail = f"generation {last.epoch} set it for {ledger.due_ms or 'at once'}"
         found.append(cause(CauseKind.DELAY_ELAPSED, last.opened, detail=detail))
     return found
+
+
+def _withheld(ledger: Ledger, step: Transition) -> int:
+    """How many units the generation before took away for this one to give out.
+
+    Connect workers are told what to give up, cooperative consumers see it by what they own. Of others only what became
+    of the units tells.
+    """
+    if not step.new.members:
+        return 0
+    if step.old.protocol_type == CONNECT or step.old.protocol == COOPERATIVE:
+        return sum(assignment(step.old, member).revoked for member in step.old.members.values())
+    idle, before = ledger.ownership.idle, ledger.ownership.before
+    return sum(
+        1
+        for resource, partitions in step.taken
+        for partition in partitions
+        if idle.get(resource, _NONE).get(partition) == step.last.opened
+        and before.get(resource, _NONE).get(partition) in step.old.members
+    )
 
 
 def units_of_work(ledger: Ledger) -> set[Unit]:

@@ -16,7 +16,7 @@ from coordinator_core.records import LogPosition
 
 T = TypeVar("T")
 
-VERSION = 3
+VERSION = 4
 """Of the form of the ledger; raised with every change of one of its classes, so that older forms are refused."""
 
 

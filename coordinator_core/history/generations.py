@@ -12,7 +12,9 @@ from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.violations import Violations
 from coordinator_core.history.classic_causes import (
+    CONNECT,
     Transition,
+    assignment,
     connect_causes,
     follow_up_causes,
     note_highest,
@@ -27,13 +29,8 @@ from coordinator_core.history.opened import OpenEpoch, OpenMembership
 from coordinator_core.history.recorder import CURRENT, Recorder, numbers
 from coordinator_core.history.rows import Cause, RebalanceRow, Revocation
 from coordinator_core.history.topics import topics_used
-from coordinator_core.history.units import NO_ASSIGNMENT, ClassicAssignment, classic_assignment
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
-CONNECT = "connect"
-"""The protocol type of Connect workers."""
-COOPERATIVE = "cooperative-sticky"
-"""Members that lose partitions under this assignor give them up and join again (KIP-429)."""
 FIRST_GENERATION = 1
 """A group's first record has generation 0, and no members; older brokers began with 1."""
 
@@ -142,24 +139,17 @@ def _assign(recorder: Recorder, old: ClassicGroup, new: ClassicGroup, at: LogPos
         same = same_protocol and known is not None and known.assignment == member.assignment
         if same and known is not None and known.subscription == member.subscription and not recorder.ledger.due_ms:
             continue
-        given = _assignment(new, member)
+        given = assignment(new, member)
         if given.delay_ms:
             delays.append(given.delay_ms)
         if given.next_rebalance_ms is not None:
             due.append(given.next_rebalance_ms)
         changed = recorder.put(CURRENT, member_id, given.held, at, new.generation)
-        lost = sum(len(partitions) for _, partitions in changed.ended) if same_protocol and known is not None else 0
-        revoked = lost if new.protocol == COOPERATIVE else given.revoked
-        if revoked:
-            revocations.append(Revocation(member_id, revoked, at, None, None))
+        if given.revoked:
+            revocations.append(Revocation(member_id, given.revoked, at, None, None))
         changes.append(changed)
     due += [at.timestamp_ms + delay for delay in delays]
     return _Assigned(changes, max(delays, default=None), min(due, default=None), revocations)
-
-
-def _assignment(group: ClassicGroup, member: ClassicMember) -> ClassicAssignment:
-    given = classic_assignment(group.protocol_type or "", group.protocol, member.assignment, member.subscription)
-    return given or NO_ASSIGNMENT
 
 
 def _counted(group: ClassicGroup, changes: list[Changed]) -> list[Changed]:
@@ -217,7 +207,6 @@ def _complete(
     if not new.members:
         ledger.ownership.idle.clear()
     ledger.due_ms = assigned.due_ms
-    ledger.revoked = sum(each.units for each in assigned.revocations)
     if last is not None and not members:
         ledger.unseen.clear()
 

@@ -24,8 +24,7 @@ class Ledger:
     and partition.
 
     Of classic groups: ``highest`` has the highest partition ever assigned of a topic, ``due_ms`` the time at which the
-    group itself wants to rebalance again, ``revoked`` how much its Connect workers were told to give up for the next
-    generation to assign, ``unseen`` the changes of its topics that its leader has not yet acted on.
+    group itself wants to rebalance again, ``unseen`` the changes of its topics that its leader has not yet acted on.
     """
 
     group_id: str
@@ -49,7 +48,6 @@ class Ledger:
     commits: dict[str, dict[int, int]] = field(default_factory=dict)
     highest: dict[str, int] = field(default_factory=dict)
     due_ms: int | None = None
-    revoked: int = 0
     unseen: list[TopicChange] = field(default_factory=list)
 
     def copy(self) -> Ledger:

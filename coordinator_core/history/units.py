@@ -115,7 +115,7 @@ class ClassicAssignment(NamedTuple):
 
     ``delay_ms`` is Connect's scheduled rebalance delay, ``next_rebalance_ms`` the time at which Kafka Streams wants to
     rebalance again. ``incremental`` says that ``held`` follows from the member's subscription too; ``revoked`` counts
-    what an incremental Connect assignment takes away.
+    what an incremental Connect assignment takes away, or what a cooperative consumer owned and is not given (KIP-429).
     """
 
     held: Held
@@ -125,6 +125,8 @@ class ClassicAssignment(NamedTuple):
     incremental: bool = False
 
 
+COOPERATIVE = "cooperative-sticky"
+"""Members that lose partitions under this assignor give them up and join again (KIP-429)."""
 NO_SUBSCRIPTION = ClassicSubscription(frozenset(), None, None)
 NO_ASSIGNMENT = ClassicAssignment({})
 _NEVER = 2**63 - 1
@@ -156,7 +158,8 @@ def classic_assignment(
     """
     try:
         blob = decode_assignment(protocol_type, protocol, data)
-        owned = decode_subscription(protocol_type, protocol, subscription) if blob and blob.version else None
+        needs_owned = blob is not None and (blob.version > 0 or protocol == COOPERATIVE)
+        owned = decode_subscription(protocol_type, protocol, subscription) if needs_owned else None
     except DecodeError:
         return None
     if blob is None:
@@ -167,8 +170,15 @@ def classic_assignment(
     for each in blob.fields["assignedPartitions"]:
         if each["partitions"]:
             held[("partition", each["topic"])] = set(each["partitions"])
+    revoked = _given_up(owned, held) if owned is not None and protocol == COOPERATIVE else 0
     next_rebalance = _streams_tasks(blob.nested, held) if blob.nested else None
-    return ClassicAssignment(held, next_rebalance_ms=next_rebalance)
+    return ClassicAssignment(held, revoked, next_rebalance_ms=next_rebalance)
+
+
+def _given_up(subscription: Blob, held: Held) -> int:
+    """How many partitions the member owned when it joined, and gives up now to join again."""
+    owned = subscription.fields.get("ownedPartitions", ())
+    return sum(len({*each["partitions"]} - held.get(("partition", each["topic"]), set())) for each in owned)
 
 
 def _streams_tasks(info: Blob, held: dict[Resource, AbstractSet[int]]) -> int | None:

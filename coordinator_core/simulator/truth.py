@@ -6,7 +6,7 @@ read from records but that they open an epoch. Rows are plain data for JSON.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -79,9 +79,21 @@ class _Rebalance:
     finished_ms: int | None = None
 
 
+class _Decision(NamedTuple):
+    """What a leader decided for a generation: who loses something for later, and how long work waits."""
+
+    generation: int
+    losers: frozenset[str]
+    delay_ms: int
+
+
 @dataclass(slots=True)
 class GroupTruth:
-    """What is known of one group: ``members`` with their instance ids, as of the last operation."""
+    """What is known of one group: ``members`` with their instance ids, as of the last operation.
+
+    Of a classic group, ``decided`` has what its leader decided last. The generation after the last complete one gives
+    out what ``losers`` lost in that, and from ``due_ms`` on what waited.
+    """
 
     group_id: str
     type: str = ""
@@ -93,6 +105,13 @@ class GroupTruth:
     connectors: Mapping[str, int] | None = None
     recorded: dict[str, str | None] = field(default_factory=dict)
     hash: int = 0
+    decided: _Decision | None = None
+    losers: frozenset[str] = frozenset()
+    due_ms: int | None = None
+
+    def takes(self, generation: int, losers: Iterable[str], delay_ms: int = 0) -> None:
+        """The leader of a classic group takes something away from these members, or lets something wait, for later."""
+        self.decided = _Decision(generation, frozenset(losers), delay_ms)
 
     def assigned(self, names: Collection[str], image: TopicImage) -> None:
         """The leader of a classic group assigns these topics as they are now."""
@@ -157,6 +176,7 @@ class GroupTruth:
         epoch = value["generation" if group_type == CLASSIC else "epoch"]
         if group_type == self.type and epoch == self.epoch:
             self.recorded = dict(self.members)
+            self.losers &= self.members.keys()
             self.pending.clear()
             return
         born_empty = group_type == CLASSIC and self.epoch is None and not value["members"]
@@ -164,7 +184,8 @@ class GroupTruth:
         if not born_empty:
             self._end("superseded", batch)
             if group_type == CLASSIC:
-                causes, self.pending = tuple(self._since_generation()), []
+                causes, self.pending = tuple(self._since_generation(batch.time_ms)), []
+                self._leave_to_do(epoch, batch.time_ms)
             else:
                 causes = tuple(self._taken_in(value.get("metadataHash", 0)))
             self.rebalances.append(_Rebalance(group_type, self.epoch, epoch, batch, index, causes))
@@ -185,11 +206,21 @@ class GroupTruth:
         self.rebalances.append(_Rebalance(group_type, self.epoch, epoch, batch, index, causes))
         self.pending = [Why("group_downgraded")] if down else [each for each in self.pending if each not in why]
         self.type, self.epoch, self.topics, self.recorded = group_type, epoch, {}, dict(self.members)
+        self.losers, self.due_ms = frozenset(), None
         self.hash = value.get("metadataHash", 0)
         if down or self.pending:
             self._end("converged", batch)
 
-    def _since_generation(self) -> Iterator[Why]:
+    def _leave_to_do(self, generation: int, time_ms: int) -> None:
+        """A generation is complete, with what it leaves to the next one; nothing if no leader decided about it."""
+        decided = self.decided
+        if decided is None or decided.generation != generation:
+            self.losers, self.due_ms = frozenset(), None
+        else:
+            self.losers = decided.losers
+            self.due_ms = time_ms + decided.delay_ms if decided.delay_ms else None
+
+    def _since_generation(self, time_ms: int) -> Iterator[Why]:
         """Causes of a generation: who is another than in the last one, why, and what left no trace in the log."""
         pending = dict.fromkeys(self.pending)
         how = {each.member_id: each.how for each in pending if each.how is not None}
@@ -198,6 +229,10 @@ class GroupTruth:
         for why in changes:
             yield why._replace(how=how.get(why.member_id))
             seen.add(why.member_id)
+        if self.losers and self.members:
+            yield Why("partitions_revoked")
+        if self.due_ms is not None and time_ms >= self.due_ms and not self.recorded.keys().isdisjoint(self.members):
+            yield Why("delay_elapsed")
         for why in pending:
             if why in shown:
                 yield why

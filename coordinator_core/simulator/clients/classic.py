@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from coordinator_core.assignors.client.leader import leader_round, subscribed_member
@@ -240,6 +240,9 @@ class ClassicConsumer(ClassicMember):
         self.shard.groups[self.group_id].assigned(names, image)
         result = leader_round(protocol, specs, image, self._memory)
         self._memory = result.memory
+        if protocol == "cooperative-sticky":
+            lose = (each for each in members if _loses(each, result.assignments.get(each["memberId"], {})))
+            self.shard.groups[self.group_id].takes(self.epoch, (each["memberId"] for each in lose))
         return {member: blobs.assignment(result.assignments.get(member, {})) for member in specs}
 
     def assigned(self, data: bytes) -> None:
@@ -255,7 +258,6 @@ class ClassicConsumer(ClassicMember):
         ]
         self._own(wanted)
         if self._cooperative and lost:
-            self.shard.groups[self.group_id].expect(Why("partitions_revoked"))
             self._joining = True
             self.soon(self.chance.between(1, self.wish.revocation_ms), self.join)
 
@@ -299,6 +301,13 @@ class ClassicConsumer(ClassicMember):
         differs = any(now.by_name.get(name) != topic for name, topic in known.items())
         if self._leader and not self._joining and differs:
             self._rejoin()
+
+
+def _loses(member: Fields, given: Mapping[str, Collection[int]]) -> bool:
+    """Whether a cooperative member owns something that it is not given any more."""
+    blob = decode_subscription("consumer", "cooperative-sticky", member["metadata"])
+    owned = blobs.partitions_of(blob.fields["ownedPartitions"]) if blob is not None else {}
+    return any(not set(numbers) <= set(given.get(topic, ())) for topic, numbers in owned.items())
 
 
 def _spec(protocol: str, member: Fields) -> ClassicMemberSpec:

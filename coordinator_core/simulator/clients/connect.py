@@ -12,7 +12,6 @@ from coordinator_core.assignors.spec import ConnectGroupSpec, ConnectorTask
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.classic import NO_GENERATION, ClassicMember
-from coordinator_core.simulator.truth import Why
 from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription, encode_blob
 
 VERSIONS = {"default": 0, "compatible": 1, "sessioned": 2}
@@ -88,6 +87,9 @@ class ConnectWorker(ClassicMember):
         )
         result = assign(protocol, spec, _NO_TOPICS)
         self._memory = result.memory
+        lose = (each for each, told in result.members.items() if told.revoked_connectors or told.revoked_tasks)
+        delay_ms = max((told.delay_ms for told in result.members.values()), default=0)
+        self.shard.groups[self.group_id].takes(self.epoch, lose, delay_ms)
         return {member: _written(told, VERSIONS[protocol]) for member, told in result.members.items()}
 
     def assigned(self, data: bytes) -> None:
@@ -109,18 +111,15 @@ class ConnectWorker(ClassicMember):
         self._connectors = [each for each in dict.fromkeys((*self._connectors, *told.connectors)) if each not in gone]
         self._tasks = [each for each in dict.fromkeys((*self._tasks, *told.tasks)) if each not in gone]
         if gone:
-            self.shard.groups[self.group_id].expect(Why("partitions_revoked"))
             self._joining = True
             self.soon(self.chance.between(1, self.wish.revocation_ms), self.join)
-        elif told.delay_ms:
+        if told.delay_ms:
             generation = self.epoch
             self.soon(told.delay_ms, lambda: self._delay_over(generation))
 
     def _delay_over(self, generation: int) -> None:
-        if self.epoch == generation:
-            self.shard.groups[self.group_id].expect(Why("delay_elapsed"))
-            if not self._joining:
-                self._rejoin()
+        if self._completed == generation and not self._joining:
+            self._rejoin()
 
     def configured(self) -> None:
         """The config topic has something new: it is read soon, and the worker joins again."""

@@ -150,16 +150,26 @@ def generation(number: int, members: dict[str, Fields], protocol: str | None = "
     return RecordType.GROUP_METADATA, {"group": GROUP}, value
 
 
-def classic(assigned: dict[str, list[int]], *topics: str, instance: str | None = None) -> Fields:
-    """A member of a classic group that reads ``topics`` (by default those it is given)."""
+def classic(
+    assigned: dict[str, list[int]],
+    *topics: str,
+    instance: str | None = None,
+    owned: dict[str, list[int]] | None = None,
+) -> Fields:
+    """A member of a classic group that reads ``topics`` (by default those it is given) and ``owned`` something."""
     names = list(topics or assigned)
-    subscription = {"topics": names, "userData": None, "ownedPartitions": [], "generationId": -1, "rackId": None}
-    partitions = [{"topic": topic, "partitions": numbers} for topic, numbers in assigned.items()]
+    had = _listed(owned or {})
+    subscription = {"topics": names, "userData": None, "ownedPartitions": had, "generationId": -1, "rackId": None}
+    partitions = _listed(assigned)
     return _classic_member(
         encode_blob("ConsumerProtocolSubscription", 3, subscription),
         encode_blob("ConsumerProtocolAssignment", 3, {"assignedPartitions": partitions, "userData": None}),
         instance,
     )
+
+
+def _listed(partitions: dict[str, list[int]]) -> list[Fields]:
+    return [{"topic": topic, "partitions": numbers} for topic, numbers in partitions.items()]
 
 
 def _classic_member(subscription: bytes, assignment: bytes, instance: str | None = None) -> Fields:

@@ -58,14 +58,34 @@ def test_members_leave_and_their_commits_tell_who_expired():
 
 def test_cooperative_rebalances_come_in_two_halves():
     log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0, 1]})}, "cooperative-sticky"))
-    members = {"a": classic({"t": [0]}), "b": classic({"t": []}, "t")}
+    members = {"a": classic({"t": [0]}, owned={"t": [0, 1]}), "b": classic({"t": []}, "t")}
     log.write(generation(2, members, "cooperative-sticky"))
-    log.write(generation(3, {**members, "b": classic({"t": [1]})}, "cooperative-sticky"), after_ms=400)
+    members = {"a": classic({"t": [0]}, owned={"t": [0]}), "b": classic({"t": [1]})}
+    log.write(generation(3, members, "cooperative-sticky"), after_ms=400)
     _, first, second = log.rebalances()
     assert (kinds(first), first.units_moved, first.units_lost) == (["member_joined"], 0, 1)
+    assert [(each.member_id, each.units) for each in first.revocations] == [("a", 1)]
     assert kinds(second) == ["partitions_revoked"]
     assert second.causes[0].at == first.at
     assert (second.units_moved, second.idle_ms) == (1, 400)
+
+
+def test_a_new_process_with_the_place_of_another_gives_nothing_up():
+    log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0, 1]}, instance="i")}, "cooperative-sticky"))
+    members = {"a2": classic({"t": [0]}, instance="i"), "b": classic({"t": []}, "t")}
+    log.write(generation(2, members, "cooperative-sticky"))
+    log.write(generation(3, {"a2": members["a2"]}, "cooperative-sticky"))
+    _, returns, leaves = log.rebalances()
+    assert (kinds(returns), returns.revocations) == (["static_member_returned", "member_joined"], ())
+    assert kinds(leaves) == ["member_left_or_expired"]
+
+
+def test_a_delay_of_connect_is_over_no_sooner_than_it_says():
+    group = {"protocolType": "connect"}
+    log = born(GroupLog()).write(generation(1, {"w1": worker(3, {}, delay=2000)}, "compatible", **group))
+    joined = {"w1": worker(3, {}), "w2": worker(3, {})}
+    log.write(generation(2, joined, "compatible", **group), after_ms=1950)
+    assert kinds(log.rebalances()[1]) == ["member_joined"]
 
 
 def test_subscription_and_protocol_changes():
