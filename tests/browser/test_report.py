@@ -107,6 +107,24 @@ def test_a_deep_link_opens_its_rebalance(opened, report):
     assert "Epoch 5 to 6" in opened.page.locator("#story").inner_text()
 
 
+def test_evidence_that_is_a_rebalance_leads_to_its_story(opened, report):
+    page = opened.page
+    page.goto(f"{report.as_uri()}#group={GROUP}")
+    evidence = page.locator("#group .findings .proof a").first
+    position = evidence.inner_text()
+    evidence.click()
+    page.wait_for_selector("tr[aria-current]")
+    assert page.locator("tr[aria-current] code").inner_text() == position
+    assert page.locator("#story li").count() > 0
+
+
+def test_a_group_of_offsets_only_has_no_epoch_or_assignor(opened, report):
+    page = opened.page
+    page.goto(f"{report.as_uri()}#group=A-expire-393")
+    page.wait_for_selector("#group-title")
+    assert page.locator(".facts dt").all_inner_texts() == ["Type", "History"]
+
+
 def test_a_link_to_a_group_that_is_not_there(opened, report):
     opened.page.goto(f"{report.as_uri()}#group=no%20such")
     opened.page.wait_for_selector("#group .notice")
