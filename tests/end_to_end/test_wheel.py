@@ -18,7 +18,7 @@ from tests.shared_data import ROOT
 pytestmark = pytest.mark.long
 
 LOG = SAMPLE_LOGS / "__consumer_offsets-0"
-STEPS = ["ingest", "decode", "checks", "report"]
+STEPS = ["ingest", "decode", "replay", "checks", "report"]
 
 
 @pytest.fixture(scope="module")
