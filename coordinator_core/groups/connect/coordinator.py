@@ -11,9 +11,9 @@ from coordinator_core.assignors.connect.work import Unit
 from coordinator_core.groups.connect import heartbeat, records
 from coordinator_core.groups.connect.assignment import install, prepare
 from coordinator_core.groups.connect.live import max_delay_ms, unassigned
-from coordinator_core.groups.consumer.timeouts import session_key
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
+from coordinator_core.groups.timer_keys import session_key
 from coordinator_core.records import Fields
 
 

@@ -18,11 +18,11 @@ from coordinator_core.groups.connect.live import (
     units,
 )
 from coordinator_core.groups.connect.state import Assignor, ConnectGroup, ConnectMember, Work, WorkerAssignment
-from coordinator_core.groups.consumer.timeouts import rebalance_key, session_key
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.groups.lookup import greater_epoch, member_of, smaller_epoch
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
+from coordinator_core.groups.timer_keys import rebalance_key, session_key
 from coordinator_core.records import Fields
 
 FENCE = "connect worker fenced"

@@ -30,6 +30,7 @@ from coordinator_core.groups.consumer.state import (
 from coordinator_core.groups.lookup import member_of, not_fenced, static_holder
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
+from coordinator_core.groups.timer_keys import join_key, sync_key
 from coordinator_core.records import Fields
 
 
@@ -72,7 +73,7 @@ def join(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
     else:
         target = update_target(op, group, epoch, member, updated)
         updated = move(op, group, updated, target, owned, subscription_changed=changed)
-    op.cancel(timeouts.join_key(group_id, member_id))
+    op.cancel(join_key(group_id, member_id))
     if not downgrades:
         timeouts.expect_heartbeat(op, group_id, member_id, data["sessionTimeoutMs"])
         timeouts.expect_sync(op, group_id, member_id, data["rebalanceTimeoutMs"])
@@ -174,7 +175,7 @@ def sync(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
         raise ApiError(
             ErrorCode.UNKNOWN_SERVER_ERROR, "Malformed embedded consumer protocol in version deserialization."
         ) from None
-    op.cancel(timeouts.sync_key(group_id, member_id))
+    op.cancel(sync_key(group_id, member_id))
     timeouts.expect_heartbeat(op, group_id, member_id, classic.session_timeout_ms)
     return responses.sync_group(request.version, protocol_type=protocol_type, protocol=protocol, assignment=assignment)
 

@@ -9,10 +9,10 @@ from coordinator_core.groups.consumer import records
 from coordinator_core.groups.consumer.conversion import downgrade_after_leave
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.consumer.state import ConsumerMember
-from coordinator_core.groups.consumer.timeouts import cancel_all
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.lookup import group_of, member_of, static_holder
 from coordinator_core.groups.operation import Operation
+from coordinator_core.groups.timer_keys import cancel_all
 from coordinator_core.records import Fields
 
 

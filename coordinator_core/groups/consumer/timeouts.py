@@ -4,29 +4,10 @@ from __future__ import annotations
 
 from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.groups.operation import Operation
+from coordinator_core.groups.timer_keys import join_key, rebalance_key, session_key, sync_key
 
 FENCE = "consumer member fenced"
 REVOCATION_EXPIRED = "consumer revocation expired"
-
-
-def session_key(group_id: str, member_id: str) -> str:
-    """The key of a member's session timer."""
-    return f"session-timeout-{group_id}-{member_id}"
-
-
-def rebalance_key(group_id: str, member_id: str) -> str:
-    """The key of the timer for partitions that a member has to give up."""
-    return f"rebalance-timeout-{group_id}-{member_id}"
-
-
-def join_key(group_id: str, member_id: str) -> str:
-    """The key of the timer for a classic member that was told to join."""
-    return f"join-{group_id}-{member_id}"
-
-
-def sync_key(group_id: str, member_id: str) -> str:
-    """The key of the timer for a classic member that joined and has to sync."""
-    return f"sync-{group_id}-{member_id}"
 
 
 def expect_heartbeat(op: Operation, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
@@ -63,9 +44,3 @@ def expect_sync(op: Operation, group_id: str, member_id: str, timeout_ms: int) -
 def cancel_rebalance_timeout(op: Operation, group_id: str, member_id: str) -> None:
     """The member has nothing to give up."""
     op.cancel(rebalance_key(group_id, member_id))
-
-
-def cancel_all(op: Operation, group_id: str, member_id: str) -> None:
-    """The member is gone."""
-    for key in (session_key, rebalance_key, join_key, sync_key):
-        op.cancel(key(group_id, member_id))

@@ -8,7 +8,6 @@ from dataclasses import replace
 from coordinator_core.assignors.registry import assign
 from coordinator_core.errors import AssignorError
 from coordinator_core.groups.consumer.members import topic_names
-from coordinator_core.groups.consumer.timeouts import session_key
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.groups.lookup import group_of, member_of, same_units
 from coordinator_core.groups.operation import Operation
@@ -16,6 +15,7 @@ from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.share import partitions, records, validate
 from coordinator_core.groups.share.live import LiveShareGroup, subscriber
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareMember
+from coordinator_core.groups.timer_keys import session_key
 from coordinator_core.records import Fields
 
 FENCE = "share member fenced"

@@ -14,7 +14,6 @@ from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic import responses
 from coordinator_core.groups.classic.join import KNOWN_MEMBER_ID_REQUIRED_VERSION
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
-from coordinator_core.groups.consumer.timeouts import join_key, sync_key
 from coordinator_core.groups.lookup import member_of, static_holder
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
@@ -26,6 +25,7 @@ from coordinator_core.groups.streams.reconcile import OwnedTasks, reconcile
 from coordinator_core.groups.streams.state import MemberState, StreamsMember
 from coordinator_core.groups.streams.targets import has_warmed_up, update_target
 from coordinator_core.groups.streams.topology import subtopology_of_sources
+from coordinator_core.groups.timer_keys import join_key, sync_key
 from coordinator_core.records import Fields
 
 

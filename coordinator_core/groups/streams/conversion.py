@@ -10,7 +10,6 @@ from coordinator_core.groups.classic import rebalance as classic_rebalance
 from coordinator_core.groups.classic.live import LiveClassicGroup, LiveClassicMember
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroupState
-from coordinator_core.groups.consumer.timeouts import cancel_all
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode
 from coordinator_core.groups.shard import CoordinatorShard
@@ -19,6 +18,7 @@ from coordinator_core.groups.streams.live import ClassicThread, LiveStreamsGroup
 from coordinator_core.groups.streams.members import new_member
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
 from coordinator_core.groups.streams.timeouts import expect_heartbeat
+from coordinator_core.groups.timer_keys import cancel_all
 from coordinator_core.groups.unwritten import Unwritten
 from coordinator_core.records import Fields
 

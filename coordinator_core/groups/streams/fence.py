@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from coordinator_core.groups.consumer.timeouts import cancel_all
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.lookup import group_of, member_of, static_holder
 from coordinator_core.groups.operation import Operation
@@ -13,6 +12,7 @@ from coordinator_core.groups.streams import records
 from coordinator_core.groups.streams.conversion import downgrade_after_leave
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
+from coordinator_core.groups.timer_keys import cancel_all
 from coordinator_core.records import Fields
 
 

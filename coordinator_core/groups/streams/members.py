@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coordinator_core.groups.consumer.timeouts import cancel_all
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.lookup import released
 from coordinator_core.groups.operation import Operation
@@ -12,6 +11,7 @@ from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.streams import records
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.state import Endpoint, MemberState, StreamsMember
+from coordinator_core.groups.timer_keys import cancel_all
 from coordinator_core.records import Fields
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator_core.assignors.spec import Tasks
-from coordinator_core.groups.consumer.timeouts import rebalance_key
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode
 from coordinator_core.groups.streams import records
@@ -15,6 +14,7 @@ from coordinator_core.groups.streams.sources import has_regexes, resolved
 from coordinator_core.groups.streams.state import MemberState, StreamsMember, Topology
 from coordinator_core.groups.streams.targets import assignment_configs, compute_target, initial_rebalance_key
 from coordinator_core.groups.streams.topology import ConfiguredTopology, TopologyProblem, configure, required_topics
+from coordinator_core.groups.timer_keys import rebalance_key
 
 INITIAL_REBALANCE = "streams initial rebalance"
 REVOCATION_EXPIRED = "streams revocation expired"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from coordinator_core.groups.consumer.timeouts import join_key, session_key, sync_key
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.streams.state import StreamsMember
+from coordinator_core.groups.timer_keys import join_key, session_key, sync_key
 
 FENCE = "streams member fenced"
 

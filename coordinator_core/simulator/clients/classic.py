@@ -13,8 +13,8 @@ from coordinator_core.groups.classic.live import LiveClassicGroup
 from coordinator_core.groups.classic.rebalance import heartbeat_key
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.consumer.live import LiveConsumerGroup, is_reconciled_to
-from coordinator_core.groups.consumer.timeouts import session_key
 from coordinator_core.groups.protocol import ErrorCode
+from coordinator_core.groups.timer_keys import session_key
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients import blobs
 from coordinator_core.simulator.clients.client import Client
