@@ -33,6 +33,9 @@ udf.register(spark)
 
 LOG = SAMPLE_LOGS / f"{TOPIC}-0"
 
+pytestmark = pytest.mark.long
+"""Whole jobs in a second JVM."""
+
 
 def through_connect(*commands: list[str]) -> list[str]:
     """What each command printed."""
@@ -56,7 +59,6 @@ def test_a_whole_night_through_spark_connect(spark: SparkSession, tmp_path: Path
     assert decoded(Tables(spark, home), "c") == sorted(expected(rows), key=lambda row: tuple(str(part) for part in row))
 
 
-@pytest.mark.long
 def test_every_command_on_tables_through_spark_connect(spark: SparkSession, tmp_path: Path) -> None:
     """Tables and lines are taken in as well; each shape is a cluster."""
     rows = [row for row in sample_rows() if row["log_partition"] == 0]
