@@ -162,7 +162,7 @@ def test_zoom_shows_less_and_then_all_again(opened, report):
     whole = page.locator(".timeline .spell").count()
     page.get_by_role("button", name="Zoom in").click()
     assert page.locator(".timeline .spell").count() < whole
-    page.get_by_role("button", name="Whole history").click()
+    page.get_by_role("button", name="Fit the whole history").click()
     assert page.locator(".timeline .spell").count() == whole
 
 

@@ -120,7 +120,7 @@ function zoomable(group, selected) {
     return button;
   };
   const tools = el("span", { class: "tools" }, tool("←", "Earlier", move(-0.4)), tool("→", "Later", move(0.4)), tool("+", "Zoom in", zoom(0.4)),
-    tool("−", "Zoom out", zoom(2.5)), tool("Fit", "Whole history", () => { range = [...whole]; draw(); }));
+    tool("−", "Zoom out", zoom(2.5)), tool("Fit", "Fit the whole history", () => { range = [...whole]; draw(); }));
   const verdicts = ["identical", "equivalent", "divergent", "invalid", "unknown", "unjudged"];
   const legend = el("div", { class: "legend" }, el("span", {}, "Rebalances by verdict on the target:"), verdicts.map((name) => key("v", name)), tools);
   new ResizeObserver(draw).observe(place);
@@ -132,7 +132,7 @@ function groupView(group) {
   const line = group.line;
   const selected = { rebalance: null };
   const chart = zoomable(group, selected);
-  const storyBox = el("div", { class: "story", "aria-live": "polite", id: "story" });
+  const storyBox = el("div", { class: "story", "aria-live": "polite", id: "story", tabindex: "0", role: "region", "aria-label": "A rebalance, explained" });
   const list = el("div", {});
   const choose = (rebalance) => {
     selected.rebalance = rebalance;
