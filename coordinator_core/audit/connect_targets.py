@@ -37,8 +37,8 @@ class ConnectMemory:
     """What is known of a Connect group from its former rounds.
 
     ``assignor`` is what the assignor of ``leader`` kept after ``generation``; None: nothing known. ``connectors`` are
-    the task counts as of ``config_offset``, where a round showed them. ``longest_delay_ms`` is the longest delay that
-    was announced.
+    the task counts as of ``config_offset``; at -1 they are a guess, as no round showed them. ``longest_delay_ms`` is
+    the longest delay that was announced.
     """
 
     leader: str | None = None
@@ -50,8 +50,11 @@ class ConnectMemory:
 
 
 class _Attempt(NamedTuple):
+    """``known``: former rounds showed its configuration; ``proven``: and the leader's memory is the one kept."""
+
     spec: ConnectGroupSpec
     story: str
+    known: bool
     proven: bool
 
 
@@ -85,7 +88,7 @@ class ConnectAudit:
                 continue
             first = first or (attempt, result)
             if all(_exact(result.members[each]) == _exact(self.told[each]) for each in self.workers):
-                self._remember(attempt, result)
+                self._remember(attempt, result, fits=True)
                 figures = figures_of(attempt.spec, NO_TOPICS, self._runs(attempt.spec, self.told))
                 return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), fitted=attempt.story)
         if first is None:
@@ -100,7 +103,7 @@ class ConnectAudit:
             spec.members, recorded, dict.fromkeys(spec.members, everything), shared=False, name_of=str
         )
         judged = judge(spec, NO_TOPICS, expected, recorded, broken, str)
-        self._remember(attempt, result)
+        self._remember(attempt, result, fits=False)
         if judged.verdict is Verdict.INVALID or attempt.proven:
             return self._row(judged)
         missing = f"the config topic at offset {spec.config_offset}, or what the leader kept from former rounds"
@@ -130,7 +133,7 @@ class ConnectAudit:
                 self.workers, self.leader, connectors, any_told.config_offset, generation, last, now, delay, memory
             )
             story = f"configuration {'of a former round' if known else 'that the round shows'}, {remembered}"
-            yield _Attempt(spec, story, known and (memory is not None or self.protocol == EAGER))
+            yield _Attempt(spec, story, known, known and (memory is not None or self.protocol == EAGER))
 
     def _memories(self) -> list[tuple[Memory | None, str]]:
         """What the leader's assignor may have kept."""
@@ -162,6 +165,8 @@ class ConnectAudit:
         found: list[tuple[dict[str, int], bool]] = []
         if memory.config_offset == self.told[self.leader].config_offset and memory.config_offset >= 0:
             found.append((memory.connectors, True))
+        elif memory.config_offset < 0 and memory.connectors:
+            found.append((memory.connectors, False))
         started = Work.union(Work.of(each.connectors, each.tasks) for each in told)
         stopped = Work.union(Work.of(each.revoked_connectors, each.revoked_tasks) for each in told)
         running = Work.union(Work.of(each.connectors, each.tasks) for each in self.workers.values())
@@ -174,10 +179,13 @@ class ConnectAudit:
                     found.append((counts, False))
         return found
 
-    def _remember(self, attempt: _Attempt, result: Assignment[WorkerAssignment]) -> None:
+    def _remember(self, attempt: _Attempt, result: Assignment[WorkerAssignment], *, fits: bool) -> None:
+        """Work that waits for a worker is in no assignment: a round with a delay does not show the configuration."""
         memory = self.memory
+        shown = attempt.known or (fits and not self.told[self.leader].delay_ms)
         memory.leader, memory.generation, memory.assignor = self.leader, self.value["generation"], result.memory
-        memory.config_offset, memory.connectors = attempt.spec.config_offset, dict(attempt.spec.connectors)
+        memory.config_offset = attempt.spec.config_offset if shown else -1
+        memory.connectors = dict(attempt.spec.connectors)
         memory.longest_delay_ms = max(memory.longest_delay_ms, self.told[self.leader].delay_ms)
 
     def _runs(self, spec: ConnectGroupSpec, told: Mapping[str, WorkerAssignment]) -> dict[str, dict[str, list[int]]]:

@@ -98,7 +98,7 @@ def test_what_cooperative_members_gave_up_is_given_out_whoever_left(seed):
     check(World.of(seed, lasts="30m", cluster=CLUSTER, topics=TOPICS, groups={"some": group}))
 
 
-@pytest.mark.parametrize("seed", [8, 40])
+@pytest.mark.parametrize("seed", [8, 36, 40])
 def test_connect_waits_as_long_as_its_delay(seed):
     chaos = {"every": "25s", "of": ["join", "leave", "crash", "deploy", "zombie"], "most": 6}
     events = [{"at": "4m", "connectors": {"jdbc": 4, "s3": 3}}, {"at": "15m", "connectors": {"jdbc": 3}}]
