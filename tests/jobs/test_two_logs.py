@@ -14,6 +14,7 @@ from jobs.sources.dump import open_dump
 from jobs.tables import Tables
 from tests.jobs.lake import kafka_rows, sample_rows, write_json
 
+pytestmark = pytest.mark.long
 RECORDS = 20
 SAYS = r"^__consumer_offsets-\d+ offset \d+: \S+ has another record there than \S+, so they are not of one log"
 
