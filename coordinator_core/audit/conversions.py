@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from coordinator_core.assignors.presented import SubscriptionView
 from coordinator_core.audit.classic_targets import generation_row
@@ -10,6 +10,7 @@ from coordinator_core.audit.group_view import recorded_partitions
 from coordinator_core.audit.operation import KINDS, TargetOperation
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.verdict import MOST_DIFFERENCES, Judgement, differences
+from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.consumer_protocol import assigned_partitions
@@ -29,27 +30,31 @@ def upgrade_row(
     classic: Mapping[str, bytes],
     instances: Mapping[str, str],
     history: TopicHistory | None,
+    clock_slack_ms: int,
     gap: str | None,
 ) -> TargetAuditRow:
     """The first target of a consumer group made of a classic one.
 
     ``classic`` are the last assignments of its members, by member id and by instance id: a static member may have come
-    back under another id, which the log does not say; ``instances`` are the instance ids of the members now. A group
-    converted in the middle of a rebalance has nothing assigned.
+    back under another id, which the log does not say; ``instances`` are the instance ids of the members now. If it had
+    expired before, it has nothing. A group converted in the middle of a rebalance has nothing assigned at all.
     """
     recorded: dict[str, Named | None] = {
         each.key["memberId"]: _by_name(_partitions(each), history) for each in operation.targets
     }
-    unread = None
+    unread, story = None, "the classic group's assignment"
     try:
         expected: dict[str, Named | None] = {}
-        for member in recorded:
+        for member, held in recorded.items():
             mine = classic.get(member, classic.get(instances.get(member, "")))
+            if mine and member not in classic and not held:
+                mine, story = None, f"{story}; static member {member} had expired and come anew"
             expected[member] = {topic: set(numbers) for topic, numbers in assigned_partitions(mine)[0]} if mine else {}
     except DecodeError as error:
         expected, unread = {}, f"an assignment that can be read: {error}"
-    there = _names(history, operation.end)
-    judged, missing, fitted = _judge(expected, recorded, there, gap, "the classic group's assignment")
+    names = {topic for held in expected.values() if held for topic in held}
+    there = (names & image.by_name.keys() for image in _images(history, operation.end, clock_slack_ms, names))
+    judged, missing, fitted = _judge(expected, recorded, there, gap, story)
     if judged.verdict is Verdict.DIVERGENT and not any(recorded.values()):
         judged, fitted = Judgement(Verdict.IDENTICAL), "nothing, as the classic group was rebalancing"
     end = operation.end
@@ -79,6 +84,7 @@ def downgrade_row(
     view: SubscriptionView,
     batch: Iterable[CoordinatorRecord],
     history: TopicHistory | None,
+    clock_slack_ms: int,
     gap: str | None,
 ) -> TargetAuditRow:
     """The first generation of a classic group made of a consumer group.
@@ -108,7 +114,12 @@ def downgrade_row(
                 missing=f"an assignment that can be read: {error}",
             )
         recorded[member_id] = {topic: set(numbers) for topic, numbers in mine}
-    there = _names(history, record, {topic_id for held in targets.values() for topic_id in held})
+    named = {topic_id: history and history.topic_name(topic_id) for held in targets.values() for topic_id in held}
+    names = {name for name in named.values() if name}
+    there = (
+        {name for topic_id, name in named.items() if name and topic_id in image.by_id}
+        for image in _images(history, record, clock_slack_ms, names)
+    )
     judged, missing, fitted = _judge(expected, recorded, there, gap, "the consumer group's last target")
     return generation_row(record, judged, basis=Basis.DOWNGRADE, fitted=fitted, missing=missing)
 
@@ -116,30 +127,39 @@ def downgrade_row(
 def _judge(
     expected: Mapping[str, Named | None],
     recorded: Mapping[str, Named | None],
-    there: set[str],
+    there: Iterable[set[str]],
     gap: str | None,
     story: str,
 ) -> tuple[Judgement, str | None, str | None]:
-    """Verdict, what is missing, what fitted; ``there`` are the topics that exist. None as partitions: no name known."""
+    """Verdict, what is missing, what fitted; None as partitions: no name known.
+
+    ``there`` are the topics that exist, by each image that the coordinator may have had.
+    """
     if any(each is None for each in (*expected.values(), *recorded.values())):
         return Judgement(Verdict.UNKNOWN), NO_TOPICS, None
     ours, theirs = (_whole(each) for each in (expected, recorded))
     if ours == theirs:
         return Judgement(Verdict.IDENTICAL), None, story
-    known = {member: {name: held for name, held in work.items() if name in there} for member, work in ours.items()}
-    if _whole(known) == theirs:
-        return Judgement(Verdict.IDENTICAL), None, f"{story}, without topics that were deleted"
+    for names in there:
+        known = {member: {name: held for name, held in work.items() if name in names} for member, work in ours.items()}
+        if _whole(known) == theirs:
+            return Judgement(Verdict.IDENTICAL), None, f"{story}, without topics that were deleted"
     found = tuple(differences(ours, theirs, str))
     verdict = Verdict.DIVERGENT if gap is None else Verdict.UNKNOWN
     return Judgement(verdict, found[:MOST_DIFFERENCES], len(found)), gap, None
 
 
-def _names(history: TopicHistory | None, record: CoordinatorRecord, topic_ids: set[str] | None = None) -> set[str]:
-    """The topics that existed at a record; with ``topic_ids`` those that had one of them then."""
-    version = history.at(record.at.timestamp_ms) if history else None
-    if version is None:
-        return set()
-    return {name for name, topic in version.image.by_name.items() if topic_ids is None or topic.id in topic_ids}
+def _images(
+    history: TopicHistory | None, record: CoordinatorRecord, clock_slack_ms: int, names: set[str]
+) -> Iterator[TopicImage]:
+    """The images, different in these topics, that a coordinator whose clock is that far off may have had at a record.
+
+    Where topics change within a millisecond, or clocks differ, times do not say which of them it was.
+    """
+    if history is not None:
+        at = record.at.timestamp_ms
+        for version in reversed(history.window(at - clock_slack_ms, at + clock_slack_ms, names)):
+            yield version.image
 
 
 def _whole(assignment: Mapping[str, Named | None]) -> dict[str, Named]:

@@ -14,7 +14,7 @@ from coordinator_core.assignors.registry import assign
 from coordinator_core.assignors.spec import GroupSpec, GroupSpecs, StreamsGroupSpec, Tasks
 from coordinator_core.audit.attempts import Attempt, Attempts
 from coordinator_core.audit.group_view import GroupView, recorded_partitions, recorded_tasks
-from coordinator_core.audit.inputs import EpochState, MissingInput, Topics, topics_used
+from coordinator_core.audit.inputs import EpochState, MissingInput, Topics, topics_used, topology_names
 from coordinator_core.audit.operation import TargetOperation
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
@@ -31,7 +31,9 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import AssignorError, InputError
 from coordinator_core.groups.group import GroupType
-from coordinator_core.records import CoordinatorRecord
+from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.groups.streams.topology import configure
+from coordinator_core.records import CoordinatorRecord, LogPosition
 
 NO_WORK: Any = {}
 
@@ -106,7 +108,32 @@ class EpochTargetAudit:
         missing = None
         if self.gap is not None and not (judged.verdict is Verdict.INVALID and self._contradicts_itself()):
             judged, missing = judged._replace(verdict=Verdict.UNKNOWN), self.gap
+        elif isinstance(self.state, StreamsGroup) and self._waited_for_members():
+            unready = self._unready(self.state, topics)
+            if unready is not None:
+                met = f"offset {unready.offset} of the topics' log, {unready.timestamp_ms} ms"
+                missing = f"whether a heartbeat that failed found the topology not ready with the topics of {met}"
+                judged = judged._replace(verdict=Verdict.UNKNOWN)
         return self._row(opened, topics, judged, attempt=attempt, missing=missing)
+
+    def _waited_for_members(self) -> bool:
+        """Whether this is the first target, made by the timer of the initial rebalance delay, and empty."""
+        operation = self.operation
+        made_by_timer = operation.member is None and operation.epoch is None and not self.view.targets
+        return made_by_timer and not any(True for each in self.recorded for _ in units(each.work))
+
+    def _unready(self, state: StreamsGroup, topics: Topics) -> LogPosition | None:
+        """Topics after the group's own with which its topology is not ready, None if there were none.
+
+        The timer takes the topology as it was last configured: in a heartbeat, and where that failed without a record.
+        """
+        if state.topology is None or self.history is None or topics.at is None:
+            return None
+        until = self.operation.end.at.timestamp_ms + self.settings.clock_slack_ms
+        for version in self.history.window(topics.at.timestamp_ms, until, topology_names(state.topology)):
+            if configure(state.topology, version.image).problem is not None:
+                return version.at
+        return None
 
     def _not_recomputed(
         self, opened: CoordinatorRecord, topics: Topics, attempt: Attempt, failure: str

@@ -83,7 +83,8 @@ class TargetAuditor:
         assert isinstance(state, EpochGroup)
         if operation.copied and isinstance(state, ConsumerGroup):
             static = {member_id: each.instance_id for member_id, each in state.members.items() if each.instance_id}
-            return [upgrade_row(first, operation, memory.classic.before, static, self.topics, self._gap(end))]
+            before, slack_ms = memory.classic.before, self.settings.clock_slack_ms
+            return [upgrade_row(first, operation, before, static, self.topics, slack_ms, self._gap(end))]
         view = memory.view_of(kind, self.settings.jdk)
         return [EpochTargetAudit(view, state, operation, self.topics, self.settings, self._gap(end)).row(first)]
 
@@ -100,7 +101,8 @@ class TargetAuditor:
         if not members:
             pass
         elif ended and memory.view is not None and isinstance(memory.view.view, SubscriptionView):
-            rows = [downgrade_row(record, memory.view.view, memory.pending, self.topics, self._gap(record))]
+            view, slack_ms = memory.view.view, self.settings.clock_slack_ms
+            rows = [downgrade_row(record, view, memory.pending, self.topics, slack_ms, self._gap(record))]
         elif protocol_type == "connect":
             rows = [ConnectAudit(memory.connect, record, self.settings).row()]
         elif protocol_type == "consumer":

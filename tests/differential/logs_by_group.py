@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,8 +62,13 @@ class TraceLog(NamedTuple):
 
 def traces(name: str) -> Iterator[TraceLog]:
     """Each trace of a file."""
+    return traces_of(read_lines(TRACES / f"{name}.jsonl.gz"))
+
+
+def traces_of(lines: Iterable[Line]) -> Iterator[TraceLog]:
+    """Each trace that the lines of a file have from its header to its end."""
     trace: TraceLog | None = None
-    for line in read_lines(TRACES / f"{name}.jsonl.gz"):
+    for line in lines:
         if line["kind"] == "header":
             default = line["config"].get("group.consumer.assignors", ["uniform"])[0]
             trace = TraceLog(line["seed"], default, _first_topics(line), [])

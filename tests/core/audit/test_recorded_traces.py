@@ -1,4 +1,4 @@
-"""Short traces of Kafka 4.3.1's own coordinator in odd situations: no rule fires on what it wrote."""
+"""Short traces of Kafka 4.3.1's own coordinator in odd situations: neither rules nor targets say it was wrong."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.rules.fold import judge
+from coordinator_core.audit.targets import audit_group
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, LogPosition
 from coordinator_core.wire.row import decode_record
+from tests.differential.logs_by_group import EVERYTHING, traces_of
 
 TRACES = sorted((Path(__file__).parents[2] / "data" / "traces").glob("*.jsonl"))
 
@@ -39,3 +42,44 @@ def _record(raw: dict[str, Any], at: LogPosition, batch: int) -> CoordinatorReco
 def test_no_rule_fires(trace: Path) -> None:
     written = records(trace)
     assert list(judge(written, Group("g1", from_start=True), Coverage({0: [(0, len(written))]}))) == []
+
+
+def targets(trace: Path) -> list[TargetAuditRow]:
+    """The verdicts on targets that the coordinator made; what leaders of classic groups assign is invented."""
+    lines = (json.loads(line) for line in trace.read_text().splitlines())
+    return [
+        row
+        for each in traces_of(lines)
+        for row in audit_group(each.records, Group("g1", from_start=True), each.topics, None, EVERYTHING)
+        if row.basis in (Basis.ASSIGNOR, Basis.UPGRADE, Basis.DOWNGRADE)
+    ]
+
+
+@pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.stem)
+def test_targets_are_identical_or_say_what_no_record_tells(trace: Path) -> None:
+    for row in targets(trace):
+        assert row.verdict is Verdict.IDENTICAL or (row.verdict is Verdict.UNKNOWN and row.missing), row
+
+
+def test_a_heartbeat_that_failed_may_have_left_a_streams_group_without_tasks() -> None:
+    (row,) = targets(_trace("streams-failed-heartbeat-configures-the-topology"))
+    assert row.verdict is Verdict.UNKNOWN
+    assert row.differences
+    assert "whether a heartbeat that failed found the topology not ready" in (row.missing or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "story"),
+    [
+        ("migration-topic-deleted-in-the-same-millisecond", "without topics that were deleted"),
+        ("migration-static-member-expired-and-came-anew", "had expired and come anew"),
+    ],
+)
+def test_what_an_upgrade_leaves_out_is_explained(name: str, story: str) -> None:
+    (row,) = (row for row in targets(_trace(name)) if story in (row.fitted or ""))
+    assert row.basis is Basis.UPGRADE
+    assert row.verdict is Verdict.IDENTICAL
+
+
+def _trace(name: str) -> Path:
+    return next(each for each in TRACES if each.stem == name)
