@@ -112,6 +112,10 @@ def on_current(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None
     epochs_before = (None, None) if member is None else (member.member_epoch, member.previous_member_epoch)
     scene.keep(record)
     watch.note(member_fact("current", member_id), at)
+    if operation.empty and value["memberEpoch"] == INITIAL_EPOCH:
+        # An empty group that was forgotten begins anew; one whose member subscribes to nothing writes no epoch then.
+        watch.doubt(EPOCH)
+        watch.doubt(ASSIGNMENT_EPOCH)
     twice(scene, record)
     operation.unassigned.pop(member_id, None)
     member = member_of(scene, member_id)

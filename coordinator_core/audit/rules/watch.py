@@ -18,6 +18,8 @@ TOPOLOGY = "topology"
 SHARE_STATE = "share state"
 WHOLE = "all that there is"
 """Known only if nothing is missing: no record ever says so."""
+DOUBTED = -1
+"""In place of the offset of a record that wrote a fact: none that is known to hold any more."""
 
 
 def member_fact(kind: str, member_id: str) -> str:
@@ -105,6 +107,10 @@ class Watch:
     def note(self, fact: str, at: LogPosition) -> None:
         """A record says so."""
         self.facts[fact] = at.offset
+
+    def doubt(self, fact: str) -> None:
+        """What is known of this may be of a former life of the group, until a record says it again."""
+        self.facts[fact] = DOUBTED
 
     def forget_member(self, member_id: str) -> None:
         """A member is gone: what is absent is known as far as the group is whole."""
