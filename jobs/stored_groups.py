@@ -101,8 +101,12 @@ class StoredMoment:
         log = self._tables.read(LOG_RECORDS).where((F.col("cluster") == self._cluster) & before_end(self._extents))
         ended = (
             markers(log)
-            .groupBy("marker_topic", "marker_partition", "marker_producer")
-            .agg(F.max("marker_offset").alias("marker_offset"))
+            .groupBy(
+                F.col("log_topic").alias("marker_topic"),
+                F.col("log_partition").alias("marker_partition"),
+                F.col("producer_id").alias("marker_producer"),
+            )
+            .agg(F.max("log_offset").alias("marker_offset"))
         )
         same = (
             (F.col("log_topic") == F.col("marker_topic"))
