@@ -41,7 +41,7 @@ def checks_command(
 
 
 def print_results(console: Console, results: Iterable[Result]) -> None:
-    """A line a check."""
+    """A line a check; what each is about is in ``conf/expectations`` and, for programs, in the JSON."""
     lines = [
         {
             "cluster": result.cluster,
@@ -55,4 +55,6 @@ def print_results(console: Console, results: Iterable[Result]) -> None:
         }
         for result in results
     ]
+    if not console.json:
+        lines = [{name: value for name, value in line.items() if name not in ("suite", "about")} for line in lines]
     print_lines(lines, as_json=console.json, title="checks")

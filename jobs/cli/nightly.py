@@ -13,7 +13,7 @@ from jobs.cli.console import LogFormat, LogFormatOption
 from jobs.cli.lake import Lake
 from jobs.cli.options import ClusterOption
 from jobs.cli.shared import with_options
-from jobs.cli.tables import print_lines, print_written
+from jobs.cli.tables import Line, print_lines, print_written
 
 
 @with_options(Lake)
@@ -35,7 +35,7 @@ def nightly_command(
         done = nightly.run(at, chosen, console)
     if not console.json:
         print_results(console, done.checked)
-    lines = [{**step._asdict(), "started_at": step.started_at.isoformat(timespec="seconds")} for step in done.steps]
+    lines = [_for_programs(step) if console.json else _for_people(step) for step in done.steps]
     print_lines(lines, as_json=console.json, title=f"nightly run at {at.home}")
     if failed := next((step for step in done.steps if step.error is not None), None):
         console.error(f"{failed.step}: {failed.error}; what is done is kept, and the next run goes on there")
@@ -44,3 +44,13 @@ def nightly_command(
         print_written("report", chosen.nightly.report, as_json=console.json)
     if any(result.failed for result in done.checked):
         raise typer.Exit(FAILED)
+
+
+def _for_programs(step: nightly.Ran) -> Line:
+    return {**step._asdict(), "started_at": step.started_at.isoformat(timespec="seconds")}
+
+
+def _for_people(step: nightly.Ran) -> Line:
+    """What fits a terminal of 80 columns."""
+    counts = ", ".join(f"{what} {count}" for what, count in step.counts.items())
+    return {"step": step.step, "ended": step.ended, "seconds": step.seconds, "counts": counts, "error": step.error}

@@ -61,7 +61,10 @@ def test_a_folder_that_is_not_there(tables: Tables) -> None:
     [
         ("ALTER TABLE {} SET TBLPROPERTIES ('" + FORMAT + "' = '99')", "are of format 99, of a newer release"),
         ("ALTER TABLE {} ADD COLUMNS (cluster_2 string)", None),
-        ("CREATE OR REPLACE TABLE {} (cluster string) USING delta", "column run_id is not there, string is needed"),
+        (
+            "CREATE OR REPLACE TABLE {} USING delta AS SELECT '' AS cluster",
+            "column run_id is not there, string is needed",
+        ),
     ],
 )
 def test_a_table_of_another_form_is_left_alone(tables: Tables, change: str, said: str | None) -> None:
