@@ -60,7 +60,8 @@ def changes(tables: Tables, cluster: str, paths: Iterable[str], shape: Shape | N
         files = _segments(path) if is_of_segments else _files(path)
         changed = [file for file in map(_now, files) if file not in known]
         if is_of_segments:
-            wanted += [file.path for file in changed]
+            # A segment that has no record yet is nothing to read, unless it was asked for by name.
+            wanted += [file.path for file in changed if file.size or file.path == os.path.abspath(path)]
         elif changed or not files:
             wanted.append(path)
         new += changed
