@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -25,7 +26,7 @@ INITIAL_EPOCH = 1
 
 
 @dataclass(slots=True)
-class EpochMember:
+class EpochMember(ABC):
     """The common part of a member. A None says that the log did not show it: neither of its two records need be there.
 
     ``client_id``, ``client_host`` and ``rack_id`` come from the member metadata; ``member_epoch``,
@@ -50,9 +51,9 @@ class EpochMember:
         """Whether the member has a current assignment."""
         return self.member_epoch is not None
 
+    @abstractmethod
     def release(self) -> None:
         """The member has no partitions or tasks any more."""
-        raise NotImplementedError
 
 
 MemberT = TypeVar("MemberT", bound=EpochMember)

@@ -25,6 +25,12 @@ def group_of(op: Operation, group_id: str, wanted: type[LiveT], name: str) -> Li
     return group
 
 
+def group_with(op: Operation, group_id: str, member_id: str, wanted: type[LiveT]) -> LiveT | None:
+    """The group of that id and type if the member is in it: a timer may outlive both."""
+    group = op.memory.live.get(group_id)
+    return group if isinstance(group, wanted) and member_id in group.log.members else None
+
+
 def member_of(members: Mapping[str, MemberT], member_id: str, group_id: str) -> MemberT:
     """The member; raises ApiError if there is none."""
     member = members.get(member_id)

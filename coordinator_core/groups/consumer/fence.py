@@ -10,7 +10,7 @@ from coordinator_core.groups.consumer.conversion import downgrade_after_leave
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
-from coordinator_core.groups.lookup import group_of, member_of, static_holder
+from coordinator_core.groups.lookup import group_of, group_with, member_of, static_holder
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.timer_keys import cancel_all
 from coordinator_core.records import Fields
@@ -78,15 +78,13 @@ def fence(op: Operation, group: LiveConsumerGroup, members: Sequence[ConsumerMem
 
 def member_expired(op: Operation, group_id: str, member_id: str) -> None:
     """A member's session ended, or a classic member did not join or sync in time."""
-    group = op.memory.live.get(group_id)
-    member = group.log.members.get(member_id) if isinstance(group, LiveConsumerGroup) else None
-    if isinstance(group, LiveConsumerGroup) and member is not None:
-        fence(op, group, [member])
+    group = group_with(op, group_id, member_id, LiveConsumerGroup)
+    if group is not None:
+        fence(op, group, [group.log.members[member_id]])
 
 
 def revocation_expired(op: Operation, group_id: str, member_id: str, epoch: int) -> None:
     """A member did not give up its partitions in time; if it has since left the epoch, it did."""
-    group = op.memory.live.get(group_id)
-    member = group.log.members.get(member_id) if isinstance(group, LiveConsumerGroup) else None
-    if isinstance(group, LiveConsumerGroup) and member is not None and member.member_epoch == epoch:
-        fence(op, group, [member])
+    group = group_with(op, group_id, member_id, LiveConsumerGroup)
+    if group is not None and group.log.members[member_id].member_epoch == epoch:
+        fence(op, group, [group.log.members[member_id]])

@@ -9,7 +9,7 @@ from coordinator_core.assignors.registry import assign
 from coordinator_core.errors import AssignorError
 from coordinator_core.groups.consumer.members import topic_names
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
-from coordinator_core.groups.lookup import group_of, member_of, same_units
+from coordinator_core.groups.lookup import group_of, group_with, member_of, same_units
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.share import partitions, records, validate
@@ -206,7 +206,6 @@ def fence(op: Operation, group: LiveShareGroup, member: ShareMember) -> None:
 
 def member_expired(op: Operation, group_id: str, member_id: str) -> None:
     """A member's session ended."""
-    group = op.memory.live.get(group_id)
-    member = group.log.members.get(member_id) if isinstance(group, LiveShareGroup) else None
-    if isinstance(group, LiveShareGroup) and member is not None:
-        fence(op, group, member)
+    group = group_with(op, group_id, member_id, LiveShareGroup)
+    if group is not None:
+        fence(op, group, group.log.members[member_id])

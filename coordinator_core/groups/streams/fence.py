@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
-from coordinator_core.groups.lookup import group_of, member_of, static_holder
+from coordinator_core.groups.lookup import group_of, group_with, member_of, static_holder
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.streams import records
 from coordinator_core.groups.streams.conversion import downgrade_after_leave
@@ -95,15 +95,13 @@ def fence(op: Operation, group: LiveStreamsGroup, members: Sequence[StreamsMembe
 
 def member_expired(op: Operation, group_id: str, member_id: str) -> None:
     """A member's session ended."""
-    group = op.memory.live.get(group_id)
-    member = group.log.members.get(member_id) if isinstance(group, LiveStreamsGroup) else None
-    if isinstance(group, LiveStreamsGroup) and member is not None:
-        fence(op, group, [member])
+    group = group_with(op, group_id, member_id, LiveStreamsGroup)
+    if group is not None:
+        fence(op, group, [group.log.members[member_id]])
 
 
 def revocation_expired(op: Operation, group_id: str, member_id: str, epoch: int) -> None:
     """A member did not give up its tasks in time; if it has since left the epoch, it did."""
-    group = op.memory.live.get(group_id)
-    member = group.log.members.get(member_id) if isinstance(group, LiveStreamsGroup) else None
-    if isinstance(group, LiveStreamsGroup) and member is not None and member.member_epoch == epoch:
-        fence(op, group, [member])
+    group = group_with(op, group_id, member_id, LiveStreamsGroup)
+    if group is not None and group.log.members[member_id].member_epoch == epoch:
+        fence(op, group, [group.log.members[member_id]])
