@@ -11,7 +11,8 @@ from coordinator_core.groups.violations import Rule
 from coordinator_core.records import CoordinatorRecord, Fields
 
 MAX_ASSIGNMENT_INTERVAL_MS = 15_000
-"""The highest ``group.{consumer,share,streams}.assignment.interval.ms`` that a broker accepts (KIP-1263)."""
+"""The highest ``group.{consumer,share}.assignment.interval.ms`` that a broker accepts, unless told otherwise: its
+``max.assignment.interval.ms`` is 15 s by default (KIP-1263), and a static setting of brokers is in no log."""
 
 
 def on_epoch(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:

@@ -95,10 +95,10 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.ASSIGNMENT_OVERDUE,
         (_CONSUMER, _SHARE),
-        "The assignment epoch trails the group epoch no longer than the highest assignment interval (15 s) once a "
-        "member moves.",
+        "The assignment epoch trails the group epoch no longer than the highest assignment interval once a member "
+        "moves: 15 s, unless the broker's bound (group.consumer.max.assignment.interval.ms and its like) was raised.",
         "KIP-1263",
-        _PROTOCOL,
+        _NOTICE,
     ),
     RuleEntry(
         Rule.MEMBER_EPOCH_WENT_BACK,

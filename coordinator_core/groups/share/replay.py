@@ -22,7 +22,7 @@ from coordinator_core.groups.share.state import (
     ShareTopic,
     StatePartitionMetadata,
 )
-from coordinator_core.groups.violations import NONE, Rule, Violations, dispatch, violation
+from coordinator_core.groups.violations import NONE, Violations, dispatch
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 
 
@@ -47,9 +47,8 @@ def _current_member(state: ShareGroup, record: CoordinatorRecord) -> Violations:
 def _state_partitions(state: ShareGroup, record: CoordinatorRecord) -> Violations:
     value = record.value
     if value is None:
-        existed = state.state_partitions is not None
-        state.state_partitions = None
-        return NONE if existed else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no share partition state")
+        state.state_partitions = None  # the end of a group writes this tombstone, whether there was a value or not
+        return NONE
     state.state_partitions = StatePartitionMetadata(
         _topics(value["initializingTopics"]),
         _topics(value["initializedTopics"]),
