@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from coordinator_core.records import Family
 from coordinator_core.simulator.scenario import Scenario
 from jobs.scenario import load_scenario
 from jobs.simulation import write_partition
@@ -35,7 +36,7 @@ def scenario(kind: str, mix: str, groups: int) -> Scenario:
 def measure(name: str, model: Scenario, partition: int = 0) -> None:
     with tempfile.TemporaryDirectory() as out:
         began = time.process_time()
-        written = write_partition(model, 1, partition, Path(out), "segments")
+        written = write_partition(model, 1, Family.GROUP, partition, Path(out), "segments")
         took = time.process_time() - began
     of_groups = written.records - written.commits
     print(

@@ -41,13 +41,13 @@ def run(spark: SparkSession, scenario: Scenario, seed: int, out: Path, shape: st
     """
     new_folder(out)
     metadata = write_metadata(scenario, seed, out, shape)
-    rows = partitions(spark, scenario, seed, out, shape).orderBy("partition").collect()
+    rows = partitions(spark, scenario, seed, out, shape).orderBy("topic", "partition").collect()
     return [metadata, *(Written(**row.asDict()) for row in rows)]
 
 
 def partitions(spark: SparkSession, scenario: Scenario, seed: int, out: Path, shape: str) -> DataFrame:
-    """Every partition of ``__consumer_offsets`` simulated and written when an action runs; rows of ``WRITTEN``."""
-    count = scenario.cluster.partitions
+    """Every log partition of the scenario simulated and written when an action runs; rows of ``WRITTEN``."""
+    count = len(scenario.logs)
     task = task_of(scenario.model_dump_json(), seed, str(out), shape)
     return spark.range(0, count, 1, count).mapInArrow(task, WRITTEN)
 
@@ -55,16 +55,17 @@ def partitions(spark: SparkSession, scenario: Scenario, seed: int, out: Path, sh
 def task_of(
     scenario: str, seed: int, out: str, shape: str
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For ``mapInArrow``: rows with a partition's number as ``id`` in, its files written, a row of ``WRITTEN`` out.
+    """For ``mapInArrow``: rows whose ``id`` is the number of a log of the scenario in, rows of ``WRITTEN`` out.
 
     ``scenario`` is the model as JSON.
     """
 
     def simulate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         model = Scenario.model_validate_json(scenario)
+        logs = model.logs
         for batch in batches:
-            for partition in batch.column("id").to_pylist():
-                written = write_partition(model, seed, partition, Path(out), shape)
+            for number in batch.column("id").to_pylist():
+                written = write_partition(model, seed, *logs[number], Path(out), shape)
                 yield pa.RecordBatch.from_pylist([written._asdict()], schema=_ARROW)
 
     return simulate

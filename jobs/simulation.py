@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from coordinator_core.errors import InputError
+from coordinator_core.records import Family
 from coordinator_core.simulator.group import simulation
 from coordinator_core.simulator.log import Piece, metadata_log
 from coordinator_core.simulator.scenario import Scenario
-from coordinator_core.simulator.topics import OFFSETS_TOPIC, plan_topics
+from coordinator_core.simulator.topics import LOG_TOPICS, plan_topics
 from coordinator_core.simulator.truth import Row
 from coordinator_core.wire.batches import read_columns
 
@@ -50,29 +51,30 @@ def write_metadata(scenario: Scenario, seed: int, out: Path, shape: str) -> Writ
     return Written(METADATA_TOPIC, 0, writer.records, 0, 0)
 
 
-def write_partition(scenario: Scenario, seed: int, partition: int, out: Path, shape: str) -> Written:
-    """Simulate one partition of ``__consumer_offsets``; write its log, and the truth about it as JSON lines.
+def write_partition(scenario: Scenario, seed: int, family: Family, partition: int, out: Path, shape: str) -> Written:
+    """Simulate one partition of a coordinators' topic; write its log, and the truth about it as JSON lines.
 
     Files get their names once they are whole. Doing it again writes the same bytes, so a task may be tried again.
     """
-    shard = simulation(scenario, plan_topics(scenario, seed), seed, partition)
+    shard = simulation(scenario, plan_topics(scenario, seed), seed, partition, family)
     rebalances = 0
-    truth = out / "truth" / f"partition-{partition:05d}.jsonl"
-    with _writer(out, OFFSETS_TOPIC, partition, shape) as writer, _whole(truth) as lines:
+    topic = LOG_TOPICS[family]
+    truth = out / "truth" / f"{topic.strip('_')}-{partition:05d}.jsonl"
+    with _writer(out, topic, partition, shape) as writer, _whole(truth) as lines:
         for piece in shard.run():
             writer.write(piece)
             rebalances += _write_truth(shard.take_truth(), lines)
         rebalances += _write_truth(shard.take_truth(), lines)
         rebalances += _write_truth(shard.last_truth(), lines)
-    return Written(OFFSETS_TOPIC, partition, writer.records, shard.commits.count, rebalances)
+    return Written(topic, partition, writer.records, shard.commits.count, rebalances)
 
 
 def simulate_here(scenario: Scenario, seed: int, out: Path, shape: str) -> Iterator[Written]:
     """Simulate the whole scenario in this process, one partition after the other."""
     new_folder(out)
     yield write_metadata(scenario, seed, out, shape)
-    for partition in range(scenario.cluster.partitions):
-        yield write_partition(scenario, seed, partition, out, shape)
+    for family, partition in scenario.logs:
+        yield write_partition(scenario, seed, family, partition, out, shape)
 
 
 def _write_truth(rows: Iterable[Row], stream: IO[bytes]) -> int:

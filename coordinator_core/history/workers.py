@@ -170,12 +170,14 @@ def on_current(recorder: Recorder, record: CoordinatorRecord) -> Violations:
 
 
 def _note_departure(recorder: Recorder, member_id: str, at: LogPosition) -> None:
-    """The work of a worker that goes waits for it; a further one does not make it wait longer."""
+    """The work of a worker that goes waits for it; while it waits, a further one does not make it wait longer."""
+    ledger = recorder.ledger
     member, state = _worker(recorder, member_id), recorder.group.state
     if isinstance(state, ConnectGroup) and member is not None and member.current is not None:
         delay = max_delay_ms(state)
-        if delay and _units(member.current.work) and recorder.ledger.due_ms is None:
-            recorder.ledger.due_ms = at.timestamp_ms + delay
+        waits = ledger.due_ms is not None and at.timestamp_ms <= ledger.due_ms
+        if delay and _units(member.current.work) and not waits:
+            ledger.due_ms = at.timestamp_ms + delay
 
 
 def _to_stop(state: ConnectGroup, member_id: str) -> set[tuple[str, int]]:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from coordinator_core.groups.connect.live import MAX_DELAY_CONFIG
+from coordinator_core.records import Family
 from coordinator_core.simulator.chance import Chance
 from coordinator_core.simulator.clients.classic import ClassicConsumer
 from coordinator_core.simulator.clients.client import Client, ConfigTopic, Wish
@@ -13,6 +15,7 @@ from coordinator_core.simulator.clients.connect import ConnectWorker
 from coordinator_core.simulator.clients.consumer import Consumer
 from coordinator_core.simulator.clients.share import ShareConsumer
 from coordinator_core.simulator.clients.streams import StreamsThread
+from coordinator_core.simulator.clients.worker import Worker
 from coordinator_core.simulator.scenario import ASSIGNORS, Deploy, Event, Flap, Group, Scenario, Slow, Storm, Zombie
 from coordinator_core.simulator.shard import Shard
 from coordinator_core.simulator.topics import TopicPlan
@@ -23,6 +26,7 @@ CLIENTS: dict[str, type[Client]] = {
     "share": ShareConsumer,
     "streams": StreamsThread,
     "connect": ConnectWorker,
+    "connect-kip-848": Worker,
 }
 MIGRATION_STEP_MS = 20_000
 BACK_AT_ONCE_MS = 300
@@ -52,12 +56,18 @@ class GroupRun:
         """Put the start of the clients and all events into the shard's queue."""
         begin = self.shard.scenario.start_ms
         start = begin + self.script.starts + self.chance.below(self.script.spread)
+        if self.script.family is Family.CONNECT:
+            self.shard.at(begin, self._configure)
         for index in range(self.script.members):
             self.shard.at(start + index * self.script.step, self._add)
         for event in self.script.events:
             self.shard.at(begin + event.at, partial(self._happen, event))
         if self.script.chaos is not None:
             self.shard.at(start + self.chance.waiting(self.script.chaos.every), self._chaos)
+
+    def _configure(self) -> None:
+        self.shard.configure_connect(self.group_id, {MAX_DELAY_CONFIG: str(self.script.delay)})
+        self.shard.set_connect_work(self.group_id, self.script.connectors)
 
     def _add(self) -> None:
         self._client(self._wish()).start()
@@ -73,6 +83,7 @@ class GroupRun:
             racks[index % len(racks)] if self.script.by_rack and racks else None,
             self.script.revocation,
             self.configs,
+            self.script.versions,
         )
 
     def _client(self, wish: Wish) -> Client:
@@ -133,11 +144,12 @@ class GroupRun:
 
     def _deploy(self, deploy: Deploy) -> None:
         for index, client in enumerate(self._running()):
-            self.shard.later(index * deploy.step, partial(self._restart, client, deploy.away))
+            self.shard.later(index * deploy.step, partial(self._restart, client, deploy.away, deploy.versions))
 
-    def _restart(self, client: Client, away_ms: int) -> None:
+    def _restart(self, client: Client, away_ms: int, versions: tuple[int, int] | None = None) -> None:
         if client.running:
             client.leave()
+            client.wish.versions = versions or client.wish.versions
             self.shard.later(away_ms, client.start)
 
     def _storm(self, storm: Storm) -> None:
@@ -193,6 +205,8 @@ class GroupRun:
 
     def _connectors(self, connectors: dict[str, int]) -> None:
         self.configs.write(connectors)
+        if self.script.family is Family.CONNECT:
+            self.shard.set_connect_work(self.group_id, connectors)
         for client in self.clients:
             if isinstance(client, ConnectWorker):
                 client.configured()
@@ -201,10 +215,10 @@ class GroupRun:
         self.shard.delete_group(self.group_id)
 
 
-def simulation(scenario: Scenario, plan: TopicPlan, seed: int, partition: int) -> Shard:
+def simulation(scenario: Scenario, plan: TopicPlan, seed: int, partition: int, family: Family = Family.GROUP) -> Shard:
     """One log partition with all its groups, ready to run."""
-    shard = Shard(scenario, plan, seed, partition)
+    shard = Shard(scenario, plan, seed, partition, family)
     chance = Chance(seed)
-    for group_id, number, script in scenario.instances(partition):
+    for group_id, number, script in scenario.instances(partition, family):
         GroupRun(shard, group_id, number, script, chance.fork("group", group_id)).schedule()
     return shard

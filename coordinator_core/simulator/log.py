@@ -40,10 +40,11 @@ class GroupBatch:
 
 @dataclass(slots=True)
 class PartitionLog:
-    """The log of one partition of ``__consumer_offsets``, in order of time."""
+    """The log of one partition of a coordinator's topic, in order of time."""
 
     commits: CommitStreams
     partition: int
+    family: Family = Family.GROUP
     end_offset: int = 0
     waiting: list[GroupBatch] = field(default_factory=list)
 
@@ -90,14 +91,14 @@ class PartitionLog:
         batch.base_offset = base = self.end_offset
         self.end_offset += len(batch.records)
         return encode_batch(
-            [encoded(record, base + index, batch.time_ms) for index, record in enumerate(batch.records)]
+            [self._encoded(record, base + index, batch.time_ms) for index, record in enumerate(batch.records)]
         )
 
-
-def encoded(record: CoordinatorRecord, offset: int, time_ms: int) -> NewRecord:
-    """A record as it goes into a batch."""
-    value = None if record.value is None else encode_value(record.type, record.value_version or 0, record.value)
-    return NewRecord(offset, time_ms, encode_key(record.type, record.key), value)
+    def _encoded(self, record: CoordinatorRecord, offset: int, time_ms: int) -> NewRecord:
+        value = None
+        if record.value is not None:
+            value = encode_value(record.type, record.value_version or 0, record.value, self.family)
+        return NewRecord(offset, time_ms, encode_key(record.type, record.key, self.family), value)
 
 
 def metadata_log(plan: TopicPlan) -> Iterator[Piece]:

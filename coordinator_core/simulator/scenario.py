@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from coordinator_core.assignors.java_hash import string_hash
+from coordinator_core.records import Family
 
 _UNITS = {None: 1, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
@@ -65,11 +66,25 @@ class Commits(Part):
     when_leaving: bool = True
 
 
+def _ascending(versions: tuple[int, int]) -> tuple[int, int]:
+    if versions[0] > versions[1]:
+        raise ValueError("the lowest version comes first, then the highest")
+    return versions
+
+
+Version = Annotated[int, Field(ge=0, le=1_000)]
+Versions = Annotated[tuple[Version, Version], AfterValidator(_ascending)]
+
+
 class Deploy(Part):
-    """Every member in turn stops and comes back after ``away``; the next one follows ``step`` later."""
+    """Every member in turn stops and comes back after ``away``; the next one follows ``step`` later.
+
+    Workers of Connect on KIP-848 may come back with assignors that know other ``versions`` of their metadata.
+    """
 
     away: Duration = 3_000
     step: Positive = 15_000
+    versions: Versions | None = None
 
 
 class Storm(Part):
@@ -169,12 +184,13 @@ class Streams(Part):
     standbys: Annotated[int, Field(ge=0, le=2)] = 0
 
 
-GroupKind = Literal["consumer", "classic", "share", "streams", "connect"]
+GroupKind = Literal["consumer", "classic", "share", "streams", "connect", "connect-kip-848"]
 
 ASSIGNORS: dict[str, tuple[str, ...]] = {
     "consumer": ("uniform", "range"),
     "classic": ("range", "roundrobin", "sticky", "cooperative-sticky"),
     "connect": ("default", "compatible", "sessioned"),
+    "connect-kip-848": ("default", "compatible", "sessioned"),
     "share": (),
     "streams": (),
 }
@@ -187,6 +203,9 @@ class Group(Part):
     Members join one after the other, ``step`` apart, from ``starts`` on; with a ``spread`` each group begins at some
     time within it. ``static`` members have instance ids, those ``by_rack`` a rack. ``revocation`` is the longest time
     that a member takes to give partitions up, ``metadata_age`` the longest until a client notices changed topics.
+
+    Groups of type ``connect`` are those of Kafka, those of type ``connect-kip-848`` the proposed ones, which have a log
+    of their own; ``delay`` is how long the work of a worker that left waits for it.
     """
 
     type: GroupKind
@@ -208,10 +227,16 @@ class Group(Part):
     commits: Commits | None = Commits()
     connectors: dict[str, Annotated[int, Field(ge=0, le=10_000)]] = {}
     delay: Duration = 60_000
+    versions: Versions = (0, 2)
     streams: Streams = Streams()
     config: dict[str, str] = {}
     events: list[Event] = []
     chaos: Chaos | None = None
+
+    @property
+    def family(self) -> Family:
+        """Which log the group is in."""
+        return Family.CONNECT if self.type == "connect-kip-848" else Family.GROUP
 
     @property
     def configs(self) -> dict[str, str]:
@@ -233,11 +258,13 @@ class Group(Part):
                 )
         if self.regex is not None and (self.type != "consumer" or self.topics):
             raise ValueError("a regex stands in the place of topics, in consumer groups only")
-        if self.type == "connect":
+        if self.type in ("connect", "connect-kip-848"):
             if self.topics:
                 raise ValueError("Connect groups have connectors, no topics")
         elif not self.topics and self.regex is None:
             raise ValueError("a group needs topics")
+        if self.family is Family.CONNECT and (self.session_timeout is not None or self.config):
+            raise ValueError("sessions of Connect groups on KIP-848 are as long as their coordinator says")
         if self.static and self.type not in ("consumer", "classic"):
             raise ValueError(f"{self.type} groups have no static members")
         for event in self.events:
@@ -247,18 +274,20 @@ class Group(Part):
     def _allows(self, event: Event) -> None:
         only = {
             "migrate": ("consumer", "classic"),
-            "connectors": ("connect",),
+            "connectors": ("connect", "connect-kip-848"),
             "subscribe": ("consumer", "classic", "share"),
-            "assignor": ("consumer", "classic"),
+            "assignor": ("consumer", "classic", "connect-kip-848"),
         }.get(event.action)
         if only is not None and self.type not in only:
             raise ValueError(f"{event.action} is for {' and '.join(only)} groups, not for {self.type} groups")
+        if event.deploy is not None and event.deploy.versions is not None and self.family is not Family.CONNECT:
+            raise ValueError(f"workers on KIP-848 have versions, members of {self.type} groups have none")
         if event.action == "replace" and not self.static:
             raise ValueError("replace is for static members")
 
 
 class Cluster(Part):
-    """The brokers with their racks, the partition count of ``__consumer_offsets`` and the coordinators' settings."""
+    """The brokers with their racks, the coordinators' settings, and how many partitions each of their logs has."""
 
     brokers: Few = 3
     racks: list[str] = []
@@ -300,9 +329,19 @@ class Scenario(Part):
                 raise ValueError(f"group {name}: there is no topic {missing[0]}")
         return self
 
-    def instances(self, partition: int) -> Iterator[tuple[str, int, Group]]:
+    @property
+    def logs(self) -> list[tuple[Family, int]]:
+        """The log partitions of coordinators: those of workers are there only if such groups are."""
+        families = [Family.GROUP]
+        if any(group.family is Family.CONNECT for group in self.groups.values()):
+            families.append(Family.CONNECT)
+        return [(family, partition) for family in families for partition in range(self.cluster.partitions)]
+
+    def instances(self, partition: int, family: Family = Family.GROUP) -> Iterator[tuple[str, int, Group]]:
         """The groups of one log partition: id, number and script."""
         for name, group in self.groups.items():
+            if group.family is not family:
+                continue
             for number, group_id in enumerate(self.ids(name)):
                 if partition_of(group_id, self.cluster.partitions) == partition:
                     yield group_id, number, group
@@ -318,6 +357,6 @@ class Scenario(Part):
 
 
 def partition_of(group_id: str, partitions: int) -> int:
-    """The partition of ``__consumer_offsets`` that holds the group: ``Utils.abs`` of its Java hash code, modulo."""
+    """The partition of a coordinator's log that holds the group: ``Utils.abs`` of its Java hash code, modulo."""
     code = string_hash(group_id)
     return (0 if code == -(2**31) else abs(code)) % partitions

@@ -11,23 +11,26 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from coordinator_core.assignors.connect.work import Unit
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups import coordinator
 from coordinator_core.groups.classic.live import LiveClassicGroup
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.config import BrokerConfig
+from coordinator_core.groups.connect.heartbeat import DELAY_OVER
+from coordinator_core.groups.connect.live import ConnectMemory, units
 from coordinator_core.groups.consumer import re2
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.memory import Memory
 from coordinator_core.groups.protocol import Outcome, Request, Task, Timer
 from coordinator_core.groups.share.partitions import INITIALIZE_EFFECT
-from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
+from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, Fields, LogPosition, RecordType
 from coordinator_core.simulator.chance import Chance
 from coordinator_core.simulator.commits import VALUE_VERSION, CommitStreams, TopicPartition
 from coordinator_core.simulator.log import PartitionLog, Piece
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.topics import TopicPlan, TopicStep
-from coordinator_core.simulator.truth import EXPIRED, LEFT, GroupTruth, Row, Why, ending
+from coordinator_core.simulator.truth import EXPIRED, LEFT, AnyGroup, GroupTruth, Row, Why, ending
 
 if TYPE_CHECKING:
     from coordinator_core.simulator.clients.client import Client
@@ -35,32 +38,39 @@ if TYPE_CHECKING:
 WINDOW_MS = 60_000
 """The log is put together a window at a time."""
 
-_QUIET = frozenset(
-    (
-        RecordType.OFFSET_COMMIT,
-        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-        RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-        RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-    )
-)
-"""Records that concern nobody but the member that they are about."""
+_QUIET: dict[Family, frozenset[int]] = {
+    Family.GROUP: frozenset(
+        (
+            RecordType.OFFSET_COMMIT,
+            RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+            RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+            RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+        )
+    ),
+    Family.CONNECT: frozenset((ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT,)),
+}
+"""By log: records that concern nobody but the member that they are about."""
 
 
 class Shard:
     """One log partition. ``run`` simulates it to the end and gives its log; ``take_truth`` what is known meanwhile."""
 
-    def __init__(self, scenario: Scenario, plan: TopicPlan, seed: int, partition: int) -> None:
+    def __init__(
+        self, scenario: Scenario, plan: TopicPlan, seed: int, partition: int, family: Family = Family.GROUP
+    ) -> None:
         self.scenario = scenario
         self.plan = plan
-        self.memory = Memory(BrokerConfig.of(scenario.cluster.config), partition=partition)
+        self.family = family
+        memory = ConnectMemory if family is Family.CONNECT else Memory
+        self.memory = memory(BrokerConfig.of(scenario.cluster.config), partition=partition)
         self.topics = TopicImage.of([])
         self.now = scenario.start_ms
         self.end_ms = scenario.start_ms + scenario.lasts
         self.commits = CommitStreams(plan)
         self.groups: dict[str, GroupTruth] = {}
         self.clients: dict[str, list[Client]] = {}
-        self._log = PartitionLog(self.commits, partition)
-        self._chance = Chance(seed).fork("partition", partition)
+        self._log = PartitionLog(self.commits, partition, family)
+        self._chance = Chance(seed).fork("partition" if family is Family.GROUP else family.value, partition)
         self._ids = self._chance.uuids()
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._turns = 0
@@ -115,7 +125,12 @@ class Shard:
         commits = self.commits.committed()
         for group_id, group in self.groups.items():
             yield from group.last_rows()
-            yield ending(group, self.memory.live.get(group_id), commits.get(group_id, {}))
+            yield ending(group, self.group(group_id), commits.get(group_id, {}))
+
+    def group(self, group_id: str) -> AnyGroup | None:
+        """What the coordinator has of a group."""
+        memory = self.memory
+        return memory.group(group_id) if isinstance(memory, ConnectMemory) else memory.live.get(group_id)
 
     def tell(self, kind: str, group_id: str, **details: Any) -> None:
         """Write down what is neither in the log nor to be guessed from it."""
@@ -192,11 +207,12 @@ class Shard:
         """See to all that an operation on a group brought about."""
         batch = self._log.append(self.now, outcome.records) if outcome.records else None
         if group_id:
-            live = self.memory.live.get(group_id)
-            group = self.groups.setdefault(group_id, GroupTruth(group_id))
+            live = self.group(group_id)
+            group = self.groups.setdefault(group_id, GroupTruth(group_id, self.family))
             group.operation(live, why if batch else (), batch, how)
             if not isinstance(live, LiveClassicGroup):
-                noted = batch is not None and any(record.type not in _QUIET for record in outcome.records)
+                quiet = _QUIET[self.family]
+                noted = batch is not None and any(record.type not in quiet for record in outcome.records)
             else:
                 noted = live.state is not ClassicGroupState.STABLE
             if noted:
@@ -245,6 +261,25 @@ class Shard:
         if outcome.records:
             self.groups[group_id].expect(Why("share_state_initialized", topics=names))
 
+    # --- groups of Connect -------------------------------------------------------------------------------------------
+
+    def configure_connect(self, group_id: str, settings: Mapping[str, str]) -> None:
+        """The settings of a group on KIP-848 are these from now on."""
+        assert isinstance(self.memory, ConnectMemory)
+        self.settle(coordinator.configure_connect(self.memory, group_id, settings, self.now), group_id)
+
+    def set_connect_work(self, group_id: str, connectors: Mapping[str, int]) -> None:
+        """A group on KIP-848 has these connectors to run from now on, with so many tasks each."""
+        assert isinstance(self.memory, ConnectMemory)
+        group = self.memory.group(group_id)
+        before = set() if group is None else set(units(group.work))
+        now: dict[Unit, None] = {}
+        for name, tasks in connectors.items():
+            now |= dict.fromkeys([name, *((name, number) for number in range(tasks))])
+        changed = {unit if isinstance(unit, str) else unit[0] for unit in before ^ now.keys()}
+        why = (Why("connectors_changed", topics=tuple(sorted(changed))),) if changed else ()
+        self.settle(coordinator.set_connect_work(self.memory, group_id, now, self.now), group_id, why)
+
     # --- timers ------------------------------------------------------------------------------------------------------
 
     def _arm(self, key: str, timer: Timer) -> None:
@@ -265,7 +300,7 @@ class Shard:
             self._arm(key, timer)
             return
         outcome = coordinator.expire(self.memory, timer, self.topics, self.now)
-        self.settle(outcome, timer.group_id)
+        self.settle(outcome, timer.group_id, (Why("delay_elapsed"),) if timer.action == DELAY_OVER else ())
 
     # --- sleep -------------------------------------------------------------------------------------------------------
 

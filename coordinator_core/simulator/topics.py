@@ -11,13 +11,15 @@ from itertools import product
 from typing import NamedTuple
 
 from coordinator_core.cluster.image import Topic, TopicImage
-from coordinator_core.records import Fields, MetadataRecordType
+from coordinator_core.records import Family, Fields, MetadataRecordType
 from coordinator_core.simulator.chance import Chance
 from coordinator_core.simulator.internal_topics import internal_topics
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.wire.primitives import uuid_text
 
 OFFSETS_TOPIC = "__consumer_offsets"
+LOG_TOPICS = {Family.GROUP: OFFSETS_TOPIC, Family.CONNECT: "__worker_offsets"}
+"""The topics that coordinators write to."""
 INTERNAL_TOPIC_DELAY_MS = 400
 """How long after a streams group's start its internal topics are there."""
 INTERNAL_RATE = 1.0
@@ -78,8 +80,12 @@ def plan_topics(scenario: Scenario, seed: int) -> TopicPlan:
     """The steps of a scenario's topics from its start, the first with the brokers and what is there at once."""
     chance = Chance(seed).fork("topics")
     rates: dict[str, float] = {}
+    logs = dict.fromkeys(LOG_TOPICS[family] for family, _ in scenario.logs)
     changes = [
-        _Change(scenario.start_ms, OFFSETS_TOPIC, scenario.cluster.partitions, min(3, scenario.cluster.brokers)),
+        *(
+            _Change(scenario.start_ms, log, scenario.cluster.partitions, min(3, scenario.cluster.brokers))
+            for log in logs
+        ),
         *_scripted(scenario, rates),
         *_internal(scenario, rates),
     ]

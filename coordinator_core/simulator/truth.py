@@ -13,27 +13,34 @@ from typing import Any, NamedTuple
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.groups.classic.live import LiveClassicGroup
 from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.groups.connect.describe import group_state
+from coordinator_core.groups.connect.state import ConnectGroup, ConnectGroupState
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.consumer.state import MemberState as ConsumerMemberState
 from coordinator_core.groups.memory import LiveGroup
 from coordinator_core.groups.share.live import LiveShareGroup
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.state import MemberState as StreamsMemberState
-from coordinator_core.records import Fields, RecordType
+from coordinator_core.records import ConnectRecordType, Family, Fields, RecordType
 from coordinator_core.simulator.log import GroupBatch
 
 Row = dict[str, Any]
+AnyGroup = LiveGroup | ConnectGroup
+"""What a coordinator has of a group; of those of Connect on KIP-848 that is what the log says."""
 
 LEFT, EXPIRED = "left", "expired"
 
 CLASSIC = "CLASSIC"
-_TYPES: dict[int, str] = {
-    RecordType.GROUP_METADATA: CLASSIC,
-    RecordType.CONSUMER_GROUP_METADATA: "CONSUMER",
-    RecordType.SHARE_GROUP_METADATA: "SHARE",
-    RecordType.STREAMS_GROUP_METADATA: "STREAMS",
+_TYPES: dict[Family, dict[int, str]] = {
+    Family.GROUP: {
+        RecordType.GROUP_METADATA: CLASSIC,
+        RecordType.CONSUMER_GROUP_METADATA: "CONSUMER",
+        RecordType.SHARE_GROUP_METADATA: "SHARE",
+        RecordType.STREAMS_GROUP_METADATA: "STREAMS",
+    },
+    Family.CONNECT: {ConnectRecordType.GROUP_METADATA: "CONNECT"},
 }
-"""Records that open an epoch or complete a generation, and the types of their groups."""
+"""By log: records that open an epoch or complete a generation, and the types of their groups."""
 _STABLE = {
     LiveConsumerGroup: ConsumerMemberState.STABLE,
     LiveStreamsGroup: StreamsMemberState.STABLE,
@@ -96,6 +103,7 @@ class GroupTruth:
     """
 
     group_id: str
+    family: Family = Family.GROUP
     type: str = ""
     epoch: int | None = None
     members: dict[str, str | None] = field(default_factory=dict)
@@ -135,16 +143,17 @@ class GroupTruth:
         if why not in self.pending:
             self.pending.append(why)
 
-    def operation(self, live: LiveGroup | None, why: tuple[Why, ...], batch: GroupBatch | None, how: str) -> None:
+    def operation(self, live: AnyGroup | None, why: tuple[Why, ...], batch: GroupBatch | None, how: str) -> None:
         """An operation is over: what it was about, what it wrote, and how members went that are gone now."""
         earlier = list(self.pending)
         self.pending += why
         self._members(live, how)
         if batch is not None:
+            types = _TYPES[self.family]
             opened = [
-                (index, _TYPES[record.type], record.value)
+                (index, types[record.type], record.value)
                 for index, record in enumerate(batch.records)
-                if record.type in _TYPES and record.group_id == self.group_id
+                if record.type in types and record.group_id == self.group_id
             ]
             converts = bool(self.type) and any(kind != self.type and value is not None for _, kind, value in opened)
             for number, (index, kind, value) in enumerate(opened):
@@ -157,7 +166,7 @@ class GroupTruth:
         if self.rebalances and batch is not None and live is not None:
             self._maybe_converged(self.rebalances[-1], live, batch)
 
-    def _members(self, live: LiveGroup | None, how: str) -> None:
+    def _members(self, live: AnyGroup | None, how: str) -> None:
         now = _members_of(live)
         if now.keys() == self.members.keys():
             return
@@ -256,7 +265,7 @@ class GroupTruth:
             self.rebalances[-1].outcome = outcome
             self.rebalances[-1].finished_ms = batch.time_ms
 
-    def _maybe_converged(self, rebalance: _Rebalance, live: LiveGroup, batch: GroupBatch) -> None:
+    def _maybe_converged(self, rebalance: _Rebalance, live: AnyGroup, batch: GroupBatch) -> None:
         if rebalance.outcome != "open" or isinstance(live, LiveClassicGroup):
             return
         if not self.members:
@@ -293,9 +302,11 @@ class GroupTruth:
         }
 
 
-def _members_of(live: LiveGroup | None) -> dict[str, str | None]:
+def _members_of(live: AnyGroup | None) -> dict[str, str | None]:
     if live is None:
         return {}
+    if isinstance(live, ConnectGroup):
+        return {member_id: member.instance_id for member_id, member in live.members.items()}
     if isinstance(live, LiveClassicGroup):
         return {member_id: member.instance_id for member_id, member in live.members.items()}
     if not isinstance(live, (LiveConsumerGroup, LiveShareGroup, LiveStreamsGroup)):
@@ -303,8 +314,10 @@ def _members_of(live: LiveGroup | None) -> dict[str, str | None]:
     return {member_id: getattr(member, "instance_id", None) for member_id, member in live.log.members.items()}
 
 
-def settled(live: LiveGroup) -> bool:
+def settled(live: AnyGroup) -> bool:
     """Whether every member of the group is where it is to be."""
+    if isinstance(live, ConnectGroup):
+        return group_state(live) in (ConnectGroupState.STABLE, ConnectGroupState.EMPTY)
     if isinstance(live, LiveClassicGroup):
         return live.state is ClassicGroupState.STABLE
     if not isinstance(live, (LiveConsumerGroup, LiveShareGroup, LiveStreamsGroup)):
@@ -327,7 +340,7 @@ def _changes(before: Mapping[str, str | None], now: Mapping[str, str | None]) ->
         yield Why(DYNAMIC_LEFT if instance is None else STATIC_LEFT, member_id)
 
 
-def ending(group: GroupTruth, live: LiveGroup | None, commits: Mapping[tuple[str, int], tuple[int, int]]) -> Row:
+def ending(group: GroupTruth, live: AnyGroup | None, commits: Mapping[tuple[str, int], tuple[int, int]]) -> Row:
     """How a group was left: its members, and the offsets committed last."""
     return {
         "kind": "ending",

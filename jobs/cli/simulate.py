@@ -48,7 +48,7 @@ def simulate_command(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Simulate a scenario: write __consumer_offsets and __cluster_metadata, and the truth about them.
+    """Simulate a scenario: write the logs of coordinators and __cluster_metadata, and the truth about them.
 
     DIR/truth holds, as JSON lines, every rebalance with its causes, what happened to the groups and how they ended.
     """

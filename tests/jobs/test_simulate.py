@@ -28,6 +28,7 @@ topics:
   orders: {partitions: 4, grows: {2m: 6}}
 groups:
   new-{n}: {type: consumer, count: 3, topics: [orders], members: 2, events: [{at: 1m, join: 1}, {at: 3m, crash: 1}]}
+  sinks: {type: connect-kip-848, connectors: {jdbc: 2, s3: 1}, members: 2, events: [{at: 2m, join: 1}]}
   old-{n}: {type: classic, count: 3, topics: [orders], members: 2, assignor: sticky, events: [{at: 1m, deploy: {}}]}
 """
 
@@ -71,8 +72,8 @@ def test_both_shapes_hold_the_same_records(scenario, tmp_path):
         for row in LogReader([log], pytest.fail).rows():
             expected.append((log.topic, log.partition, row.offset, row.key, row.value))
     assert sorted(found, key=str) == sorted(expected, key=str)
-    assert (tmp_path / "rows" / "truth" / "partition-00000.jsonl").read_bytes() == (
-        tmp_path / "segments" / "truth" / "partition-00000.jsonl"
+    assert (tmp_path / "rows" / "truth" / "consumer_offsets-00000.jsonl").read_bytes() == (
+        tmp_path / "segments" / "truth" / "consumer_offsets-00000.jsonl"
     ).read_bytes()
 
 
@@ -83,10 +84,15 @@ def test_tasks_write_what_one_process_writes(scenario, tmp_path):
     metadata = write_metadata(model, 1, out, "segments")
     task = task_of(model.model_dump_json(), 1, str(out), "segments")
     for _ in range(2):  # a task that is tried again does no harm
-        batches = [pa.RecordBatch.from_pydict({"id": [partition]}) for partition in (1, 0)]
+        batches = [pa.RecordBatch.from_pydict({"id": [number]}) for number in (1, 2, 0, 3)]
         rows = [row for batch in task(batches) for row in batch.to_pylist()]
     assert files(out) == files(tmp_path / "here")
-    assert [row["partition"] for row in rows] == [1, 0]
+    assert [(row["topic"], row["partition"]) for row in rows] == [
+        ("__consumer_offsets", 1),
+        ("__worker_offsets", 0),
+        ("__consumer_offsets", 0),
+        ("__worker_offsets", 1),
+    ]
     assert metadata.records > 0
 
 
@@ -109,9 +115,14 @@ def test_what_was_written_is_counted(scenario, tmp_path):
         ("__cluster_metadata", 0),
         ("__consumer_offsets", 0),
         ("__consumer_offsets", 1),
+        ("__worker_offsets", 0),
+        ("__worker_offsets", 1),
     ]
-    for each, log in zip(counts, find_logs([tmp_path / "out"]), strict=True):
-        assert each["records"] == sum(1 for _ in LogReader([log], pytest.fail).rows())
+    written = {(each["topic"], each["partition"]): each["records"] for each in counts if each["records"]}
+    assert written == {
+        (log.topic, log.partition): sum(1 for _ in LogReader([log], pytest.fail).rows())
+        for log in find_logs([tmp_path / "out"])
+    }
 
 
 @pytest.mark.parametrize(
@@ -127,6 +138,10 @@ def test_what_was_written_is_counted(scenario, tmp_path):
         (("{at: 1m, join: 1}", "{at: 1m}"), "an event needs exactly one action"),
         (("assignor: sticky", "assignor: stick"), "no assignor 'stick' for classic groups"),
         (("partitions: 2,", "partitions: 2, config: {group.consumer.max.sise: 1},"), "group.consumer.max.sise"),
+        (("type: connect-kip-848", "type: connect-kip-848, versions: [2, 1]"), "the lowest version comes first"),
+        (("type: connect-kip-848", "type: connect-kip-848, topics: [orders]"), "have connectors, no topics"),
+        (("type: connect-kip-848", "type: connect-kip-848, session_timeout: 9s"), "as their coordinator says"),
+        (("{at: 1m, deploy: {}}", "{at: 1m, deploy: {versions: [0, 1]}}"), "members of classic groups have none"),
         (("count: 3", "count: 1"), "a count above 1 goes with {n} in the name"),
     ],
 )

@@ -20,9 +20,11 @@ from coordinator_core.records import Fields
 def set_work(op: Operation, group_id: str, units: Iterable[Unit]) -> None:
     """Connectors or their tasks were configured: the group epoch is bumped if there are workers to run them."""
     group = heartbeat.memory_of(op).group(group_id)
-    epoch = 0 if group is None else (group.group_epoch or 0) + bool(group.members)
+    known = None if group is None else group.group_epoch
+    epoch = (known or 0) + bool(group is not None and group.members)
     op.write(*records.work(group_id, epoch, dict.fromkeys(units)))
-    op.write(*records.group_epoch(group_id, epoch))
+    if epoch != known:
+        op.write(*records.group_epoch(group_id, epoch))
 
 
 def set_configuration(op: Operation, group_id: str, settings: Mapping[str, str]) -> None:

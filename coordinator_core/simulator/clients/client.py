@@ -46,6 +46,7 @@ class Wish:
     rack: str | None = None
     revocation_ms: int = 200
     configs: ConfigTopic = field(default_factory=ConfigTopic)
+    versions: tuple[int, int] = (0, 2)
 
 
 class Client(ABC):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coordinator_core.audit.rows import Verdict
+from coordinator_core.groups.connect.describe import group_state
+from coordinator_core.records import Family
 from tests.core.simulator.worlds import World, compacted, happened, replayed, told
 
 TOPICS = {
@@ -109,6 +111,46 @@ def test_connect_waits_as_long_as_its_delay(seed):
     # Where a leader goes by a config topic, or by rounds, that the log does not hold, the audit cannot judge it.
     assert {row.verdict for row in world.verdicts()} <= {Verdict.IDENTICAL, Verdict.UNKNOWN}
     assert world.violations() == []
+
+
+WORKERS = {"type": "connect-kip-848", "connectors": {"jdbc": 4, "s3": 2}, "assignor": "sessioned", "members": 3}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_workers_on_kip_848(seed):
+    chaos = {"every": "25s", "of": ["join", "leave", "crash", "deploy", "zombie"], "most": 6}
+    events = [
+        {"at": "4m", "connectors": {"jdbc": 4, "s3": 3}},
+        {"at": "8m", "deploy": {"versions": [0, 3]}},
+        {"at": "11m", "assignor": ["default", "compatible"][seed % 2]},
+        {"at": "15m", "connectors": {"jdbc": 3}},
+    ]
+    group = WORKERS | {"delay": ["60s", "20s", "5s", "0s"][seed], "events": MISFORTUNES}
+    if seed:
+        group |= {"chaos": chaos, "events": events}
+    world = World.of(seed, Family.CONNECT, lasts="25m", cluster=CLUSTER, groups={"some": group})
+    causes = {cause["kind"] for row in world.true_rebalances().values() for cause in row["causes"]}
+    assert causes >= {"member_joined", "member_left_or_expired", "connectors_changed"}
+    assert ("delay_elapsed" in causes) == (seed < 3)
+    check_history(world)
+    assert world.violations() == []
+    for shard in world.shards:
+        records = world.logs[shard.memory.partition]
+        for state in (replayed(records, Family.CONNECT), replayed(compacted(records, Family.CONNECT), Family.CONNECT)):
+            assert {name: group.state for name, group in state.groups.items()} == {
+                name: group.state for name, group in shard.memory.log.groups.items()
+            }
+
+
+def test_a_worker_that_nobody_missed_comes_back_to_what_it_ran():
+    events = [{"at": "1m", "crash": 1}, {"at": "70s", "join": 1}]
+    world = World.of(1, Family.CONNECT, lasts="3m", cluster=CLUSTER, groups={"some": WORKERS | {"events": events}})
+    (ending,) = (row for row in world.truth if row["kind"] == "ending")
+    assert ending["members"] == ["some-0:8083", "some-1:8083", "some-2:8083"]
+    assert ending["epoch"] == 3
+    check_history(world)
+    (group,) = (shard.memory.group("some") for shard in world.shards if shard.memory.group("some"))
+    assert group_state(group) == "STABLE"
 
 
 @pytest.mark.parametrize("kind", ["consumer", "classic", "share", "streams"])

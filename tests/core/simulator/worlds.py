@@ -39,21 +39,26 @@ class World:
 
     scenario: Scenario
     topics: TopicHistory
+    family: Family = Family.GROUP
     logs: dict[int, list[CoordinatorRecord]] = field(default_factory=dict)
     truth: list[dict[str, Any]] = field(default_factory=list)
     shards: list[Shard] = field(default_factory=list)
 
     @classmethod
-    def of(cls, seed: int = 1, **scenario: Any) -> World:
+    def of(cls, seed: int = 1, family: Family = Family.GROUP, **scenario: Any) -> World:
         model = Scenario.model_validate(scenario)
         plan = plan_topics(model, seed)
-        world = cls(model, fold_metadata_log(decoded(metadata_log(plan), 0, Family.METADATA)))
+        world = cls(model, fold_metadata_log(decoded(metadata_log(plan), 0, Family.METADATA)), family)
         for partition in range(model.cluster.partitions):
-            shard = simulation(model, plan, seed, partition)
-            world.logs[partition] = list(decoded(shard.run(), partition))
+            shard = simulation(model, plan, seed, partition, family)
+            world.logs[partition] = list(decoded(shard.run(), partition, family))
             world.truth += [*shard.take_truth(), *shard.last_truth()]
             world.shards.append(shard)
         return world
+
+    def group(self, group_id: str) -> Group:
+        """A group of the log, of which nothing has been read."""
+        return Group(group_id, family=self.family)
 
     def rebalances(self) -> dict[LogPosition, RebalanceRow]:
         """What history finds."""
@@ -64,7 +69,7 @@ class World:
             for record in records:
                 fold = folds.get(record.group_id)
                 if fold is None:
-                    group = Group(record.group_id)
+                    group = self.group(record.group_id)
                     fold = folds[record.group_id] = GroupFold(group, topics=self.topics, coverage=coverage)
                 found += (row for row in fold.feed(record) if isinstance(row, RebalanceRow))
             for fold in folds.values():
@@ -96,7 +101,7 @@ class World:
             coverage = Coverage({partition: [(0, len(records) - 1)]})
             folds: dict[str, RuleFold] = {}
             for record in records:
-                fold = folds.setdefault(record.group_id, RuleFold(Group(record.group_id), coverage=coverage))
+                fold = folds.setdefault(record.group_id, RuleFold(self.group(record.group_id), coverage=coverage))
                 found += fold.feed(record)
             for fold in folds.values():
                 found += fold.open_rows()
@@ -113,17 +118,17 @@ def decoded(pieces: Iterator[Piece], partition: int, family: Family = Family.GRO
             yield CoordinatorRecord(at, found.type, found.key, found.value, found.value_version, row.batch.base_offset)
 
 
-def replayed(records: list[CoordinatorRecord]) -> CoordinatorShard:
+def replayed(records: list[CoordinatorRecord], family: Family = Family.GROUP) -> CoordinatorShard:
     """The state that the records of one partition lead to."""
-    shard = CoordinatorShard()
+    shard = CoordinatorShard(family=family)
     for record in records:
         shard.apply(record)
     return shard
 
 
-def compacted(records: list[CoordinatorRecord]) -> list[CoordinatorRecord]:
+def compacted(records: list[CoordinatorRecord], family: Family = Family.GROUP) -> list[CoordinatorRecord]:
     """What compaction leaves in the end: of every key the last record, unless that is a tombstone."""
-    last = {encode_key(record.type, record.key): record for record in records}
+    last = {encode_key(record.type, record.key, family): record for record in records}
     return sorted((record for record in last.values() if record.value is not None), key=lambda each: each.at.offset)
 
 

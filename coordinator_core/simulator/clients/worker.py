@@ -1,0 +1,218 @@
+"""A worker of a Connect group as proposed on KIP-848: it runs what it is told to, and computes when it is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator_core.assignors.connect.declared import DeclaredTarget, declare_target
+from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.assignors.spec import ConnectGroupSpec, WorkerSpec
+from coordinator_core.groups.connect.describe import is_reconciled
+from coordinator_core.groups.connect.live import ConnectMemory, as_fields, from_fields
+from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
+from coordinator_core.groups.protocol import ErrorCode
+from coordinator_core.records import Fields
+from coordinator_core.simulator.clients.connect import EAGER, VERSIONS
+from coordinator_core.simulator.clients.epoch_client import EpochClient
+from coordinator_core.simulator.truth import Why
+from coordinator_core.wire.embedded import decode_blob, encode_blob
+
+PREPARE_API, INSTALL_API = "ConnectGroupPrepareAssignment", "ConnectGroupInstallAssignment"
+NO_GENERATION = -1
+
+Work = frozenset[Unit]
+"""Connectors and tasks."""
+
+
+class Worker(EpochClient):
+    """It stops what it is no longer to run within a while, and reports what it runs whenever that changed.
+
+    Its member id is its address, and stays when it restarts. As the worker that computes it reads the config topic to
+    its end and lets Connect's own assignor decide.
+    """
+
+    heartbeat_api = "ConnectGroupHeartbeat"
+    commits = False
+
+    def reset(self) -> None:
+        """A new process at the same address; it remembers no former computation."""
+        self.member_id = f"{self.client_id}:8083"
+        self._memory: Any = None
+        self._completed = NO_GENERATION
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Back to epoch 0; nothing is run any more."""
+        self.epoch = 0
+        self._runs: Work = frozenset()
+        self._wanted: Work = frozenset()
+        self._stopping = False
+        self._decided: DeclaredTarget | None = None
+        self._computing = False
+        self._news: Fields = {}
+
+    def join(self) -> None:
+        """The first heartbeat, with the assignors."""
+        self._news = {"connectorsAndTasks": []}
+        self.beat()
+
+    def beat(self) -> None:
+        """A heartbeat with what is new since the last one."""
+        if self.epoch == 0:
+            self._news |= {"rebalanceTimeoutMs": self.script.rebalance_timeout, "clientAssignors": self._assignors()}
+        data = self.identity(self.epoch) | self._news
+        self.shard.send(self, self.heartbeat_api, 0, data, self._why())
+
+    def _assignors(self) -> list[Fields]:
+        """Those of the assignor that it is configured with and of the ones before it."""
+        wanted = VERSIONS[self.wish.assignor or EAGER]
+        low, high = self.wish.versions
+        url = {"url": f"http://{self.member_id}/", "configOffset": self.wish.configs.offset}
+        return [
+            {
+                "name": name,
+                "minimumVersion": low,
+                "maximumVersion": high,
+                "reason": 0,
+                "version": low,
+                "metadata": encode_blob("ConnectProtocolMetadata", 0, url),
+            }
+            for name, version in sorted(VERSIONS.items(), key=lambda each: -each[1])
+            if version <= wanted
+        ]
+
+    def _why(self) -> tuple[Why, ...]:
+        """What this heartbeat changes beside the membership."""
+        given, memory = self._news.get("clientAssignors"), self.shard.memory
+        group = memory.group(self.group_id) if isinstance(memory, ConnectMemory) else None
+        known = None if group is None else group.members.get(self.member_id)
+        if given is None or known is None:
+            return ()
+        names = [each["name"] for each in given]
+        if names != [each.name for each in known.assignors]:
+            return (Why("assignor_changed", self.member_id),)
+        same = all(
+            (each["minimumVersion"], each["maximumVersion"], each["version"], each["metadata"])
+            == (was.minimum_version, was.maximum_version, was.version, was.metadata)
+            for each, was in zip(given, known.assignors, strict=True)
+        )
+        return () if same else (Why("member_changed", self.member_id),)
+
+    def choose(self, assignor: str) -> None:
+        """Told with the next heartbeat."""
+        self.wish.assignor = assignor
+        if self.running and self.epoch > 0:
+            self._news["clientAssignors"] = self._assignors()
+            self.beat_in(self.chance.between(1, self.script.heartbeat))
+
+    def say_goodbye(self) -> None:
+        """Leave for good; it may come back under the same id."""
+        self.shard.send(self, self.heartbeat_api, 0, self.identity(LEAVE_GROUP_MEMBER_EPOCH))
+
+    # --- answers -----------------------------------------------------------------------------------------------------
+
+    def answered(self, api: str, response: Fields) -> None:
+        """Take the new epoch over and see to other work; go on with a computation."""
+        if api == PREPARE_API:
+            self._compute(response)
+        elif api == INSTALL_API:
+            self._installed()
+        elif response["memberEpoch"] >= 0 and self.running:
+            self._told(response)
+
+    def refused(self, api: str, error: ErrorCode) -> None:
+        """A computation that is refused is over; the coordinator asks again."""
+        if api == self.heartbeat_api:
+            super().refused(api, error)
+        else:
+            self._computing = False
+
+    def _told(self, response: Fields) -> None:
+        error = ErrorCode(response["errorCode"])
+        if error not in (ErrorCode.NONE, ErrorCode.COMPUTE_ASSIGNMENT):
+            self.refused(self.heartbeat_api, error)
+            return
+        self.epoch = response["memberEpoch"]
+        self._news = {}
+        if error is ErrorCode.COMPUTE_ASSIGNMENT and not self._computing:
+            self._computing = True
+            self.soon(self.chance.between(1, 20), self._prepare)
+        if response["assignment"] is not None:
+            self._wanted = frozenset(from_fields(response["assignment"]["connectorsAndTasks"]))
+        if self._stopping:
+            self.beat_in(self.script.heartbeat)
+        elif self._runs - self._wanted:
+            self._stopping = True
+            self.soon(self.chance.between(1, self.wish.revocation_ms), self._stopped)
+            self.beat_in(self.script.heartbeat)
+        elif self._runs != self._wanted:
+            self._run()
+        else:
+            self.rest()
+
+    def _stopped(self) -> None:
+        if self._stopping:
+            self._stopping = False
+            self._run()
+
+    def _run(self) -> None:
+        self._runs = self._wanted
+        self._news["connectorsAndTasks"] = as_fields(self._runs)
+        self.beat_in(self.chance.between(1, 20))
+
+    def settled(self) -> bool:
+        """At the target, with nothing to tell or to compute."""
+        memory = self.shard.memory
+        group = memory.group(self.group_id) if isinstance(memory, ConnectMemory) else None
+        member = None if group is None else group.members.get(self.member_id)
+        return (
+            group is not None
+            and member is not None
+            and not self._news
+            and not self._computing
+            and self.epoch == group.group_epoch == group.assignment_epoch
+            and is_reconciled(group, member)
+        )
+
+    # --- computations ------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        self.shard.send(self, PREPARE_API, 0, self.identity(self.epoch))
+
+    def _compute(self, prepared: Fields) -> None:
+        """Let the assignor decide by what the workers run and by the newest configuration."""
+        eager = prepared["assignorName"] == EAGER
+        workers = {each["memberId"]: _worker(each, eager) for each in prepared["members"]}
+        configs = self.wish.configs
+        spec = ConnectGroupSpec(
+            workers,
+            self.member_id,
+            configs.versions.get(configs.offset, {}),
+            configs.offset,
+            prepared["groupEpoch"],
+            self._completed,
+            self.shard.now,
+            self.script.delay,
+            self._memory,
+        )
+        self._decided = declare_target(prepared["assignorName"], spec)
+        members = [
+            {"memberId": each, "connectorsAndTasks": as_fields(work.units()), "version": self.wish.versions[0]}
+            for each, work in self._decided.works.items()
+        ]
+        data = self.identity(self.epoch) | {"groupEpoch": prepared["groupEpoch"], "members": members}
+        self.soon(self.chance.between(5, 50), lambda: self.shard.send(self, INSTALL_API, 0, data))
+
+    def _installed(self) -> None:
+        self._computing = False
+        if self._decided is not None:
+            self._memory, self._completed = self._decided.memory, self._decided.generation
+
+
+def _worker(member: Fields, eager: bool) -> WorkerSpec:
+    """A worker as its metadata says; the eager assignor does not look at what it runs."""
+    told = decode_blob("ConnectProtocolMetadata", member["assignor"]["metadata"]).fields
+    units = [] if eager else from_fields(member["connectorsAndTasks"])
+    connectors = [unit for unit in units if isinstance(unit, str)]
+    tasks = [unit for unit in units if not isinstance(unit, str)]
+    return WorkerSpec(told["url"], told["configOffset"], connectors, tasks)
