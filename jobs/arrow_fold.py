@@ -30,8 +30,9 @@ class Input(NamedTuple):
     """One row of the input: a stored ``state``, a record as logged (``key``, ``value``), or an offset commit.
 
     A commit has ``committed_topic``, ``committed_partition`` and ``committed_topic_id``. ``leader_epoch`` is that of
-    the record's batch, ``unbroken_since`` the first of the offsets, up to the record's, of which none is missing;
-    ``from_start`` says whether the log was read from its start.
+    the record's batch, ``unbroken_since`` the first of the offsets, up to the record's, of which none is missing, and
+    ``gap_follows`` whether the log goes on, but not with the next offset; ``from_start`` says whether the log was read
+    from its start.
     """
 
     log_topic: str
@@ -48,6 +49,7 @@ class Input(NamedTuple):
     committed_topic_id: str | None
     leader_epoch: int | None
     unbroken_since: int | None
+    gap_follows: bool
     from_start: bool
 
 
@@ -101,7 +103,9 @@ class _Life:
         latest_ms = max(self._last.timestamp_ms, row.timestamp_ms)
         self._last = LogPosition(row.log_partition, row.log_offset, latest_ms)
         if row.unbroken_since is not None:
-            self._coverage.set_unbroken(row.log_partition, row.unbroken_since, row.log_offset)
+            self._coverage.set_unbroken(
+                row.log_partition, row.unbroken_since, row.log_offset, gap_follows=row.gap_follows
+            )
         return self._fold.feed(self._record(row), row.leader_epoch)
 
     def _record(self, row: Input) -> CoordinatorRecord:

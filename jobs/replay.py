@@ -123,20 +123,28 @@ class _Run:
 
     def _rows(self, after: str) -> DataFrame:
         """Records of groups from the runs after ``after``, without those that have no place in the log."""
-        records, commits = self._records(after), self._commits(after)
+        rows = self._records(after).select(*_given(GROUP_RECORDS))
+        return rows.unionByName(self._telling_commits(after), allowMissingColumns=True).join(
+            self._coverage(), [*PARTITION, "log_offset"], "left"
+        )
+
+    def _telling_commits(self, after: str) -> DataFrame:
+        """The first and the last commit of each partition between two records of its group: all that the fold needs.
+
+        So the volume of the log, which is commits, stays in Spark.
+        """
+        place = (*IDENTITY, "log_partition", "log_offset")
+        of = {"topic": "committed_topic", "partition": "committed_partition", "topic_id": "committed_topic_id"}
+        commits = self._commits(after).select(*place, "timestamp_ms", *(F.col(of_it).alias(of[of_it]) for of_it in of))
+        records = self._records(after).select(*place, F.col("log_offset").alias("record"))
+        in_order = Window.partitionBy(*IDENTITY, "log_partition").orderBy("log_offset")
+        since = F.last("record", ignorenulls=True).over(in_order).alias("since")
+        stretches = commits.unionByName(records, allowMissingColumns=True).select("*", since).where("record IS NULL")
+        ends = [function(F.struct("log_offset", "timestamp_ms")) for function in (F.min, F.max)]
         return (
-            records.join(self._coverage(), [*PARTITION, "log_offset"], "left")
-            .select(*_given(GROUP_RECORDS), "leader_epoch", "unbroken_since", "from_start")
-            .unionByName(
-                commits.join(self._starts(), list(PARTITION), "left").select(
-                    *(name for name in _given(OFFSET_COMMITS) if name != "leader_epoch"),  # it is of the data
-                    F.col("topic").alias("committed_topic"),
-                    F.col("partition").alias("committed_partition"),
-                    F.col("topic_id").alias("committed_topic_id"),
-                    "from_start",
-                ),
-                allowMissingColumns=True,
-            )
+            stretches.groupBy(*IDENTITY, "log_partition", "since", *of.values())
+            .agg(F.array_distinct(F.array(*ends)).alias("ends"))
+            .select(*IDENTITY, "log_partition", *of.values(), F.inline("ends"))
         )
 
     def _records(self, after: str) -> DataFrame:
@@ -159,13 +167,18 @@ class _Run:
         return self._log().groupBy(*PARTITION).agg(F.bool_or(has_start).alias("from_start"))
 
     def _coverage(self) -> DataFrame:
-        """For each record the first of the offsets up to it of which none is missing."""
+        """For each record the first of the offsets up to it of which none is missing, and whether the next one is."""
         ordered = Window.partitionBy(*PARTITION).orderBy("log_offset")
         follows = F.lag("log_offset").over(ordered) == F.col("log_offset") - 1
         begins = F.when(F.coalesce(follows, F.lit(False)), None).otherwise(F.col("log_offset"))
-        runs = self._log().select(*PARTITION, "log_offset", "leader_epoch", begins.alias("begins"))
+        gap = F.coalesce(F.lead("log_offset").over(ordered) > F.col("log_offset") + 1, F.lit(False))
+        runs = self._log().select(
+            *PARTITION, "log_offset", "leader_epoch", begins.alias("begins"), gap.alias("gap_follows")
+        )
         since = F.last("begins", ignorenulls=True).over(ordered).alias("unbroken_since")
-        return runs.select(*PARTITION, "log_offset", "leader_epoch", since).join(self._starts(), [*PARTITION])
+        return runs.select(*PARTITION, "log_offset", "leader_epoch", "gap_follows", since).join(
+            self._starts(), [*PARTITION]
+        )
 
     def _begin_anew(self) -> DataFrame:
         """The groups whose state is of no use: of another form, or beyond a record or topic that is new.
@@ -192,7 +205,9 @@ class _Run:
     def _input(self, rows: DataFrame, anew: DataFrame) -> DataFrame:
         """The columns ``INPUT``: a group's rows in one partition, its state first, then in the order of the log."""
         keys = list(IDENTITY)
-        touched = rows.select(*keys).distinct().join(anew, keys, "left_anti")
+        done = self._span.done
+        new = self._records(done).select(*keys).unionByName(self._commits(done).select(*keys))
+        touched = new.distinct().join(anew, keys, "left_anti")
         states = self._states.join(touched, keys, "left_semi").select(
             *keys, "log_partition", "log_offset", "timestamp_ms", "state", F.lit(False).alias("is_record")
         )

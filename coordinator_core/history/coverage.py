@@ -37,9 +37,13 @@ class Coverage:
             firsts.append(offset)
             lasts.append(offset)
 
-    def set_unbroken(self, partition: int, first: int, last: int) -> None:
-        """From ``first`` to ``last`` no offset of the partition is missing; all that was said of it is forgotten."""
-        self._first[partition], self._last[partition] = [first], [last]
+    def set_unbroken(self, partition: int, first: int, last: int, *, gap_follows: bool) -> None:
+        """From ``first`` to ``last`` no offset of the partition is missing; all that was said of it is forgotten.
+
+        ``gap_follows``: there are later ones, but not the next.
+        """
+        later = [last + 2] if gap_follows else []
+        self._first[partition], self._last[partition] = [first, *later], [last, *later]
 
     def unbroken(self, partition: int, first: int, last: int) -> bool:
         """Whether every offset from ``first`` to ``last`` is there."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
@@ -10,6 +12,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.audit.findings.find import findings
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.groups.violations import Rule
+from coordinator_core.records import RecordType
+from coordinator_core.wire.batch_writer import NewRecord, encode_batch
+from coordinator_core.wire.row import decode_key, encode_key
 from jobs import replay
 from jobs.api import CoordinatorAudit
 from jobs.local_audit import group_histories
@@ -18,6 +24,8 @@ from jobs.sources.files import find_logs
 from jobs.stored_history import histories
 from jobs.tables import Tables
 from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.lake import TOPIC, sample_rows, take
+from tests.jobs.logs import write_segment
 from tests.jobs.nights import by_offset, decoded, in_nights, rows_of
 
 pytestmark = pytest.mark.long
@@ -38,6 +46,31 @@ def test_histories_are_those_of_the_logs(sample):
     }
     found = {each.group_id: each for each in histories(sample.tables, CLUSTER)}
     assert found == expected
+
+
+def test_commits_between_gaps_are_judged_as_in_the_log(spark, tmp_path):
+    """Few commits reach the fold in Spark, and what the rules say of all of them is the same; so is where gaps are."""
+    write_segment(tmp_path / f"{TOPIC}-0", _strange_log())
+    tables = Tables(spark, str(tmp_path / "tables"))
+    take(tables, CLUSTER, tmp_path / f"{TOPIC}-0")
+    replay.run(tables)
+    logs = group_histories(find_logs([tmp_path / f"{TOPIC}-0"]), pytest.fail, audit=AuditSettings())
+    expected = {each.group_id: each.violations for each in logs}
+    found = {each.group_id: each.violations for each in histories(tables, CLUSTER)}
+    assert found == expected
+    assert Counter(row.rule for rows in found.values() for row in rows)[Rule.COMMIT_BY_NO_OWNER] > 10
+
+
+def _strange_log() -> Iterator[bytes]:
+    """A partition of the sample with every third commit of a partition that nobody has, and holes here and there."""
+    for number, row in enumerate(sample_rows()):
+        if row["log_partition"] != 0 or row["kind"] != "record" or number % 41 == 0:
+            continue
+        key = row["key"]
+        record_type, fields = decode_key(key)
+        if record_type == RecordType.OFFSET_COMMIT and number % 3 == 0:
+            key = encode_key(record_type, fields | {"partition": 9_990 + number % 9})
+        yield encode_batch([NewRecord(row["log_offset"], row["timestamp_ms"], key, row["value"])])
 
 
 def test_findings_are_those_of_the_logs(sample):

@@ -8,7 +8,7 @@ from coordinator_core.audit.rules.watch import Watch
 from coordinator_core.groups.codec import coder, decode_group, encode_group, read_stored
 from coordinator_core.groups.group import Group
 
-VERSION = 2
+VERSION = 3
 """Of the form of ``Watch``; raised with every change of it, so that older forms are refused."""
 
 

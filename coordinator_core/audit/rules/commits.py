@@ -13,16 +13,20 @@ from coordinator_core.records import CoordinatorRecord
 
 
 def on_commit(scene: Scene, record: CoordinatorRecord) -> None:
-    """A committed offset: its partition has an owner, if the group's members have any of the topic."""
+    """A committed offset: its partition has an owner, if the group's members have any of the topic.
+
+    Between two other records of the group the state is one, and so a rule speaks once of a partition: the first and the
+    last commit of each tell all, and no reader needs to feed the others.
+    """
     if record.value is None:
         return
     state = scene.group.state
     if state is None or not state.members or not scene.watch.knows(EPOCH):
         return
-    key, at = record.key, record.at
+    key = record.key
     what = f"{key['topic']}-{key['partition']}"
     if isinstance(state, ShareGroup):
-        scene.broken(Rule.COMMIT_IN_SHARE_GROUP, at, None, what)
+        _tell(scene, Rule.COMMIT_IN_SHARE_GROUP, record, what, what)
         return
     unit: Unit | None = None
     if isinstance(state, ClassicGroup):
@@ -35,5 +39,10 @@ def on_commit(scene: Scene, record: CoordinatorRecord) -> None:
     if unit is None or unit in scene.current.holder:
         return
     if any(unit[0] in held for held in scene.current.held.values()):
-        detail = f"{what}, which no member has, unlike others of the topic"
-        scene.broken(Rule.COMMIT_BY_NO_OWNER, at, None, detail)
+        _tell(scene, Rule.COMMIT_BY_NO_OWNER, record, what, f"{what}, which no member has, unlike others of the topic")
+
+
+def _tell(scene: Scene, rule: Rule, record: CoordinatorRecord, what: str, detail: str) -> None:
+    if what not in scene.watch.told:
+        scene.watch.told.append(what)
+        scene.broken(rule, record.at, None, detail)

@@ -107,6 +107,8 @@ class RuleFold:
         elif coverage is None or not coverage.unbroken(at.partition, watch.last, at.offset):
             watch.interrupt(at)
         watch.partition, watch.last = at.partition, at.offset
+        if watch.told:
+            watch.told = []
 
     def _judge(self, record: CoordinatorRecord) -> None:
         scene = self._scene

@@ -85,7 +85,7 @@ class Watch:
     ``last`` is the offset of the group's last record that is no offset commit, and ``partition`` its partition; ``run``
     is where the stretch without a gap begins that holds it. ``whole`` says that what was not seen is not there: nothing
     is missing since the start of the log, or since the end of the group's previous life. ``facts`` are the offsets of
-    the records that wrote what is known.
+    the records that wrote what is known. ``told`` are the partitions of whose commits since ``last`` a rule spoke.
     """
 
     last: int | None = None
@@ -94,6 +94,7 @@ class Watch:
     whole: bool = False
     facts: dict[str, int] = field(default_factory=dict)
     operation: Operation | None = None
+    told: list[str] = field(default_factory=list)
 
     def knows(self, fact: str) -> bool:
         """Whether the state holds the truth about this."""
