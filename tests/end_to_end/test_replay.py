@@ -20,8 +20,10 @@ from tests.jobs.nights import by_offset, decoded, in_nights, rows_of
 from tests.shared_data import CORPUS
 
 pytestmark = pytest.mark.long
-CORPORA = ("scenarios", "misc", "upgrade", "churn/full", "churn/after_compaction")
-SPLITS, KILLS = 20, 20
+SPLITS = {"scenarios": 20, "misc": 5, "upgrade": 5, "churn/full": 5, "churn/after_compaction": 5}
+"""By corpus, into how many nights more than one; each log partition is split at offsets of its own."""
+KILLS = 20
+"""Over all of them."""
 
 REPLAY = """
 import sys
@@ -41,18 +43,23 @@ def spark():
     made.stop()
 
 
-@pytest.fixture(scope="module", params=CORPORA)
-def whole(spark, request, tmp_path_factory):
+@pytest.fixture(scope="module", params=SPLITS)
+def corpus(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def whole(spark, corpus, tmp_path_factory):
     """A corpus, replayed in one run."""
     tables = Tables(spark, str(tmp_path_factory.mktemp("whole")))
-    ingest.run(tables, open_dump(spark, [str(CORPUS / request.param / "logs")]), "corpus")
+    ingest.run(tables, open_dump(spark, [str(CORPUS / corpus / "logs")]), "corpus")
     decode.run(tables)
     replay.run(tables)
     return tables
 
 
-def test_random_splits(whole, tmp_path):
-    nights = [f"night {number:02}" for number in range(SPLITS + 1)]
+def test_random_splits(corpus, whole, tmp_path):
+    nights = [f"night {number:02}" for number in range(SPLITS[corpus] + 1)]
     nightly = in_nights(whole, tmp_path, by_offset(whole, nights, random.Random(11)))
     for night in nights:
         decoded(nightly, night)
@@ -67,7 +74,7 @@ def test_kills(whole, tmp_path):
     took = 60.0
     for night in nights:
         decoded(nightly, night)
-        for _ in range(KILLS // len(nights)):
+        for _ in range(KILLS // len(SPLITS) // len(nights)):
             started = time.monotonic()
             if _run(tmp_path, chance.uniform(0, took)):
                 took = time.monotonic() - started
