@@ -10,7 +10,8 @@ from coordinator_core.assignors.java_hash import STRING, spread
 from coordinator_core.assignors.java_order import copied_order, copy_capacity, table_size
 from coordinator_core.assignors.presented import StreamsView, SubscriptionView
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.spec import GroupSpecs
+from coordinator_core.assignors.registry import ASSIGNORS
+from coordinator_core.assignors.spec import GroupSpecs, GroupType
 from coordinator_core.audit.group_view import GroupView, View
 from coordinator_core.audit.inputs import EpochState, assignable, judgements, streams_spec, subscription_spec
 from coordinator_core.audit.operation import TargetOperation
@@ -84,13 +85,26 @@ class Attempts:
             return ["sticky"]
         if not isinstance(self.state, ConsumerGroup):
             return ["simple"]
+        return list(dict.fromkeys(name or self.settings.default_assignor for name in self._chosen()))
+
+    def by_other_defaults(self, image: TopicImage) -> Iterator[Attempt]:
+        """Attempts where no member chose: by what else may be the brokers' default, which no log tells."""
+        if not isinstance(self.state, ConsumerGroup) or all(self._chosen()):
+            return
+        view = self.group_view.view
+        kinds = [name for kind, name in ASSIGNORS if kind == GroupType.CONSUMER]
+        for assignor, (spec, how) in product(kinds, self._specs(view, image)):
+            if assignor != self.settings.default_assignor:
+                profile, release = self.settings.profiles_for(recorded_topics=False)[0]
+                yield Attempt(view, spec, assignor, profile, how, release)
+
+    def _chosen(self) -> list[str | None]:
+        """What members may have chosen, None: nothing."""
         votes, asked, member = self.group_view.votes, self.group_view.asked, self.operation.member
         if member is not None and member.value is not None:
             old = asked.get(self.operation.replaced or member.key["memberId"])
-            chosen = [votes.preferred(old, member.value["serverAssignor"])]
-        else:
-            chosen = [votes.preferred(name, name) for name in (None, *votes.counts)]
-        return list(dict.fromkeys(name or self.settings.default_assignor for name in chosen))
+            return [votes.preferred(old, member.value["serverAssignor"])]
+        return [votes.preferred(name, name) for name in (None, *votes.counts)]
 
     def _specs(self, view: View, image: TopicImage, names: Names | None = None) -> Iterator[tuple[GroupSpecs, str]]:
         """The group as the assignor may have seen it, with what is unusual in that."""

@@ -190,7 +190,7 @@ class ConnectAudit:
 
     def _runs(self, spec: ConnectGroupSpec, told: Mapping[str, WorkerAssignment]) -> dict[str, dict[str, list[int]]]:
         """What each worker runs after the round, by connector; -1 stands for the connector itself."""
-        return {each: _by_connector(work) for each, work in target(spec, told).items()}
+        return {each: _by_connector(work) for each, work in target(spec.members, told).items()}
 
     def _row(self, judged: Judgement, *, fitted: str | None = None, missing: str | None = None) -> TargetAuditRow:
         return generation_row(self.record, judged, basis=Basis.LEADER, fitted=fitted, missing=missing)

@@ -6,6 +6,7 @@ Sources: KIP-848, KIP-932, KIP-1071; the coordinator of Kafka 4.3.1 (TargetAssig
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -114,7 +115,20 @@ class EpochTargetAudit:
                 met = f"offset {unready.offset} of the topics' log, {unready.timestamp_ms} ms"
                 missing = f"whether a heartbeat that failed found the topology not ready with the topics of {met}"
                 judged = judged._replace(verdict=Verdict.UNKNOWN)
+        else:
+            other = self._other_default(topics.image)
+            if other is not None:
+                missing = f"the brokers' default assignor: no member chose one, by {other!r} the target is as recorded"
+                judged = judged._replace(verdict=Verdict.UNKNOWN)
         return self._row(opened, topics, judged, attempt=attempt, missing=missing)
+
+    def _other_default(self, image: TopicImage) -> str | None:
+        """The assignor that made this target, if that is the brokers' default instead of the one of the settings."""
+        for attempt in self.attempts.by_other_defaults(image):
+            with suppress(AssignorError):
+                if [each.exact for each in self._expected(attempt, image)] == [each.exact for each in self.recorded]:
+                    return attempt.assignor
+        return None
 
     def _waited_for_members(self) -> bool:
         """Whether this is the first target, made by the timer of the initial rebalance delay, and empty."""

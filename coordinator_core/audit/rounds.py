@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_core.assignors.client.leader import recorded
+from coordinator_core.assignors.connect.blobs import CONNECTOR
+from coordinator_core.assignors.connect.work import NO_ERROR, Work, WorkerAssignment, target
 from coordinator_core.assignors.spec import GroupType as AssignedType
 from coordinator_core.assignors.spec import Subtopology
+from coordinator_core.audit.connect_targets import EAGER, NO_TOPICS, ConnectAudit, ConnectMemory
 from coordinator_core.audit.inputs import STANDBY_REPLICAS, EpochState, MissingInput, assignor_of, topics_used
 from coordinator_core.audit.operation import KIND_OF_TARGET_EPOCH
 from coordinator_core.audit.settings import AuditSettings
@@ -39,9 +42,11 @@ class RoundMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One assignment. ``recorded`` has each member's partitions by topic name, or tasks by subtopology.
+    """One assignment. ``recorded`` has each member's partitions by topic name, tasks by subtopology or by connector.
 
-    ``topology`` is that of a streams group, ``subtopologies`` its tasks with these topics.
+    ``topology`` is that of a streams group, ``subtopologies`` its tasks with these topics. ``connectors`` are the task
+    counts of a Connect group as far as its assignments show them, ``max_delay_ms`` how long it waits for a worker to
+    come back, and ``asks_again`` that its workers are to join once more; a connector itself is its task -1.
     """
 
     at: LogPosition
@@ -54,12 +59,17 @@ class Round:
     topology: Topology | None = None
     subtopologies: tuple[Subtopology, ...] = ()
     standbys: int = 0
+    leader: str = ""
+    connectors: Mapping[str, int] = field(default_factory=dict)
+    max_delay_ms: int = 0
+    asks_again: bool = False
 
 
 def rounds(
     records: Iterable[CoordinatorRecord], group: Group, topics: TopicHistory | None, settings: AuditSettings
 ) -> Iterator[Round]:
     """The rounds of one group; those whose topics are unknown, or that no assignor of Kafka made, are left out."""
+    workers = ConnectMemory()
     for record in records:
         if record.type <= RecordType.OFFSET_COMMIT:
             continue
@@ -67,7 +77,9 @@ def rounds(
         if record.value is None:
             continue
         found = None
-        if record.type == RecordType.GROUP_METADATA:
+        if record.type == RecordType.GROUP_METADATA and record.value["protocolType"] == "connect":
+            found = _connect(record, record.value, workers, settings)
+        elif record.type == RecordType.GROUP_METADATA:
             found = _generation(record, record.value, topics)
         elif record.type in KIND_OF_TARGET_EPOCH and isinstance(group.state, EpochGroup):
             found = _epoch(record, group.state, topics, settings)
@@ -99,6 +111,41 @@ def _generation(record: CoordinatorRecord, value: Fields, topics: TopicHistory |
         work[each["memberId"]] = frozenset(Unit("", name, number) for name in named for number in named[name])
     eager = protocol != "cooperative-sticky"
     return Round(record.at, AssignedType.CLASSIC, protocol, members, version.image, work, eager)
+
+
+def _connect(record: CoordinatorRecord, value: Fields, memory: ConnectMemory, settings: AuditSettings) -> Round | None:
+    """A round of Connect workers; None where some got nothing to read, or an error, and so all join again."""
+    if not value["members"] or value["leader"] is None:
+        return None
+    audit = ConnectAudit(memory, record, settings)
+    audit.row()
+    if audit.told.keys() != audit.workers.keys() or any(told.error != NO_ERROR for told in audit.told.values()):
+        return None
+    return Round(
+        record.at,
+        AssignedType.CONNECT,
+        value["protocol"],
+        {each["memberId"]: RoundMember((each["clientId"], each["clientHost"])) for each in value["members"]},
+        NO_TOPICS,
+        {worker: connect_units(work) for worker, work in target(audit.workers, audit.told).items()},
+        eager=value["protocol"] == EAGER,
+        leader=value["leader"],
+        connectors=dict(memory.connectors),
+        max_delay_ms=memory.longest_delay_ms or settings.connect_max_delay_ms,
+        asks_again=asks_again(audit.told.values()),
+    )
+
+
+def asks_again(told: Iterable[WorkerAssignment]) -> bool:
+    """Whether workers are to join again by themselves: after they stopped something, or after a delay."""
+    return any(each.revoked_connectors or each.revoked_tasks or each.delay_ms for each in told)
+
+
+def connect_units(work: Work) -> frozenset[Unit]:
+    """What a worker runs, as units: a connector is its task -1."""
+    return frozenset(Unit("", connector, CONNECTOR) for connector in work.connectors) | frozenset(
+        Unit("", connector, number) for connector, number in work.tasks
+    )
 
 
 def _epoch(

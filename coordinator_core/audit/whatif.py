@@ -29,8 +29,10 @@ from coordinator_core.assignors.spec import (
     StreamsMemberSpec,
     Tasks,
 )
+from coordinator_core.audit.connect_targets import EAGER
 from coordinator_core.audit.rounds import Round, RoundMember, tasks_of
 from coordinator_core.audit.verdict import Unit, units
+from coordinator_core.audit.whatif_connect import changes, following
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.errors import InputError
 from coordinator_core.wire.embedded import encode_blob
@@ -49,7 +51,7 @@ class WhatIf:
     ``static_timeout_ms``: every client is a static member with this session timeout, so that a client (client id and
     host) that is back within it keeps its partitions and no rebalance happens. ``cooperative``: members keep what does
     not move (KIP-429), or, if False, give up everything in each rebalance. ``standbys`` is num.standby.replicas.
-    ``partitions`` are counts by topic.
+    ``partitions`` are counts by topic. ``delay_ms`` is scheduled.rebalance.max.delay.ms of Connect workers.
     """
 
     assignor: str | None = None
@@ -57,15 +59,17 @@ class WhatIf:
     cooperative: bool | None = None
     standbys: int | None = None
     partitions: Mapping[str, int] = field(default_factory=dict)
+    delay_ms: int | None = None
 
 
 class Outcome(NamedTuple):
     """What a sequence of rounds amounts to.
 
     ``rebalances`` are rounds in which something could change hands. ``moved`` counts partitions (tasks) that went from
-    one member to another, ``stopped`` those that nobody consumed for a while: that moved, or, in eager rebalances, all
-    that stayed too. ``imbalance`` is the mean, ``worst_imbalance`` the largest difference between the most and the
-    least loaded member. ``idle_ms`` is the time that stopped partitions were idle; None: not known.
+    one member to another, ``stopped`` those that nobody consumed for a while: that moved, that came back to who had
+    them, or, in eager rebalances, all that stayed too. ``imbalance`` is the mean, ``worst_imbalance`` the largest
+    difference between the most and the least loaded member. ``idle_ms`` is the time that stopped partitions were idle;
+    None: not known.
     """
 
     rebalances: int
@@ -85,7 +89,8 @@ class Comparison(NamedTuple):
 
 class _Assignment(NamedTuple):
     members: Assigned
-    rebalances: int
+    eager: bool
+    rebalances: int = 1
 
 
 def what_if(happened: Sequence[Round], change: WhatIf, idle_ms: int | None = None) -> Comparison:
@@ -97,12 +102,8 @@ def what_if(happened: Sequence[Round], change: WhatIf, idle_ms: int | None = Non
     unused = set(change.partitions).difference(*(each.image.by_name for each in happened))
     if unused:
         raise InputError(f"the cluster had no topic {', '.join(sorted(unused))} then")
-    supposed = list(_supposed(happened, change))
-    actual = _outcome(happened, [each.recorded for each in happened], len(happened), idle_ms)
-    assignments = list(_assignments(supposed))
-    hypothetical = _outcome(
-        supposed, [each.members for each in assignments], sum(each.rebalances for each in assignments), None
-    )
+    actual = _outcome([_Assignment(each.recorded, each.eager) for each in happened], idle_ms)
+    hypothetical = _outcome(list(_assignments(list(_supposed(happened, change)))), None)
     if idle_ms is not None and actual.stopped:
         hypothetical = hypothetical._replace(idle_ms=round(idle_ms / actual.stopped * hypothetical.stopped))
     return Comparison(actual, hypothetical)
@@ -111,6 +112,9 @@ def what_if(happened: Sequence[Round], change: WhatIf, idle_ms: int | None = Non
 def _supposed(happened: Sequence[Round], change: WhatIf) -> Iterator[Round]:
     """The rounds with the change made to what their assignor is given."""
     changed = [_changed(each, change) for each in happened]
+    if changed and changed[0].type is GroupType.CONNECT:
+        yield from changes(changed)
+        return
     if change.static_timeout_ms is None:
         yield from changed
         return
@@ -128,21 +132,38 @@ def _supposed(happened: Sequence[Round], change: WhatIf) -> Iterator[Round]:
 def _changed(happened: Round, change: WhatIf) -> Round:
     name = change.assignor or happened.assignor
     kind = happened.type
+    _refuse(kind, change)
     if (kind, name) not in ASSIGNORS:
         kind = {GroupType.CLASSIC: GroupType.CONSUMER, GroupType.CONSUMER: GroupType.CLASSIC}.get(kind, kind)
     assignor(kind, name)
-    eager = kind is GroupType.CLASSIC and name != COOPERATIVE
+    eager = name == EAGER if kind is GroupType.CONNECT else kind is GroupType.CLASSIC and name != COOPERATIVE
     if change.cooperative is not None:
         eager = not change.cooperative
     standbys = happened.standbys if change.standbys is None else change.standbys
     image = _with_partitions(happened.image, change.partitions)
-    changed = replace(happened, type=kind, assignor=name, eager=eager, standbys=standbys, image=image)
+    delay_ms = happened.max_delay_ms if change.delay_ms is None else change.delay_ms
+    changed = replace(
+        happened, type=kind, assignor=name, eager=eager, standbys=standbys, image=image, max_delay_ms=delay_ms
+    )
     if happened.topology is None or not change.partitions:
         return changed
     tasks = tasks_of(happened.topology, image)
     if tasks is None:
         raise InputError("with these partitions the topology lacks topics, or partitions that have to be equal differ")
     return replace(changed, subtopologies=tasks)
+
+
+def _refuse(kind: GroupType, change: WhatIf) -> None:
+    """Raises InputError for what groups of this type do not have."""
+    if kind is GroupType.CONNECT:
+        if change.static_timeout_ms is not None:
+            raise InputError("workers of Connect cannot be static members")
+        if change.cooperative is not None:
+            raise InputError("how Connect rebalances is its protocol: --assignor default or compatible")
+    elif change.delay_ms is not None:
+        raise InputError("only workers of Connect have a scheduled rebalance delay")
+    if change.standbys is not None and kind is not GroupType.STREAMS:
+        raise InputError("only streams groups have standby tasks")
 
 
 def _with_partitions(image: TopicImage, counts: Mapping[str, int]) -> TopicImage:
@@ -166,8 +187,8 @@ def _with_static_members(happened: Sequence[Round], timeout_ms: int) -> Iterator
         for name in members:
             seen[name].append(number)
     for name, numbers in seen.items():
-        for last, following in pairwise(numbers):
-            for number in range(last + 1, following):
+        for last, again in pairwise(numbers):
+            for number in range(last + 1, again):
                 renamed[number][name] = renamed[last][name]
     for each, members in zip(happened, renamed, strict=True):
         yield replace(each, members=dict(sorted(members.items())), recorded={})
@@ -194,15 +215,19 @@ def _renamed(happened: Sequence[Round], timeout_ms: int) -> list[dict[str, Round
     return renamed
 
 
-def _assignments(supposed: Iterable[Round]) -> Iterator[_Assignment]:
+def _assignments(supposed: Sequence[Round]) -> Iterator[_Assignment]:
     """What the rounds assign, one after the other."""
+    if supposed and supposed[0].type is GroupType.CONNECT:
+        for change, assigned in zip(supposed, following(supposed), strict=True):
+            yield from (_Assignment(each, change.eager) for each in assigned)
+        return
     previous: Assigned = {}
     for number, each in enumerate(supposed):
         held = _held(previous)
         previous, rebalances = _assigned(each, previous, 2 * number), 1
         if each.assignor == COOPERATIVE and (held & _wanted(each)) - _held(previous):
             previous, rebalances = _assigned(each, previous, 2 * number + 1), 2
-        yield _Assignment(previous, rebalances)
+        yield _Assignment(previous, each.eager, rebalances)
 
 
 def _assigned(of: Round, previous: Assigned, generation: int) -> Assigned:
@@ -300,21 +325,20 @@ def _tasks(owned: frozenset[Unit]) -> Tasks:
     return Tasks(active, standby, warmup)
 
 
-def _outcome(of: Sequence[Round], assignments: Sequence[Assigned], rebalances: int, idle_ms: int | None) -> Outcome:
+def _outcome(assignments: Sequence[_Assignment], idle_ms: int | None) -> Outcome:
     moved = stopped = worst = total = 0
-    before: Assigned = {}
-    for each, now in zip(of, assignments, strict=True):
-        held = {unit: member for member, mine in before.items() for unit in mine if unit.role in ("", "active")}
-        went = stayed = 0
-        for member, mine in now.items():
-            for unit in mine:
-                holder = held.get(unit)
-                went += holder is not None and holder != member
-                stayed += holder == member
-        moved += went
-        stopped += went + (stayed if each.eager else 0)
-        loads = [len(mine) for mine in now.values()]
+    holders: dict[Unit, str] = {}
+    before = NOBODY
+    for members, eager, _ in assignments:
+        held = {unit: member for member, mine in members.items() for unit in mine if unit.role in ("", "active")}
+        for unit, member in held.items():
+            last = holders.get(unit)
+            moved += last is not None and last != member
+            stopped += last is not None and (eager or last != member or unit not in before)
+        holders.update(held)
+        before = frozenset(held)
+        loads = [len(mine) for mine in members.values()]
         spread = max(loads, default=0) - min(loads, default=0)
         total, worst = total + spread, max(worst, spread)
-        before = now
-    return Outcome(rebalances, moved, stopped, round(total / max(len(of), 1), 2), worst, idle_ms)
+    rebalances = sum(each.rebalances for each in assignments)
+    return Outcome(rebalances, moved, stopped, round(total / max(len(assignments), 1), 2), worst, idle_ms)

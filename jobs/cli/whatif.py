@@ -35,9 +35,12 @@ def whatif_command(
     partitions: Annotated[
         list[str] | None, typer.Option("--partitions", metavar="TOPIC=N", help="More partitions; repeatable.")
     ] = None,
+    delay: Annotated[
+        int | None, typer.Option("--delay", metavar="MS", min=0, help="Scheduled rebalance delay (Connect).")
+    ] = None,
 ) -> None:
     """What would have been: rebalances, partitions moved and stopped, imbalance and idle time, beside what was."""
-    change = WhatIf(assignor, static, cooperative, standbys, _counts(partitions or []))
+    change = WhatIf(assignor, static, cooperative, standbys, _counts(partitions or []), delay)
     known = source.answers()
     happened = known.rounds(group)
     if not happened:

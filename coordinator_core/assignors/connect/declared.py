@@ -37,7 +37,7 @@ def declare_target(protocol: str, spec: ConnectGroupSpec, profile: Profile = DEF
     """Compute a target from what the workers run now. Raises what the assignor of that protocol raises."""
     while True:
         round_: Assignment[WorkerAssignment] = assign(protocol, spec, TopicImage.of(()), profile)
-        works = target(spec, round_.members)
+        works = target(spec.members, round_.members)
         told = round_.members[spec.leader]
         if told.error != NO_ERROR or not any(
             mine.revoked_connectors or mine.revoked_tasks for mine in round_.members.values()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from coordinator_core.assignors.java_hash import STRING, utf16
 from coordinator_core.assignors.java_order import copied_order
-from coordinator_core.assignors.spec import ConnectGroupSpec, ConnectorTask
+from coordinator_core.assignors.spec import ConnectGroupSpec, ConnectorTask, WorkerSpec
 from coordinator_core.errors import AssignorError
 
 NO_ERROR = 0
@@ -142,14 +142,14 @@ def _by_connector(connectors: Iterable[str], tasks: Collection[ConnectorTask]) -
     return [(connector, number) for connector, mine in numbers.items() for number in mine]
 
 
-def target(spec: ConnectGroupSpec, assignments: Mapping[str, WorkerAssignment]) -> dict[str, Work]:
+def target(workers: Mapping[str, WorkerSpec], assignments: Mapping[str, WorkerAssignment]) -> dict[str, Work]:
     """What each worker runs once it has followed a round: what it ran, without what it stops, and what it starts.
 
     A round of the eager protocol says all of it, one that failed changes nothing.
     """
     works = {}
     for worker, told in assignments.items():
-        now = Work.of(spec.members[worker].connectors, spec.members[worker].tasks)
+        now = Work.of(workers[worker].connectors, workers[worker].tasks)
         if told.error == NO_ERROR:
             now = now.minus(Work.of(told.revoked_connectors, told.revoked_tasks))
             now.add(Work.of(told.connectors, told.tasks))

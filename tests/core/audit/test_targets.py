@@ -17,7 +17,7 @@ from coordinator_core.audit.targets import TargetAuditor, audit_group
 from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError, StateFormatError
-from coordinator_core.groups.group import Group
+from coordinator_core.groups.group import Group, GroupType
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, Family, RecordType
 from jobs.log_reader import LogReader
@@ -43,9 +43,13 @@ def sample() -> tuple[ByGroup, TopicHistory]:
     return groups, fold_metadata_log(LogReader(files[Family.METADATA, 0], pytest.fail).records())
 
 
-def audited(records: list[CoordinatorRecord], coverage: Coverage | None = EVERYTHING) -> list[TargetAuditRow]:
+def audited(
+    records: list[CoordinatorRecord],
+    coverage: Coverage | None = EVERYTHING,
+    settings: AuditSettings | None = None,
+) -> list[TargetAuditRow]:
     group = Group(records[0].group_id, from_start=True)
-    return list(audit_group(records, group, sample()[1], coverage=coverage))
+    return list(audit_group(records, group, sample()[1], settings, coverage))
 
 
 def test_every_target_of_the_samples_is_identical() -> None:
@@ -135,6 +139,37 @@ def test_the_state_in_json_goes_on_anywhere() -> None:
 def test_what_is_no_state_is_refused(text: str) -> None:
     with pytest.raises(StateFormatError):
         decode_audit(text)
+
+
+def test_what_an_assignor_of_ones_own_does_is_unknown() -> None:
+    """A broker may have assignors that are none of Kafka's (``group.consumer.assignors``)."""
+    judged: list[TargetAuditRow] = []
+    for records in sample()[0].values():
+        judged += audited([_choosing(record, "example.Mine") for record in records])
+    judged = [row for row in judged if row.assignor == "example.Mine"]
+    assert len(judged) > 10
+    assert {row.verdict for row in judged} == {Verdict.UNKNOWN}
+    assert all("'example.Mine'" in (row.missing or "") for row in judged)
+
+
+def _choosing(record: CoordinatorRecord, assignor: str) -> CoordinatorRecord:
+    if record.type != RecordType.CONSUMER_GROUP_MEMBER_METADATA or record.value is None:
+        return record
+    return record._replace(value={**record.value, "serverAssignor": assignor})
+
+
+def test_no_log_tells_which_assignor_is_the_brokers_default() -> None:
+    """Told that it is range, the audit does not blame brokers whose default is uniform."""
+    rows = [
+        row
+        for records in sample()[0].values()
+        if not any((record.value or {}).get("serverAssignor") for record in records)
+        for row in audited(records, settings=AuditSettings("range"))
+        if row.group_type is GroupType.CONSUMER and row.basis is Basis.ASSIGNOR
+    ]
+    assert {row.verdict for row in rows} == {Verdict.IDENTICAL, Verdict.UNKNOWN}
+    unknown = [row.missing or "" for row in rows if row.verdict is Verdict.UNKNOWN]
+    assert all("no member chose one, by 'uniform' the target is as recorded" in missing for missing in unknown)
 
 
 def test_a_release_that_no_profile_describes_is_refused() -> None:

@@ -62,7 +62,7 @@ class Cluster:
         spec = self.spec()
         told: Assignment[WorkerAssignment] = assign(self.protocol, spec, TopicImage.of(()), DEFAULT)
         self.memories[self.leader] = told.memory
-        self.works = target(spec, told.members)
+        self.works = target(spec.members, told.members)
         self.completed = self.generation
         return told.members
 
