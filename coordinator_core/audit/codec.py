@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64decode, b64encode
 from dataclasses import asdict, astuple, fields, replace
 from typing import Any
@@ -17,13 +16,12 @@ from coordinator_core.audit.classic_targets import LeaderMemory
 from coordinator_core.audit.connect_targets import ConnectMemory
 from coordinator_core.audit.group_view import GroupView
 from coordinator_core.audit.memory import AuditMemory
-from coordinator_core.audit.operation import KINDS
 from coordinator_core.audit.orders import MemberOrders
-from coordinator_core.groups.codec import Json, coder, decode_group, encode_group, read_stored
-from coordinator_core.groups.group import Group
+from coordinator_core.groups.codec import Json, coder, read_stored
+from coordinator_core.groups.record_types import KINDS
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
-VERSION = 2
+VERSION = 3
 """Of the form; raised with every change of it, so that older forms are refused."""
 BYTES = "base64:"
 """How bytes among a record's values begin; text that begins so is itself written as bytes."""
@@ -32,11 +30,10 @@ _PLAIN = ("born", "leader_epoch")
 _KIND_OF = {kind.group.value: kind for kind in KINDS}
 
 
-def encode_audit(group: Group, memory: AuditMemory) -> str:
-    """Group and memory as one JSON text."""
-    stored = {
+def memory_to_json(memory: AuditMemory) -> Json:
+    """The memory of the target audit as what ``json`` can write."""
+    return {
         "version": VERSION,
-        "group": encode_group(group),
         "operation": memory.operation,
         "pending": [_record(each) for each in memory.pending],
         "view": None if memory.view is None else _view(memory.view),
@@ -44,17 +41,16 @@ def encode_audit(group: Group, memory: AuditMemory) -> str:
         "connect": _connect(memory.connect),
         **{name: getattr(memory, name) for name in _PLAIN},
     }
-    return json.dumps(stored, separators=(",", ":"))
 
 
-def decode_audit(text: str) -> tuple[Group, AuditMemory]:
-    """What ``encode_audit`` wrote; raises StateFormatError if this is none, or of another version."""
-    return read_stored(text, "target audit", VERSION, _audit_from)
+def memory_from_json(stored: Json) -> AuditMemory:
+    """The memory of ``memory_to_json``; raises StateFormatError if this is none, or of another version."""
+    return read_stored(stored, "target audit", VERSION, _memory_from)
 
 
-def _audit_from(stored: Json) -> tuple[Group, AuditMemory]:
+def _memory_from(stored: Json) -> AuditMemory:
     time_ms, batch = stored["operation"]
-    memory = AuditMemory(
+    return AuditMemory(
         (time_ms, batch),
         [_record_from(each) for each in stored["pending"]],
         None if stored["view"] is None else _view_from(stored["view"]),
@@ -62,7 +58,6 @@ def _audit_from(stored: Json) -> tuple[Group, AuditMemory]:
         connect=_connect_from(stored["connect"]),
         **{name: stored[name] for name in _PLAIN},
     )
-    return decode_group(stored["group"]), memory
 
 
 def _record(record: CoordinatorRecord) -> Json:

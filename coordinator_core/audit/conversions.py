@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from coordinator_core.assignors.presented import SubscriptionView
 from coordinator_core.audit.classic_targets import generation_row
 from coordinator_core.audit.group_view import recorded_partitions
-from coordinator_core.audit.operation import KINDS, TargetOperation
+from coordinator_core.audit.operation import TargetOperation
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.verdict import MOST_DIFFERENCES, Judgement, differences
 from coordinator_core.cluster.image import TopicImage
@@ -15,12 +15,12 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.consumer_protocol import assigned_partitions
 from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.record_types import CONSUMER
 from coordinator_core.records import CoordinatorRecord
 
 Named = dict[str, set[int]]
 """A member's partitions by topic name."""
 
-CONSUMER = KINDS[0]
 NO_TOPICS = "names of topic ids: supply the cluster metadata log or topic snapshots"
 
 

@@ -13,9 +13,9 @@ from coordinator_core.assignors.spec import GroupType as AssignedType
 from coordinator_core.assignors.spec import Tasks
 from coordinator_core.assignors.votes import AssignorVotes
 from coordinator_core.audit.inputs import process, subscriber
-from coordinator_core.audit.operation import RecordTypes
 from coordinator_core.audit.orders import MemberMap, MemberOrders
 from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.records import CoordinatorRecord, Fields
 
 View = SubscriptionView | StreamsView

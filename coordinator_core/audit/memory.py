@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from coordinator_core.audit.classic_targets import LeaderMemory
 from coordinator_core.audit.connect_targets import ConnectMemory
 from coordinator_core.audit.group_view import GroupView
-from coordinator_core.audit.operation import RecordTypes
+from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.records import CoordinatorRecord
 
 DEFAULT_JDK = 17

@@ -11,46 +11,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.record_types import KINDS, RecordTypes
 from coordinator_core.records import CoordinatorRecord, RecordType
 
-
-class RecordTypes(NamedTuple):
-    """The record types of one type of group with epochs; -1 where it has none."""
-
-    group: GroupType
-    member: int
-    epoch: int
-    target_epoch: int
-    target: int
-    current: int
-
-
-KINDS = (
-    RecordTypes(
-        GroupType.CONSUMER,
-        RecordType.CONSUMER_GROUP_MEMBER_METADATA,
-        RecordType.CONSUMER_GROUP_METADATA,
-        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
-        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
-        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-    ),
-    RecordTypes(
-        GroupType.SHARE,
-        RecordType.SHARE_GROUP_MEMBER_METADATA,
-        RecordType.SHARE_GROUP_METADATA,
-        RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
-        RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
-        RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-    ),
-    RecordTypes(
-        GroupType.STREAMS,
-        RecordType.STREAMS_GROUP_MEMBER_METADATA,
-        RecordType.STREAMS_GROUP_METADATA,
-        RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
-        RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER,
-        RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-    ),
-)
 KIND_OF_TARGET_EPOCH = {kind.target_epoch: kind for kind in KINDS}
 
 

@@ -10,13 +10,14 @@ from coordinator_core.audit.connect_targets import ConnectAudit
 from coordinator_core.audit.conversions import downgrade_row, upgrade_row
 from coordinator_core.audit.epoch_targets import EpochTargetAudit
 from coordinator_core.audit.memory import AuditMemory
-from coordinator_core.audit.operation import KIND_OF_TARGET_EPOCH, KINDS, RecordTypes, cut
+from coordinator_core.audit.operation import KIND_OF_TARGET_EPOCH, cut
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
+from coordinator_core.groups.record_types import CONSUMER, KINDS, RecordTypes
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, RecordType
 
@@ -27,14 +28,15 @@ _KIND_OF: dict[int, RecordTypes] = {
     record_type: kind
     for kind in KINDS
     for record_type in (kind.member, kind.epoch, kind.target_epoch, kind.target, kind.current)
-} | {RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: KINDS[0]}
+} | {RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: CONSUMER}
 
 
 class TargetAuditor:
     """The audit of one group's targets.
 
-    ``feed`` takes each record once, in offset order. Offset commits may be among them and are passed over. What one run
-    leaves, ``group`` and ``memory``, the next goes on with: rows are those of one pass.
+    It reads the ``group``, which others change, and is told of each record once, in offset order, ``after`` the group
+    was changed by it; ``feed`` does both, and passes over offset commits. What one run leaves, ``group`` and
+    ``memory``, the next goes on with: rows are those of one pass.
     """
 
     def __init__(
@@ -53,16 +55,23 @@ class TargetAuditor:
         self.coverage = coverage
 
     def feed(self, record: CoordinatorRecord, leader_epoch: int | None = None) -> list[TargetAuditRow]:
-        """The verdicts that this record completes; ``leader_epoch`` of its batch, None if unknown. Raises nothing."""
+        """Changes the group by a record; returns the verdicts that this completes, as ``after`` does."""
         if record.type <= RecordType.OFFSET_COMMIT:
             return _NO_ROWS
+        self.group.apply(record)
+        return self.after(record, leader_epoch)
+
+    def after(self, record: CoordinatorRecord, leader_epoch: int | None) -> list[TargetAuditRow]:
+        """The verdicts that a record, by which the group has been changed, completes; raises nothing.
+
+        ``leader_epoch`` is that of its batch, None if unknown.
+        """
         memory = self.memory
         operation = (record.at.timestamp_ms, record.batch)
         if operation != memory.operation:
             self._settle(len(memory.pending))
             memory.operation = operation
             memory.note_leader(leader_epoch, record.at.offset)
-        self.group.apply(record)
         rows = _NO_ROWS
         if record.type == RecordType.GROUP_METADATA:
             rows = self._audit_generation(record)
@@ -97,7 +106,7 @@ class TargetAuditor:
             return _NO_ROWS
         members, protocol_type = value["members"], value["protocolType"]
         rows = _NO_ROWS
-        ended = any(each.type == KINDS[0].epoch and each.value is None for each in memory.pending)
+        ended = any(each.type == CONSUMER.epoch and each.value is None for each in memory.pending)
         if not members:
             pass
         elif ended and memory.view is not None and isinstance(memory.view.view, SubscriptionView):

@@ -49,23 +49,30 @@ class Coder(NamedTuple):
 
 def encode_group(group: Group) -> str:
     """The group as one JSON text."""
-    return json.dumps(
-        {
-            "version": VERSION,
-            "groupId": group.group_id,
-            "fromStart": group.from_start,
-            "reloaded": group.reloaded,
-            "family": group.family.value,
-            "type": group.type,
-            "state": None if group.type is None else coder(_STATES[group.type]).to_json(group.state),
-        },
-        separators=(",", ":"),
-    )
+    return write_json(group_to_json(group))
 
 
 def decode_group(text: str) -> Group:
     """The group that ``encode_group`` wrote; raises StateFormatError if this is none, or of another version."""
-    return read_stored(text, "group", VERSION, _group_from)
+    return group_from_json(read_json(text, "group"))
+
+
+def group_to_json(group: Group) -> Json:
+    """The group as what ``json`` can write."""
+    return {
+        "version": VERSION,
+        "groupId": group.group_id,
+        "fromStart": group.from_start,
+        "reloaded": group.reloaded,
+        "family": group.family.value,
+        "type": group.type,
+        "state": None if group.type is None else coder(_STATES[group.type]).to_json(group.state),
+    }
+
+
+def group_from_json(stored: Json) -> Group:
+    """The group of ``group_to_json``; raises StateFormatError if this is none, or of another version."""
+    return read_stored(stored, "group", VERSION, _group_from)
 
 
 def _group_from(stored: Json) -> Group:
@@ -79,15 +86,27 @@ def _group_from(stored: Json) -> Group:
     )
 
 
-def read_stored(text: str, what: str, version: int, build: Callable[[Json], T]) -> T:
+def write_json(stored: Json) -> str:
+    """The text of what is stored."""
+    return json.dumps(stored, separators=(",", ":"))
+
+
+def read_json(text: str, what: str) -> Json:
+    """What ``write_json`` wrote; ``what`` is its name in messages. Raises StateFormatError if this is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError) as error:
+        raise StateFormatError(f"not a stored {what}") from error
+
+
+def read_stored(stored: Json, what: str, version: int, build: Callable[[Json], T]) -> T:
     """What ``build`` makes of a stored JSON object; ``what`` is its name in messages.
 
-    Raises StateFormatError if the text is no such object, is of another version, or ``build`` cannot make sense of it.
+    Raises StateFormatError if it is no such object, is of another version, or ``build`` cannot make sense of it.
     """
     try:
-        stored = json.loads(text)
         found = stored["version"]
-    except (ValueError, TypeError, KeyError) as error:
+    except (TypeError, KeyError) as error:
         raise StateFormatError(f"not a stored {what}") from error
     if found != version:
         raise StateFormatError(f"a {what} stored in form {found}, this release reads {version}: rebuild from the log")

@@ -1,22 +1,20 @@
-"""The state of a fold as JSON: a group and its open history, for the table that keeps them from night to night."""
+"""The open history of a group as JSON, for the table that keeps it from night to night."""
 
 from __future__ import annotations
 
-import json
 import typing
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeVar
 
-from coordinator_core.groups.codec import Json, coder, decode_group, encode_group, read_stored
-from coordinator_core.groups.group import Group
+from coordinator_core.groups.codec import Json, coder, read_stored
 from coordinator_core.history.holdings import Holdings, Interval, OfUnits, Ownership, Resource
 from coordinator_core.history.ledger import Ledger
 from coordinator_core.records import LogPosition
 
 T = TypeVar("T")
 
-VERSION = 4
+VERSION = 5
 """Of the form of the ledger; raised with every change of one of its classes, so that older forms are refused."""
 
 
@@ -51,8 +49,8 @@ _HINTS = typing.get_type_hints(Ledger)
 _CODERS = {each.name: coder(_HINTS[each.name]) for each in fields(Ledger) if each.name not in _UNITS}
 
 
-def encode_history(group: Group, ledger: Ledger) -> str:
-    """Group and open history as one JSON text."""
+def ledger_to_json(ledger: Ledger) -> Json:
+    """The open history as what ``json`` can write."""
     owned = ledger.ownership
     units = _Units(
         list(ledger.current),
@@ -64,21 +62,19 @@ def encode_history(group: Group, ledger: Ledger) -> str:
         owned.idle_ms,
         owned.idle_max_ms,
     )
-    stored = {
+    return {
         "version": VERSION,
-        "group": encode_group(group),
         "ledger": {name: each.to_json(getattr(ledger, name)) for name, each in _CODERS.items()},
         "units": coder(_Units).to_json(units),
     }
-    return json.dumps(stored, separators=(",", ":"))
 
 
-def decode_history(text: str) -> tuple[Group, Ledger]:
-    """What ``encode_history`` wrote; raises StateFormatError if this is none, or of another version."""
-    return read_stored(text, "history", VERSION, _history_from)
+def ledger_from_json(stored: Json) -> Ledger:
+    """The open history of ``ledger_to_json``; raises StateFormatError if this is none, or of another version."""
+    return read_stored(stored, "history", VERSION, _ledger_from)
 
 
-def _history_from(stored: Json) -> tuple[Group, Ledger]:
+def _ledger_from(stored: Json) -> Ledger:
     values: dict[str, Any] = {name: each.from_json(stored["ledger"][name]) for name, each in _CODERS.items()}
     ledger = Ledger(**values)
     units: _Units = coder(_Units).from_json(stored["units"])
@@ -91,7 +87,7 @@ def _history_from(stored: Json) -> tuple[Group, Ledger]:
         units.idle_ms,
         units.idle_max_ms,
     )
-    return decode_group(stored["group"]), ledger
+    return ledger
 
 
 def _flat(of_units: OfUnits[T]) -> Iterator[tuple[Resource, int, T]]:

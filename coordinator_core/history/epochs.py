@@ -7,27 +7,22 @@ member to reach it closes the rebalance; a further bump supersedes it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
+from coordinator_core.groups import record_types
 from coordinator_core.groups.consumer.describe import preferred_assignor
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.consumer.state import MemberState as ConsumerMemberState
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup, EpochMember
-from coordinator_core.groups.group import GroupType
-from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareGroup
+from coordinator_core.groups.group import GroupState, GroupType
+from coordinator_core.groups.record_types import RecordTypes
+from coordinator_core.groups.share.state import MEMBER_STATE_STABLE
 from coordinator_core.groups.streams.state import MemberState as StreamsMemberState
 from coordinator_core.groups.streams.state import StreamsGroup
-from coordinator_core.groups.violations import Violations
-from coordinator_core.history.causes import (
-    CauseKind,
-    cause,
-    config_causes,
-    difference,
-    member_changes,
-    member_facts,
-    recorded_topic_causes,
-)
+from coordinator_core.history.causes import CauseKind, cause, config_causes, member_changes, member_facts
 from coordinator_core.history.departures import departure_hint
+from coordinator_core.history.handler import Handler
 from coordinator_core.history.holdings import Held
 from coordinator_core.history.opened import OpenEpoch, OpenMembership
 from coordinator_core.history.recorder import TARGET, Recorder
@@ -43,7 +38,7 @@ from coordinator_core.history.units import (
     streams_target,
     streams_topics,
 )
-from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
+from coordinator_core.records import CoordinatorRecord, LogPosition
 
 AnyGroup = EpochGroup[Any, Any]
 
@@ -73,30 +68,29 @@ SHARE = EpochType(GroupType.SHARE.value, MEMBER_STATE_STABLE, share_held, partit
 STREAMS = EpochType(GroupType.STREAMS.value, StreamsMemberState.STABLE, streams_held, streams_target, streams_topics)
 
 
-def on_member(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
+def facts_before(state: GroupState | None, record: CoordinatorRecord) -> dict[str, object] | None:
+    """What is known of a member before its metadata record."""
+    if record.value is None or not isinstance(state, EpochGroup):
+        return None
+    known = state.members.get(record.key["memberId"])
+    return member_facts(known) if known is not None and known.has_metadata else None
+
+
+def on_member(kind: EpochType, recorder: Recorder, record: CoordinatorRecord, before: dict[str, object] | None) -> None:
     """Member metadata: a member comes, changes or goes."""
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
-    state = recorder.group.state
-    known = state.members.get(member_id) if isinstance(state, EpochGroup) else None
-    before = member_facts(known) if known is not None and known.has_metadata else None
-    violations = recorder.group.apply(record)
     if record.value is None:
         recorder.depart(member_id, at)
-        if ledger.rebalance is not None:
-            ledger.rebalance.behind.pop(member_id, None)
-        return violations
+        return
     member = _group(recorder).members[member_id]
     membership = ledger.memberships.get(member_id)
     if membership is None or before is None:
         membership = OpenMembership(member_id, at, "join")
         _describe(membership, member)
         recorder.join(membership)
-        if ledger.rebalance is not None:
-            ledger.rebalance.behind[member_id] = True
     else:
         _describe(membership, member)
         ledger.changes += member_changes(before, member, at)
-    return violations
 
 
 def _describe(membership: OpenMembership, member: EpochMember) -> None:
@@ -107,15 +101,13 @@ def _describe(membership: OpenMembership, member: EpochMember) -> None:
     membership.subscribed_regex = getattr(member, "subscribed_topic_regex", None) or None
 
 
-def on_current(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
+def on_current(kind: EpochType, recorder: Recorder, record: CoordinatorRecord, before: None) -> None:
     """Current assignment: what a member has, and how far it is."""
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
     if record.value is None:
         _note_hint(recorder, kind, member_id, at)
-        violations = recorder.group.apply(record)
         recorder.own(member_id, {}, at, None)
-        return violations
-    violations = recorder.group.apply(record)
+        return
     state = _group(recorder)
     member = state.members[member_id]
     recorder.own(member_id, kind.held(member), at, member.member_epoch)
@@ -133,7 +125,6 @@ def on_current(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -
             if rebalance.behind.pop(member_id, False):
                 rebalance.last_member = member_id
             recorder.converge(at)
-    return violations
 
 
 def _note_hint(recorder: Recorder, kind: EpochType, member_id: str, at: LogPosition) -> None:
@@ -173,24 +164,21 @@ def _pending(member: Any) -> int:
     return sum(len(partitions) for tasks in roles for partitions in tasks.values())
 
 
-def on_target(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
+def on_target(kind: EpochType, recorder: Recorder, record: CoordinatorRecord, before: None) -> None:
     """Target assignment of one member."""
-    violations = recorder.group.apply(record)
     member_id, at = record.key["memberId"], record.at
     if record.value is None:
         recorder.put(TARGET, member_id, {}, at, None)
     else:
         state = _group(recorder)
         recorder.put(TARGET, member_id, kind.target(state.targets[member_id]), at, state.group_epoch)
-    return violations
 
 
-def on_target_epoch(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
+def on_target_epoch(kind: EpochType, recorder: Recorder, record: CoordinatorRecord, before: None) -> None:
     """Target assignment metadata: the target of an epoch is installed."""
-    violations = recorder.group.apply(record)
     epoch, rebalance = recorder.ledger.epoch, recorder.ledger.rebalance
     if record.value is None or epoch is None or record.value["assignmentEpoch"] != epoch.epoch:
-        return violations
+        return
     if epoch.target is None:
         epoch.target = record.at
         state = recorder.group.state
@@ -200,19 +188,31 @@ def on_target_epoch(kind: EpochType, recorder: Recorder, record: CoordinatorReco
     if rebalance is not None and rebalance.target is None:
         rebalance.target = record.at
         recorder.converge(record.at)
-    return violations
 
 
-def on_epoch(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
+def configs_before(state: GroupState | None, record: CoordinatorRecord) -> dict[str, str] | None:
+    """The configs that a streams group's last assignment was made with."""
+    return state.last_assignment_configs if isinstance(state, StreamsGroup) else None
+
+
+def on_streams_epoch(
+    kind: EpochType, recorder: Recorder, record: CoordinatorRecord, before: dict[str, str] | None
+) -> None:
+    """Group metadata of a streams group: as of any, and it tells of the group's configs."""
+    state, last = recorder.group.state, recorder.ledger.epoch
+    is_new = record.value is not None and last is not None and last.epoch != record.value["epoch"]
+    if before is not None and is_new and isinstance(state, StreamsGroup):
+        recorder.ledger.changes += config_causes(before, state.last_assignment_configs, record.at)
+    on_epoch(kind, recorder, record, None)
+
+
+def on_epoch(kind: EpochType, recorder: Recorder, record: CoordinatorRecord, before: None) -> None:
     """Group metadata: a new epoch opens and with it a rebalance; a tombstone ends the group."""
     ledger, at, value = recorder.ledger, record.at, record.value
-    before = recorder.group.state
-    configs = before.last_assignment_configs if isinstance(before, StreamsGroup) else None
-    violations = recorder.group.apply(record)
     if value is None:
         if ledger.type == kind.type:
             ledger.ended = at
-        return violations
+        return
     state = _group(recorder)
     names = kind.topics(state)
     used = topics_used(recorder.topics, value.get("metadataHash"), names, at)
@@ -220,15 +220,12 @@ def on_epoch(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> 
     if last is not None and last.epoch == value["epoch"]:
         _take_topics(last, used, names)
         last.state = _opening_state(state)
-        return violations
-    if configs is not None and isinstance(state, StreamsGroup) and last is not None:
-        ledger.changes += config_causes(configs, state.last_assignment_configs, at)
+        return
     if last is not None:
         ledger.changes += _topic_causes(recorder, last, used, names, at)
     if ledger.crossing:
         recorder.left_behind(record)
     _take_topics(recorder.bump(value["epoch"], tuple(state.members), _opening_state(state), at), used, names)
-    return violations
 
 
 def _take_topics(epoch: OpenEpoch, used: Used, names: set[str]) -> None:
@@ -266,107 +263,30 @@ def _topic_causes(recorder: Recorder, last: OpenEpoch, used: Used, names: set[st
     return found
 
 
-def on_partition_metadata(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
-    """Partition metadata of brokers before 4.1: the topics as the group sees them."""
-    state = recorder.group.state
-    before = state.subscription_metadata if isinstance(state, ConsumerGroup) else None
-    violations = recorder.group.apply(record)
-    state = recorder.group.state
-    if record.value is None or not isinstance(state, ConsumerGroup):
-        return violations
-    after = state.subscription_metadata or {}
-    recorder.ledger.topic_names.update({topic.topic_id: name for name, topic in after.items()})
-    last = recorder.ledger.epoch
-    if before is not None and last is not None:
-        names = kind.topics(state) & {*last.topics}
-        recorder.ledger.changes += recorded_topic_causes(before, after, names, record.at)
-    return violations
-
-
-def on_regex(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
-    """A regular expression is resolved: it makes a rebalance if it now matches other topics."""
-    state, regex = recorder.group.state, record.key["regularExpression"]
-    known = state.regexes.get(regex) if isinstance(state, ConsumerGroup) else None
-    violations = recorder.group.apply(record)
-    if record.value is not None:
-        before, after = set(known.topics if known else ()), set(record.value["topics"])
-        if before != after:
-            detail = f"{regex}: {difference(before, after)}"
-            recorder.ledger.changes.append(
-                cause(CauseKind.REGEX_RESOLVED, record.at, topics=before ^ after, detail=detail)
-            )
-    return violations
-
-
-def on_topology(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
-    """The topology of a streams group; the first one comes with the first member."""
-    state = recorder.group.state
-    before = state.topology if isinstance(state, StreamsGroup) else None
-    violations = recorder.group.apply(record)
-    if record.value is not None and before is not None and before.epoch != record.value["epoch"]:
-        detail = f"topology epoch {before.epoch} to {record.value['epoch']}"
-        recorder.ledger.changes.append(cause(CauseKind.TOPOLOGY_CHANGED, record.at, detail=detail))
-    return violations
-
-
-def on_state_partitions(kind: EpochType, recorder: Recorder, record: CoordinatorRecord) -> Violations:
-    """Which share partitions are assignable: those initialised, by topic name."""
-    state = recorder.group.state
-    before = state.state_partitions if isinstance(state, ShareGroup) else None
-    violations = recorder.group.apply(record)
-    state = recorder.group.state
-    after = state.state_partitions if isinstance(state, ShareGroup) else None
-    if record.value is None or after is None:
-        return violations
-    for topics in (after.initializing, after.initialized):
-        recorder.ledger.topic_names.update({topic_id: topic.name for topic_id, topic in topics.items()})
-    known = before.initialized if before is not None else {}
-    topics_now = [
-        topic.name
-        for topic_id, topic in after.initialized.items()
-        if topic_id not in known or set(known[topic_id].partitions) != set(topic.partitions)
-    ]
-    if topics_now:
-        recorder.ledger.changes.append(cause(CauseKind.SHARE_STATE_INITIALIZED, record.at, topics=topics_now))
-    return violations
-
-
 def _group(recorder: Recorder) -> AnyGroup:
     state = recorder.group.state
     assert isinstance(state, EpochGroup)
     return state
 
 
-Handler = Callable[[EpochType, Recorder, CoordinatorRecord], Violations]
+def _handlers(kind: EpochType, types: RecordTypes) -> dict[int, Handler]:
+    """What the records that all these types of group have do to the history."""
+    if kind is STREAMS:
+        epoch = Handler(kind.type, partial(on_streams_epoch, kind), configs_before)
+    else:
+        epoch = Handler(kind.type, partial(on_epoch, kind))
+    return {
+        types.epoch: epoch,
+        types.member: Handler(kind.type, partial(on_member, kind), facts_before),
+        types.target_epoch: Handler(kind.type, partial(on_target_epoch, kind)),
+        types.target: Handler(kind.type, partial(on_target, kind)),
+        types.current: Handler(kind.type, partial(on_current, kind)),
+    }
 
-_CONSUMER: dict[int, Handler] = {
-    RecordType.CONSUMER_GROUP_METADATA: on_epoch,
-    RecordType.CONSUMER_GROUP_PARTITION_METADATA: on_partition_metadata,
-    RecordType.CONSUMER_GROUP_MEMBER_METADATA: on_member,
-    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: on_target_epoch,
-    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: on_target,
-    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: on_current,
-    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: on_regex,
+
+HANDLERS: dict[int, Handler] = {
+    **_handlers(CONSUMER, record_types.CONSUMER),
+    **_handlers(SHARE, record_types.SHARE),
+    **_handlers(STREAMS, record_types.STREAMS),
 }
-_SHARE: dict[int, Handler] = {
-    RecordType.SHARE_GROUP_METADATA: on_epoch,
-    RecordType.SHARE_GROUP_MEMBER_METADATA: on_member,
-    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: on_target_epoch,
-    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: on_target,
-    RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: on_current,
-    RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: on_state_partitions,
-}
-_STREAMS: dict[int, Handler] = {
-    RecordType.STREAMS_GROUP_METADATA: on_epoch,
-    RecordType.STREAMS_GROUP_MEMBER_METADATA: on_member,
-    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: on_target_epoch,
-    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: on_target,
-    RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: on_current,
-    RecordType.STREAMS_GROUP_TOPOLOGY: on_topology,
-}
-HANDLERS: dict[int, tuple[EpochType, Handler]] = {
-    record_type: (kind, handler)
-    for kind, handlers in ((CONSUMER, _CONSUMER), (SHARE, _SHARE), (STREAMS, _STREAMS))
-    for record_type, handler in handlers.items()
-}
-"""Record type to the group type that it belongs to and what it does to the history."""
+"""Record type to what it does to the history."""

@@ -5,42 +5,42 @@ What one run leaves open the next goes on with: feeding a log piece by piece giv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group, GroupType
-from coordinator_core.groups.violations import Violations
-from coordinator_core.history import epochs, workers
+from coordinator_core.history import epochs, inputs, workers
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.generations import on_generation
+from coordinator_core.history.generations import group_before, on_generation
+from coordinator_core.history.handler import Handler
 from coordinator_core.history.ledger import Ledger
 from coordinator_core.history.recorder import Recorder
 from coordinator_core.history.rows import HistoryRow
 from coordinator_core.records import CoordinatorRecord, Family, RecordType
 
 _NO_ROWS: list[HistoryRow] = []
-
-_Handlers = dict[int, tuple[str, Callable[[Recorder, CoordinatorRecord], Violations]]]
-_HANDLERS: dict[Family, _Handlers] = {
+_HANDLERS: Mapping[Family, Mapping[int, Handler]] = {
     Family.GROUP: {
-        RecordType.GROUP_METADATA: (GroupType.CLASSIC.value, on_generation),
-        **{each: (kind.type, partial(handler, kind)) for each, (kind, handler) in epochs.HANDLERS.items()},
+        RecordType.GROUP_METADATA: Handler(GroupType.CLASSIC.value, on_generation, group_before),
+        **epochs.HANDLERS,
+        **inputs.HANDLERS,
     },
-    Family.CONNECT: {each: (GroupType.CONNECT.value, handler) for each, handler in workers.HANDLERS.items()},
+    Family.CONNECT: workers.HANDLERS,
 }
-"""By log, record type to the group type that it belongs to and what it does to the history."""
+"""By log, record type to what it does to the history."""
 
 
 class GroupFold:
-    """The fold of one group's records of ``__consumer_offsets``, or ``__worker_offsets`` (Connect on KIP-848).
+    """The history of one group's records of ``__consumer_offsets``, or ``__worker_offsets`` (Connect on KIP-848).
 
-    ``feed`` takes each record once, in offset order, and returns the rows that it makes final. Offset commits may be
-    among the records: they make no rows, and let the causes say what the commits of a departed member suggest.
-    ``open_rows`` gives the rows of what is not over, as of the last record: upsert them by their keys.
+    It reads the ``group``, which others change: it is told of each record once, in offset order, ``before`` and
+    ``after`` the group is changed by it. ``feed`` does all three. Offset commits may be among the records: they make no
+    rows, and let the causes say what the commits of a departed member suggest. ``open_rows`` gives the rows of what is
+    not over, as of the last record: upsert them by their keys.
     """
 
-    __slots__ = ("_handlers", "_recorder")
+    __slots__ = ("_handlers", "_recorder", "group")
 
     def __init__(
         self,
@@ -50,13 +50,9 @@ class GroupFold:
         coverage: Coverage | None = None,
     ) -> None:
         """Begin with ``Group(group_id)``, or go on with the ``group`` and ``ledger`` that an earlier run left."""
+        self.group = group
         self._handlers = _HANDLERS[group.family]
         self._recorder = Recorder(group, ledger or Ledger(group.group_id), topics, coverage)
-
-    @property
-    def group(self) -> Group:
-        """The group as of the last record."""
-        return self._recorder.group
 
     @property
     def ledger(self) -> Ledger:
@@ -64,33 +60,48 @@ class GroupFold:
         return self._recorder.ledger
 
     def feed(self, record: CoordinatorRecord) -> list[HistoryRow]:
-        """The rows that this record makes final, violations among them; raises nothing."""
-        at, record_type, _, value, _, batch = record
-        recorder = self._recorder
+        """Changes the group by a record; returns the rows that this makes final. Raises nothing."""
+        if record.type <= RecordType.OFFSET_COMMIT:
+            self.note_commit(record)
+            return _NO_ROWS
+        before = self.before(record)
+        self.group.apply(record)
+        return self.after(record, before)
+
+    def before(self, record: CoordinatorRecord) -> Any:
+        """What ``after`` needs of the group as it is before the record."""
+        handler = self._handlers.get(record.type)
+        return None if handler is None or handler.before is None else handler.before(self.group.state, record)
+
+    def after(self, record: CoordinatorRecord, before: Any) -> list[HistoryRow]:
+        """The rows that the record, by which the group has been changed, makes final; raises nothing."""
+        handler = self._handlers.get(record.type)
+        if handler is None:
+            return _NO_ROWS
+        recorder, at, value = self._recorder, record.at, record.value
         ledger = recorder.ledger
-        entry = self._handlers.get(record_type)
-        if entry is None:
-            if record_type <= RecordType.OFFSET_COMMIT:
-                _note_commit(ledger, record)
-                return _NO_ROWS
-            return [*recorder.group.apply(record)]
-        operation = (at.timestamp_ms, batch)
+        operation = (at.timestamp_ms, record.batch)
         if operation != ledger.operation:
             recorder.begin_operation(operation)
-        group_type, handler = entry
-        if value is None and ledger.type != group_type:
-            violations = recorder.group.apply(record)
-        else:
-            if value is not None and (ledger.type != group_type or ledger.ended is not None):
-                recorder.live_as(group_type, at)
-            violations = handler(recorder, record)
+        group_type = handler.group_type
+        if value is not None and (ledger.type != group_type or ledger.ended is not None):
+            recorder.live_as(group_type, at)
+        if ledger.type == group_type:
+            handler.after(recorder, record, before)
         rows = recorder.rows
-        if violations:
-            rows.extend(violations)
         if not rows:
             return _NO_ROWS
         recorder.rows = []
         return rows
+
+    def note_commit(self, record: CoordinatorRecord) -> None:
+        """An offset commit."""
+        key, value, ledger = record.key, record.value, self._recorder.ledger
+        if value is not None:
+            ledger.commits.setdefault(key["topic"], {})[key["partition"]] = record.at.timestamp_ms
+            topic_id = value.get("topicId")
+            if topic_id is not None:
+                ledger.topic_names[topic_id] = key["topic"]
 
     def open_rows(self) -> Iterator[HistoryRow]:
         """Rows of what is open as of the last record."""
@@ -108,12 +119,3 @@ def fold(
     for record in records:
         yield from state.feed(record)
     yield from state.open_rows()
-
-
-def _note_commit(ledger: Ledger, record: CoordinatorRecord) -> None:
-    key, value = record.key, record.value
-    if value is not None:
-        ledger.commits.setdefault(key["topic"], {})[key["partition"]] = record.at.timestamp_ms
-        topic_id = value.get("topicId")
-        if topic_id is not None:
-            ledger.topic_names[topic_id] = key["topic"]

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
-from coordinator_core.groups.group import GroupType
-from coordinator_core.groups.violations import Violations
+from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.history.classic_causes import (
     CONNECT,
     Transition,
@@ -35,16 +34,22 @@ FIRST_GENERATION = 1
 """A group's first record has generation 0, and no members; older brokers began with 1."""
 
 
-def on_generation(recorder: Recorder, record: CoordinatorRecord) -> Violations:
+def group_before(state: GroupState | None, record: CoordinatorRecord) -> ClassicGroup:
+    """The group before a record, which changes it in place; empty if there was none."""
+    if not isinstance(state, ClassicGroup):
+        return ClassicGroup()
+    return ClassicGroup(state.generation, state.protocol_type, state.protocol, state.leader, None, state.members)
+
+
+def on_generation(recorder: Recorder, record: CoordinatorRecord, before: ClassicGroup) -> None:
     """Group metadata: a generation is complete, the same one is written again, or the group ends."""
     ledger, at, last = recorder.ledger, record.at, recorder.ledger.epoch
-    old = _before(recorder)
-    violations = recorder.group.apply(record)
+    old = before if last is not None else ClassicGroup()  # else it was of another life
     new = recorder.group.state
     if not isinstance(new, ClassicGroup) or new.generation is None:
         if ledger.type == GroupType.CLASSIC:
             ledger.ended = at
-        return violations
+        return
     work = units_of_work(ledger)
     skipped, missing = _missing(recorder, new.generation, at)
     _members(recorder, old, new, at)
@@ -57,7 +62,7 @@ def on_generation(recorder: Recorder, record: CoordinatorRecord) -> Violations:
         ledger.joined.clear()
         recorder.take_part(new.generation)
         last.leader = new.leader
-        return violations
+        return
     topics = set().union(*{subscription(new, member).topics for member in new.members.values()})
     taken = [each for changed in assigned.changes for each in changed.taken]
     ledger.changes += subscription_causes(old, new, at)
@@ -73,15 +78,6 @@ def on_generation(recorder: Recorder, record: CoordinatorRecord) -> Violations:
     ledger.ownership.forget(recorder.wanted(at, topics if new.members or last is None else last.topics))
     ledger.ownership.end(at)
     _complete(recorder, new, topics, assigned, skipped, missing, at)
-    return violations
-
-
-def _before(recorder: Recorder) -> ClassicGroup:
-    """The group before a record, which changes it in place; empty if that was another life."""
-    state = recorder.group.state
-    if not isinstance(state, ClassicGroup) or recorder.ledger.epoch is None:
-        return ClassicGroup()
-    return ClassicGroup(state.generation, state.protocol_type, state.protocol, state.leader, None, state.members)
 
 
 # --- members ---------------------------------------------------------------------------------------------------------

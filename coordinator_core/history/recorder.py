@@ -12,7 +12,6 @@ from math import inf
 
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group, GroupType
-from coordinator_core.groups.violations import Violation
 from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.holdings import Changed, Held, Resource
@@ -157,6 +156,8 @@ class Recorder:
         """A member is there that was not; that is no cause if it only goes on under another group type."""
         ledger, member_id = self.ledger, membership.member_id
         at, instance = membership.joined, membership.instance_id
+        if ledger.rebalance is not None:
+            ledger.rebalance.behind[member_id] = True
         crossing = ledger.crossing.pop(member_id, None)
         if crossing is not None:
             self._withdraw(member_id, _DEPARTURES)
@@ -192,6 +193,8 @@ class Recorder:
     def depart(self, member_id: str, at: LogPosition) -> None:
         """A member is removed; nothing happens if it was not known."""
         ledger = self.ledger
+        if ledger.rebalance is not None:
+            ledger.rebalance.behind.pop(member_id, None)
         membership = ledger.memberships.pop(member_id, None)
         if membership is None:
             return
@@ -414,7 +417,7 @@ class Recorder:
             settled = Recorder(self.group, ledger.copy(), self.topics, self.coverage)
             settled._end_operation()
             for row in settled.rows:
-                yield row if isinstance(row, Violation) else row._replace(is_open=True)
+                yield row._replace(is_open=True)
             yield from settled._lasting()
         else:
             yield from self._lasting()

@@ -182,5 +182,5 @@ TABLES = (
 )
 """Every table whose rows the core makes."""
 
-HistoryRow = GroupEpochRow | RebalanceRow | MembershipRow | AssignmentRow | Violation
+HistoryRow = GroupEpochRow | RebalanceRow | MembershipRow | AssignmentRow
 """A row of the fold of one group."""

@@ -6,15 +6,14 @@ worker is asked to stop work is not recorded. It follows from its target, and it
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from coordinator_core.assignors.connect.selection import select_assignor
 from coordinator_core.errors import AssignorError
 from coordinator_core.groups.connect.describe import is_reconciled
 from coordinator_core.groups.connect.live import max_delay_ms
 from coordinator_core.groups.connect.state import Assignor, ConnectGroup, ConnectMember, Work
-from coordinator_core.groups.violations import Violations
+from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.history.causes import CauseKind, cause
+from coordinator_core.history.handler import Handler
 from coordinator_core.history.opened import OpenMembership
 from coordinator_core.history.recorder import TARGET, Recorder
 from coordinator_core.history.rows import Cause
@@ -22,27 +21,25 @@ from coordinator_core.history.units import work_held
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, LogPosition
 
 
-def on_member(recorder: Recorder, record: CoordinatorRecord) -> Violations:
+def assignors_before(state: GroupState | None, record: CoordinatorRecord) -> list[Assignor] | None:
+    """What a worker offered before; None if nothing is known of it."""
+    known = _worker(state, record)
+    return known.assignors if known is not None and known.client_id is not None else None
+
+
+def on_member(recorder: Recorder, record: CoordinatorRecord, before: list[Assignor] | None) -> None:
     """Member metadata: a worker comes, offers other assignors or other metadata for them, or goes."""
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
-    known = _worker(recorder, member_id)
-    before = known.assignors if known is not None and known.client_id is not None else None
-    violations = recorder.group.apply(record)
     if record.value is None:
         recorder.depart(member_id, at)
-        if ledger.rebalance is not None:
-            ledger.rebalance.behind.pop(member_id, None)
-        return violations
+        return
     member = _group(recorder).members[member_id]
     membership = ledger.memberships.get(member_id)
     if membership is None or before is None:
         recorder.join(_membership(member, at))
-        if ledger.rebalance is not None:
-            ledger.rebalance.behind[member_id] = True
     else:
         membership.client_id, membership.client_host = member.client_id, member.client_host
         ledger.changes += _changes(member, before, at)
-    return violations
 
 
 def _membership(member: ConnectMember, at: LogPosition) -> OpenMembership:
@@ -77,34 +74,33 @@ def _detail(old: Assignor, new: Assignor) -> str:
     return f"{what} of assignor {new.name}"
 
 
-def on_work(recorder: Recorder, record: CoordinatorRecord) -> Violations:
+def work_before(state: GroupState | None, record: CoordinatorRecord) -> set[tuple[str, int]]:
+    """What there was to run before."""
+    return _units(state.work) if isinstance(state, ConnectGroup) else set()
+
+
+def on_work(recorder: Recorder, record: CoordinatorRecord, before: set[tuple[str, int]]) -> None:
     """Connectors and tasks: what there is to run."""
-    state = recorder.group.state
-    before = _units(state.work) if isinstance(state, ConnectGroup) else set()
-    violations = recorder.group.apply(record)
     if record.value is not None:
         changed = before ^ _units(_group(recorder).work)
         if changed:
             detail = f"{len(changed)} connectors and tasks came or went"
             names = {name for name, _ in changed}
             recorder.ledger.changes.append(cause(CauseKind.CONNECTORS_CHANGED, record.at, topics=names, detail=detail))
-    return violations
 
 
-def on_configuration(recorder: Recorder, record: CoordinatorRecord) -> Violations:
+def on_configuration(recorder: Recorder, record: CoordinatorRecord, before: None) -> None:
     """The group's configuration: it makes no rebalance, and says how long work waits for a worker that left."""
-    return recorder.group.apply(record)
 
 
-def on_epoch(recorder: Recorder, record: CoordinatorRecord) -> Violations:
+def on_epoch(recorder: Recorder, record: CoordinatorRecord, before: None) -> None:
     """Group metadata: a new epoch opens and with it a rebalance; a tombstone ends the group."""
     ledger, at, value = recorder.ledger, record.at, record.value
-    violations = recorder.group.apply(record)
     if value is None:
         ledger.ended = at
-        return violations
+        return
     if ledger.epoch is not None and ledger.epoch.epoch == value["epoch"]:
-        return violations
+        return
     members = _group(recorder).members
     due = ledger.due_ms is not None and at.timestamp_ms >= ledger.due_ms
     if due and not ledger.changes:
@@ -113,18 +109,15 @@ def on_epoch(recorder: Recorder, record: CoordinatorRecord) -> Violations:
     if due:
         ledger.due_ms = None
     recorder.bump(value["epoch"], tuple(members), "ASSIGNING" if members else "EMPTY", at)
-    return violations
 
 
-def on_target(recorder: Recorder, record: CoordinatorRecord) -> Violations:
+def on_target(recorder: Recorder, record: CoordinatorRecord, before: None) -> None:
     """Target assignment of all workers: those that run what they no longer should are asked to stop it."""
     ledger, at = recorder.ledger, record.at
-    before = [*ledger.target.members]
-    violations = recorder.group.apply(record)
     state, rebalance = recorder.group.state, ledger.rebalance
     if not isinstance(state, ConnectGroup):
-        return violations
-    for member_id in before:
+        return
+    for member_id in [*ledger.target.members]:
         if member_id not in state.targets:
             recorder.put(TARGET, member_id, {}, at, None)
     for member_id, target in state.targets.items():
@@ -133,25 +126,35 @@ def on_target(recorder: Recorder, record: CoordinatorRecord) -> Violations:
             rebalance.asked(member_id, len(_to_stop(state, member_id)), at)
     epoch = ledger.epoch
     if record.value is None or epoch is None or state.assignment_epoch != epoch.epoch:
-        return violations
+        return
     if epoch.target is None:
         epoch.target, epoch.assignor = at, _assignor(state)
         epoch.state = "RECONCILING" if epoch.state == "ASSIGNING" else epoch.state
     if rebalance is not None and rebalance.target is None:
         rebalance.target = at
         recorder.converge(at)
-    return violations
 
 
-def on_current(recorder: Recorder, record: CoordinatorRecord) -> Violations:
-    """Current assignment: what a worker runs, and how far it is."""
+def delay_before(state: GroupState | None, record: CoordinatorRecord) -> int:
+    """How long (ms) what a worker runs waits for it if this record ends it."""
+    member = _worker(state, record)
+    if record.value is not None or member is None or member.current is None or not _units(member.current.work):
+        return 0
+    assert isinstance(state, ConnectGroup)
+    return max_delay_ms(state)
+
+
+def on_current(recorder: Recorder, record: CoordinatorRecord, before: int) -> None:
+    """Current assignment: what a worker runs, and how far it is.
+
+    The work of a worker that goes waits for it; while it waits, a further one does not make it wait longer.
+    """
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
     if record.value is None:
-        _note_departure(recorder, member_id, at)
-        violations = recorder.group.apply(record)
+        if before and (ledger.due_ms is None or at.timestamp_ms > ledger.due_ms):
+            ledger.due_ms = at.timestamp_ms + before
         recorder.own(member_id, {}, at, None)
-        return violations
-    violations = recorder.group.apply(record)
+        return
     state = _group(recorder)
     member = state.members[member_id]
     assert member.current is not None
@@ -166,18 +169,6 @@ def on_current(recorder: Recorder, record: CoordinatorRecord) -> Violations:
             recorder.converge(at)
         elif not to_stop:
             rebalance.waited[member_id] = True
-    return violations
-
-
-def _note_departure(recorder: Recorder, member_id: str, at: LogPosition) -> None:
-    """The work of a worker that goes waits for it; while it waits, a further one does not make it wait longer."""
-    ledger = recorder.ledger
-    member, state = _worker(recorder, member_id), recorder.group.state
-    if isinstance(state, ConnectGroup) and member is not None and member.current is not None:
-        delay = max_delay_ms(state)
-        waits = ledger.due_ms is not None and at.timestamp_ms <= ledger.due_ms
-        if delay and _units(member.current.work) and not waits:
-            ledger.due_ms = at.timestamp_ms + delay
 
 
 def _to_stop(state: ConnectGroup, member_id: str) -> set[tuple[str, int]]:
@@ -201,9 +192,8 @@ def _assignor(state: ConnectGroup) -> str | None:
         return None
 
 
-def _worker(recorder: Recorder, member_id: str) -> ConnectMember | None:
-    state = recorder.group.state
-    return state.members.get(member_id) if isinstance(state, ConnectGroup) else None
+def _worker(state: GroupState | None, record: CoordinatorRecord) -> ConnectMember | None:
+    return state.members.get(record.key["memberId"]) if isinstance(state, ConnectGroup) else None
 
 
 def _group(recorder: Recorder) -> ConnectGroup:
@@ -212,12 +202,12 @@ def _group(recorder: Recorder) -> ConnectGroup:
     return state
 
 
-HANDLERS: dict[int, Callable[[Recorder, CoordinatorRecord], Violations]] = {
-    ConnectRecordType.GROUP_METADATA: on_epoch,
-    ConnectRecordType.CONNECTORS_TASKS_METADATA: on_work,
-    ConnectRecordType.MEMBER_METADATA: on_member,
-    ConnectRecordType.TARGET_ASSIGNMENT: on_target,
-    ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT: on_current,
-    ConnectRecordType.CONFIGURATION: on_configuration,
+HANDLERS: dict[int, Handler] = {
+    ConnectRecordType.GROUP_METADATA: Handler(GroupType.CONNECT.value, on_epoch),
+    ConnectRecordType.CONNECTORS_TASKS_METADATA: Handler(GroupType.CONNECT.value, on_work, work_before),
+    ConnectRecordType.MEMBER_METADATA: Handler(GroupType.CONNECT.value, on_member, assignors_before),
+    ConnectRecordType.TARGET_ASSIGNMENT: Handler(GroupType.CONNECT.value, on_target),
+    ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT: Handler(GroupType.CONNECT.value, on_current, delay_before),
+    ConnectRecordType.CONFIGURATION: Handler(GroupType.CONNECT.value, on_configuration),
 }
 """Record type of ``__worker_offsets`` to what it does to the history."""

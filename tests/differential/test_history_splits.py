@@ -7,8 +7,8 @@ import random
 import pytest
 
 from coordinator_core.groups.group import Group
-from coordinator_core.history.codec import decode_history, encode_history
 from coordinator_core.history.fold import GroupFold
+from tests.core.stored import next_history
 from tests.differential.histories import Tables, groups_of
 from tests.differential.metadata import topic_history
 from tests.shared_data import CORPUS
@@ -26,13 +26,12 @@ def test_nights_give_the_tables_of_one_pass(corpus):
         whole.upsert(fold.open_rows())
 
         nightly = Tables()
-        state = encode_history(fold := Group(group_id), GroupFold(fold).ledger)
+        night = GroupFold(Group(group_id))
         splits = sorted(chance.sample(range(len(records) + 1), min(20, len(records) + 1)))
         for start, end in zip([0, *splits], [*splits, len(records)], strict=True):
-            night = GroupFold(*decode_history(state), topics=topics)
+            night = next_history(night, topics)
             for record in records[start:end]:
                 nightly.append(night.feed(record))
             nightly.upsert(night.open_rows())
-            state = encode_history(night.group, night.ledger)
         assert nightly.rows == whole.rows
         assert nightly.final == whole.final

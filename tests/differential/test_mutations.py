@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from coordinator_core.assignors.spec import Tasks
-from coordinator_core.audit.codec import decode_audit, encode_audit
 from coordinator_core.audit.rows import Verdict
 from coordinator_core.audit.targets import TargetAuditor
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -15,6 +14,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, RecordType
 from tests.core.audit.mutate import MUTATIONS, TARGETS, mutated
+from tests.core.stored import next_auditor
 from tests.differential.logs_by_group import corpus_log
 from tests.differential.metadata import topic_history
 from tests.shared_data import CORPUS
@@ -72,8 +72,7 @@ def outcomes(
             kind = rng.choice(list(MUTATIONS))
             changed = mutated(record, MUTATIONS[kind], targets_of(auditor), rng)
             if changed is not None:
-                group, memory = decode_audit(encode_audit(auditor.group, auditor.memory))
-                fork = TargetAuditor(group, memory, topics, coverage=coverage)
+                fork = next_auditor(auditor, topics, coverage)
                 rows = (row for each in (changed, *records[index + 1 :]) for row in fork.feed(each))
                 verdict = next((row.verdict for row in rows), None)
                 if verdict is not None:

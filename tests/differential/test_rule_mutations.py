@@ -26,7 +26,7 @@ def test_a_mutation_makes_its_rule_fire(mutation: Mutation, scenarios: Log) -> N
     rng, fired, tried = random.Random(mutation.name), Counter[str](), 0
     for (_, group_id), records in scenarios.groups.items():
         for log in islice(mutations_of(mutation, records, rng), PER_GROUP):
-            found = {violation.rule for violation in judge(log, Group(group_id), scenarios.coverage)}
+            found = {violation.rule for violation in judge(log, Group(group_id, from_start=True), scenarios.coverage)}
             assert mutation.explains(found), (group_id, found)
             fired.update(found)
             tried += 1

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from coordinator_core.audit.rules.codec import decode_rules, encode_rules
 from coordinator_core.audit.rules.fold import RuleFold, judge
 from coordinator_core.groups.group import Group
+from tests.core.stored import next_rules
 from tests.differential.logs_by_group import EVERYTHING, LOGS, TRACE_FILES, corpus_log, traces
 
 
@@ -16,7 +16,7 @@ from tests.differential.logs_by_group import EVERYTHING, LOGS, TRACE_FILES, corp
 def test_no_rule_fires_on_a_recorded_log(name: str) -> None:
     log = corpus_log(name)
     for (_, group_id), records in log.groups.items():
-        assert list(judge(records, Group(group_id), log.coverage)) == []
+        assert list(judge(records, Group(group_id, from_start=True), log.coverage)) == []
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -28,7 +28,7 @@ def test_no_rule_fires_where_nobody_knows_what_is_missing(name: str) -> None:
 @pytest.mark.parametrize("name", TRACE_FILES)
 def test_no_rule_fires_on_a_trace(name: str) -> None:
     for seed, _, _, records in traces(name):
-        assert (seed, list(judge(records, Group("g1"), EVERYTHING))) == (seed, [])
+        assert (seed, list(judge(records, Group("g1", from_start=True), EVERYTHING))) == (seed, [])
 
 
 @pytest.mark.parametrize("name", ["consumer", "migration"])
@@ -37,12 +37,12 @@ def test_a_damaged_log_gives_the_same_violations_in_pieces(name: str) -> None:
     rng, found = random.Random(name), 0
     for _, _, _, records in traces(name):
         damaged = [record for record in records if rng.random() > 0.05]
-        whole = list(judge(damaged, Group("g1"), EVERYTHING))
-        rules = RuleFold(Group("g1"), None, EVERYTHING)
+        whole = list(judge(damaged, Group("g1", from_start=True), EVERYTHING))
+        rules = RuleFold(Group("g1", from_start=True), None, EVERYTHING)
         pieces = []
         for record in damaged:
             if rng.random() < 0.2:
-                rules = RuleFold(*decode_rules(encode_rules(rules.group, rules.watch)), EVERYTHING)
+                rules = next_rules(rules, EVERYTHING)
             pieces += rules.feed(record)
         assert pieces + rules.open_rows() == whole
         found += len(whole)

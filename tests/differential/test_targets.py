@@ -7,13 +7,13 @@ from collections import Counter
 
 import pytest
 
-from coordinator_core.audit.codec import decode_audit, encode_audit
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets import TargetAuditor, audit_group
 from coordinator_core.groups.group import Group
 from jobs.local_audit import group_histories
 from jobs.sources.files import find_logs
+from tests.core.stored import next_auditor
 from tests.differential.logs_by_group import corpus_log
 from tests.differential.metadata import topic_history
 from tests.shared_data import CORPUS
@@ -69,7 +69,6 @@ def test_a_log_in_pieces_gives_the_same_rows(name: str) -> None:
         pieces = []
         for record in records:
             if rng.random() < 0.1:
-                group, memory = decode_audit(encode_audit(auditor.group, auditor.memory))
-                auditor = TargetAuditor(group, memory, topics, coverage=log.coverage)
+                auditor = next_auditor(auditor, topics, log.coverage)
             pieces += auditor.feed(record)
         assert pieces == whole

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from coordinator_core.audit.rules.hands import name
 from coordinator_core.audit.rules.scene import Scene, classic_held
 from coordinator_core.audit.rules.watch import EPOCH
@@ -15,22 +17,33 @@ SINGLE_OWNER = frozenset(
 """Protocols of which it is known that they give a partition, task or connector to one member only."""
 
 
-def on_generation(scene: Scene, record: CoordinatorRecord) -> None:
+class GenerationBefore(NamedTuple):
+    """The group before a record, which changes it in place."""
+
+    generation: int | None
+    members: dict[str, ClassicMember]
+
+
+NO_GENERATION = GenerationBefore(None, {})
+
+
+def generation_before(scene: Scene, record: CoordinatorRecord) -> GenerationBefore:
+    """What ``on_generation`` needs of the group before."""
+    state = scene.group.state
+    return GenerationBefore(state.generation, state.members) if isinstance(state, ClassicGroup) else NO_GENERATION
+
+
+def on_generation(scene: Scene, record: CoordinatorRecord, before: GenerationBefore) -> None:
     """Group metadata: a generation is complete, the same one is written again, or the group ends."""
     watch, operation = scene.watch, scene.operation
-    state = scene.group.state
-    old = state if isinstance(state, ClassicGroup) else None
-    before = None if old is None else (old.generation, old.members)
     known = watch.knows(EPOCH)
     if record.value is None:
-        if old is not None and old.members:
-            operation.crossed, operation.crossed_epoch = record.at, old.generation if known else None
-        scene.keep(record)
+        if before.members:
+            operation.crossed, operation.crossed_epoch = record.at, before.generation if known else None
         scene.current.clear()
         scene.target.clear()
         watch.begin_life()
         return
-    scene.keep(record)
     watch.note(EPOCH, record.at)
     operation.leaving.clear()
     new = scene.group.state
@@ -38,8 +51,8 @@ def on_generation(scene: Scene, record: CoordinatorRecord) -> None:
     scene.arrived(new.generation or 0, record.at)
     _protocol(scene, new, record.at)
     _instances(scene, new, record.at)
-    if known and before is not None and before[0] is not None and before[0] == new.generation:
-        _rewritten(scene, before[1], new, record.at)
+    if known and before.generation is not None and before.generation == new.generation:
+        _rewritten(scene, before.members, new, record.at)
     _owners(scene, new, record.at)
 
 

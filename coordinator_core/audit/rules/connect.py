@@ -13,13 +13,16 @@ from coordinator_core.records import ConnectRecordType, CoordinatorRecord
 WORK = "work"
 
 
-def on_record(scene: Scene, record: CoordinatorRecord) -> None:
+def epoch_before(scene: Scene, record: CoordinatorRecord) -> int | None:
+    """The group epoch before the record."""
+    state = scene.group.state
+    return state.group_epoch if isinstance(state, ConnectGroup) else None
+
+
+def on_record(scene: Scene, record: CoordinatorRecord, before: int | None) -> None:
     """One record of ``__worker_offsets``."""
     watch, at = scene.watch, record.at
-    state = scene.group.state
-    before = state.group_epoch if isinstance(state, ConnectGroup) else None
     known = watch.knows(EPOCH)
-    scene.keep(record)
     if record.type == ConnectRecordType.GROUP_METADATA:
         if record.value is None:
             scene.current.clear()

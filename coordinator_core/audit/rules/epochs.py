@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from coordinator_core.audit.rules.hands import name
 from coordinator_core.audit.rules.kinds import EpochKind
 from coordinator_core.audit.rules.scene import Scene
 from coordinator_core.audit.rules.watch import ASSIGNMENT_EPOCH, EPOCH, HeldUnit, member_fact
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.violations import Rule
-from coordinator_core.records import CoordinatorRecord, Fields
+from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
 
 MAX_ASSIGNMENT_INTERVAL_MS = 15_000
 """The highest ``group.{consumer,share}.assignment.interval.ms`` that a broker accepts, unless told otherwise: its
 ``max.assignment.interval.ms`` is 15 s by default (KIP-1263), and a static setting of brokers is in no log."""
 
 
-def on_epoch(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
-    """Group metadata: the epoch grows by one."""
-    watch, value, at = scene.watch, record.value, record.at
+class EpochsBefore(NamedTuple):
+    """The epochs of a group before a record; None where it has none."""
+
+    group: int | None
+    assignment: int | None
+
+
+NO_EPOCHS = EpochsBefore(None, None)
+
+
+def epochs_before(kind: EpochKind, scene: Scene, record: CoordinatorRecord) -> EpochsBefore:
+    """What the rules of epochs need of the group before."""
     state = scene.group.state
-    before = state.group_epoch if isinstance(state, kind.state) else None
+    return EpochsBefore(state.group_epoch, state.assignment_epoch) if isinstance(state, kind.state) else NO_EPOCHS
+
+
+def on_epoch(kind: EpochKind, scene: Scene, record: CoordinatorRecord, epochs: EpochsBefore) -> None:
+    """Group metadata: the epoch grows by one."""
+    watch, value, at, before = scene.watch, record.value, record.at, epochs.group
     known = watch.knows(EPOCH)
     if value is None:
-        _end(scene, kind, record)
+        _end(scene, at, epochs.assignment)
         return
-    scene.keep(record)
     watch.note(EPOCH, at)
     operation = scene.operation
     operation.leaving.clear()
@@ -39,32 +54,29 @@ def on_epoch(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
         scene.broken(Rule.EPOCH_SKIPPED, at, None, f"group epoch {epoch} after {before}")
 
 
-def _end(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
-    """The group ends, its members and its target having ended before."""
-    watch, state = scene.watch, scene.group.state
-    epoch = state.assignment_epoch if isinstance(state, EpochGroup) else None
+def _end(scene: Scene, at: LogPosition, epoch: int | None) -> None:
+    """The group ends, its members and its target, of assignment epoch ``epoch``, having ended before."""
+    watch = scene.watch
     if epoch not in (None, INITIAL_EPOCH) and watch.knows(ASSIGNMENT_EPOCH):
         detail = f"target assignment metadata of epoch {epoch} still stood"
-        scene.broken(Rule.GROUP_REMOVED_IN_PART, record.at, None, detail)
-    scene.keep(record)
+        scene.broken(Rule.GROUP_REMOVED_IN_PART, at, None, detail)
     scene.current.clear()
     scene.target.clear()
     operation = scene.operation
     if operation.leaving:
-        operation.crossed, operation.crossed_epoch = record.at, operation.reached
+        operation.crossed, operation.crossed_epoch = at, operation.reached
     operation.leaving.clear()
     watch.begin_life()
 
 
-def on_target(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
+def on_target(kind: EpochKind, scene: Scene, record: CoordinatorRecord, before: Any = None) -> None:
     """Target of one member: whole only with the metadata record that ends the target."""
     member_id, at, value = record.key["memberId"], record.at, record.value
     watch, operation = scene.watch, scene.operation
-    scene.keep(record)
     watch.note(member_fact("target", member_id), at)
     if value is None:
         scene.target.put(member_id, {})
-        scene.departing(member_id, "target", at)
+        scene.departing(member_id, "target", at, scene.member(member_id))
         return
     twice(scene, record)
     state = scene.group.state
@@ -77,14 +89,12 @@ def on_target(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
             operation.clashes.append(HeldUnit(*resource, partition, member_id))
 
 
-def on_target_epoch(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
+def on_target_epoch(kind: EpochKind, scene: Scene, record: CoordinatorRecord, epochs: EpochsBefore) -> None:
     """Target assignment metadata: a target for the group's present epoch is whole."""
     value, at = record.value, record.at
     watch, operation = scene.watch, scene.operation
-    before = scene.group.state
-    if value is None and isinstance(before, EpochGroup) and watch.knows(ASSIGNMENT_EPOCH):
-        operation.reached = before.assignment_epoch
-    scene.keep(record)
+    if value is None and epochs.assignment is not None and watch.knows(ASSIGNMENT_EPOCH):
+        operation.reached = epochs.assignment
     watch.note(ASSIGNMENT_EPOCH, at)
     operation.targets.clear()
     if value is None:

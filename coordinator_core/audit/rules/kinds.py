@@ -5,29 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from coordinator_core.groups import record_types
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.consumer.state import MemberState as ConsumerMemberState
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareGroup
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsGroup, StreamsMember
 from coordinator_core.groups.streams.state import MemberState as StreamsMemberState
 from coordinator_core.history.holdings import Held
 from coordinator_core.history.units import partitions_held, streams_target
-from coordinator_core.records import RecordType
 
 
 class EpochKind(NamedTuple):
     """One group type: its states, and how to read what members have, give up and are to have."""
 
-    group_type: GroupType
+    types: RecordTypes
     state: type[Any]
     stable: int
     unrevoked: int | None
-    metadata: RecordType
-    member: RecordType
-    target: RecordType
-    target_epoch: RecordType
-    current: RecordType
     assigned: Callable[[Any], Held]
     revoking: Callable[[Any], Held]
     wanted: Callable[[Any], Held]
@@ -57,43 +52,28 @@ def _streams_revoking(member: StreamsMember) -> Held:
 
 
 CONSUMER = EpochKind(
-    GroupType.CONSUMER,
+    record_types.CONSUMER,
     ConsumerGroup,
     ConsumerMemberState.STABLE,
     ConsumerMemberState.UNREVOKED_PARTITIONS,
-    RecordType.CONSUMER_GROUP_METADATA,
-    RecordType.CONSUMER_GROUP_MEMBER_METADATA,
-    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
-    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
-    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
     lambda member: partitions_held(member.assigned),
     lambda member: partitions_held(member.pending_revocation),
     partitions_held,
 )
 SHARE = EpochKind(
-    GroupType.SHARE,
+    record_types.SHARE,
     ShareGroup,
     MEMBER_STATE_STABLE,
     None,
-    RecordType.SHARE_GROUP_METADATA,
-    RecordType.SHARE_GROUP_MEMBER_METADATA,
-    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
-    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
-    RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT,
     lambda member: partitions_held(member.assigned),
     lambda member: {},
     partitions_held,
 )
 STREAMS = EpochKind(
-    GroupType.STREAMS,
+    record_types.STREAMS,
     StreamsGroup,
     StreamsMemberState.STABLE,
     StreamsMemberState.UNREVOKED_TASKS,
-    RecordType.STREAMS_GROUP_METADATA,
-    RecordType.STREAMS_GROUP_MEMBER_METADATA,
-    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER,
-    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
-    RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
     _streams_assigned,
     _streams_revoking,
     streams_target,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator_core.audit.rules.epochs import MAX_ASSIGNMENT_INTERVAL_MS, twice
 from coordinator_core.audit.rules.hands import NOTHING, both, minus, name, names
@@ -22,17 +22,29 @@ from coordinator_core.history.holdings import Held, Resource
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
 
 
-def on_member(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
+class MemberBefore(NamedTuple):
+    """A member before its metadata record; the record may change it in place."""
+
+    member: Any
+    has_metadata: bool
+
+
+def member_before(scene: Scene, record: CoordinatorRecord) -> MemberBefore:
+    """What ``on_member`` needs of the group before."""
+    member = scene.member(record.key["memberId"])
+    return MemberBefore(member, member is not None and member.has_metadata)
+
+
+def on_member(kind: EpochKind, scene: Scene, record: CoordinatorRecord, before: MemberBefore) -> None:
     """Member metadata: a member comes, changes or goes."""
     watch, operation = scene.watch, scene.operation
     member_id, value, at = record.key["memberId"], record.value, record.at
-    known = member_of(scene, member_id)
     if value is None:
-        _depart(scene, record)
+        scene.departing(member_id, "member", at, before.member)
+        _depart(scene, member_id, at)
         return
-    is_new = known is None or not known.has_metadata
+    is_new = not before.has_metadata
     sure = watch.knows_member("member", member_id)
-    scene.keep(record)
     watch.note(member_fact("member", member_id), at)
     replaces = _replaced(scene, value.get("instanceId"))
     if replaces is not None:
@@ -62,11 +74,8 @@ def _subscribes(kind: EpochKind, value: Fields) -> bool:
     return kind is not CONSUMER or bool(value["subscribedTopicNames"] and not value["subscribedTopicRegex"])
 
 
-def _depart(scene: Scene, record: CoordinatorRecord) -> None:
+def _depart(scene: Scene, member_id: str, at: LogPosition) -> None:
     watch, operation = scene.watch, scene.operation
-    member_id, at = record.key["memberId"], record.at
-    scene.departing(member_id, "member", at)
-    scene.keep(record)
     if operation.departed[member_id].instance_id != UNKNOWN:
         operation.leaving[member_id] = at
     operation.joining.pop(member_id, None)
@@ -87,30 +96,36 @@ def _instance_once(scene: Scene, member_id: str, instance_id: str | None, at: Lo
             scene.broken(Rule.INSTANCE_ID_OF_TWO, at, member_id, detail)
 
 
-def member_of(scene: Scene, member_id: str) -> Any:
-    """The member as the group has it, None if it has none."""
-    state = scene.group.state
-    return state.members.get(member_id) if isinstance(state, EpochGroup) else None
+class CurrentBefore(NamedTuple):
+    """A member's current assignment before a record: what it had, its epoch and the one before."""
+
+    held: Held
+    epoch: int | None
+    previous: int | None
 
 
-def on_current(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
-    """Current assignment: what a member has of its target, and what it still has to give up."""
-    watch, operation = scene.watch, scene.operation
-    member_id, value, at = record.key["memberId"], record.value, record.at
-    member = member_of(scene, member_id)
-    before = NOTHING if member is None else joined(kind.assigned(member), kind.revoking(member))
+def current_before(kind: EpochKind, scene: Scene, record: CoordinatorRecord) -> CurrentBefore:
+    """What ``on_current`` needs of the group before."""
+    member_id, operation = record.key["memberId"], scene.operation
+    member = scene.member(member_id)
     if member is None or not member.has_current:
-        before = _given_up(operation, operation.replaced.get(member_id))
+        return CurrentBefore(_given_up(operation, operation.replaced.get(member_id)), None, None)
+    held = joined(kind.assigned(member), kind.revoking(member))
+    return CurrentBefore(held, member.member_epoch, member.previous_member_epoch)
+
+
+def on_current(kind: EpochKind, scene: Scene, record: CoordinatorRecord, had: CurrentBefore) -> None:
+    """Current assignment: what a member has of its target, and what it still has to give up."""
+    watch, operation, before = scene.watch, scene.operation, had.held
+    member_id, value, at = record.key["memberId"], record.value, record.at
+    member = scene.member(member_id)
     sure = watch.knows_member("current", member_id)
     if value is None:
-        scene.departing(member_id, "current", at)
+        scene.departing(member_id, "current", at, member)
         operation.given_up += [HeldUnit(*resource, number, member_id) for resource, number in minus(before)]
-        scene.keep(record)
         scene.current.put(member_id, NOTHING)
         watch.note(member_fact("current", member_id), at)
         return
-    epochs_before = (None, None) if member is None else (member.member_epoch, member.previous_member_epoch)
-    scene.keep(record)
     watch.note(member_fact("current", member_id), at)
     if operation.empty and value["memberEpoch"] == INITIAL_EPOCH:
         # An empty group that was forgotten begins anew; one whose member subscribes to nothing writes no epoch then.
@@ -118,9 +133,8 @@ def on_current(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None
         watch.doubt(ASSIGNMENT_EPOCH)
     twice(scene, record)
     operation.unassigned.pop(member_id, None)
-    member = member_of(scene, member_id)
     assigned, revoking = kind.assigned(member), kind.revoking(member)
-    _epochs(scene, kind, member, epochs_before if sure else (None, None), at)
+    _epochs(scene, member, (had.epoch, had.previous) if sure else (None, None), at)
     _state(scene, kind, member, revoking, at)
     _target(scene, kind, member, assigned, before if sure else None, at)
     if kind.exclusive:
@@ -152,7 +166,7 @@ def _hands(scene: Scene, member_id: str, held: Held, at: LogPosition) -> None:
     for unit, other in scene.current.put(member_id, held):
         if not watch.knows_member("current", other):
             continue
-        holder = member_of(scene, other)
+        holder = scene.member(other)
         giving_up = holder is not None and unit in set(_revoking_units(scene, other))
         rule = Rule.ASSIGNED_BEFORE_REVOKED if giving_up else Rule.ASSIGNED_TO_TWO
         since = watch.facts.get(member_fact("current", other))
@@ -160,14 +174,12 @@ def _hands(scene: Scene, member_id: str, held: Held, at: LogPosition) -> None:
 
 
 def _revoking_units(scene: Scene, member_id: str) -> list[Any]:
-    member = member_of(scene, member_id)
+    member = scene.member(member_id)
     kind = STREAMS if hasattr(member, "process_id") else CONSUMER
     return list(minus(kind.revoking(member)))
 
 
-def _epochs(
-    scene: Scene, kind: EpochKind, member: EpochMember, before: tuple[int | None, int | None], at: LogPosition
-) -> None:
+def _epochs(scene: Scene, member: EpochMember, before: tuple[int | None, int | None], at: LogPosition) -> None:
     state = scene.group.state
     assert isinstance(state, EpochGroup)
     assert member.member_epoch is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from coordinator_core.audit.rules.hands import Hands
 from coordinator_core.audit.rules.kinds import KINDS
@@ -11,10 +12,10 @@ from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.group import Group, GroupState
-from coordinator_core.groups.violations import Rule, Violation
+from coordinator_core.groups.violations import Rule, Violation, Violations
 from coordinator_core.history.holdings import Held
 from coordinator_core.history.units import classic_assignment, work_held
-from coordinator_core.records import CoordinatorRecord, LogPosition
+from coordinator_core.records import LogPosition
 
 COMPARED_WITH: Mapping[Rule, str] = {
     Rule.EPOCH_WENT_BACK: EPOCH,
@@ -62,11 +63,9 @@ class Scene:
         """The rule is broken by the record at this position."""
         self.rows.append(Violation(rule, at, self.group.group_id, member_id, detail))
 
-    def keep(self, record: CoordinatorRecord) -> None:
-        """Changes the group, and keeps those violations that replay sees and that no gap in the log explains."""
-        for seen in self.group.apply(record):
-            if self._certain(seen):
-                self.rows.append(seen)
+    def keep(self, violations: Violations) -> None:
+        """Keeps those of the violations that replay sees which no gap in the log explains."""
+        self.rows += [seen for seen in violations if self._certain(seen)]
 
     def _certain(self, seen: Violation) -> bool:
         watch, member_id = self.watch, seen.member_id or ""
@@ -77,12 +76,12 @@ class Scene:
             return True
         return watch.knows_member(fact, member_id) if fact in MEMBER_FACTS else watch.knows(fact)
 
-    def departing(self, member_id: str, kind: str, at: LogPosition) -> None:
-        """One of the three tombstones of a member is written."""
+    def departing(self, member_id: str, kind: str, at: LogPosition, member: Any) -> None:
+        """One of the three tombstones of a ``member`` is written; None: the group has no such member."""
         departed = self.operation.departed
         known = departed.get(member_id)
         if known is None:
-            departed[member_id] = Departure(at, (kind,), self._instance_of(member_id))
+            departed[member_id] = Departure(at, (kind,), self._instance_of(member_id, member))
         else:
             departed[member_id] = known._replace(kinds=(*known.kinds, kind))
 
@@ -94,9 +93,12 @@ class Scene:
             self.broken(Rule.CONVERSION_EPOCH_WRONG, at, None, detail)
         operation.crossed = operation.crossed_epoch = None
 
-    def _instance_of(self, member_id: str) -> str | None:
+    def member(self, member_id: str) -> Any:
+        """The member as a group with epochs has it, None if it has none."""
         state = self.group.state
-        member = state.members.get(member_id) if isinstance(state, EpochGroup) else None
+        return state.members.get(member_id) if isinstance(state, EpochGroup) else None
+
+    def _instance_of(self, member_id: str, member: Any) -> str | None:
         if member is None or not member.has_metadata or not self.watch.knows_member("member", member_id):
             return UNKNOWN
         instance: str | None = getattr(member, "instance_id", None)

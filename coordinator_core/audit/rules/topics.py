@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from coordinator_core.audit.rules.epochs import on_target
-from coordinator_core.audit.rules.kinds import EpochKind
+from coordinator_core.audit.rules.kinds import SHARE, STREAMS
 from coordinator_core.audit.rules.scene import Scene
 from coordinator_core.audit.rules.watch import SHARE_STATE, TOPOLOGY
+from coordinator_core.groups.epochs import Partitions
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.violations import Rule
 from coordinator_core.records import CoordinatorRecord
 
 
-def on_share_target(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
-    """A share group's target: only partitions whose share state was initialised (KIP-932)."""
-    state, member_id = scene.group.state, record.key["memberId"]
-    before = state.targets.get(member_id, {}) if isinstance(state, ShareGroup) else {}
-    on_target(scene, kind, record)
+def share_target_before(scene: Scene, record: CoordinatorRecord) -> Partitions:
+    """The member's target before."""
     state = scene.group.state
+    return state.targets.get(record.key["memberId"], {}) if isinstance(state, ShareGroup) else {}
+
+
+def on_share_target(scene: Scene, record: CoordinatorRecord, before: Partitions) -> None:
+    """A share group's target: only partitions whose share state was initialised (KIP-932)."""
+    on_target(SHARE, scene, record)
+    state, member_id = scene.group.state, record.key["memberId"]
     if record.value is None or not isinstance(state, ShareGroup) or not scene.watch.knows(SHARE_STATE):
         return
     ready = state.state_partitions.initialized if state.state_partitions is not None else {}
@@ -30,31 +35,34 @@ def on_share_target(scene: Scene, kind: EpochKind, record: CoordinatorRecord) ->
             scene.broken(Rule.SHARE_STATE_MISSING, record.at, member_id, detail)
 
 
-def on_share_state(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
+def on_share_state(scene: Scene, record: CoordinatorRecord, before: None) -> None:
     """Which share partitions have state: noted for the targets that follow."""
-    scene.keep(record)
     scene.watch.note(SHARE_STATE, record.at)
 
 
-def on_topology(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
+def topology_epoch_before(scene: Scene, record: CoordinatorRecord) -> int | None:
+    """The epoch of the topology before."""
+    state = scene.group.state
+    return state.topology.epoch if isinstance(state, StreamsGroup) and state.topology is not None else None
+
+
+def on_topology(scene: Scene, record: CoordinatorRecord, before: int | None) -> None:
     """The topology of a streams group: its epoch does not go back (KIP-1071)."""
-    state, watch = scene.group.state, scene.watch
-    before = state.topology.epoch if isinstance(state, StreamsGroup) and state.topology is not None else None
+    watch = scene.watch
     known = watch.knows(TOPOLOGY)
-    scene.keep(record)
     watch.note(TOPOLOGY, record.at)
     if record.value is not None and known and before is not None and record.value["epoch"] < before:
         detail = f"topology epoch {record.value['epoch']} after {before}"
         scene.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, detail)
 
 
-def on_streams_target(scene: Scene, kind: EpochKind, record: CoordinatorRecord) -> None:
+def on_streams_target(scene: Scene, record: CoordinatorRecord, before: None) -> None:
     """A streams group's target: tasks of subtopologies that there are."""
-    on_target(scene, kind, record)
+    on_target(STREAMS, scene, record)
     state, member_id = scene.group.state, record.key["memberId"]
     if record.value is None or not isinstance(state, StreamsGroup) or not scene.watch.knows(TOPOLOGY):
         return
     known = {each.subtopology_id for each in state.topology.subtopologies} if state.topology is not None else set()
-    strange = sorted({what for _, what in kind.wanted(state.targets[member_id])} - known)
+    strange = sorted({what for _, what in STREAMS.wanted(state.targets[member_id])} - known)
     if strange:
         scene.broken(Rule.TASK_OUTSIDE_TOPOLOGY, record.at, member_id, f"no subtopology {strange[0]}")

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_core.audit.codec import decode_audit, encode_audit
 from coordinator_core.audit.orders import KEPT_CHANGES, MemberOrders, can_matter
 from coordinator_core.audit.rows import Verdict
 from coordinator_core.audit.targets import TargetAuditor
@@ -17,6 +16,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.records import LogPosition
 from tests.core.audit.coordinated import EVERYTHING, RecordedCluster, churn, colliding_ids
 from tests.core.groups.clients import GROUP
+from tests.core.stored import next_auditor
 
 SEEDS = (4, 5, 7)
 """Scripts in which some fail-over changes an order that decides."""
@@ -63,8 +63,7 @@ def test_the_same_rows_wherever_the_log_is_cut(seed: int, cuts: set[int]) -> Non
     pieces = []
     for index, (record, epoch) in enumerate(zip(recorded.log, recorded.leader_epochs, strict=True)):
         if index in cuts:
-            stored = decode_audit(encode_audit(auditor.group, auditor.memory))
-            auditor = TargetAuditor(*stored, recorded.topics, coverage=EVERYTHING)
+            auditor = next_auditor(auditor, recorded.topics, EVERYTHING)
         pieces += auditor.feed(record, epoch)
     assert pieces == whole
 

@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 
-from coordinator_core.audit.rules.codec import decode_rules, encode_rules
+from coordinator_core.audit.rules.codec import VERSION, watch_from_json
 from coordinator_core.audit.rules.fold import RuleFold, judge
 from coordinator_core.audit.rules.table import RULES, document_rows
 from coordinator_core.errors import StateFormatError
@@ -17,6 +17,7 @@ from coordinator_core.groups.violations import Rule
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, Fields, RecordType
 from tests.core.builders import GroupLog, at_once, classic_member
+from tests.core.stored import next_rules
 from tests.differential.logs_by_group import Log, recorded_log
 from tests.rule_mutations import MUTATIONS, Mutation, mutations_of
 from tests.shared_data import ROOT
@@ -32,7 +33,7 @@ def sample() -> Log:
 
 
 def broken(records: Records, family: Family = Family.GROUP) -> set[Rule]:
-    return {violation.rule for violation in judge(records, Group("g", family=family), WHOLE)}
+    return {violation.rule for violation in judge(records, Group("g", from_start=True, family=family), WHOLE)}
 
 
 def settled(log: GroupLog) -> Records:
@@ -42,7 +43,7 @@ def settled(log: GroupLog) -> Records:
 
 def test_no_rule_fires_on_the_sample_log(sample: Log) -> None:
     for (_, group_id), records in sample.groups.items():
-        assert list(judge(records, Group(group_id), sample.coverage)) == []
+        assert list(judge(records, Group(group_id, from_start=True), sample.coverage)) == []
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
@@ -50,7 +51,7 @@ def test_one_changed_record_of_the_sample_log_makes_the_right_rule_fire(mutation
     rng = random.Random(mutation.name)
     for (_, group_id), records in sample.groups.items():
         for log in islice(mutations_of(mutation, records, rng), 2):
-            found = {violation.rule for violation in judge(log, Group(group_id), sample.coverage)}
+            found = {violation.rule for violation in judge(log, Group(group_id, from_start=True), sample.coverage)}
             assert mutation.explains(found), (group_id, found)
 
 
@@ -299,17 +300,17 @@ def test_where_records_may_be_missing_nothing_is_claimed() -> None:
 
 def test_the_state_of_the_rules_goes_through_json() -> None:
     records = assigned_before_revoked(GroupLog())
-    rules, found = RuleFold(Group("g"), None, WHOLE), []
+    rules, found = RuleFold(Group("g", from_start=True), None, WHOLE), []
     for record in records:
-        rules = RuleFold(*decode_rules(encode_rules(rules.group, rules.watch)), WHOLE)
+        rules = next_rules(rules, WHOLE)
         found += rules.feed(record)
-    assert found == list(judge(records, Group("g"), WHOLE))
+    assert found == list(judge(records, Group("g", from_start=True), WHOLE))
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"version": 99}', '{"version": 1, "group": "{}"}'])
-def test_a_state_that_is_none_is_refused(text: str) -> None:
+@pytest.mark.parametrize("stored", [None, {}, {"version": 99}, {"version": VERSION}])
+def test_a_state_that_is_none_is_refused(stored: object) -> None:
     with pytest.raises(StateFormatError):
-        decode_rules(text)
+        watch_from_json(stored)
 
 
 # --- the table -------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from coordinator_core.assignors.spec import Tasks
-from coordinator_core.audit.codec import decode_audit, encode_audit
+from coordinator_core.audit.codec import VERSION, memory_from_json
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets import TargetAuditor, audit_group
@@ -23,6 +23,7 @@ from coordinator_core.records import CoordinatorRecord, Family, RecordType
 from jobs.log_reader import LogReader
 from jobs.sources.files import find_logs
 from tests.core.audit.mutate import MUTATIONS, TARGETS, mutated
+from tests.core.stored import next_auditor
 
 SAMPLES = Path(__file__).resolve().parents[3] / "data" / "samples" / "logs"
 EVERYTHING = Coverage({partition: [(0, 10_000)] for partition in range(4)})
@@ -129,16 +130,15 @@ def test_the_state_in_json_goes_on_anywhere() -> None:
         pieces = []
         for record in records:
             if rng.random() < 0.2:
-                group, memory = decode_audit(encode_audit(auditor.group, auditor.memory))
-                auditor = TargetAuditor(group, memory, sample()[1], coverage=EVERYTHING)
+                auditor = next_auditor(auditor, sample()[1], EVERYTHING)
             pieces += auditor.feed(record)
         assert pieces == audited(records)
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"version": 0}', '{"version": 1}'])
-def test_what_is_no_state_is_refused(text: str) -> None:
+@pytest.mark.parametrize("stored", [None, {}, {"version": 0}, {"version": VERSION}])
+def test_what_is_no_state_is_refused(stored: object) -> None:
     with pytest.raises(StateFormatError):
-        decode_audit(text)
+        memory_from_json(stored)
 
 
 def test_what_an_assignor_of_ones_own_does_is_unknown() -> None:

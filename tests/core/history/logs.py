@@ -39,6 +39,11 @@ class GroupLog:
     def rows(self, topics: TopicHistory | None = None, coverage: Coverage | None = None) -> list[HistoryRow]:
         return list(fold(self.records, Group(GROUP), topics, coverage))
 
+    def violations(self) -> list[str]:
+        """The rules that replay sees broken."""
+        group = Group(GROUP)
+        return [str(each.rule) for record in self.records for each in group.apply(record)]
+
     def rebalances(self, topics: TopicHistory | None = None, coverage: Coverage | None = None) -> list[RebalanceRow]:
         return [row for row in self.rows(topics, coverage) if isinstance(row, RebalanceRow)]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from coordinator_core.groups.group import Group
-from coordinator_core.history.codec import decode_history, encode_history
 from coordinator_core.history.fold import GroupFold, fold
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, HistoryRow, MembershipRow, RebalanceRow
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, LogPosition
 from tests.core.groups.test_connect_coordinator import GROUP, A, B, Cluster, Worker, first_worker
 from tests.core.history.logs import kinds
+from tests.core.stored import next_history
 
 
 def of(cluster: Cluster) -> list[HistoryRow]:
@@ -125,6 +125,6 @@ def test_in_any_two_pieces_it_is_the_same_history() -> None:
     for cut in range(len(cluster.log)):
         evening = GroupFold(Group(GROUP, family=Family.CONNECT))
         rows = [row for record in cluster.log[:cut] for row in evening.feed(record)]
-        morning = GroupFold(*decode_history(encode_history(evening.group, evening.ledger)))
+        morning = next_history(evening)
         rows += [row for record in cluster.log[cut:] for row in morning.feed(record)]
         assert set(map(repr, [*rows, *morning.open_rows()])) == whole, cut

@@ -58,7 +58,7 @@ class World:
 
     def group(self, group_id: str) -> Group:
         """A group of the log, of which nothing has been read."""
-        return Group(group_id, family=self.family)
+        return Group(group_id, from_start=True, family=self.family)
 
     def rebalances(self) -> dict[LogPosition, RebalanceRow]:
         """What history finds."""

@@ -1,0 +1,46 @@
+"""The record types that the groups with epochs have in common, each type of group its own."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from coordinator_core.groups.group import GroupType
+from coordinator_core.records import RecordType
+
+
+class RecordTypes(NamedTuple):
+    """The record types of one type of group: members, epochs, targets and current assignments."""
+
+    group: GroupType
+    member: int
+    epoch: int
+    target_epoch: int
+    target: int
+    current: int
+
+
+CONSUMER = RecordTypes(
+    GroupType.CONSUMER,
+    RecordType.CONSUMER_GROUP_MEMBER_METADATA,
+    RecordType.CONSUMER_GROUP_METADATA,
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
+    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+)
+SHARE = RecordTypes(
+    GroupType.SHARE,
+    RecordType.SHARE_GROUP_MEMBER_METADATA,
+    RecordType.SHARE_GROUP_METADATA,
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
+    RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+)
+STREAMS = RecordTypes(
+    GroupType.STREAMS,
+    RecordType.STREAMS_GROUP_MEMBER_METADATA,
+    RecordType.STREAMS_GROUP_METADATA,
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER,
+    RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+)
+KINDS = (CONSUMER, SHARE, STREAMS)
