@@ -19,7 +19,7 @@ CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+(?:: .+)?)$", re.MULTI
 """The causes in a trace of the JVM; the last one is at the bottom of it."""
 
 
-RAISED = re.compile(r"^\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE.*)?$", re.MULTILINE)
+RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE.*)?$", re.MULTILINE)
 """An error that a job raises in the middle of a query."""
 
 
