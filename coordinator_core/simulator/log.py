@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from coordinator_core.records import CoordinatorRecord, Family, LogPosition
-from coordinator_core.simulator.commits import CommitChunk, CommitStreams
+from coordinator_core.simulator.commit_batches import CommitChunk
+from coordinator_core.simulator.commits import CommitStreams
 from coordinator_core.simulator.topics import TopicPlan
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.row import encode_key, encode_value

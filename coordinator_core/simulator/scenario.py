@@ -33,6 +33,7 @@ def _milliseconds(value: Any) -> Any:
 
 Duration = Annotated[int, BeforeValidator(_milliseconds), Field(ge=0, le=366 * 86_400_000)]
 Positive = Annotated[int, BeforeValidator(_milliseconds), Field(gt=0, le=366 * 86_400_000)]
+Share = Annotated[float, Field(ge=0, le=1)]
 Few = Annotated[int, Field(ge=1, le=100_000)]
 Many = Annotated[int, Field(ge=1, le=10_000_000)]
 
@@ -59,11 +60,31 @@ class Topic(Part):
     rate: Annotated[float, Field(ge=0, le=1e6)] = 10.0
 
 
+class Transactions(Part):
+    """Members commit in transactions, one a commit (KIP-447).
+
+    Each is over after ``lasts``; the shares ``aborts`` and ``left_open`` of them are aborted, or never end. One whose
+    member crashes or hangs is aborted ``timeout`` after it began.
+    """
+
+    lasts: Positive = 50
+    timeout: Positive = 60_000
+    aborts: Share = 0.01
+    left_open: Share = 0.0
+
+
 class Commits(Part):
     """How members commit: all that they own, so often, and once more when they leave."""
 
     every: Positive = 5_000
     when_leaving: bool = True
+    transactions: Transactions | None = None
+
+    @model_validator(mode="after")
+    def _one_at_a_time(self) -> Self:
+        if self.transactions is not None and self.transactions.lasts >= self.every:
+            raise ValueError("a transaction has to be over before the next commit")
+        return self
 
 
 def _ascending(versions: tuple[int, int]) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,8 @@ from coordinator_core.groups.protocol import Outcome, Request, Task, Timer
 from coordinator_core.groups.share.partitions import INITIALIZE_EFFECT
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, Fields, LogPosition, RecordType
 from coordinator_core.simulator.chance import Chance
-from coordinator_core.simulator.commits import VALUE_VERSION, CommitStreams, TopicPartition
+from coordinator_core.simulator.commit_batches import VALUE_VERSION
+from coordinator_core.simulator.commits import CommitStreams, OpenTransaction, TopicPartition
 from coordinator_core.simulator.log import PartitionLog, Piece
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.topics import TopicPlan, TopicStep
@@ -66,7 +68,7 @@ class Shard:
         self.topics = TopicImage.of([])
         self.now = scenario.start_ms
         self.end_ms = scenario.start_ms + scenario.lasts
-        self.commits = CommitStreams(plan)
+        self.commits = CommitStreams(plan, partition)
         self.groups: dict[str, GroupTruth] = {}
         self.clients: dict[str, list[Client]] = {}
         self._log = PartitionLog(self.commits, partition, family)
@@ -123,9 +125,13 @@ class Shard:
     def last_truth(self) -> Iterator[Row]:
         """After the end: what was still going on, and how each group was left."""
         commits = self.commits.committed()
+        transactions: dict[str, list[OpenTransaction]] = {}
+        for each in self.commits.open_transactions():
+            transactions.setdefault(each.group_id, []).append(each)
         for group_id, group in self.groups.items():
             yield from group.last_rows()
-            yield ending(group, self.group(group_id), commits.get(group_id, {}))
+            left_open = transactions.get(group_id, ())
+            yield ending(group, self.group(group_id), commits.get(group_id, {}), left_open)
 
     def group(self, group_id: str) -> AnyGroup | None:
         """What the coordinator has of a group."""
@@ -148,10 +154,8 @@ class Shard:
                     self.wake(group_id)
         self.memory.publish(step.image.version, step.created, step.grown, tuple(step.deleted))
         if step.deleted:
-            self._flush(self.now + 1)
-            for group_id, commits in self.commits.committed().items():
-                self._know(group_id, commits)
-            self.settle(coordinator.delete_topics(self.memory, step.deleted, self.topics, self.now))
+            with self._knowing_commits():
+                self.settle(coordinator.delete_topics(self.memory, step.deleted, self.topics, self.now))
             self.commits.forget(lambda _, topic: topic in step.deleted)
             ids = set(step.deleted.values())
             self.settle(coordinator.clean_up_share_state(self.memory, ids, self.topics, self.now))
@@ -169,13 +173,28 @@ class Shard:
         }
         return by_regex | {each for each in self.memory.subscribers.get(name, ()) if each in self.memory.live}
 
-    def _know(self, group_id: str, commits: Mapping[TopicPartition, tuple[int, int]]) -> None:
-        """Let the coordinator's memory have the commits that were written without it."""
-        for (topic, partition), (offset, time_ms) in commits.items():
-            key = {"group": group_id, "topic": topic, "partition": partition}
-            value = {"offset": offset, "leaderEpoch": 0, "metadata": "", "commitTimestamp": time_ms}
-            at = LogPosition(self.memory.partition, self.memory.end_offset, time_ms)
-            self.memory.follow(CoordinatorRecord(at, RecordType.OFFSET_COMMIT, key, value, VALUE_VERSION))
+    @contextmanager
+    def _knowing_commits(self) -> Iterator[None]:
+        """Let the coordinator's memory have the commits that were written without it, for as long as it needs them."""
+        self._flush(self.now + 1)
+        for group_id, commits in self.commits.committed().items():
+            for partition, (offset, time_ms) in commits.items():
+                self._know(group_id, partition, offset, time_ms, None)
+        pending = self.commits.open_transactions()
+        for each in pending:
+            for partition in each.partitions:
+                self._know(each.group_id, partition, 0, each.since_ms, each.producer_id)
+        yield
+        for each in pending:
+            self.memory.log.end_transaction(each.producer_id, committed=False)
+
+    def _know(
+        self, group_id: str, partition: TopicPartition, offset: int, time_ms: int, producer_id: int | None
+    ) -> None:
+        key = {"group": group_id, "topic": partition[0], "partition": partition[1]}
+        value = {"offset": offset, "leaderEpoch": 0, "metadata": "", "commitTimestamp": time_ms}
+        at = LogPosition(self.memory.partition, self.memory.end_offset, time_ms)
+        self.memory.follow(CoordinatorRecord(at, RecordType.OFFSET_COMMIT, key, value, VALUE_VERSION), producer_id)
 
     # --- requests ----------------------------------------------------------------------------------------------------
 
@@ -187,6 +206,11 @@ class Shard:
         if outcome.pending:
             self._parked[request.correlation] = client
         self.settle(outcome, client.group_id, why, LEFT)
+        if api == "OffsetCommit":
+            for record in outcome.records:
+                assert record.value is not None
+                partition = record.key["topic"], record.key["partition"]
+                self.commits.note(client.group_id, partition, record.value["offset"], self.now)
         if outcome.error is not None:
             code = outcome.error.code
             self.tell("refused", client.group_id, client_id=client.client_id, api=api, error=code.name)
@@ -196,9 +220,8 @@ class Shard:
 
     def delete_group(self, group_id: str) -> None:
         """DeleteGroups of one group."""
-        self._flush(self.now + 1)
-        self._know(group_id, self.commits.committed().get(group_id, {}))
-        outcome = coordinator.delete_group(self.memory, group_id, self.topics, self.now)
+        with self._knowing_commits():
+            outcome = coordinator.delete_group(self.memory, group_id, self.topics, self.now)
         if outcome.error is None:
             self.commits.forget(lambda group, _: group == group_id)
         self.settle(outcome, group_id)

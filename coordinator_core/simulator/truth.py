@@ -22,6 +22,7 @@ from coordinator_core.groups.share.live import LiveShareGroup
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.state import MemberState as StreamsMemberState
 from coordinator_core.records import ConnectRecordType, Family, Fields, RecordType
+from coordinator_core.simulator.commits import Committed, OpenTransaction
 from coordinator_core.simulator.log import GroupBatch
 
 Row = dict[str, Any]
@@ -340,8 +341,10 @@ def _changes(before: Mapping[str, str | None], now: Mapping[str, str | None]) ->
         yield Why(DYNAMIC_LEFT if instance is None else STATIC_LEFT, member_id)
 
 
-def ending(group: GroupTruth, live: AnyGroup | None, commits: Mapping[tuple[str, int], tuple[int, int]]) -> Row:
-    """How a group was left: its members, and the offsets committed last."""
+def ending(
+    group: GroupTruth, live: AnyGroup | None, commits: Committed, transactions: Iterable[OpenTransaction]
+) -> Row:
+    """How a group was left: its members, the offsets committed last, and the transactions that have not ended."""
     return {
         "kind": "ending",
         "group_id": group.group_id,
@@ -349,4 +352,12 @@ def ending(group: GroupTruth, live: AnyGroup | None, commits: Mapping[tuple[str,
         "epoch": group.epoch,
         "members": sorted(_members_of(live)),
         "offsets": {f"{topic}-{partition}": offset for (topic, partition), (offset, _) in sorted(commits.items())},
+        "open_transactions": [
+            {
+                "producer_id": each.producer_id,
+                "since_ms": each.since_ms,
+                "partitions": sorted(f"{topic}-{partition}" for topic, partition in each.partitions),
+            }
+            for each in transactions
+        ],
     }

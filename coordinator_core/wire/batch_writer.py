@@ -60,7 +60,7 @@ def encode_batch(
         raise EncodeError("a batch of no records: use encode_empty_batch")
     first = records[0]
     body = b"".join(
-        _record(record, record.offset - first.offset, record.timestamp - first.timestamp) for record in records
+        record_bytes(record, record.offset - first.offset, record.timestamp - first.timestamp) for record in records
     )
     attributes = _attributes(compression, transactional, control, log_append_time is not None)
     latest = max(record.timestamp for record in records) if log_append_time is None else log_append_time
@@ -149,7 +149,8 @@ def _attributes(compression: str, transactional: bool, control: bool, stamped: b
     return bits
 
 
-def _record(record: NewRecord, offset_delta: int, timestamp_delta: int) -> bytes:
+def record_bytes(record: NewRecord, offset_delta: int, timestamp_delta: int) -> bytes:
+    """One record of a batch, by what its offset and time differ from those of the first."""
     headers = b"".join(_field(key.encode()) + _field(value) for key, value in record.headers)
     body = b"".join(
         (

@@ -14,6 +14,7 @@ from coordinator_core.simulator.chance import Chance
 from coordinator_core.simulator.commits import CommitStream
 from coordinator_core.simulator.scenario import Group
 from coordinator_core.simulator.shard import Shard
+from coordinator_core.simulator.transactions import Transactions
 
 COMMIT_VERSION = 9
 """The newest version of OffsetCommit in which topics go by their names."""
@@ -95,6 +96,7 @@ class Client(ABC):
         """The process is gone without a word."""
         if self.running:
             self._rouse()
+            self._abandon_commits()
             self._stop()
 
     def freeze(self, lasts_ms: int) -> None:
@@ -102,16 +104,17 @@ class Client(ABC):
         if self.running:
             self._rouse()
             owned = self._committed
-            self.commit(())
+            offset = self._stream.first_offset(self.shard.now) if self._stream is not None else 0
+            self._abandon_commits()
             self.frozen_until = self.shard.now + lasts_ms
-            self.soon(lasts_ms, partial(self._thaw, owned))
+            self.soon(lasts_ms, partial(self._thaw, owned, offset))
             self.beat_in(lasts_ms + 1)
 
-    def _thaw(self, owned: Owned) -> None:
-        """The first deed of one that hung is to commit for what it still believes to own."""
+    def _thaw(self, owned: Owned, offset: int) -> None:
+        """The first deed of one that hung is to commit for what it still believes to own, as far as it was then."""
         if owned and self.commits:
             name, _, partition = owned[0]
-            entry = {"partitionIndex": partition, "committedOffset": 0, "committedMetadata": None}
+            entry = {"partitionIndex": partition, "committedOffset": offset, "committedMetadata": None}
             data = {
                 "groupId": self.group_id,
                 "generationIdOrMemberEpoch": self.epoch,
@@ -183,7 +186,29 @@ class Client(ABC):
         there = [each for each in owned if each[0] in self.shard.topics.by_name]
         if self._stream is None and there and self.script.commits is not None:
             every = self.script.commits.every
-            self._stream = self.shard.commits.open(self.group_id, there, every, self.shard.now + every)
+            first_ms = self.shard.now + every
+            self._stream = self.shard.commits.open(self.group_id, there, every, first_ms, self._transactions())
+
+    def _abandon_commits(self) -> None:
+        """The process is gone, or hangs: a transaction that is under way runs into its timeout."""
+        if self._stream is not None:
+            self._stream.close(self.shard.now, crashed=True)
+            self._stream = None
+        self.commit(())
+
+    def _transactions(self) -> Transactions | None:
+        """How a new producer's transactions go, None if offsets are committed without."""
+        script = self.script.commits and self.script.commits.transactions
+        if not script:
+            return None
+        return Transactions(
+            self.shard.commits.next_block(),
+            self.chance.bits(),
+            script.lasts,
+            script.timeout,
+            round(script.aborts * 2**32),
+            round(script.left_open * 2**32),
+        )
 
     def topics_changed(self) -> None:
         """The topics are others now: nobody can commit for one that is gone."""

@@ -113,6 +113,53 @@ def test_connect_waits_as_long_as_its_delay(seed):
     assert world.violations() == []
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", ["consumer", "classic", "streams"])
+def test_transactions_end_as_the_truth_says(kind, seed):
+    chaos = {"every": "30s", "of": ["join", "leave", "crash", "deploy", "zombie"], "most": 5}
+    transactions = {"lasts": "900ms", "aborts": 0.2, "left_open": 0.005}
+    commits = {"every": "1s", "when_leaving": seed % 2 == 0, "transactions": transactions}
+    group = {"type": kind, "topics": ["quiet"] if kind == "streams" else ["orders", "late"], "members": 3}
+    group |= {"chaos": chaos, "commits": commits}
+    if seed == 3:
+        group["events"] = [{"at": "11m", "scale": 0}, {"at": "11.0015m", "delete": True}, {"at": "13m", "scale": 3}]
+    world = World.of(seed, lasts="15m", cluster=CLUSTER, topics=TOPICS, groups={"some": group})
+    check_history(world)
+    (ending,) = (row for row in world.truth if row["kind"] == "ending")
+    offsets, found = world.commits("some")
+    assert {str(each): commit.offset for each, commit in offsets.committed.items()} == ending["offsets"]
+    assert len(ending["offsets"]) > 1
+    left_open = {
+        each["producer_id"]: (each["since_ms"], set(each["partitions"])) for each in ending["open_transactions"]
+    }
+    pending = offsets.pending.items()
+    assert left_open == {
+        producer_id: (next(iter(commits.values())).commit_timestamp, set(map(str, commits)))
+        for producer_id, commits in pending
+        if commits
+    }
+    assert {each.producer_id: each.first.timestamp_ms for each in found.transactions()} == {
+        producer_id: since for producer_id, (since, _) in left_open.items()
+    }
+    assert left_open
+    for rows in world.rows.values():
+        check_producers(rows)
+
+
+def check_producers(rows):
+    """Each transaction has an epoch of its own, one marker, and no other one of its producer within it."""
+    ended, under_way = {}, {}
+    for row in rows:
+        batch = row.batch
+        if batch.is_transactional and row.control is None:
+            assert batch.base_sequence == 0
+            assert ended.get(batch.producer_id, 0) <= batch.producer_epoch
+            assert under_way.setdefault(batch.producer_id, batch.base_offset) == batch.base_offset
+        elif row.control is not None:
+            assert under_way.pop(batch.producer_id) < batch.base_offset
+            ended[batch.producer_id] = batch.producer_epoch
+
+
 WORKERS = {"type": "connect-kip-848", "connectors": {"jdbc": 4, "s3": 2}, "assignor": "sessioned", "members": 3}
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from coordinator_core.audit.findings.commits import CommitFold
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.rules.fold import RuleFold
 from coordinator_core.audit.settings import AuditSettings
@@ -13,12 +14,13 @@ from coordinator_core.audit.targets import TargetAuditor
 from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
+from coordinator_core.groups.offsets import GroupOffsets, OffsetLog
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.fold import GroupFold
 from coordinator_core.history.rows import RebalanceRow
-from coordinator_core.records import CoordinatorRecord, Family, LogPosition
+from coordinator_core.records import CoordinatorRecord, Family, LogPosition, RecordType
 from coordinator_core.simulator.group import simulation
 from coordinator_core.simulator.log import Piece, metadata_log
 from coordinator_core.simulator.scenario import Scenario
@@ -40,6 +42,7 @@ class World:
     scenario: Scenario
     topics: TopicHistory
     family: Family = Family.GROUP
+    rows: dict[int, list[LogRecord]] = field(default_factory=dict)
     logs: dict[int, list[CoordinatorRecord]] = field(default_factory=dict)
     truth: list[dict[str, Any]] = field(default_factory=list)
     shards: list[Shard] = field(default_factory=list)
@@ -48,10 +51,11 @@ class World:
     def of(cls, seed: int = 1, family: Family = Family.GROUP, **scenario: Any) -> World:
         model = Scenario.model_validate(scenario)
         plan = plan_topics(model, seed)
-        world = cls(model, fold_metadata_log(decoded(metadata_log(plan), 0, Family.METADATA)), family)
+        world = cls(model, fold_metadata_log(decoded(rows_of(metadata_log(plan)), 0, Family.METADATA)), family)
         for partition in range(model.cluster.partitions):
             shard = simulation(model, plan, seed, partition, family)
-            world.logs[partition] = list(decoded(shard.run(), partition, family))
+            world.rows[partition] = list(rows_of(shard.run()))
+            world.logs[partition] = list(decoded(world.rows[partition], partition, family))
             world.truth += [*shard.take_truth(), *shard.last_truth()]
             world.shards.append(shard)
         return world
@@ -79,6 +83,23 @@ class World:
     def true_rebalances(self) -> dict[LogPosition, dict[str, Any]]:
         """What happened."""
         return {LogPosition(**row["at"]): row for row in self.truth if row["kind"] == "rebalance"}
+
+    def commits(self, group_id: str) -> tuple[GroupOffsets, CommitFold]:
+        """The offsets of a group, and what findings make of them."""
+        log, found = OffsetLog(), CommitFold()
+        for partition, rows in self.rows.items():
+            for row in rows:
+                if row.control is not None:
+                    committed = row.control.name == "COMMIT"
+                    log.end_transaction(row.batch.producer_id, committed=committed)
+                    found.end_transaction(row.batch.producer_id, committed=committed)
+                    continue
+                (record,) = decoded([row], partition)
+                if record.type == RecordType.OFFSET_COMMIT and record.group_id == group_id:
+                    producer_id = row.batch.producer_id if row.batch.is_transactional else None
+                    log.apply(record, producer_id)
+                    found.feed(record, producer_id)
+        return log.groups.get(group_id) or GroupOffsets(), found
 
     def verdicts(self) -> list[TargetAuditRow]:
         """What the audit says of the targets."""
@@ -108,11 +129,18 @@ class World:
         return found
 
 
-def decoded(pieces: Iterator[Piece], partition: int, family: Family = Family.GROUP) -> Iterator[CoordinatorRecord]:
-    """The records of a simulated log."""
+def rows_of(pieces: Iterator[Piece]) -> Iterator[LogRecord]:
+    """The records of a simulated log as they lie there, with those of its control batches."""
     for piece in pieces:
         for row in read_rows(lambda at, size, data=piece.data: data[at : at + size], len(piece.data)):
             assert isinstance(row, LogRecord)
+            yield row
+
+
+def decoded(rows: Iterable[LogRecord], partition: int, family: Family = Family.GROUP) -> Iterator[CoordinatorRecord]:
+    """The records of a simulated log, without those of control batches."""
+    for row in rows:
+        if row.control is None:
             found = decode_record(row.key, row.value, family)
             at = LogPosition(partition, row.offset, row.timestamp)
             yield CoordinatorRecord(at, found.type, found.key, found.value, found.value_version, row.batch.base_offset)

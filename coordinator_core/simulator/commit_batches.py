@@ -1,0 +1,221 @@
+"""Record batches of commits, and the markers of their transactions, encoded many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple
+
+import crc32c
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from coordinator_core.records import Fields, RecordType
+from coordinator_core.simulator.transactions import OPEN, drawn, producers
+from coordinator_core.wire.batch_format import (
+    CONTROL_BIT,
+    CRC_FROM_V2,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    TRANSACTIONAL_BIT,
+)
+from coordinator_core.wire.batch_writer import NewRecord, record_bytes
+from coordinator_core.wire.control import ABORT, COMMIT, encode_marker
+from coordinator_core.wire.row import encode_value
+
+if TYPE_CHECKING:
+    from coordinator_core.simulator.commits import CommitStream
+
+Ints = NDArray[np.int64]
+
+VALUE_VERSION = 4
+_INT64 = Struct(">q")
+_OFFSET_MARK, _TIME_MARK = 0x0101010101010101, 0x0202020202020202
+_MARKERS = [record_bytes(NewRecord(0, 0, *encode_marker(kind, 0)), 0, 0) for kind in (ABORT, COMMIT)]
+"""The one record of each marker's batch; both have the same size."""
+
+
+@cache
+def value_parts(topic_id: str | None) -> tuple[bytes, bytes, bytes]:
+    """The value before its offset, between that and its time, and after; the first two are always the same."""
+    value: Fields = {"offset": _OFFSET_MARK, "leaderEpoch": 0, "metadata": "", "commitTimestamp": _TIME_MARK}
+    if topic_id is not None:
+        value["topicId"] = topic_id
+    before, rest = encode_value(RecordType.OFFSET_COMMIT, VALUE_VERSION, value).split(_INT64.pack(_OFFSET_MARK), 1)
+    middle, after = rest.split(_INT64.pack(_TIME_MARK), 1)
+    return before, middle, after
+
+
+class Markers(NamedTuple):
+    """The ends of a stream's transactions: when, of which of its commits, and ``COMMIT`` or ``ABORT``."""
+
+    times: Ints
+    numbers: Ints
+    ends: Ints
+
+
+class Batches(NamedTuple):
+    """Some batches: when each is written, of which stream, of which of its commits, and what it ends.
+
+    A batch of commits ends nothing (``OPEN``), a marker's is ``COMMIT`` or ``ABORT``.
+    """
+
+    times: Ints
+    streams: Ints
+    numbers: Ints
+    ends: Ints
+
+    def with_markers(self, marked: Iterable[tuple[int, Markers]]) -> Batches:
+        """These, and those of the markers, given by stream."""
+        others = [Batches(each.times, np.full(len(each.times), stream), *each[1:]) for stream, each in marked]
+        return Batches(*(np.concatenate(columns) for columns in zip(self, *others, strict=True))) if others else self
+
+    def take(self, chosen: Ints) -> Batches:
+        """Those at these places."""
+        return Batches(*(column[chosen] for column in self))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamColumns:
+    """What does not change while a window is written, of all streams: records of stream s begin at ``first[s]``.
+
+    ``sizes`` and ``bytes`` are records and bytes of a batch; ``begins`` and ``every`` say when commits are made,
+    ``last`` (a number) and ``last_ms`` which one is made out of turn. ``blocks``, ``seeds`` and ``left_open`` are those
+    of ``Transactions``; a block of -1: there are none.
+    """
+
+    heads: pa.Array
+    tails: pa.Array
+    speeds: Ints
+    since: Ints
+    first: Ints
+    sizes: Ints
+    bytes: Ints
+    begins: Ints
+    every: Ints
+    last: Ints
+    last_ms: Ints
+    blocks: Ints
+    seeds: NDArray[np.uint64]
+    left_open: Ints
+
+    @classmethod
+    def of(cls, streams: Sequence[CommitStream]) -> StreamColumns:
+        """Those of these streams."""
+
+        def column(name: str) -> Ints:
+            return np.array([getattr(each, name) for each in streams], np.int64)
+
+        def column_of_records(name: str) -> Ints:
+            return np.array([number for each in streams for number in getattr(each, name)], np.int64)
+
+        heads, tails = (
+            pa.array([piece for each in streams for piece in getattr(each, name)], pa.binary())
+            for name in ("heads", "tails")
+        )
+        sizes = np.array([len(each.heads) for each in streams], np.int64)
+        told = [each.transactions for each in streams]
+        return cls(
+            heads,
+            tails,
+            column_of_records("speeds"),
+            column_of_records("since"),
+            np.cumsum(sizes) - sizes,
+            sizes,
+            column("bytes"),
+            column("first_ms"),
+            column("every_ms"),
+            column("last_number"),
+            column("last_ms"),
+            np.array([-1 if each is None else each.block for each in told], np.int64),
+            np.array([0 if each is None else each.seed for each in told], np.uint64),
+            np.array([0 if each is None else each.left_open for each in told], np.int64),
+        )
+
+    def times(self, streams: Ints, numbers: Ints) -> Ints:
+        """When these commits are made."""
+        regular = self.begins[streams] + numbers * self.every[streams]
+        return np.where(numbers == self.last[streams], self.last_ms[streams], regular)
+
+    def producers(self, streams: Ints, numbers: Ints) -> tuple[Ints, Ints]:
+        """Producer ids and epochs of the transactions of these commits; -1 where there is none."""
+        blocks = self.blocks[streams]
+        left_open = drawn(self.seeds[streams], numbers) < self.left_open[streams]
+        ids, epochs = producers(blocks, numbers, left_open)
+        return np.where(blocks < 0, -1, ids), np.where(blocks < 0, -1, epochs)
+
+
+class CommitChunk:
+    """Some batches in order of time."""
+
+    def __init__(self, batches: Batches, columns: StreamColumns) -> None:
+        self.times = batches.times
+        self._is_marker = batches.ends != OPEN
+        self.sizes = np.where(self._is_marker, 1, columns.sizes[batches.streams])
+        self.records = int(self.sizes.sum())
+        self.commits = self.records - int(self._is_marker.sum())
+        self._batches = batches
+        self._columns = columns
+
+    def encode(self, bases: Ints) -> tuple[memoryview, Ints]:
+        """The bytes of all batches, given their base offsets, and where each begins (and the last one ends)."""
+        ends = np.cumsum(self.sizes)
+        of = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        within = np.arange(ends[-1]) - np.repeat(ends - self.sizes, self.sizes)
+        joined = pc.binary_join_element_wise(self._headers(bases, within == 0), self._records(of, within), b"")
+        _, edges, data = joined.buffers()
+        starts = np.frombuffer(edges, np.int32)[np.concatenate([[0], ends])].astype(np.int64)
+        octets = np.frombuffer(data, np.uint8)[: starts[-1]].copy()
+        view = memoryview(octets.data)
+        crcs = [crc32c.crc32c(view[low + CRC_FROM_V2 : high]) for low, high in pairwise(starts.tolist())]
+        crc_bytes = np.array(crcs, ">u4").view(np.uint8).reshape(-1, 4)
+        octets[starts[:-1, None] + np.arange(CRC_FROM_V2 - 4, CRC_FROM_V2)] = crc_bytes
+        return view, starts
+
+    def _records(self, of: Ints, within: Ints) -> pa.Array:
+        """The records of batches, given for each record its batch and its place in that."""
+        columns, batches = self._columns, self._batches
+        marks = self._is_marker[of]
+        commits = of[~marks]
+        row, at = within[~marks] + columns.first[batches.streams][commits], batches.times[commits]
+        index = pa.array(row)
+        records = pc.binary_join_element_wise(
+            columns.heads.take(index),
+            _int64(np.maximum(at - columns.since[row], 0) * columns.speeds[row] // 1_000_000),
+            value_parts(None)[1],
+            _int64(at),
+            columns.tails.take(index),
+            b"",
+        )
+        if not marks.any():
+            return records
+        place = np.cumsum(~marks) - 1
+        place[marks] = len(records) + batches.ends[of[marks]]
+        return pa.concat_arrays([records, pa.array(_MARKERS, pa.binary())]).take(pa.array(place))
+
+    def _headers(self, bases: Ints, is_first: NDArray[np.bool_]) -> pa.Array:
+        """The header of its batch before each first record, before the others nothing; the CRC is still to come."""
+        batches, marks = self._batches, self._is_marker
+        headers = np.zeros(len(bases), HEADER)
+        headers["base_offset"], headers["count"], headers["magic"] = bases, self.sizes, 2
+        sizes = np.where(marks, len(_MARKERS[0]), self._columns.bytes[batches.streams])
+        headers["length"] = sizes + HEADER_SIZE - LOG_OVERHEAD
+        headers["last_offset_delta"] = self.sizes - 1
+        headers["base_timestamp"] = headers["max_timestamp"] = self.times
+        ids, epochs = self._columns.producers(batches.streams, batches.numbers)
+        headers["producer_id"], headers["producer_epoch"] = ids, epochs + marks
+        headers["base_sequence"] = np.where(marks | (ids < 0), -1, 0)
+        headers["attributes"] = np.where(ids < 0, 0, TRANSACTIONAL_BIT) | np.where(marks, CONTROL_BIT, 0)
+        edges = np.concatenate([[0], np.cumsum(is_first) * HEADER_SIZE]).astype(np.int32)
+        return pa.Array.from_buffers(pa.binary(), len(is_first), [None, pa.py_buffer(edges), pa.py_buffer(headers)])
+
+
+def _int64(values: Ints) -> pa.Array:
+    packed = pa.py_buffer(np.ascontiguousarray(values.astype(">i8")))
+    return pa.Array.from_buffers(pa.binary(8), len(values), [None, packed]).cast(pa.binary())
