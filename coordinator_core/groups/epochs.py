@@ -21,6 +21,8 @@ LEAVE_GROUP_STATIC_MEMBER_EPOCH = -2
 """The member epoch of a static member that left and may come back."""
 
 
+NO_PREVIOUS_EPOCH = -1
+"""The previous member epoch of a member that was not assigned anything yet."""
 INITIAL_EPOCH = 1
 """Group epoch and assignment epoch of a new group (Kafka 4.3; brokers before had 0)."""
 
@@ -229,8 +231,13 @@ def with_epochs(values: list[Fields], id_field: str, member_epoch: int) -> Parti
 
 
 def remove_current(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> Violations:
-    """The tombstone of a current assignment: the member has nothing any more."""
+    """The tombstone of a current assignment: the member has nothing any more.
+
+    A member of a group that was converted at generation 0 has none until its first epoch.
+    """
     member = state.members.get(record.key["memberId"])
+    if member is not None and member.member_epoch is None and state.assignment_epoch == 0:
+        return NONE
     if member is None or member.member_epoch is None:
         return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such current assignment")
     member.member_epoch = member.previous_member_epoch = member.state = None

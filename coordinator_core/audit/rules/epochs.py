@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from coordinator_core.audit.rules.hands import name
 from coordinator_core.audit.rules.kinds import EpochKind
-from coordinator_core.audit.rules.scene import Scene
+from coordinator_core.audit.rules.scene import Scene, begins_anew
 from coordinator_core.audit.rules.watch import ASSIGNMENT_EPOCH, EPOCH, HeldUnit, member_fact
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.violations import Rule
@@ -48,7 +48,7 @@ def on_epoch(kind: EpochKind, scene: Scene, record: CoordinatorRecord, epochs: E
     scene.arrived(epoch, at)
     if not known or before is None or epoch < before:
         return
-    if epoch == before and before > INITIAL_EPOCH:
+    if epoch == before and before > INITIAL_EPOCH and not (operation.empty and begins_anew(epoch)):
         scene.broken(Rule.EPOCH_REPEATED, at, None, f"group epoch {epoch} once more")
     elif epoch > before + 1 and before > INITIAL_EPOCH:
         scene.broken(Rule.EPOCH_SKIPPED, at, None, f"group epoch {epoch} after {before}")

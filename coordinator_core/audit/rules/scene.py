@@ -114,7 +114,11 @@ def _is_first(state: GroupState | None, rule: Rule) -> bool:
         return state.generation == 0
     if not isinstance(state, EpochGroup):
         return False
-    epoch = state.assignment_epoch if rule is Rule.ASSIGNMENT_EPOCH_WENT_BACK else state.group_epoch
+    return begins_anew(state.assignment_epoch if rule is Rule.ASSIGNMENT_EPOCH_WENT_BACK else state.group_epoch)
+
+
+def begins_anew(epoch: int | None) -> bool:
+    """Whether a group, or the target of one, may begin with this epoch."""
     return (epoch or 0) <= INITIAL_EPOCH + 1
 
 

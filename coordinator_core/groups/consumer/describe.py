@@ -25,7 +25,12 @@ def group_state(group: ConsumerGroup) -> ConsumerGroupState | None:
 
 
 def is_reconciled(member: ConsumerMember, assignment_epoch: int) -> bool:
-    """Whether the member has reached this target epoch with nothing left to revoke or to wait for."""
+    """Whether the member has reached this target epoch with nothing left to revoke or to wait for.
+
+    In a group that was converted at generation 0 members begin at the target's epoch, 0, without a record of it.
+    """
+    if not member.has_current:
+        return assignment_epoch == 0
     return member.state == MemberState.STABLE and member.member_epoch == assignment_epoch
 
 

@@ -8,6 +8,7 @@ from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.groups.consumer import records
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.consumer.state import ConsumerMember, MemberState
+from coordinator_core.groups.epochs import NO_PREVIOUS_EPOCH
 from coordinator_core.groups.lookup import released
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import Request
@@ -21,7 +22,7 @@ def new_member(member_id: str) -> ConsumerMember:
         client_id="",
         client_host="",
         member_epoch=0,
-        previous_member_epoch=-1,
+        previous_member_epoch=NO_PREVIOUS_EPOCH,
         state=MemberState.STABLE,
         subscribed_topic_regex="",
     )

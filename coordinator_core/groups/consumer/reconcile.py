@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from coordinator_core.groups.consumer.state import ConsumerMember, MemberState
-from coordinator_core.groups.epochs import PartitionEpochs
+from coordinator_core.groups.epochs import NO_PREVIOUS_EPOCH, PartitionEpochs
 from coordinator_core.groups.protocol import ApiError, ErrorCode
 
 Owned = list[dict[str, Any]] | None
@@ -98,6 +98,8 @@ def _without_unsubscribed(member: ConsumerMember, goal: Goal, owned: Owned) -> C
     """The member gives up topics that it no longer subscribes to, at the epoch it is at."""
     assigned: PartitionEpochs
     if not goal.subscribes and not member.pending_revocation:
+        if member.previous_member_epoch in (None, NO_PREVIOUS_EPOCH):
+            return member  # it was never assigned anything
         assigned, revoked = {}, member.assigned
     else:
         dropped = {topic: epochs for topic, epochs in member.assigned.items() if topic not in goal.subscribed}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from coordinator_core.assignors.registry import assign
 from coordinator_core.errors import AssignorError
 from coordinator_core.groups.consumer.members import topic_names
-from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
+from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, NO_PREVIOUS_EPOCH
 from coordinator_core.groups.lookup import group_of, group_with, member_of, same_units
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
@@ -87,7 +87,7 @@ def _new_member(member_id: str) -> ShareMember:
         client_id="",
         client_host="",
         member_epoch=0,
-        previous_member_epoch=-1,
+        previous_member_epoch=NO_PREVIOUS_EPOCH,
         state=MEMBER_STATE_STABLE,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, NO_PREVIOUS_EPOCH
 from coordinator_core.groups.lookup import released
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
@@ -22,7 +22,7 @@ def new_member(member_id: str) -> StreamsMember:
         client_id="",
         client_host="",
         member_epoch=0,
-        previous_member_epoch=-1,
+        previous_member_epoch=NO_PREVIOUS_EPOCH,
         state=MemberState.STABLE,
         topology_epoch=-1,
         process_id="",
