@@ -233,10 +233,10 @@ def with_epochs(values: list[Fields], id_field: str, member_epoch: int) -> Parti
 def remove_current(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> Violations:
     """The tombstone of a current assignment: the member has nothing any more.
 
-    A member of a group that was converted at generation 0 has none until its first epoch.
+    One that joined a group converted at generation 0 may have had none: its tombstone is written all the same.
     """
     member = state.members.get(record.key["memberId"])
-    if member is not None and member.member_epoch is None and state.assignment_epoch == 0:
+    if member is not None and member.has_metadata and not member.has_current:
         return NONE
     if member is None or member.member_epoch is None:
         return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such current assignment")
