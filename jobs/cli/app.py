@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from coordinator_core.errors import CoordinatorAuditError
-from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.cli.console import Console, JsonOption, QuietOption, UsageError
 
 
 class Entry(NamedTuple):
@@ -71,7 +71,7 @@ def load(name: str) -> Any:
 
 
 class CommandTable(TyperGroup):
-    """Lists the table without importing anything; turns the errors of the tree into one line and exit code 1."""
+    """Lists the table without importing anything; turns the errors of the tree into one line and exit code 1 or 2."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names, in the order of the table."""
@@ -93,6 +93,9 @@ class CommandTable(TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError:
             raise
+        except UsageError as error:
+            Console.of(ctx).error(error)
+            raise typer.Exit(2) from None
         except (CoordinatorAuditError, OSError) as error:
             Console.of(ctx).error(error)
         except ModuleNotFoundError as error:

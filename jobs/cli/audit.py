@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
-from coordinator_core.errors import InputError
 from coordinator_core.groups.violations import Violation
+from jobs.cli.console import UsageError
 from jobs.cli.options import GroupOption, SinceOption, Source, parse_time
 from jobs.cli.shared import with_options
 from jobs.cli.tables import Line, print_json, print_lines, utc
@@ -59,7 +59,7 @@ def audit_command(
 def _kinds(text: str) -> set[str]:
     kinds = {each.strip() for each in text.split(",") if each.strip()}
     for unknown in sorted(kinds.difference(KINDS)):
-        raise InputError(f"--fail-on knows no {unknown!r}: there are {', '.join(KINDS)}")
+        raise UsageError(f"--fail-on knows no {unknown!r}: there are {', '.join(KINDS)}")
     return kinds
 
 

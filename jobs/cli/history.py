@@ -21,6 +21,7 @@ from coordinator_core.history.rows import (
 )
 from coordinator_core.records import LogPosition
 from jobs.answers import Wanted
+from jobs.cli.console import UsageError
 from jobs.cli.options import GroupOption, SinceOption, Source, parse_time
 from jobs.cli.shared import with_options
 from jobs.cli.tables import Line, print_json, print_lines, utc
@@ -75,7 +76,7 @@ def rebalances_command(
 ) -> None:
     """Rebalances in order of time, or the slowest first: why, how long, what moved and who held it up."""
     if cause is not None and cause not in set(CauseKind):
-        raise InputError(f"no cause {cause!r}: there are {', '.join(sorted(CauseKind))}")
+        raise UsageError(f"no cause {cause!r}: there are {', '.join(sorted(CauseKind))}")
     wanted = Wanted(group, 0 if since is None else parse_time(since), cause, slowest)
     rows = source.answers().rebalances(wanted)
     lines = [plain(row) for row in rows] if source.json else [_rebalance_line(row) for row in rows]

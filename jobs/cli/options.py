@@ -9,10 +9,9 @@ from typing import Annotated
 
 import typer
 
-from coordinator_core.errors import InputError
 from jobs import settings
 from jobs.answers import Answers, LogAnswers
-from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.cli.console import Console, JsonOption, QuietOption, UsageError
 from jobs.local import Moment
 from jobs.sources.files import find_logs
 
@@ -95,26 +94,26 @@ class Source:
 
 
 def parse_time(text: str) -> int:
-    """A time as milliseconds since the epoch; InputError if it is none."""
+    """A time as milliseconds since the epoch; UsageError if it is none."""
     if text.lstrip("-").isdigit():
         return int(text)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"{text!r} is no time: give ISO 8601, as in 2026-11-21T03:12:00Z, or milliseconds") from None
+        raise UsageError(f"{text!r} is no time: give ISO 8601, as in 2026-11-21T03:12:00Z, or milliseconds") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1000)
 
 
 def parse_moment(at: str | None, at_offsets: list[str] | None) -> Moment:
-    """The moment that ``--at`` and ``--at-offset`` name; InputError if they cannot be read."""
+    """The moment that ``--at`` and ``--at-offset`` name; UsageError if they cannot be read."""
     offsets: dict[int, int] = {}
     for text in at_offsets or []:
         partition, colon, offset = text.partition(":")
         if not (colon and partition.isdigit() and offset.isdigit()):
-            raise InputError(f"{text!r} is no PARTITION:OFFSET, as in 3:971")
+            raise UsageError(f"{text!r} is no PARTITION:OFFSET, as in 3:971")
         if int(partition) in offsets:
-            raise InputError(f"--at-offset names partition {partition} twice")
+            raise UsageError(f"--at-offset names partition {partition} twice")
         offsets[int(partition)] = int(offset)
     return Moment(None if at is None else parse_time(at), offsets)

@@ -12,6 +12,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.groups.group import GroupType
 from coordinator_core.history.rows import RebalanceRow
 from jobs.answers import Wanted
+from jobs.cli.console import UsageError
 from jobs.cli.options import Source
 from jobs.cli.shared import with_options
 from jobs.cli.tables import print_lines
@@ -64,6 +65,6 @@ def _counts(given: list[str]) -> dict[str, int]:
     for text in given:
         topic, equals, count = text.rpartition("=")
         if not equals or not count.isdigit():
-            raise InputError(f"{text!r} is no TOPIC=N")
+            raise UsageError(f"{text!r} is no TOPIC=N")
         counts[topic] = int(count)
     return counts

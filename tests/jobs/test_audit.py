@@ -43,7 +43,7 @@ def test_exit_code_3_for_what_fail_on_names() -> None:
     assert run("audit", "--log", SAMPLES, "--fail-on", "invalid,divergent,violation").exit_code == 0
     assert run("audit", "--log", SAMPLES, "--fail-on", "identical").exit_code == 3
     wrong = run("audit", "--log", SAMPLES, "--fail-on", "bad")
-    assert wrong.exit_code == 1
+    assert wrong.exit_code == 2
     assert "--fail-on knows no 'bad'" in wrong.stderr
 
 

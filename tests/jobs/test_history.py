@@ -69,5 +69,5 @@ def test_rebalances_by_cause_and_by_duration(folder):
 def test_what_is_not_there_is_one_line(folder):
     assert "no history of a group 'other'" in run("history", "other", "--log", folder).stderr
     wrong = run("rebalances", "--log", folder, "--cause", "moon")
-    assert wrong.exit_code == 1
+    assert wrong.exit_code == 2
     assert "no cause 'moon': there are assignor_changed" in wrong.stderr
