@@ -9,7 +9,7 @@ from __future__ import annotations
 from coordinator_core.assignors.connect.selection import select_assignor
 from coordinator_core.errors import AssignorError
 from coordinator_core.groups.connect.describe import is_reconciled
-from coordinator_core.groups.connect.live import max_delay_ms
+from coordinator_core.groups.connect.live import max_delay_ms, unassigned
 from coordinator_core.groups.connect.state import Assignor, ConnectGroup, ConnectMember, Work
 from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.history.causes import CauseKind, cause
@@ -101,10 +101,15 @@ def on_epoch(recorder: Recorder, record: CoordinatorRecord, before: None) -> Non
         return
     if ledger.epoch is not None and ledger.epoch.epoch == value["epoch"]:
         return
-    members = _group(recorder).members
+    group = _group(recorder)
+    members = group.members
     due = ledger.due_ms is not None and at.timestamp_ms >= ledger.due_ms
     if due and not ledger.changes:
         detail = f"work waited for a worker until {ledger.due_ms}"
+        ledger.changes.append(cause(CauseKind.DELAY_ELAPSED, at, detail=detail))
+    elif members and not ledger.changes and group.targets and unassigned(group):
+        # A coordinator that loads the group lets its work wait once more, for as long.
+        detail = "work waited for a worker, anew since a coordinator loaded the group"
         ledger.changes.append(cause(CauseKind.DELAY_ELAPSED, at, detail=detail))
     if due:
         ledger.due_ms = None

@@ -163,12 +163,17 @@ class CommitChunk:
         self._batches = batches
         self._columns = columns
 
-    def encode(self, bases: Ints) -> tuple[memoryview, Ints]:
-        """The bytes of all batches, given their base offsets, and where each begins (and the last one ends)."""
+    def encode(self, bases: Ints, leader_epochs: Ints) -> tuple[memoryview, Ints]:
+        """The bytes of all batches, given their base offsets and leader epochs, and where each begins.
+
+        Last comes where the last one ends.
+        """
         ends = np.cumsum(self.sizes)
         of = np.repeat(np.arange(len(self.sizes)), self.sizes)
         within = np.arange(ends[-1]) - np.repeat(ends - self.sizes, self.sizes)
-        joined = pc.binary_join_element_wise(self._headers(bases, within == 0), self._records(of, within), b"")
+        joined = pc.binary_join_element_wise(
+            self._headers(bases, leader_epochs, within == 0), self._records(of, within), b""
+        )
         _, edges, data = joined.buffers()
         starts = np.frombuffer(edges, np.int32)[np.concatenate([[0], ends])].astype(np.int64)
         octets = np.frombuffer(data, np.uint8)[: starts[-1]].copy()
@@ -199,11 +204,12 @@ class CommitChunk:
         place[marks] = len(records) + batches.ends[of[marks]]
         return pa.concat_arrays([records, pa.array(_MARKERS, pa.binary())]).take(pa.array(place))
 
-    def _headers(self, bases: Ints, is_first: NDArray[np.bool_]) -> pa.Array:
+    def _headers(self, bases: Ints, leader_epochs: Ints, is_first: NDArray[np.bool_]) -> pa.Array:
         """The header of its batch before each first record, before the others nothing; the CRC is still to come."""
         batches, marks = self._batches, self._is_marker
         headers = np.zeros(len(bases), HEADER)
         headers["base_offset"], headers["count"], headers["magic"] = bases, self.sizes, 2
+        headers["leader_epoch"] = leader_epochs
         sizes = np.where(marks, len(_MARKERS[0]), self._columns.bytes[batches.streams])
         headers["length"] = sizes + HEADER_SIZE - LOG_OVERHEAD
         headers["last_offset_delta"] = self.sizes - 1

@@ -32,6 +32,7 @@ class GroupBatch:
     time_ms: int
     records: Sequence[CoordinatorRecord]
     partition: int
+    leader_epoch: int = 0
     base_offset: int = -1
 
     def position(self, index: int) -> LogPosition:
@@ -47,11 +48,18 @@ class PartitionLog:
     partition: int
     family: Family = Family.GROUP
     end_offset: int = 0
+    leader_epoch: int = 0
     waiting: list[GroupBatch] = field(default_factory=list)
+    _leaders: list[int] = field(default_factory=list)
+
+    def lead(self, time_ms: int) -> None:
+        """Another broker leads the partition from this time on, with the next leader epoch."""
+        self._leaders.append(time_ms)
+        self.leader_epoch += 1
 
     def append(self, time_ms: int, records: Sequence[CoordinatorRecord]) -> GroupBatch:
         """The next batch of the coordinator."""
-        batch = GroupBatch(time_ms, records, self.partition)
+        batch = GroupBatch(time_ms, records, self.partition, self.leader_epoch)
         self.waiting.append(batch)
         return batch
 
@@ -75,7 +83,9 @@ class PartitionLog:
         commits = np.concatenate([[0], np.cumsum(chunk.sizes)])
         written = np.cumsum([0, *(len(batch.records) for batch in groups)])
         before = np.searchsorted([batch.time_ms for batch in groups], chunk.times, side="left")
-        data, starts = chunk.encode(base + commits[:-1] + written[before])
+        # What is committed at the very time of a change is before it, as it is before what coordinators write then.
+        epochs = np.searchsorted(self._leaders, chunk.times, side="left")
+        data, starts = chunk.encode(base + commits[:-1] + written[before], epochs)
         parts: list[bytes | memoryview] = []
         done = 0
         for index, batch in enumerate(groups):
@@ -92,7 +102,8 @@ class PartitionLog:
         batch.base_offset = base = self.end_offset
         self.end_offset += len(batch.records)
         return encode_batch(
-            [self._encoded(record, base + index, batch.time_ms) for index, record in enumerate(batch.records)]
+            [self._encoded(record, base + index, batch.time_ms) for index, record in enumerate(batch.records)],
+            leader_epoch=batch.leader_epoch,
         )
 
     def _encoded(self, record: CoordinatorRecord, offset: int, time_ms: int) -> NewRecord:

@@ -307,13 +307,39 @@ class Group(Part):
             raise ValueError("replace is for static members")
 
 
+class Outage(Part):
+    """A broker goes down for a while. What it leads goes to the next of its replicas that is there, and stays."""
+
+    at: Positive
+    broker: Annotated[int, Field(ge=0)]
+    lasts: Positive = 60_000
+
+
 class Cluster(Part):
-    """The brokers with their racks, the coordinators' settings, and how many partitions each of their logs has."""
+    """The brokers with their racks, the coordinators' settings, and how many partitions each of their logs has.
+
+    A coordinator that takes over takes ``loading`` to read its partition; what members commit is not held up by it.
+    Before that, some of the partition is compacted.
+    """
 
     brokers: Few = 3
     racks: list[str] = []
     partitions: Few = 4
     config: dict[str, Any] = {}
+    outages: list[Outage] = []
+    loading: Positive = 500
+
+    @model_validator(mode="after")
+    def _one_outage_at_a_time(self) -> Self:
+        for number, outage in enumerate(self.outages):
+            if outage.broker >= self.brokers:
+                raise ValueError(f"there is no broker {outage.broker}, the last one is {self.brokers - 1}")
+            if self.brokers < 2:
+                raise ValueError("an outage needs another broker to take over")
+            for other in self.outages[:number]:
+                if outage.at <= other.at + other.lasts and other.at <= outage.at + outage.lasts:
+                    raise ValueError("one outage has to be over before the next one begins")
+        return self
 
 
 class Scenario(Part):

@@ -26,17 +26,21 @@ from coordinator_core.groups.memory import Memory
 from coordinator_core.groups.protocol import Outcome, Request, Task, Timer
 from coordinator_core.groups.share.partitions import INITIALIZE_EFFECT
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, Fields, LogPosition, RecordType
+from coordinator_core.simulator.brokers import Leader
 from coordinator_core.simulator.chance import Chance
 from coordinator_core.simulator.commit_batches import VALUE_VERSION
 from coordinator_core.simulator.commits import CommitStreams, OpenTransaction, TopicPartition
 from coordinator_core.simulator.log import PartitionLog, Piece
 from coordinator_core.simulator.scenario import Scenario
-from coordinator_core.simulator.topics import TopicPlan, TopicStep
+from coordinator_core.simulator.takeover import KeptRecords
+from coordinator_core.simulator.topics import LOG_TOPICS, TopicPlan, TopicStep
 from coordinator_core.simulator.truth import EXPIRED, LEFT, AnyGroup, GroupTruth, Row, Why, ending
 
 if TYPE_CHECKING:
     from coordinator_core.simulator.clients.client import Client
 
+RETRY_MS = 100
+"""The longest that a client waits once a coordinator is there again."""
 WINDOW_MS = 60_000
 """The log is put together a window at a time."""
 
@@ -79,6 +83,9 @@ class Shard:
         self._timers: dict[str, int] = {}
         self._parked: dict[int, Client] = {}
         self._requests = 0
+        self._leaders = plan.leaders_after_start(LOG_TOPICS[family], partition)
+        self._kept = KeptRecords(family) if self._leaders else None
+        self._up_at = 0
         self._ready: list[Piece] = []
         self._rows: list[Row] = []
 
@@ -97,6 +104,8 @@ class Shard:
         """The log, piece by piece, as time goes by."""
         for step in self.plan.steps:
             self.at(step.time_ms, partial(self._publish, step))
+        for leader in self._leaders:
+            self.at(leader.time_ms, partial(self._fail_over, leader))
         window = self.now + WINDOW_MS
         while self._queue and self._queue[0][0] < self.end_ms:
             while self._queue[0][0] >= window:
@@ -145,6 +154,9 @@ class Shard:
     # --- topics ------------------------------------------------------------------------------------------------------
 
     def _publish(self, step: TopicStep) -> None:
+        if self._is_loading:
+            self.at(self._up_at, partial(self._publish, step))
+            return
         self.topics = step.image
         names = {"topic_created": step.created, "topic_grown": step.grown, "topic_deleted": tuple(step.deleted)}
         for kind, changed in names.items():
@@ -199,7 +211,14 @@ class Shard:
     # --- requests ----------------------------------------------------------------------------------------------------
 
     def send(self, client: Client, api: str, version: int, data: Fields, why: tuple[Why, ...] = ()) -> None:
-        """A client's request; ``why`` it makes the group rebalance, if it does. The client is told the answer."""
+        """A client's request; ``why`` it makes the group rebalance, if it does. The client is told the answer.
+
+        While there is no coordinator the client tries again, until it stops.
+        """
+        if self._is_loading:
+            delay = self._up_at - self.now + self._chance.between(1, RETRY_MS)
+            client.soon(delay, partial(self.send, client, api, version, data, why))
+            return
         self._requests += 1
         request = Request(api, version, client.client_id, data, client.host, self._requests)
         outcome = coordinator.handle(self.memory, request, self.topics, self.now, self._ids)
@@ -220,6 +239,9 @@ class Shard:
 
     def delete_group(self, group_id: str) -> None:
         """DeleteGroups of one group."""
+        if self._is_loading:
+            self.at(self._up_at, partial(self.delete_group, group_id))
+            return
         with self._knowing_commits():
             outcome = coordinator.delete_group(self.memory, group_id, self.topics, self.now)
         if outcome.error is None:
@@ -228,6 +250,8 @@ class Shard:
 
     def settle(self, outcome: Outcome, group_id: str = "", why: tuple[Why, ...] = (), how: str = EXPIRED) -> None:
         """See to all that an operation on a group brought about."""
+        if self._kept is not None:
+            self._kept.append(outcome.records)
         batch = self._log.append(self.now, outcome.records) if outcome.records else None
         if group_id:
             live = self.group(group_id)
@@ -251,10 +275,13 @@ class Shard:
             self.later(self._chance.between(20, 120), partial(self._complete, task))
         asked = outcome.effects.get(INITIALIZE_EFFECT)
         if asked:
-            self.later(self._chance.between(10, 60), partial(self._initialize, group_id, asked))
+            epoch = self._log.leader_epoch
+            self.later(self._chance.between(10, 60), partial(self._initialize, epoch, group_id, asked))
 
     def _complete(self, task: Task) -> None:
         """Background work is done: regexes are resolved."""
+        if self._is_loading:
+            return
         before = self._resolved(task.group_id)
         outcome = coordinator.complete(self.memory, task, self.topics, self.now)
         after = self._resolved(task.group_id)
@@ -271,8 +298,10 @@ class Shard:
             return {}
         return {regex: set(resolved.topics) for regex, resolved in live.log.regexes.items()}
 
-    def _initialize(self, group_id: str, asked: list[Fields]) -> None:
-        """The share coordinator has done what it was asked for."""
+    def _initialize(self, leader_epoch: int, group_id: str, asked: list[Fields]) -> None:
+        """The share coordinator has done what it was asked for, by a group coordinator that may be gone."""
+        if self._is_loading or leader_epoch != self._log.leader_epoch:
+            return
         partitions = {
             each["topic_id"]: [state["partition"] for state in each["partitions"]]
             for each in asked
@@ -288,11 +317,17 @@ class Shard:
 
     def configure_connect(self, group_id: str, settings: Mapping[str, str]) -> None:
         """The settings of a group on KIP-848 are these from now on."""
+        if self._is_loading:
+            self.at(self._up_at, partial(self.configure_connect, group_id, settings))
+            return
         assert isinstance(self.memory, ConnectMemory)
         self.settle(coordinator.configure_connect(self.memory, group_id, settings, self.now), group_id)
 
     def set_connect_work(self, group_id: str, connectors: Mapping[str, int]) -> None:
         """A group on KIP-848 has these connectors to run from now on, with so many tasks each."""
+        if self._is_loading:
+            self.at(self._up_at, partial(self.set_connect_work, group_id, connectors))
+            return
         assert isinstance(self.memory, ConnectMemory)
         group = self.memory.group(group_id)
         before = set() if group is None else set(units(group.work))
@@ -317,13 +352,44 @@ class Shard:
             return
         del self._timers[key]
         timer = self.memory.timers.get(key)
-        if timer is None:
+        if timer is None or self._is_loading:
             return
         if timer.deadline_ms > self.now:
             self._arm(key, timer)
             return
         outcome = coordinator.expire(self.memory, timer, self.topics, self.now)
         self.settle(outcome, timer.group_id, (Why("delay_elapsed"),) if timer.action == DELAY_OVER else ())
+
+    # --- coordinators ------------------------------------------------------------------------------------------------
+
+    @property
+    def _is_loading(self) -> bool:
+        """Whether there is no coordinator: the new one still reads the partition."""
+        return self.now < self._up_at
+
+    def _fail_over(self, leader: Leader) -> None:
+        """Another broker leads the partition: what the former coordinator knew beside its log is lost."""
+        self._rows.append(
+            {"kind": "fail-over", "time_ms": self.now, "broker": leader.broker, "leader_epoch": leader.epoch}
+        )
+        self._log.lead(self.now)
+        self._up_at = self.now + self.scenario.cluster.loading
+        self.at(self._up_at, self._load)
+        parked, self._parked = self._parked, {}
+        for client in parked.values():
+            client.soon(self._up_at - self.now + self._chance.between(1, RETRY_MS), client.disconnected)
+
+    def _load(self) -> None:
+        assert self._kept is not None
+        if self._chance.below(2):
+            self._kept.compact(self._chance.below(len(self._kept.records) + 1))
+        self.memory = self._kept.load(self.memory)
+        self.memory.publish(self.topics.version)
+        for group_id, group in self.groups.items():
+            group.loaded(self.group(group_id))
+        self.settle(coordinator.take_over(self.memory, self.topics, self.now))
+        for group_id in self.clients:
+            self.wake(group_id)
 
     # --- sleep -------------------------------------------------------------------------------------------------------
 

@@ -5,13 +5,14 @@ Both follow from scenario and seed alone: every coordinator of the cluster sees 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
 from coordinator_core.cluster.image import Topic, TopicImage
-from coordinator_core.records import Family, Fields, MetadataRecordType
+from coordinator_core.records import Family, MetadataRecordType
+from coordinator_core.simulator.brokers import FEATURES, Brokers, Leader, MetadataRecord
 from coordinator_core.simulator.chance import Chance
 from coordinator_core.simulator.internal_topics import internal_topics
 from coordinator_core.simulator.scenario import Scenario
@@ -23,25 +24,7 @@ LOG_TOPICS = {Family.GROUP: OFFSETS_TOPIC, Family.CONNECT: "__worker_offsets"}
 INTERNAL_TOPIC_DELAY_MS = 400
 """How long after a streams group's start its internal topics are there."""
 INTERNAL_RATE = 1.0
-_METADATA_VERSION = 30
-_FEATURES = {
-    "metadata.version": (7, _METADATA_VERSION, _METADATA_VERSION),
-    "group.version": (0, 1, 1),
-    "share.version": (0, 1, 1),
-    "streams.version": (0, 1, 1),
-    "transaction.version": (0, 2, 2),
-}
-"""Feature to the lowest and highest level that brokers support, and the level in force (Kafka 4.3)."""
 _GROUP_RESOURCE = 32
-_UNFENCED = -1
-
-
-class MetadataRecord(NamedTuple):
-    """A record of ``__cluster_metadata`` to be written."""
-
-    type: MetadataRecordType
-    version: int
-    value: Fields
 
 
 class TopicStep(NamedTuple):
@@ -69,11 +52,16 @@ class _Change(NamedTuple):
 
 @dataclass(slots=True)
 class TopicPlan:
-    """Every step of the topics, and how fast each topic fills."""
+    """Every step of the topics, how fast each topic fills, and the brokers with what they lead."""
 
     steps: list[TopicStep]
     rates: dict[str, float]
-    created_ms: dict[str, int] = field(default_factory=dict)
+    created_ms: dict[str, int]
+    brokers: Brokers
+
+    def leaders_after_start(self, topic: str, partition: int) -> Sequence[Leader]:
+        """Who takes a partition over from the broker that leads it first, in order of time."""
+        return self.brokers.leaders(topic, partition)[1:]
 
 
 def plan_topics(scenario: Scenario, seed: int) -> TopicPlan:
@@ -91,9 +79,16 @@ def plan_topics(scenario: Scenario, seed: int) -> TopicPlan:
     ]
     changes.sort(key=lambda change: (change.time_ms, change.name, change.partitions))
     writer = _Writer(scenario, chance)
-    for time_ms in dict.fromkeys(change.time_ms for change in changes):
+    outages = scenario.cluster.outages
+    gone = {scenario.start_ms + outage.at: outage.broker for outage in outages}
+    back = {scenario.start_ms + outage.at + outage.lasts: outage.broker for outage in outages}
+    for time_ms in sorted({*(change.time_ms for change in changes), *gone, *back}):
         writer.step(time_ms, [change for change in changes if change.time_ms == time_ms])
-    return TopicPlan(writer.steps, rates, writer.created_ms)
+        if time_ms in gone:
+            writer.fail(time_ms, gone[time_ms])
+        if time_ms in back:
+            writer.come_back(time_ms, back[time_ms])
+    return TopicPlan(writer.steps, rates, writer.created_ms, writer.brokers)
 
 
 def _scripted(scenario: Scenario, rates: dict[str, float]) -> Iterator[_Change]:
@@ -136,7 +131,7 @@ class _Writer:
         self._racks = {
             broker: racks[broker % len(racks)] if racks else None for broker in range(scenario.cluster.brokers)
         }
-        self._directories = {broker: uuid_text(chance.fork("directory", broker).uuid().bytes) for broker in self._racks}
+        self.brokers = Brokers(self._racks, chance)
         self._topics: dict[str, Topic] = {}
         self._lives: dict[str, int] = {}
         self._version = -1
@@ -154,6 +149,7 @@ class _Writer:
                 if known is not None:
                     deleted[change.name] = known.id
                     del self._topics[change.name]
+                    self.brokers.remove(change.name)
                     records.append(MetadataRecord(MetadataRecordType.REMOVE_TOPIC, 0, {"topicId": known.id}))
                 continue
             (created if known is None else grown).append(change.name)
@@ -191,48 +187,24 @@ class _Writer:
         racks = tuple(tuple(rack for broker in mine if (rack := self._racks[broker]) is not None) for mine in replicas)
         self._topics[name] = Topic(name, topic_id, change.partitions, racks, replicas)
         for partition in range(first, change.partitions):
-            yield self._partition(topic_id, partition, replicas[partition])
+            yield self.brokers.place(change.time_ms, name, topic_id, partition, replicas[partition])
 
-    def _partition(self, topic_id: str, partition: int, replicas: tuple[int, ...]) -> MetadataRecord:
-        value = {
-            "partitionId": partition,
-            "topicId": topic_id,
-            "replicas": list(replicas),
-            "isr": list(replicas),
-            "removingReplicas": [],
-            "addingReplicas": [],
-            "leader": replicas[0],
-            "leaderEpoch": 0,
-            "partitionEpoch": 0,
-            "directories": [self._directories[broker] for broker in replicas],
-        }
-        return MetadataRecord(MetadataRecordType.PARTITION, 2, value)
+    def fail(self, time_ms: int, broker: int) -> None:
+        """A broker goes down."""
+        self._add(time_ms, list(self.brokers.fail(time_ms, broker)), [], [], {})
+
+    def come_back(self, time_ms: int, broker: int) -> None:
+        """A broker is back."""
+        self._add(time_ms, list(self.brokers.come_back(time_ms, broker, self._version + 1)), [], [], {})
 
     def _cluster(self) -> list[MetadataRecord]:
         """The records of a new cluster: features, brokers, and the configs of groups."""
         records = [
             MetadataRecord(MetadataRecordType.FEATURE_LEVEL, 0, {"name": name, "featureLevel": level})
-            for name, (_, _, level) in _FEATURES.items()
+            for name, (_, _, level) in FEATURES.items()
         ]
-        for broker, rack in self._racks.items():
-            registered = {
-                "brokerId": broker,
-                "isMigratingZkBroker": False,
-                "incarnationId": uuid_text(self._chance.fork("incarnation", broker).uuid().bytes),
-                "brokerEpoch": len(records),
-                "endPoints": [{"name": "PLAINTEXT", "host": f"broker-{broker}", "port": 9092, "securityProtocol": 0}],
-                "features": [
-                    {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
-                    for name, (low, high, _) in _FEATURES.items()
-                ],
-                "rack": rack,
-                "fenced": True,
-                "inControlledShutdown": False,
-                "logDirs": [self._directories[broker]],
-            }
-            unfenced = {"brokerId": broker, "brokerEpoch": len(records), "fenced": _UNFENCED}
-            records.append(MetadataRecord(MetadataRecordType.REGISTER_BROKER, 3, registered))
-            records.append(MetadataRecord(MetadataRecordType.BROKER_REGISTRATION_CHANGE, 0, unfenced))
+        for broker in self._racks:
+            records += self.brokers.start(broker, len(records))
         for name, group in self._scenario.groups.items():
             for group_id, (key, value) in product(self._scenario.ids(name), group.configs.items()):
                 config = {"resourceType": _GROUP_RESOURCE, "resourceName": group_id, "name": key, "value": value}

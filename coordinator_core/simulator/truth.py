@@ -139,6 +139,10 @@ class GroupTruth:
             self.expect(Why("connectors_changed", topics=tuple(sorted(changed))))
         self.connectors = connectors
 
+    def loaded(self, live: AnyGroup | None) -> None:
+        """Another coordinator has read the group from the log: members that were not in it are none any more."""
+        self.members = _members_of(live)
+
     def expect(self, why: Why) -> None:
         """Something happened that will make the group rebalance at its next occasion."""
         if why not in self.pending:

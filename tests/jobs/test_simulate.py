@@ -137,6 +137,14 @@ def test_what_was_written_is_counted(scenario, tmp_path):
         (("join: 1", "joyn: 1"), "did you mean join?"),
         (("{at: 1m, join: 1}", "{at: 1m}"), "an event needs exactly one action"),
         (("assignor: sticky", "assignor: stick"), "no assignor 'stick' for classic groups"),
+        (
+            ("partitions: 2,", "partitions: 2, outages: [{at: 1m, broker: 3}],"),
+            "there is no broker 3, the last one is 2",
+        ),
+        (
+            ("partitions: 2,", "partitions: 2, outages: [{at: 1m, broker: 0}, {at: 2m, broker: 1}],"),
+            "one outage has to be over before the next one begins",
+        ),
         (("partitions: 2,", "partitions: 2, config: {group.consumer.max.sise: 1},"), "group.consumer.max.sise"),
         (("type: connect-kip-848", "type: connect-kip-848, versions: [2, 1]"), "the lowest version comes first"),
         (("type: connect-kip-848", "type: connect-kip-848, topics: [orders]"), "have connectors, no topics"),

@@ -224,6 +224,10 @@ class Client(ABC):
         """Ask for another assignor."""
         self.wish.assignor = assignor
 
+    def disconnected(self) -> None:
+        """The coordinator is gone that should have answered: it joins at the new one."""
+        self.join()
+
     # --- what each type of client does -------------------------------------------------------------------------------
 
     @abstractmethod

@@ -92,6 +92,39 @@ def test_what_is_found_is_what_happened_when_protocols_change(assignor, static, 
     check(World.of(seed, lasts="15m", cluster=CLUSTER, topics=TOPICS, groups={"some": group | {"events": events}}))
 
 
+OUTAGES = [
+    {"at": "3m", "broker": 0, "lasts": "1m"},
+    {"at": "5m", "broker": 1, "lasts": "90s"},
+    {"at": "9m", "broker": 2, "lasts": "1m"},
+    {"at": "12m", "broker": 0, "lasts": "1m"},
+]
+
+
+@pytest.mark.parametrize("seed", [2, 4])
+@pytest.mark.parametrize("kind", ["consumer", "classic", "share", "streams", "connect", "connect-kip-848"])
+def test_what_is_found_is_what_happened_when_coordinators_fail(kind, seed):
+    chaos = {"every": "30s", "of": ["join", "leave", "crash", "deploy", "zombie"], "most": 8}
+    group = {"type": kind, "members": 4, "topics": ["orders", "late"], "chaos": chaos}
+    if kind == "streams":
+        group["topics"] = ["quiet"]
+    elif kind.startswith("connect"):
+        group |= {"topics": [], "connectors": {"jdbc": 4, "s3": 2}, "assignor": "compatible"}
+    family = Family.CONNECT if kind == "connect-kip-848" else Family.GROUP
+    cluster = CLUSTER | {"partitions": 1, "outages": OUTAGES}
+    world = World.of(seed, family, lasts="15m", cluster=cluster, topics=TOPICS, groups={"some": group})
+    moves = [row for row in world.truth if row["kind"] == "fail-over"]
+    assert [row["leader_epoch"] for row in moves] == list(range(1, len(moves) + 1))
+    assert len(moves) >= 2
+    epochs = [row.batch.leader_epoch for row in world.rows[0]]
+    assert epochs == sorted(epochs)
+    assert set(epochs) == set(range(len(moves) + 1))
+    check_history(world)
+    if family is Family.GROUP:
+        assert {row.verdict for row in world.verdicts()} == {Verdict.IDENTICAL}
+    assert world.violations() == []
+    check_state(world)
+
+
 @pytest.mark.parametrize("seed", [3, 10, 21])
 def test_what_cooperative_members_gave_up_is_given_out_whoever_left(seed):
     chaos = {"every": "25s", "of": ["join", "leave", "crash", "deploy", "zombie"], "most": 6}
@@ -181,12 +214,7 @@ def test_workers_on_kip_848(seed):
     assert ("delay_elapsed" in causes) == (seed < 3)
     check_history(world)
     assert world.violations() == []
-    for shard in world.shards:
-        records = world.logs[shard.memory.partition]
-        for state in (replayed(records, Family.CONNECT), replayed(compacted(records, Family.CONNECT), Family.CONNECT)):
-            assert {name: group.state for name, group in state.groups.items()} == {
-                name: group.state for name, group in shard.memory.log.groups.items()
-            }
+    check_state(world)
 
 
 def test_a_worker_that_nobody_missed_comes_back_to_what_it_ran():
@@ -207,21 +235,20 @@ def test_a_deleted_group_begins_anew(kind):
     check(World.of(3, lasts="8m", cluster=CLUSTER, topics=TOPICS, groups={"some": group}))
 
 
-def test_replaying_the_log_gives_the_state_of_the_coordinator(world):
+def check_state(world):
+    """Replaying the log, whole or compacted, gives the state of the coordinator."""
     for shard in world.shards:
-        state = replayed(world.logs[shard.memory.partition])
-        groups = shard.memory.log.groups
-        assert {name: group.state for name, group in state.groups.items() if group.state is not None} == {
-            name: group.state for name, group in groups.items() if group.state is not None
-        }
+        records, family = world.logs[shard.memory.partition], world.family
+        expected = {name: group.state for name, group in shard.memory.log.groups.items() if group.state is not None}
+        for log in (records, compacted(records, family)):
+            groups = replayed(log, family).groups
+            assert {name: group.state for name, group in groups.items() if group.state is not None} == expected
 
 
-def test_loading_the_compacted_log_gives_the_same_state(world):
+def test_replaying_the_log_gives_the_state_of_the_coordinator(world):
+    check_state(world)
     for records in world.logs.values():
         whole, loaded = replayed(records), replayed(compacted(records))
-        assert {name: group.state for name, group in loaded.groups.items() if group.state is not None} == {
-            name: group.state for name, group in whole.groups.items() if group.state is not None
-        }
         for group_id in whole.groups:
             assert loaded.offsets_of(group_id).committed == whole.offsets_of(group_id).committed
 

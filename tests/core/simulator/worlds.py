@@ -64,11 +64,15 @@ class World:
         """A group of the log, of which nothing has been read."""
         return Group(group_id, from_start=True, family=self.family)
 
+    def coverage(self, partition: int) -> Coverage:
+        """What there is of a log partition: all of it."""
+        return Coverage({partition: [(0, len(self.rows[partition]) - 1)]})
+
     def rebalances(self) -> dict[LogPosition, RebalanceRow]:
         """What history finds."""
         found: list[RebalanceRow] = []
         for partition, records in self.logs.items():
-            coverage = Coverage({partition: [(0, len(records) - 1)]})
+            coverage = self.coverage(partition)
             folds: dict[str, GroupFold] = {}
             for record in records:
                 fold = folds.get(record.group_id)
@@ -105,21 +109,22 @@ class World:
         """What the audit says of the targets."""
         settings, found = AuditSettings(), []
         for partition, records in self.logs.items():
-            coverage = Coverage({partition: [(0, len(records) - 1)]})
+            coverage = self.coverage(partition)
             auditors: dict[str, TargetAuditor] = {}
-            for record in records:
+            epochs = (row.batch.leader_epoch for row in self.rows[partition] if row.control is None)
+            for record, leader_epoch in zip(records, epochs, strict=True):
                 auditor = auditors.get(record.group_id)
                 if auditor is None:
                     group = Group(record.group_id)
                     auditor = auditors[record.group_id] = TargetAuditor(group, None, self.topics, settings, coverage)
-                found += auditor.feed(record, 0)
+                found += auditor.feed(record, leader_epoch)
         return found
 
     def violations(self) -> list[Violation]:
         """The broken rules."""
         found: list[Violation] = []
         for partition, records in self.logs.items():
-            coverage = Coverage({partition: [(0, len(records) - 1)]})
+            coverage = self.coverage(partition)
             folds: dict[str, RuleFold] = {}
             for record in records:
                 fold = folds.setdefault(record.group_id, RuleFold(self.group(record.group_id), coverage=coverage))
