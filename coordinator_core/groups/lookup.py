@@ -56,6 +56,26 @@ def not_fenced(holder: EpochMember, member_id: str, instance_id: str) -> None:
         )
 
 
+def leaving_member(
+    members: Mapping[str, EpochMemberT],
+    holder: EpochMemberT | None,
+    member_id: str,
+    instance_id: str | None,
+    group_id: str,
+) -> EpochMemberT:
+    """The member that a LeaveGroup names; raises ApiError if there is none, or the two ids are of different ones.
+
+    An instance id stands for itself: its ``holder`` leaves, also if no member id is given.
+    """
+    if instance_id is None:
+        return member_of(members, member_id, group_id)
+    if holder is None:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if member_id:
+        not_fenced(holder, member_id, instance_id)
+    return holder
+
+
 def released(holder: EpochMember, member_id: str, instance_id: str) -> None:
     """Raises ApiError unless the holder of the instance id has left for a while."""
     if holder.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:

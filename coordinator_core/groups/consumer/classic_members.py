@@ -27,7 +27,7 @@ from coordinator_core.groups.consumer.state import (
     ConsumerMember,
     MemberState,
 )
-from coordinator_core.groups.lookup import member_of, not_fenced, static_holder
+from coordinator_core.groups.lookup import leaving_member, member_of, not_fenced, static_holder
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.timer_keys import join_key, sync_key
@@ -236,21 +236,11 @@ def leave(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
     leaving: dict[str, ConsumerMember] = {}
     for each in request.data["members"]:
         try:
-            member = _leaving(group, each["memberId"], each["groupInstanceId"])
+            ids = each["memberId"], each["groupInstanceId"]
+            member = leaving_member(group.log.members, group.static_member(ids[1]), *ids, group.group_id)
             leaving[member.member_id] = member
             answers.append(responses.leave_group_member(each))
         except ApiError as error:
             answers.append(responses.leave_group_member(each, error.code))
     fence.fence(op, group, list(leaving.values()))
     return responses.leave_group(request.version, answers)
-
-
-def _leaving(group: LiveConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
-    if instance_id is None:
-        return member_of(group.log.members, member_id, group.group_id)
-    if member_id:
-        return static_holder(group.static_member(instance_id), member_id, instance_id)
-    holder = group.static_member(instance_id)
-    if holder is None:
-        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
-    return holder

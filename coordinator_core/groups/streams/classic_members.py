@@ -14,7 +14,7 @@ from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic import responses
 from coordinator_core.groups.classic.join import KNOWN_MEMBER_ID_REQUIRED_VERSION
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
-from coordinator_core.groups.lookup import member_of, static_holder
+from coordinator_core.groups.lookup import leaving_member, member_of, static_holder
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.streams import classic_blobs, fence, members, records, timeouts, validate
@@ -173,9 +173,8 @@ def leave(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
     leaving: dict[str, StreamsMember] = {}
     for each in request.data["members"]:
         try:
-            member = group.static_member(each["groupInstanceId"])
-            if member is None:
-                member = member_of(group.log.members, each["memberId"], group.group_id)
+            ids = each["memberId"], each["groupInstanceId"]
+            member = leaving_member(group.log.members, group.static_member(ids[1]), *ids, group.group_id)
             leaving[member.member_id] = member
             answers.append(responses.leave_group_member(each))
         except ApiError as error:

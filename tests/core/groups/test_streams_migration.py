@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_core.groups import coordinator
 from coordinator_core.groups.classic.live import LiveClassicGroup
+from coordinator_core.groups.protocol import ErrorCode, Request
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from tests.core.groups.clients import Cluster
 from tests.core.groups.test_coordinator_properties import check_compacted, in_bytes
@@ -99,3 +102,32 @@ def test_the_classic_group_after_the_migration_loads_again() -> None:
         list(play.command(line))
     assert isinstance(play.memory.live[GROUP], LiveClassicGroup)
     check_compacted(Cluster(play.memory, play.topics, play.now, play.log))
+
+
+@pytest.mark.parametrize(
+    ("name", "instance_id", "error"),
+    [
+        ("T3", "one", 0),
+        ("", "one", 0),
+        ("T3", None, 0),
+        ("T2", "one", ErrorCode.FENCED_INSTANCE_ID),
+        ("nobody", "one", ErrorCode.FENCED_INSTANCE_ID),
+        ("T3", "two", ErrorCode.UNKNOWN_MEMBER_ID),
+        ("", None, ErrorCode.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_a_thread_leaves_by_its_own_ids(name: str, instance_id: str | None, error: int) -> None:
+    """The ids of a LeaveGroup are of one member (KIP-345), as in groups of the other types."""
+    play = begun()
+    for line in ("streams A join topology=app", "thread T3 join instance=one"):
+        list(play.command(line))
+    group = play.memory.live[GROUP]
+    assert isinstance(group, LiveStreamsGroup)
+    before = set(group.log.members)
+    static_id = play.clients["T3"].member_id
+    members = [{"memberId": static_id if name == "T3" else name, "groupInstanceId": instance_id}]
+    request = Request("LeaveGroup", 5, "client", {"groupId": GROUP, "members": members})
+    outcome = coordinator.handle(play.memory, request, play.topics, play.now, iter(()))
+    assert outcome.response is not None
+    assert [each["errorCode"] for each in outcome.response["members"]] == [error]
+    assert before - group.log.members.keys() == (set() if error else {static_id})
