@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from jobs.api import CoordinatorAudit
 
 SMALL = {
-    # Compiling for speed costs more than tests with a few rows ever run.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # Compiling for speed costs more than tests with a few rows ever run; a full code cache would end all compiling.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "2",
