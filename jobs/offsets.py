@@ -160,21 +160,28 @@ def group_offsets(log: DataFrame) -> DataFrame:
     committed = latest.where(F.col("committed") > ended).select(
         *PLACE, F.col("committed").alias("log_offset"), F.lit("committed").alias("status"), is_stable.alias("is_stable")
     )
-    # Those of open transactions are few: what they need is looked up again rather than kept for all partitions.
-    tombstones = log.where("is_tombstone").groupBy(*OF).agg(F.max("log_offset").alias("ended"))
-    pending = (
-        log.where(is_open & ~F.col("is_tombstone"))
-        .groupBy(*OF, "producer_id")
-        .agg(F.max("log_offset").alias("log_offset"))
-        .join(tombstones, list(OF), "left")
-        .where(F.col("log_offset") > ended)
-        .select(*PLACE, "log_offset", F.lit("pending").alias("status"), F.lit(False).alias("is_stable"))
-    )
+    opened = log.where(is_open & ~F.col("is_tombstone"))
+    # Mostly there are none, which the statistics of the files show at once.
+    chosen = committed if opened.isEmpty() else committed.unionByName(_pending(log, opened))
     # One row for thousands of the log: it goes to the log, and not the log to it.
-    chosen = F.broadcast(committed.unionByName(pending))
     place = [*PLACE, "log_offset"]
     details = log.select(*OF, *COMMIT)
-    return details.join(chosen, place).select(*OF, "status", "is_stable", *COMMIT)
+    return details.join(F.broadcast(chosen), place).select(*OF, "status", "is_stable", *COMMIT)
+
+
+def _pending(log: DataFrame, opened: DataFrame) -> DataFrame:
+    """The newest offset of each open transaction that no tombstone ended.
+
+    They are few: what they need is looked up again rather than kept for all partitions.
+    """
+    tombstones = log.where("is_tombstone").groupBy(*OF).agg(F.max("log_offset").alias("ended"))
+    return (
+        opened.groupBy(*OF, "producer_id")
+        .agg(F.max("log_offset").alias("log_offset"))
+        .join(tombstones, list(OF), "left")
+        .where(F.col("log_offset") > F.coalesce("ended", F.lit(-1)))
+        .select(*PLACE, "log_offset", F.lit("pending").alias("status"), F.lit(False).alias("is_stable"))
+    )
 
 
 def _newest(which: Column) -> Column:
