@@ -21,7 +21,7 @@ java:
 	  { echo "Java 17 or later is needed by Spark: sudo apt-get install openjdk-17-jre-headless (or: brew install openjdk@17)"; exit 1; }
 
 demo: setup
-	$(BIN)/coordinator-audit nightly data/samples/logs --tables $(DEMO)/tables --cluster sample --report $(DEMO)/report.html
+	$(BIN)/coordinator-audit nightly data/samples/logs --config conf/small.yaml --tables $(DEMO)/tables --cluster sample --report $(DEMO)/report.html
 
 lint: setup
 	$(BIN)/ruff check .

@@ -7,20 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from jobs.api import CoordinatorAudit
 
-SMALL = {
-    # Compiling for speed costs more than tests with a few rows ever run; a full code cache would end all compiling.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.databricks.delta.snapshotPartitions": "1",
-}
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE_LOGS = ROOT / "data" / "samples" / "logs"
+SMALL: dict[str, str] = yaml.safe_load((ROOT / "conf" / "small.yaml").read_text())["spark"]["conf"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -59,6 +55,3 @@ def sample(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Coo
     made.keep_offsets()
     made.audit()
     return made
-
-
-SAMPLE_LOGS = Path(__file__).resolve().parents[2] / "data" / "samples" / "logs"
