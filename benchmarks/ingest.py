@@ -1,8 +1,9 @@
 """Segments to tables in Delta, against Spark copying the same rows from Parquet to Delta without decoding.
 
 ``python -m benchmarks.ingest``: ``log_records`` and ``offset_commits``, both ways in one warm ``local[2]`` session, in
-turn, both into new tables. The figures are the ratio of the medians, the seconds of ingest and decode apart, and the
-largest resident size that a Python worker reached.
+turn, both into new tables. The figures are seconds of the clock and of processors (JVM, Python workers) by step,
+medians of several runs, their ratios, and the largest resident size that a Python worker reached. Steps whose rows go
+nowhere show where the time of the others goes. Only processor time means anything on a machine that has other work.
 """
 
 from __future__ import annotations
@@ -11,25 +12,17 @@ import argparse
 import shutil
 import statistics
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.generate import generate
-from benchmarks.workers import Workers
+from benchmarks.workers import Taken, Workers, taken
 from jobs import decode, ingest, session, settings
 from jobs.log_schema import LOG_RECORDS
 from jobs.record_schema import OFFSET_COMMITS
 from jobs.sources.dump import open_dump
 from jobs.tables import Tables
-
-
-def seconds(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
 
 
 def new_tables(spark: SparkSession, home: Path) -> Tables:
@@ -41,19 +34,16 @@ def new_tables(spark: SparkSession, home: Path) -> Tables:
     return tables
 
 
-def take_in(tables: Tables, logs: Path) -> tuple[float, float]:
-    """Segments to both tables: the seconds of ingest and of decode."""
-    return (
-        seconds(lambda: ingest.ingest(tables, open_dump(tables.spark, [str(logs)]), "benchmark", "run")),
-        seconds(lambda: decode.decode(tables, "run")),
-    )
-
-
 def copy(spark: SparkSession, parquet: Path, home: Path) -> None:
     """Parquet files with the rows of both tables to Delta."""
     shutil.rmtree(home, ignore_errors=True)
     for table in (LOG_RECORDS, OFFSET_COMMITS):
         spark.read.parquet(str(parquet / table.name)).write.format("delta").save(str(home / table.name))
+
+
+def drain(rows: DataFrame) -> None:
+    """Compute all rows, and keep none."""
+    rows.write.format("noop").mode("overwrite").save()
 
 
 def main() -> None:
@@ -68,18 +58,36 @@ def main() -> None:
         logs, home, parquet = (Path(folder) / name for name in ("logs", "tables", "parquet"))
         generate(logs, given.commits, 2000, partitions=2)
         tables = new_tables(spark, home)
-        take_in(tables, logs)
+
+        def take_in() -> None:
+            ingest.ingest(tables, open_dump(spark, [str(logs)]), "benchmark", "run")
+
+        take_in()
+        decode.decode(tables, "run")
         for table in (LOG_RECORDS, OFFSET_COMMITS):
             tables.read(table).write.parquet(str(parquet / table.name))
         rows = tables.read(LOG_RECORDS).count()
-        ours, theirs = [], []
+        works = {
+            "copy": lambda: copy(spark, parquet, Path(folder) / "copy"),
+            "ingest": take_in,
+            "decode": lambda: decode.decode(tables, "run"),
+            "Parquet to nowhere": lambda: [
+                drain(spark.read.parquet(str(parquet / table.name))) for table in (LOG_RECORDS, OFFSET_COMMITS)
+            ],
+            "segments to nowhere": lambda: drain(open_dump(spark, [str(logs)])[0].rows),
+        }
+        times: dict[str, list[Taken]] = {name: [] for name in works}
         for _ in range(given.runs):
-            theirs.append(seconds(lambda: copy(spark, parquet, home)))
-            ours.append(take_in(new_tables(spark, home), logs))
-    mine, copied = statistics.median(map(sum, ours)), statistics.median(theirs)
-    took_in, decoded = (statistics.median(column) for column in zip(*ours, strict=True))
-    print(f"{rows} records: taken in {took_in:.1f} s, decoded {decoded:.1f} s, copied {copied:.1f} s")
-    print(f"ratio {mine / copied:.2f}")
+            tables = new_tables(spark, home)
+            for name, work in works.items():
+                times[name].append(taken(work))
+    medians = {name: Taken(*map(statistics.median, zip(*runs, strict=True))) for name, runs in times.items()}
+    print(f"{rows} records{'seconds':>23}{'JVM':>8}{'Python':>8}")
+    for name, took in medians.items():
+        print(f"{name:26}{took.wall:8.1f}{took.jvm:8.1f}{took.python:8.1f}")
+    ours, theirs = (medians["ingest"], medians["decode"]), medians["copy"]
+    print(f"ratio {sum(took.wall for took in ours) / theirs.wall:.2f}, ", end="")
+    print(f"of processors {sum(took.cpu for took in ours) / theirs.cpu:.2f}")
     print(f"largest Python worker: {workers.peak >> 20} MB")
 
 
