@@ -20,6 +20,7 @@ from jobs import topic_log
 from jobs.answers import GroupsThen, Wanted
 from jobs.api import CoordinatorAudit
 from jobs.core_rows import reader
+from jobs.history_schema import GROUP_STATES
 from jobs.local import Moment
 from jobs.stored_groups import StoredMoment
 from jobs.stored_history import histories
@@ -38,7 +39,9 @@ class StoredAnswers:
         return StoredMoment(self.store.tables, self.store.cluster, moment, group_id)
 
     def history(self, group_id: str) -> GroupHistory | None:
-        """From the tables of history."""
+        """From the tables of history, of which nothing is read for a group that has no state."""
+        if self._of(GROUP_STATES.name, group_id).isEmpty():
+            return None
         found = histories(self.store.tables, self.store.cluster, group_id, with_commits=False)
         return next(iter(found), None)
 

@@ -44,9 +44,10 @@ def material(tables: Tables, cluster: str, group_id: str | None = None, *, with_
     if with_commits:
         log = of(offsets.commits(tables))
         kinds += [structs(partition_commits(tables, log), "commits"), structs(open_transactions(log), "transactions")]
-    ends = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("kind").isin("record", "control"))
-    now = ends.groupBy(*PARTITION).agg(F.max("timestamp_ms").alias("now_ms"))
-    known = of(tables.read(GROUP_STATES)).select("group_id", *PARTITION).join(now, [*PARTITION])
+    known = of(tables.read(GROUP_STATES)).select("group_id", *PARTITION)
+    log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("kind").isin("record", "control"))
+    ends = log.join(known.select(*PARTITION).distinct(), [*PARTITION], "left_semi")
+    known = known.join(ends.groupBy(*PARTITION).agg(F.max("timestamp_ms").alias("now_ms")), [*PARTITION])
     return reduce(
         lambda one, other: one.unionByName(other, allowMissingColumns=True), kinds, known.select("group_id", "now_ms")
     )
@@ -73,5 +74,8 @@ def histories(
     tables: Tables, cluster: str, group_id: str | None = None, *, with_commits: bool = True
 ) -> Iterator[GroupHistory]:
     """The histories of all groups, or of one; one group is in memory at a time."""
-    rows = material(tables, cluster, group_id, with_commits=with_commits).orderBy("group_id").toLocalIterator()
-    return gathered((row.asDict(recursive=True) for row in rows), partition_counts(tables, cluster))
+    rows = material(tables, cluster, group_id, with_commits=with_commits)
+    # The rows of one group are together however they come; in one task they cost one job instead of one each.
+    rows = rows.orderBy("group_id") if group_id is None else rows.coalesce(1)
+    found = (row.asDict(recursive=True) for row in rows.toLocalIterator())
+    return gathered(found, partition_counts(tables, cluster))
