@@ -7,7 +7,7 @@ have made, so it is checked, and refused with INVALID_REQUEST.
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import itemgetter
+from operator import is_, itemgetter
 from typing import Any, NamedTuple
 
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
@@ -45,7 +45,8 @@ class Shape:
         self.fields = fields
         names = [field.name for field in fields]
         self._values: Callable[[Fields], Any] = itemgetter(*names, *names[:1])
-        self._known: dict[tuple[type, ...], tuple[tuple[int, Field], ...]] = {}
+        self._defaults: Fields = {field.name: field.default for field in fields if field.default is not REQUIRED}
+        self._known: dict[tuple[type, ...], tuple[tuple[int, Check, Shape | None], ...]] = {}
 
     def filled(self, data: Any, where: str) -> Fields:
         """The data itself if nothing is missing in it; fields that the shape does not know stay."""
@@ -54,24 +55,31 @@ class Shape:
         try:
             values = self._values(data)
         except KeyError:
-            return self._slowly(data, where)
+            data = self._defaults | data
+            if len(data) < len(self.fields) or not all(field.name in data for field in self.fields):
+                return self._slowly(data, where)
+            values = self._values(data)
         types = tuple(map(type, values))
         left = self._known.get(types)
         if left is None:
             filled = self._slowly(data, where)
-            checks = ((index, field) for index, field in enumerate(self.fields) if types[index] not in _NEEDS_NO_CHECK)
-            self._known[types] = tuple(checks)
+            self._known[types] = tuple(
+                (index, field.fits, field.elements)
+                for index, field in enumerate(self.fields)
+                if types[index] not in _NEEDS_NO_CHECK
+            )
             return filled
         filled = data
-        for index, field in left:
+        for index, fits, elements in left:
             value = values[index]
-            if not field.fits(value):
-                raise _unfit(where, field.name)
-            if field.elements is not None and value:
-                inner = _inner(value, field.elements, f"{where}.{field.name}")
+            if not fits(value):
+                raise _unfit(where, self.fields[index].name)
+            if elements is not None and value:
+                name = self.fields[index].name
+                inner = _inner(value, elements, f"{where}.{name}")
                 if inner is not value:
                     filled = dict(data) if filled is data else filled
-                    filled[field.name] = inner
+                    filled[name] = inner
         return filled
 
     def _slowly(self, data: Fields, where: str) -> Fields:
@@ -93,7 +101,7 @@ def _inner(value: Any, shape: Shape, where: str) -> Any:
     if type(value) is dict:
         return shape.filled(value, where)
     filled = [shape.filled(each, where) for each in value]
-    return value if filled == value else filled
+    return value if all(map(is_, filled, value)) else filled
 
 
 def _unfit(where: str, name: str) -> ApiError:

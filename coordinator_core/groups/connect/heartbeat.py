@@ -225,6 +225,10 @@ def _reconcile(op: Operation, group: ConnectGroup, group_id: str, member: Connec
     if group.assignment_epoch is None:
         return {}
     target = group.targets.get(member.member_id) or WorkerAssignment(Work())
+    known = member.member_epoch or 0
+    if member.current is not None and member.current.work == target.work and known == group.assignment_epoch:
+        op.cancel(rebalance_key(group_id, member.member_id))
+        return {}
     wanted = set(units(target.work))
     runs = set(units(member.current.work if member.current else Work()))
     reported = data["connectorsAndTasks"]
@@ -236,7 +240,6 @@ def _reconcile(op: Operation, group: ConnectGroup, group_id: str, member: Connec
             op.arm(key, timeout, FENCE, group_id, member.member_id)
         return {"assignment": _assignment(runs & wanted, *_of_assignor(target))}
     op.cancel(rebalance_key(group_id, member.member_id))
-    known = member.member_epoch or 0
     if wanted == runs and known == group.assignment_epoch:
         return {}
     taken: set[Unit] = set()
