@@ -10,7 +10,7 @@ from typing import NamedTuple
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.connect.state import Work
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
-from coordinator_core.groups.epochs import Partitions
+from coordinator_core.groups.epochs import PartitionEpochs, Partitions
 from coordinator_core.groups.share.state import ShareGroup, ShareMember
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, TargetTasks
 from coordinator_core.history.holdings import Held, Resource
@@ -24,13 +24,16 @@ CACHED_BLOBS = 4096
 
 def consumer_held(member: ConsumerMember) -> Held:
     """Assigned partitions, and those to be revoked, which the member still has."""
-    held: dict[Resource, AbstractSet[int]] = {
-        ("partition", topic): partitions.keys() for topic, partitions in member.assigned.items() if partitions
-    }
+    held = partitions_owned(member.assigned)
     for topic, partitions in member.pending_revocation.items():
         if partitions:
             held[("partition", topic)] = held.get(("partition", topic), frozenset()) | partitions.keys()
     return held
+
+
+def partitions_owned(assigned: PartitionEpochs) -> dict[Resource, AbstractSet[int]]:
+    """Partitions by topic id, as in a current assignment of a consumer group."""
+    return {("partition", topic): partitions.keys() for topic, partitions in assigned.items() if partitions}
 
 
 def share_held(member: ShareMember) -> Held:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator_core.audit.rules.watch import Watch
 from coordinator_core.groups.codec import Json, coder, read_stored
 
-VERSION = 4
+VERSION = 5
 """Of the form of ``Watch``; raised with every change of it, so that older forms are refused."""
 
 

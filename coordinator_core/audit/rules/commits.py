@@ -36,7 +36,7 @@ def on_commit(scene: Scene, record: CoordinatorRecord) -> None:
         topic_id = record.value.get("topicId")
         if topic_id is not None:
             unit = (("partition", topic_id), key["partition"])
-    if unit is None or unit in scene.current.holder:
+    if unit is None or scene.current.has_holder(unit):
         return
     if any(unit[0] in held for held in scene.current.held.values()):
         _tell(scene, Rule.COMMIT_BY_NO_OWNER, record, what, f"{what}, which no member has, unlike others of the topic")

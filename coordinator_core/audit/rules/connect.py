@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator_core.audit.rules.hands import minus, name, names
 from coordinator_core.audit.rules.scene import Scene
-from coordinator_core.audit.rules.watch import ASSIGNMENT_EPOCH, EPOCH, member_fact
+from coordinator_core.audit.rules.watch import ASSIGNMENT_EPOCH, CURRENT, EPOCH, MEMBER
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.units import work_held
@@ -34,12 +34,12 @@ def on_record(scene: Scene, record: CoordinatorRecord, before: int | None) -> No
     elif record.type == ConnectRecordType.CONNECTORS_TASKS_METADATA:
         watch.note(WORK, at)
     elif record.type == ConnectRecordType.MEMBER_METADATA:
-        watch.note(member_fact("member", record.key["memberId"]), at)
+        watch.note_member(MEMBER, record.key["memberId"], at)
     elif record.type == ConnectRecordType.TARGET_ASSIGNMENT:
         watch.note(ASSIGNMENT_EPOCH, at)
         _target(scene, record)
     elif record.type == ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT:
-        watch.note(member_fact("current", record.key["memberId"]), at)
+        watch.note_member(CURRENT, record.key["memberId"], at)
         _current(scene, record)
 
 
@@ -67,5 +67,5 @@ def _current(scene: Scene, record: CoordinatorRecord) -> None:
         scene.current.put(member_id, {})
         return
     for unit, other in scene.current.put(member_id, work_held(member.current.work)):
-        if scene.watch.knows_member("current", other):
+        if scene.watch.knows_member(CURRENT, other):
             scene.broken(Rule.ASSIGNED_TO_TWO, record.at, member_id, f"{name(unit)} is also with {other}")

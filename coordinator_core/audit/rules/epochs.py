@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 from coordinator_core.audit.rules.hands import name
 from coordinator_core.audit.rules.kinds import EpochKind
 from coordinator_core.audit.rules.scene import Scene, begins_anew
-from coordinator_core.audit.rules.watch import ASSIGNMENT_EPOCH, EPOCH, HeldUnit, member_fact
+from coordinator_core.audit.rules.watch import ASSIGNMENT_EPOCH, EPOCH, TARGET, HeldUnit
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.violations import Rule
+from coordinator_core.history.holdings import Held
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
 
 MAX_ASSIGNMENT_INTERVAL_MS = 15_000
@@ -73,15 +74,15 @@ def on_target(kind: EpochKind, scene: Scene, record: CoordinatorRecord, before: 
     """Target of one member: whole only with the metadata record that ends the target."""
     member_id, at, value = record.key["memberId"], record.at, record.value
     watch, operation = scene.watch, scene.operation
-    watch.note(member_fact("target", member_id), at)
+    watch.note_member(TARGET, member_id, at)
     if value is None:
         scene.target.put(member_id, {})
-        scene.departing(member_id, "target", at, scene.member(member_id))
+        scene.departing(member_id, TARGET, at, scene.member(member_id))
         return
-    twice(scene, record)
     state = scene.group.state
     assert isinstance(state, kind.state)
     held = kind.wanted(state.targets[member_id])
+    twice(scene, record, held)
     if member_id not in operation.replaced:
         operation.targets[member_id] = at
     if kind.exclusive:
@@ -107,29 +108,33 @@ def on_target_epoch(kind: EpochKind, scene: Scene, record: CoordinatorRecord, ep
         scene.broken(Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS, at, None, detail)
     for role, what, partition, member_id in operation.clashes:
         unit = ((role, what), partition)
-        others = [other for other in scene.target.others(unit, member_id) if watch.knows_member("target", other)]
+        others = [other for other in scene.target.others(unit, member_id) if watch.knows_member(TARGET, other)]
         if others and unit in scene.target.clashing and member_id in scene.target.clashing[unit]:
             scene.broken(Rule.TARGET_OF_TWO, at, member_id, f"{name(unit)} is also in the target of {others[0]}")
     operation.clashes.clear()
 
 
-def twice(scene: Scene, record: CoordinatorRecord) -> None:
-    """No list of partitions in a record has one twice."""
+def twice(scene: Scene, record: CoordinatorRecord, *held: Held) -> None:
+    """No list of partitions in a record has one twice; ``held`` is what the group has of them, each once."""
     assert record.value is not None
-    for field, entries in record.value.items():
-        if isinstance(entries, list):
-            doubled = _doubled(entries)
-            if doubled:
-                detail = f"{field}: {', '.join(doubled)}"
-                scene.broken(Rule.UNIT_TWICE_IN_RECORD, record.at, record.key.get("memberId"), detail)
+    lists = [(field, entries) for field, entries in record.value.items() if isinstance(entries, list)]
+    listed = 0
+    for _, entries in lists:
+        for entry in entries:
+            listed += len(entry["partitions"])
+    if listed == sum([len(numbers) for units in held for numbers in units.values()]):
+        return
+    for field, entries in lists:
+        doubled = _doubled(entries)
+        if doubled:
+            detail = f"{field}: {', '.join(doubled)}"
+            scene.broken(Rule.UNIT_TWICE_IN_RECORD, record.at, record.key.get("memberId"), detail)
 
 
 def _doubled(entries: list[Fields]) -> list[str]:
     seen: set[tuple[str, int]] = set()
     doubled = []
     for entry in entries:
-        if "partitions" not in entry:
-            return []
         what = entry.get("topicId") or entry.get("subtopologyId") or ""
         for partition in entry["partitions"]:
             if (what, partition) in seen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
-from coordinator_core.history.holdings import SHARED_ROLES, Held, Unit
+from coordinator_core.history.holdings import SHARED_ROLES, Held, Resource, Unit
 
 NOTHING: Held = {}
 
@@ -13,15 +13,16 @@ NOTHING: Held = {}
 class Hands:
     """The holders of each unit that may have one only; standby and warm-up tasks are not among them.
 
-    ``clashing`` has, for the units that are in several hands, all of their holders.
+    ``held`` has what each member has, of any role. ``clashing`` has, for the units that are in several hands, all of
+    their holders.
     """
 
-    __slots__ = ("clashing", "held", "holder")
+    __slots__ = ("_holders", "clashing", "held")
 
     def __init__(self, held: Mapping[str, Held]) -> None:
         self.held: dict[str, Held] = {}
-        self.holder: dict[Unit, str] = {}
         self.clashing: dict[Unit, set[str]] = {}
+        self._holders: dict[Resource, dict[int, str]] = {}
         for member_id, units in held.items():
             self.put(member_id, units)
 
@@ -30,42 +31,57 @@ class Hands:
         before = self.held.get(member_id, NOTHING)
         if held:
             self.held[member_id] = held
-        else:
-            self.held.pop(member_id, None)
-        for unit in minus(before, held):
-            self._release(unit, member_id)
-        return [(unit, other) for unit in minus(held, before) if (other := self._take(unit, member_id)) is not None]
+        elif before:
+            del self.held[member_id]
+        for resource, partitions in before.items():
+            gone = partitions - held[resource] if resource in held else partitions
+            if gone:
+                self._release(resource, gone, member_id)
+        clashes = []
+        for resource, partitions in held.items():
+            new = partitions - before[resource] if resource in before else partitions
+            if new and resource[0] not in SHARED_ROLES:
+                clashes += self._take(resource, new, member_id)
+        return clashes
 
     def clear(self) -> None:
         """Nobody has anything."""
         self.held.clear()
-        self.holder.clear()
         self.clashing.clear()
+        self._holders.clear()
+
+    def has_holder(self, unit: Unit) -> bool:
+        """Whether somebody has the unit."""
+        resource, partition = unit
+        return partition in self._holders.get(resource, ())
 
     def others(self, unit: Unit, member_id: str) -> list[str]:
         """Who else has the unit."""
         return sorted(self.clashing.get(unit, set()) - {member_id})
 
-    def _release(self, unit: Unit, member_id: str) -> None:
-        holders = self.clashing.get(unit)
-        if holders is None:
-            self.holder.pop(unit, None)
+    def _release(self, resource: Resource, partitions: AbstractSet[int], member_id: str) -> None:
+        holder = self._holders.get(resource)
+        if holder is None:
             return
-        holders.discard(member_id)
-        if len(holders) == 1:
-            (self.holder[unit],) = holders
-            del self.clashing[unit]
+        for partition in partitions:
+            holders = self.clashing.get((resource, partition)) if self.clashing else None
+            if holders is None:
+                holder.pop(partition, None)
+                continue
+            holders.discard(member_id)
+            if len(holders) == 1:
+                (holder[partition],) = holders
+                del self.clashing[resource, partition]
 
-    def _take(self, unit: Unit, member_id: str) -> str | None:
-        if unit[0][0] in SHARED_ROLES:
-            return None
-        present = self.holder.setdefault(unit, member_id)
-        if present == member_id:
-            return None
-        holders = self.clashing.setdefault(unit, {present})
-        other = min(holders)
-        holders.add(member_id)
-        return other
+    def _take(self, resource: Resource, partitions: AbstractSet[int], member_id: str) -> list[tuple[Unit, str]]:
+        holder = self._holders.setdefault(resource, {})
+        taken = [partition for partition in partitions if holder.setdefault(partition, member_id) != member_id]
+        clashes = []
+        for partition in sorted(taken):
+            holders = self.clashing.setdefault((resource, partition), {holder[partition]})
+            clashes.append(((resource, partition), min(holders)))
+            holders.add(member_id)
+        return clashes
 
 
 def minus(held: Held, *others: Held) -> Iterator[Unit]:
@@ -75,8 +91,9 @@ def minus(held: Held, *others: Held) -> Iterator[Unit]:
         for other in others:
             if resource in other:
                 rest = rest - other[resource]
-        for partition in sorted(rest):
-            yield resource, partition
+        if rest:
+            for partition in sorted(rest):
+                yield resource, partition
 
 
 def both(left: Held, right: Held) -> Iterator[Unit]:

@@ -13,24 +13,23 @@ from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareGroup
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsGroup, StreamsMember
 from coordinator_core.groups.streams.state import MemberState as StreamsMemberState
 from coordinator_core.history.holdings import Held
-from coordinator_core.history.units import partitions_held, streams_target
+from coordinator_core.history.units import partitions_held, partitions_owned, streams_target
 
 
 class EpochKind(NamedTuple):
-    """One group type: its states, and how to read what members have, give up and are to have."""
+    """One group type: its states, and how to read what members have, give up and are to have.
+
+    ``exclusive``: a partition has one owner at most.
+    """
 
     types: RecordTypes
     state: type[Any]
     stable: int
     unrevoked: int | None
+    exclusive: bool
     assigned: Callable[[Any], Held]
     revoking: Callable[[Any], Held]
     wanted: Callable[[Any], Held]
-
-    @property
-    def exclusive(self) -> bool:
-        """Whether a partition has one owner at most."""
-        return self.unrevoked is not None
 
 
 def _tasks(tasks: CurrentTasks) -> Held:
@@ -56,8 +55,9 @@ CONSUMER = EpochKind(
     ConsumerGroup,
     ConsumerMemberState.STABLE,
     ConsumerMemberState.UNREVOKED_PARTITIONS,
-    lambda member: partitions_held(member.assigned),
-    lambda member: partitions_held(member.pending_revocation),
+    True,
+    lambda member: partitions_owned(member.assigned),
+    lambda member: partitions_owned(member.pending_revocation),
     partitions_held,
 )
 SHARE = EpochKind(
@@ -65,6 +65,7 @@ SHARE = EpochKind(
     ShareGroup,
     MEMBER_STATE_STABLE,
     None,
+    False,
     lambda member: partitions_held(member.assigned),
     lambda member: {},
     partitions_held,
@@ -74,6 +75,7 @@ STREAMS = EpochKind(
     StreamsGroup,
     StreamsMemberState.STABLE,
     StreamsMemberState.UNREVOKED_TASKS,
+    True,
     _streams_assigned,
     _streams_revoking,
     streams_target,

@@ -8,7 +8,16 @@ from coordinator_core.audit.rules.epochs import MAX_ASSIGNMENT_INTERVAL_MS, twic
 from coordinator_core.audit.rules.hands import NOTHING, both, minus, name, names
 from coordinator_core.audit.rules.kinds import CONSUMER, STREAMS, EpochKind
 from coordinator_core.audit.rules.scene import Scene, joined
-from coordinator_core.audit.rules.watch import ASSIGNMENT_EPOCH, EPOCH, UNKNOWN, HeldUnit, Operation, member_fact
+from coordinator_core.audit.rules.watch import (
+    ASSIGNMENT_EPOCH,
+    CURRENT,
+    EPOCH,
+    MEMBER,
+    TARGET,
+    UNKNOWN,
+    HeldUnit,
+    Operation,
+)
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import (
     INITIAL_EPOCH,
@@ -40,12 +49,12 @@ def on_member(kind: EpochKind, scene: Scene, record: CoordinatorRecord, before: 
     watch, operation = scene.watch, scene.operation
     member_id, value, at = record.key["memberId"], record.value, record.at
     if value is None:
-        scene.departing(member_id, "member", at, before.member)
+        scene.departing(member_id, MEMBER, at, before.member)
         _depart(scene, member_id, at)
         return
     is_new = not before.has_metadata
-    sure = watch.knows_member("member", member_id)
-    watch.note(member_fact("member", member_id), at)
+    sure = watch.knows_member(MEMBER, member_id)
+    watch.note_member(MEMBER, member_id, at)
     replaces = _replaced(scene, value.get("instanceId"))
     if replaces is not None:
         operation.leaving.pop(replaces, None)
@@ -91,7 +100,7 @@ def _instance_once(scene: Scene, member_id: str, instance_id: str | None, at: Lo
     assert isinstance(state, EpochGroup)
     for other_id, other in state.members.items():
         same = other_id != member_id and getattr(other, "instance_id", None) == instance_id
-        if same and scene.watch.knows_member("member", other_id):
+        if same and scene.watch.knows_member(MEMBER, other_id):
             detail = f"instance id {instance_id} is also that of {other_id}"
             scene.broken(Rule.INSTANCE_ID_OF_TWO, at, member_id, detail)
 
@@ -110,7 +119,7 @@ def current_before(kind: EpochKind, scene: Scene, record: CoordinatorRecord) -> 
     member = scene.member(member_id)
     if member is None or not member.has_current:
         return CurrentBefore(_given_up(operation, operation.replaced.get(member_id)), None, None)
-    held = joined(kind.assigned(member), kind.revoking(member))
+    held = scene.current.held.get(member_id, NOTHING) if kind.exclusive else kind.assigned(member)
     return CurrentBefore(held, member.member_epoch, member.previous_member_epoch)
 
 
@@ -119,21 +128,21 @@ def on_current(kind: EpochKind, scene: Scene, record: CoordinatorRecord, had: Cu
     watch, operation, before = scene.watch, scene.operation, had.held
     member_id, value, at = record.key["memberId"], record.value, record.at
     member = scene.member(member_id)
-    sure = watch.knows_member("current", member_id)
+    sure = watch.knows_member(CURRENT, member_id)
     if value is None:
-        scene.departing(member_id, "current", at, member)
+        scene.departing(member_id, CURRENT, at, member)
         operation.given_up += [HeldUnit(*resource, number, member_id) for resource, number in minus(before)]
         scene.current.put(member_id, NOTHING)
-        watch.note(member_fact("current", member_id), at)
+        watch.note_member(CURRENT, member_id, at)
         return
-    watch.note(member_fact("current", member_id), at)
+    watch.note_member(CURRENT, member_id, at)
     if operation.empty and value["memberEpoch"] == INITIAL_EPOCH:
         # An empty group that was forgotten begins anew; one whose member subscribes to nothing writes no epoch then.
         watch.doubt(EPOCH)
         watch.doubt(ASSIGNMENT_EPOCH)
-    twice(scene, record)
     operation.unassigned.pop(member_id, None)
     assigned, revoking = kind.assigned(member), kind.revoking(member)
+    twice(scene, record, assigned, revoking)
     _epochs(scene, member, (had.epoch, had.previous) if sure else (None, None), at)
     _state(scene, kind, member, revoking, at)
     _target(scene, kind, member, assigned, before if sure else None, at)
@@ -164,12 +173,12 @@ def _hands(scene: Scene, member_id: str, held: Held, at: LogPosition) -> None:
     """What a member takes nobody else has."""
     watch = scene.watch
     for unit, other in scene.current.put(member_id, held):
-        if not watch.knows_member("current", other):
+        if not watch.knows_member(CURRENT, other):
             continue
         holder = scene.member(other)
         giving_up = holder is not None and unit in set(_revoking_units(scene, other))
         rule = Rule.ASSIGNED_BEFORE_REVOKED if giving_up else Rule.ASSIGNED_TO_TWO
-        since = watch.facts.get(member_fact("current", other))
+        since = watch.of_members[CURRENT].get(other)
         scene.broken(rule, at, member_id, f"{name(unit)} is also with {other} (offset {since})")
 
 
@@ -199,9 +208,10 @@ def _partition_epochs(scene: Scene, member: EpochMember, value: Fields, at: LogP
     epoch = member.member_epoch or 0
     for entries in value.values():
         for entry in entries if isinstance(entries, list) else ():
-            later = [each for each in entry.get("assignmentEpochs") or () if each > epoch > 0]
-            if later:
-                detail = f"assignment epoch {later[0]} of a partition, member epoch {epoch}"
+            epochs = entry.get("assignmentEpochs")
+            if epochs and max(epochs) > epoch > 0:
+                later = next(each for each in epochs if each > epoch)
+                detail = f"assignment epoch {later} of a partition, member epoch {epoch}"
                 scene.broken(Rule.PARTITION_EPOCH_WRONG, at, member.member_id, detail)
 
 
@@ -221,7 +231,7 @@ def _target(
 ) -> None:
     state, member_id, watch = scene.group.state, member.member_id, scene.watch
     assert isinstance(state, EpochGroup)
-    if not watch.knows_member("target", member_id):
+    if not watch.knows_member(TARGET, member_id):
         return
     target = state.targets.get(member_id)
     wanted = NOTHING if target is None else kind.wanted(target)
@@ -258,7 +268,7 @@ def _process(scene: Scene, member: Any, before: Held, at: LogPosition) -> None:
     assert isinstance(state, StreamsGroup)
     mine = {(unit[0][1], unit[1]): unit[0][0] for unit in minus(STREAMS.assigned(member), before)}
     for other_id, other in state.members.items():
-        if other.process_id != member.process_id or not scene.watch.knows_member("current", other_id):
+        if other.process_id != member.process_id or not scene.watch.knows_member(CURRENT, other_id):
             continue
         if other_id == member.member_id:
             continue

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from coordinator_core.audit.rules.scene import Scene
-from coordinator_core.audit.rules.watch import Operation
+from coordinator_core.audit.rules.watch import CURRENT, MEMBER, TARGET, Operation
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.violations import Rule
 from coordinator_core.records import CoordinatorRecord
 
-TOMBSTONES = frozenset(("current", "target", "member"))
+TOMBSTONES = frozenset((MEMBER, TARGET, CURRENT))
 
 
 def begin(scene: Scene, record: CoordinatorRecord) -> None:
     """The record begins an operation, or belongs to the one under way."""
     operation = scene.watch.operation
     if operation is not None:
-        if (operation.time_ms, operation.batch) == (record.at.timestamp_ms, record.batch):
+        if operation.batch == record.batch and operation.time_ms == record.at.timestamp_ms:
             return
         end(scene, operation)
     state = scene.group.state

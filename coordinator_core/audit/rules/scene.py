@@ -7,7 +7,18 @@ from typing import Any
 
 from coordinator_core.audit.rules.hands import Hands
 from coordinator_core.audit.rules.kinds import KINDS
-from coordinator_core.audit.rules.watch import ASSIGNMENT_EPOCH, EPOCH, UNKNOWN, WHOLE, Departure, Operation, Watch
+from coordinator_core.audit.rules.watch import (
+    ASSIGNMENT_EPOCH,
+    CURRENT,
+    EPOCH,
+    MEMBER,
+    TARGET,
+    UNKNOWN,
+    WHOLE,
+    Departure,
+    Operation,
+    Watch,
+)
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
@@ -22,19 +33,19 @@ COMPARED_WITH: Mapping[Rule, str] = {
     Rule.GENERATION_WENT_BACK: EPOCH,
     Rule.ASSIGNMENT_EPOCH_WENT_BACK: ASSIGNMENT_EPOCH,
     Rule.ASSIGNMENT_EPOCH_AHEAD: EPOCH,
-    Rule.MEMBER_EPOCH_WENT_BACK: "current",
+    Rule.MEMBER_EPOCH_WENT_BACK: CURRENT,
     Rule.MEMBER_EPOCH_AHEAD: EPOCH,
-    Rule.ASSIGNMENT_WITHOUT_MEMBER: "member",
-    Rule.TARGET_WITHOUT_MEMBER: "member",
+    Rule.ASSIGNMENT_WITHOUT_MEMBER: MEMBER,
+    Rule.TARGET_WITHOUT_MEMBER: MEMBER,
     Rule.TOMBSTONE_WITHOUT_VALUE: WHOLE,
-    Rule.MEMBER_REMOVED_WITH_ASSIGNMENT: "current",
+    Rule.MEMBER_REMOVED_WITH_ASSIGNMENT: CURRENT,
     Rule.GROUP_REMOVED_WITH_MEMBERS: WHOLE,
     Rule.TYPE_CHANGED_WITHOUT_TOMBSTONE: EPOCH,
 }
 """What of the group a rule of replay compares the record with; a rule that is not here looks at the record alone."""
 STARTS_ANEW = frozenset((Rule.EPOCH_WENT_BACK, Rule.ASSIGNMENT_EPOCH_WENT_BACK, Rule.TYPE_CHANGED_WITHOUT_TOMBSTONE))
 """What an empty group may do: Kafka 4.3 drops one from memory, without a record, when it refuses a JoinGroup."""
-MEMBER_FACTS = frozenset(("member", "target", "current"))
+MEMBER_FACTS = frozenset((MEMBER, TARGET, CURRENT))
 
 
 class Scene:
@@ -43,7 +54,7 @@ class Scene:
     ``current`` and ``target`` follow from the group's state: after a restart they are made from it.
     """
 
-    __slots__ = ("current", "group", "rows", "target", "watch")
+    __slots__ = (CURRENT, "group", "rows", "target", "watch")
 
     def __init__(self, group: Group, watch: Watch) -> None:
         self.group = group
@@ -99,7 +110,7 @@ class Scene:
         return state.members.get(member_id) if isinstance(state, EpochGroup) else None
 
     def _instance_of(self, member_id: str, member: Any) -> str | None:
-        if member is None or not member.has_metadata or not self.watch.knows_member("member", member_id):
+        if member is None or not member.has_metadata or not self.watch.knows_member(MEMBER, member_id):
             return UNKNOWN
         instance: str | None = getattr(member, "instance_id", None)
         return instance

@@ -20,11 +20,8 @@ WHOLE = "all that there is"
 """Known only if nothing is missing: no record ever says so."""
 DOUBTED = -1
 """In place of the offset of a record that wrote a fact: none that is known to hold any more."""
-
-
-def member_fact(kind: str, member_id: str) -> str:
-    """The name of what a group knows of one member: ``member`` (metadata), ``target`` or ``current``."""
-    return f"{kind} {member_id}"
+MEMBER, TARGET, CURRENT = "member", "target", "current"
+"""What a group knows of one member: its metadata, its target, its current assignment."""
 
 
 UNKNOWN = ""
@@ -85,7 +82,8 @@ class Watch:
     ``last`` is the offset of the group's last record that is no offset commit, and ``partition`` its partition; ``run``
     is where the stretch without a gap begins that holds it. ``whole`` says that what was not seen is not there: nothing
     is missing since the start of the log, or since the end of the group's previous life. ``facts`` are the offsets of
-    the records that wrote what is known. ``told`` are the partitions of whose commits since ``last`` a rule spoke.
+    the records that wrote what is known; ``of_members`` likewise, by what it is and by member. ``told`` are the
+    partitions of whose commits since ``last`` a rule spoke.
     """
 
     last: int | None = None
@@ -93,6 +91,7 @@ class Watch:
     run: int = 0
     whole: bool = False
     facts: dict[str, int] = field(default_factory=dict)
+    of_members: dict[str, dict[str, int]] = field(default_factory=lambda: {MEMBER: {}, TARGET: {}, CURRENT: {}})
     operation: Operation | None = None
     told: list[str] = field(default_factory=list)
 
@@ -103,11 +102,16 @@ class Watch:
 
     def knows_member(self, kind: str, member_id: str) -> bool:
         """Whether the state holds the truth about this part of a member."""
-        return self.knows(member_fact(kind, member_id))
+        at = self.of_members[kind].get(member_id)
+        return self.whole if at is None else at >= self.run
 
     def note(self, fact: str, at: LogPosition) -> None:
         """A record says so."""
         self.facts[fact] = at.offset
+
+    def note_member(self, kind: str, member_id: str, at: LogPosition) -> None:
+        """A record says so of a member."""
+        self.of_members[kind][member_id] = at.offset
 
     def doubt(self, fact: str) -> None:
         """What is known of this may be of a former life of the group, until a record says it again."""
@@ -115,12 +119,14 @@ class Watch:
 
     def forget_member(self, member_id: str) -> None:
         """A member is gone: what is absent is known as far as the group is whole."""
-        for kind in ("member", "target", "current"):
-            self.facts.pop(member_fact(kind, member_id), None)
+        for known in self.of_members.values():
+            known.pop(member_id, None)
 
     def begin_life(self) -> None:
         """The group ended: nothing of it is left."""
         self.facts.clear()
+        for known in self.of_members.values():
+            known.clear()
         self.whole = True
 
     def interrupt(self, at: LogPosition) -> None:
