@@ -48,7 +48,7 @@ INPUT_SCHEMA = pa.schema(
         **dict.fromkeys(("key", "value"), pa.binary()),
         **{"state": pa.string(), "committed_topic": pa.string(), "committed_partition": pa.int32()},
         **{"committed_topic_id": pa.string(), "leader_epoch": pa.int32(), "unbroken_since": pa.int64()},
-        "from_start": pa.bool_(),
+        **dict.fromkeys(("gap_follows", "from_start"), pa.bool_()),
     }
 )
 """The columns of ``arrow_fold.Input``."""
@@ -101,6 +101,7 @@ def batches(numbers_of: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             "key": pa.array([key for key, _ in pairs]),
             "value": pa.array([value for _, value in pairs]),
             "unbroken_since": pa.array([0] * size, pa.int64()),
+            "gap_follows": pa.array([False] * size),
             "from_start": pa.array([True] * size),
         }
         columns = [given.get(field.name, pa.nulls(size, field.type)).cast(field.type) for field in INPUT_SCHEMA]

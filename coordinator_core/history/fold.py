@@ -78,16 +78,17 @@ class GroupFold:
         handler = self._handlers.get(record.type)
         if handler is None:
             return _NO_ROWS
-        recorder, at, value = self._recorder, record.at, record.value
+        group_type, change, _ = handler
+        at, _, _, value, _, batch = record
+        recorder = self._recorder
         ledger = recorder.ledger
-        operation = (at.timestamp_ms, record.batch)
+        operation = (at.timestamp_ms, batch)
         if operation != ledger.operation:
             recorder.begin_operation(operation)
-        group_type = handler.group_type
         if value is not None and (ledger.type != group_type or ledger.ended is not None):
             recorder.live_as(group_type, at)
         if ledger.type == group_type:
-            handler.after(recorder, record, before)
+            change(recorder, record, before)
         rows = recorder.rows
         if not rows:
             return _NO_ROWS

@@ -80,20 +80,14 @@ class Holdings:
                 mine[resource] = dict.fromkeys(wanted, since)
                 taken.append((resource, [*wanted]))
             elif known.keys() != wanted:
-                now: dict[int, Since] = {}
-                new: list[int] = []
-                for partition in wanted:
-                    begun = known.pop(partition, None)
-                    if begun is None:
-                        new.append(partition)
-                    now[partition] = begun or since
-                mine[resource] = now
-                if known:
-                    ended.append((resource, known))
+                gone, new = known.keys() - wanted, wanted - known.keys()
+                if gone:
+                    ended.append((resource, {partition: known.pop(partition) for partition in gone}))
                 if new:
-                    taken.append((resource, new))
+                    known.update(dict.fromkeys(new, since))
+                    taken.append((resource, [*new]))
         if len(mine) > len(held):
-            ended += [(resource, mine.pop(resource)) for resource in mine.keys() - held.keys()]
+            ended += [(resource, mine.pop(resource)) for resource in [*mine] if resource not in held]
             if not mine:
                 del self.members[member_id]
         return Changed(member_id, ended, taken) if ended or taken else _NOTHING

@@ -148,17 +148,24 @@ def on_current(kind: EpochKind, scene: Scene, record: CoordinatorRecord, had: Cu
     _target(scene, kind, member, assigned, before if sure else None, at)
     if kind.exclusive:
         _partition_epochs(scene, member, value, at)
-    for unit in both(assigned, revoking):
-        scene.broken(Rule.ASSIGNED_WHILE_REVOKING, at, member_id, f"{name(unit)} is assigned and to be revoked")
-    if sure:
-        strange = list(minus(revoking, before))
-        if strange:
-            scene.broken(Rule.REVOKING_NOT_OWNED, at, member_id, f"{names(strange)} was not its own")
+    if revoking:
+        _revoking(scene, member_id, revoking, assigned, before if sure else None, at)
     if kind.exclusive:
         _hands(scene, member_id, joined(assigned, revoking), at)
     if kind is STREAMS:
         _process(scene, member, before, at)
     _overdue(scene, kind, member, at)
+
+
+def _revoking(
+    scene: Scene, member_id: str, revoking: Held, assigned: Held, before: Held | None, at: LogPosition
+) -> None:
+    """What a member is to give up was its own, and is assigned to it no more."""
+    for unit in both(assigned, revoking):
+        scene.broken(Rule.ASSIGNED_WHILE_REVOKING, at, member_id, f"{name(unit)} is assigned and to be revoked")
+    strange = [] if before is None else list(minus(revoking, before))
+    if strange:
+        scene.broken(Rule.REVOKING_NOT_OWNED, at, member_id, f"{names(strange)} was not its own")
 
 
 def _given_up(operation: Operation, member_id: str | None) -> Held:
@@ -235,6 +242,8 @@ def _target(
         return
     target = state.targets.get(member_id)
     wanted = NOTHING if target is None else kind.wanted(target)
+    if assigned == wanted:
+        return
     if before is not None:
         strange = list(minus(assigned, wanted, before))
         if strange:
