@@ -6,7 +6,7 @@ assignment's metadata follows from the order in which the coordinator writes the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.record_types import KINDS, RecordTypes
 from coordinator_core.records import CoordinatorRecord, RecordType
 
-KIND_OF_TARGET_EPOCH = {kind.target_epoch: kind for kind in KINDS}
+KIND_OF_TARGET_EPOCH: Mapping[int, RecordTypes] = {kind.target_epoch: kind for kind in KINDS}
 
 
 @dataclass(slots=True)

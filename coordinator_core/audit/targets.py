@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from coordinator_core.assignors.presented import SubscriptionView
 from coordinator_core.audit.classic_targets import ClassicAudit
@@ -24,11 +24,10 @@ from coordinator_core.records import CoordinatorRecord, RecordType
 FIRST_EPOCHS = (1, 2)
 """The epochs with which groups begin: 1 where the record has no metadata hash (before Kafka 4.1), 2 where it has."""
 _NO_ROWS: list[TargetAuditRow] = []
-_KIND_OF: dict[int, RecordTypes] = {
-    record_type: kind
-    for kind in KINDS
-    for record_type in (kind.member, kind.epoch, kind.target_epoch, kind.target, kind.current)
-} | {RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: CONSUMER}
+_KIND_OF: Mapping[int, RecordTypes] = {
+    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: CONSUMER,
+    **{record_type: kind for kind in KINDS for record_type in kind.all},
+}
 
 
 class TargetAuditor:

@@ -12,11 +12,16 @@ class RecordTypes(NamedTuple):
     """The record types of one type of group: members, epochs, targets and current assignments."""
 
     group: GroupType
-    member: int
-    epoch: int
-    target_epoch: int
-    target: int
-    current: int
+    member: RecordType
+    epoch: RecordType
+    target_epoch: RecordType
+    target: RecordType
+    current: RecordType
+
+    @property
+    def all(self) -> tuple[RecordType, ...]:
+        """The record types."""
+        return self.member, self.epoch, self.target_epoch, self.target, self.current
 
 
 CONSUMER = RecordTypes(

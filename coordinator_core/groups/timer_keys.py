@@ -1,4 +1,4 @@
-"""The keys of members' timers, the same in every type of group with epochs."""
+"""The timers of members that are the same in every type of group with epochs, and their keys."""
 
 from __future__ import annotations
 
@@ -23,6 +23,21 @@ def join_key(group_id: str, member_id: str) -> str:
 def sync_key(group_id: str, member_id: str) -> str:
     """The key of the timer for a classic member that joined and has to sync."""
     return f"sync-{group_id}-{member_id}"
+
+
+def expect_join(op: Operation, group_id: str, member_id: str, timeout_ms: int, fence: str) -> None:
+    """Expect a classic member to join again within its rebalance timeout, unless that is already expected.
+
+    ``fence`` is what happens when the time runs out.
+    """
+    key = join_key(group_id, member_id)
+    if key not in op.memory.timers:
+        op.arm(key, timeout_ms, fence, group_id, member_id)
+
+
+def expect_sync(op: Operation, group_id: str, member_id: str, timeout_ms: int, fence: str) -> None:
+    """Expect a classic member to sync within its rebalance timeout; ``fence`` is what happens if it does not."""
+    op.arm(sync_key(group_id, member_id), timeout_ms, fence, group_id, member_id)
 
 
 def cancel_all(op: Operation, group_id: str, member_id: str) -> None:

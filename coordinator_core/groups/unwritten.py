@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
+from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.records import Fields, RecordType
 
 Unwritten = tuple[RecordType, Fields, Fields | None]
@@ -15,9 +16,21 @@ def member_key(group_id: str, member_id: str) -> Fields:
     return {"groupId": group_id, "memberId": member_id}
 
 
-def tombstones(record_type: RecordType, group_id: str, members: Iterable[str]) -> list[Unwritten]:
-    """The records of that type about these members go."""
-    return [(record_type, member_key(group_id, member_id), None) for member_id in members]
+def member_tombstones(types: RecordTypes, group_id: str, member_id: str) -> list[Unwritten]:
+    """A member goes, after its current and its target assignment."""
+    key = member_key(group_id, member_id)
+    return [(types.current, key, None), (types.target, key, None), (types.member, key, None)]
+
+
+def tombstones_of_all(types: RecordTypes, group_id: str, members: Sequence[str]) -> list[Unwritten]:
+    """All members go, and before them what they have and are to have, as a whole group goes."""
+    keys = [member_key(group_id, member_id) for member_id in members]
+    return [
+        *((types.current, key, None) for key in keys),
+        *((types.target, key, None) for key in keys),
+        (types.target_epoch, {"groupId": group_id}, None),
+        *((types.member, key, None) for key in keys),
+    ]
 
 
 def target_epoch_value(epoch: int, timestamp_ms: int) -> Fields:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.history.holdings import Unit
-from coordinator_core.history.recorder import CLASSIC, SHARE, Recorder
+from coordinator_core.history.recorder import SHARE, Recorder
+from coordinator_core.history.resources import CLASSIC
 from coordinator_core.records import LogPosition
 
 
@@ -35,7 +36,7 @@ def _committed(recorder: Recorder, unit: Unit) -> list[tuple[str, int]]:
     """Topic names and partitions whose offsets the owner of a unit commits."""
     (role, name), partition = unit
     if role == "partition":
-        topic = name if recorder.ledger.type == CLASSIC else recorder.topic_name(name)
+        topic = name if recorder.ledger.type == CLASSIC else recorder.resources.topic_name(name)
         return [(topic, partition)] if topic is not None else []
     state = recorder.group.state
     if role == "active" and isinstance(state, StreamsGroup) and state.topology is not None:

@@ -24,6 +24,7 @@ from coordinator_core.history.causes import CauseKind, cause, config_causes, mem
 from coordinator_core.history.departures import departure_hint
 from coordinator_core.history.handler import Handler
 from coordinator_core.history.holdings import Held
+from coordinator_core.history.memberships import depart, join, left_behind
 from coordinator_core.history.opened import OpenEpoch, OpenMembership
 from coordinator_core.history.recorder import TARGET, Recorder
 from coordinator_core.history.rows import Cause
@@ -80,14 +81,14 @@ def on_member(kind: EpochType, recorder: Recorder, record: CoordinatorRecord, be
     """Member metadata: a member comes, changes or goes."""
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
     if record.value is None:
-        recorder.depart(member_id, at)
+        depart(recorder, member_id, at)
         return
     member = _group(recorder).members[member_id]
     membership = ledger.memberships.get(member_id)
     if membership is None or before is None:
         membership = OpenMembership(member_id, at, "join")
         _describe(membership, member)
-        recorder.join(membership)
+        join(recorder, membership)
     else:
         _describe(membership, member)
         ledger.changes += member_changes(before, member, at)
@@ -224,7 +225,7 @@ def on_epoch(kind: EpochType, recorder: Recorder, record: CoordinatorRecord, bef
     if last is not None:
         ledger.changes += _topic_causes(recorder, last, used, names, at)
     if ledger.crossing:
-        recorder.left_behind(record)
+        left_behind(recorder, record)
     _take_topics(recorder.bump(value["epoch"], tuple(state.members), _opening_state(state), at), used, names)
 
 

@@ -24,6 +24,7 @@ from coordinator_core.history.classic_causes import (
 )
 from coordinator_core.history.departures import departure_hint
 from coordinator_core.history.holdings import Changed
+from coordinator_core.history.memberships import depart, join
 from coordinator_core.history.opened import OpenEpoch, OpenMembership
 from coordinator_core.history.recorder import CURRENT, Recorder, numbers
 from coordinator_core.history.rows import Cause, RebalanceRow, Revocation
@@ -90,14 +91,14 @@ def _members(recorder: Recorder, old: ClassicGroup, new: ClassicGroup, at: LogPo
         membership = ledger.memberships.get(member_id)
         if member_id not in new.members and membership is not None:
             membership.hint = departure_hint(recorder, member_id, at, gone.session_timeout_ms)
-            recorder.depart(member_id, at)
+            depart(recorder, member_id, at)
     for member_id, member in new.members.items():
         membership = ledger.memberships.get(member_id)
         known = old.members.get(member_id)
         if membership is None:
             membership = OpenMembership(member_id, at, "join", instance_id=member.instance_id)
             _describe(membership, new, member)
-            recorder.join(membership)
+            join(recorder, membership)
         elif known is None or known.subscription != member.subscription:
             _describe(membership, new, member)
 

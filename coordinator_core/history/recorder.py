@@ -14,13 +14,14 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group, GroupType
 from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.holdings import Changed, Held, Resource
+from coordinator_core.history.holdings import Changed, Held
 from coordinator_core.history.ledger import Ledger
 from coordinator_core.history.opened import OpenEpoch, OpenMembership, OpenRebalance
+from coordinator_core.history.resources import CLASSIC, Resources
 from coordinator_core.history.rows import AssignmentRow, Cause, HistoryRow
-from coordinator_core.records import CoordinatorRecord, LogPosition
+from coordinator_core.records import LogPosition
 
-CLASSIC, SHARE = GroupType.CLASSIC.value, GroupType.SHARE.value
+SHARE = GroupType.SHARE.value
 CURRENT = "current"
 TARGET = "target"
 NOT_SEEN_TO_JOIN = "its joining was not seen"
@@ -29,12 +30,7 @@ RESTART_MS = 60_000
 FIRST_EPOCH = 2
 """The first epoch that a group logs: 2, or 1 by older brokers."""
 
-_JOINED, _LEFT = CauseKind.MEMBER_JOINED, CauseKind.MEMBER_LEFT_OR_EXPIRED
-_JOIN = frozenset((_JOINED,))
-_DEPARTURES = frozenset((CauseKind.MEMBER_LEFT_OR_EXPIRED, CauseKind.STATIC_MEMBER_LEFT))
-
-
-ResourceColumns = tuple[str, str, str | None, str | None, str | None, str | None]
+_JOIN = frozenset((CauseKind.MEMBER_JOINED,))
 
 
 def numbers(what: str, first: int, last: int) -> str:
@@ -45,10 +41,11 @@ def numbers(what: str, first: int, last: int) -> str:
 class Recorder:
     """The history of one group under way: its state, its open history, and the rows that are final (``rows``).
 
-    ``topics`` and ``coverage`` are None where nobody knows; then what depends on them is unknown.
+    ``topics`` and ``coverage`` are None where nobody knows; then what depends on them is unknown. ``resources`` names
+    what members have in rows.
     """
 
-    __slots__ = ("_columns", "coverage", "group", "ledger", "rows", "topics")
+    __slots__ = ("coverage", "group", "ledger", "resources", "rows", "topics")
 
     def __init__(self, group: Group, ledger: Ledger, topics: TopicHistory | None, coverage: Coverage | None) -> None:
         self.group = group
@@ -56,7 +53,7 @@ class Recorder:
         self.topics = topics
         self.coverage = coverage
         self.rows: list[HistoryRow] = []
-        self._columns: dict[Resource, ResourceColumns] = {}
+        self.resources = Resources(ledger, topics)
 
     # --- operations --------------------------------------------------------------------------------------------------
 
@@ -69,9 +66,9 @@ class Recorder:
     def _end_operation(self) -> None:
         ledger = self.ledger
         if ledger.departed:
-            self._close(ledger.departed)
+            self.close(ledger.departed)
         if ledger.crossing:
-            self._close(ledger.crossing)
+            self.close(ledger.crossing)
         if ledger.ended is not None:
             self._end_life("group deleted", ledger.ended)
             ledger.type = ledger.ended = None
@@ -80,7 +77,8 @@ class Recorder:
         if ledger.changes:
             ledger.changes = [change for change in ledger.changes if change.kind not in NEEDS_BUMP_AT_ONCE]
 
-    def _close(self, memberships: dict[str, OpenMembership]) -> None:
+    def close(self, memberships: dict[str, OpenMembership]) -> None:
+        """Members that are gone for good."""
         self.rows += [
             membership.row(self.group.group_id, self._type, final=True) for membership in memberships.values()
         ]
@@ -93,12 +91,12 @@ class Recorder:
             membership = ledger.memberships.get(member_id)
             if membership is not None and membership.subscribed_regex is None:
                 membership.came_by, membership.missing = "unknown", NOT_SEEN_TO_JOIN
-                self._withdraw(member_id)
+                self.withdraw(member_id, _JOIN)
                 ledger.current.doubt(member_id)
                 ledger.target.doubt(member_id)
         ledger.joined.clear()
 
-    def _withdraw(self, member_id: str, kinds: AbstractSet[str] = _JOIN) -> None:
+    def withdraw(self, member_id: str, kinds: AbstractSet[str]) -> None:
         """Take back causes about a member."""
         ledger = self.ledger
         ledger.changes = [
@@ -130,7 +128,7 @@ class Recorder:
             self._end_life("group deleted", ledger.ended)
         ledger.type = group_type
         ledger.ended = None
-        self._columns.clear()
+        self.resources.forget()
 
     def _end_life(self, how: str, at: LogPosition) -> None:
         ledger = self.ledger
@@ -138,7 +136,7 @@ class Recorder:
         self.end_epoch(how, at)
         for membership in ledger.memberships.values():
             membership.left, membership.went_by, membership.last_epoch = at, how, ledger.last_epoch
-        self._close(ledger.memberships)
+        self.close(ledger.memberships)
         for kind, holdings in ((CURRENT, ledger.current), (TARGET, ledger.target)):
             for changed in holdings.clear(at):
                 self._ended(changed, kind, at)
@@ -149,76 +147,6 @@ class Recorder:
         if how == "group deleted":
             ledger.last_epoch = ledger.last_members = None
             ledger.changes.clear()
-
-    # --- members -----------------------------------------------------------------------------------------------------
-
-    def join(self, membership: OpenMembership) -> None:
-        """A member is there that was not; that is no cause if it only goes on under another group type."""
-        ledger, member_id = self.ledger, membership.member_id
-        at, instance = membership.joined, membership.instance_id
-        if ledger.rebalance is not None:
-            ledger.rebalance.behind[member_id] = True
-        crossing = ledger.crossing.pop(member_id, None)
-        if crossing is not None:
-            self._withdraw(member_id, _DEPARTURES)
-            membership.joined, membership.came_by = crossing.joined, crossing.came_by
-            membership.replaces, membership.first_epoch = crossing.replaces, crossing.first_epoch
-            membership.missing = crossing.missing
-            ledger.memberships[member_id] = membership
-            return
-        ledger.memberships[member_id] = membership
-        replaced = self._replaced(membership)
-        if replaced is None:
-            ledger.joined.append(member_id)
-            ledger.changes.append(cause(_JOINED, at, member=member_id, instance=instance))
-            return
-        membership.came_by, membership.replaces = "static replacement", replaced.member_id
-        membership.first_epoch = ledger.last_epoch
-        replaced.went_by, replaced.hint = "static replacement", None
-        self._withdraw(replaced.member_id, _DEPARTURES)
-        ledger.ownership.replaced[replaced.member_id] = member_id
-        silent = ledger.type == CLASSIC
-        seen_away = replaced.away_since is not None or silent
-        kind = CauseKind.STATIC_MEMBER_RETURNED if seen_away else CauseKind.STATIC_MEMBER_REPLACED
-        hint = "when it was away is not logged in a classic group" if silent else None
-        detail = f"in place of {replaced.member_id}"
-        ledger.changes.append(cause(kind, at, member=member_id, instance=instance, detail=detail, hint=hint))
-
-    def _replaced(self, membership: OpenMembership) -> OpenMembership | None:
-        if membership.instance_id is None:
-            return None
-        departed = self.ledger.departed.values()
-        return next((gone for gone in departed if gone.instance_id == membership.instance_id), None)
-
-    def depart(self, member_id: str, at: LogPosition) -> None:
-        """A member is removed; nothing happens if it was not known."""
-        ledger = self.ledger
-        if ledger.rebalance is not None:
-            ledger.rebalance.behind.pop(member_id, None)
-        membership = ledger.memberships.pop(member_id, None)
-        if membership is None:
-            return
-        membership.left, membership.went_by, membership.last_epoch = at, "leave or expiry", ledger.last_epoch
-        ledger.departed[member_id] = membership
-        instance, away, hint, detail = membership.instance_id, membership.away_since, membership.hint, None
-        kind = _LEFT if instance is None else CauseKind.STATIC_MEMBER_LEFT
-        if away is not None:
-            hint, detail = "expired", f"left at offset {away.offset} and did not return"
-        ledger.changes.append(cause(kind, at, member=member_id, instance=instance, hint=hint, detail=detail))
-
-    def left_behind(self, epoch: CoordinatorRecord) -> None:
-        """Members of a classic group that are none of the consumer group made of it had left before.
-
-        ``epoch`` is the consumer group's first; all that the operation wrote before it has to be there.
-        """
-        at, ledger = epoch.at, self.ledger
-        if epoch.batch < 0 or self.coverage is None or not self.coverage.unbroken(at.partition, epoch.batch, at.offset):
-            return
-        for member_id, membership in ledger.crossing.items():
-            membership.went_by, instance = "leave or expiry", membership.instance_id
-            kind = _LEFT if instance is None else CauseKind.STATIC_MEMBER_LEFT
-            ledger.changes.append(cause(kind, at, member=member_id, instance=instance))
-        self._close(ledger.crossing)
 
     # --- units -------------------------------------------------------------------------------------------------------
 
@@ -247,34 +175,11 @@ class Recorder:
     def _ended(self, changed: Changed, kind: str, at: LogPosition) -> None:
         group_id, group_type, member_id = self.group.group_id, self._type, changed.member_id
         for resource, intervals in changed.ended:
-            what = self._resource(resource)
+            what = self.resources.columns(resource)
             self.rows += [
                 AssignmentRow(group_id, group_type, member_id, kind, *what, partition, epoch, since, at, False, seen)
                 for partition, (since, epoch, seen) in intervals.items()
             ]
-
-    def _resource(self, resource: Resource) -> ResourceColumns:
-        """Role, resource, topic, topic id, subtopology and connector, remembered once the topic has a name."""
-        columns = self._columns.get(resource)
-        if columns is None:
-            columns = self._resource_columns(*resource)
-            if columns[2] is not None:
-                self._columns[resource] = columns
-        return columns
-
-    def _resource_columns(self, role: str, name: str) -> ResourceColumns:
-        if role == "partition":
-            if self.ledger.type == CLASSIC:
-                return role, name, name, None, None, None
-            return role, name, self.topic_name(name), name, None, None
-        if role in ("connector", "task"):
-            return role, name, None, None, None, name
-        return role, name, None, None, name, None
-
-    def topic_name(self, topic_id: str) -> str | None:
-        """The name of a topic by its id, as far as anybody told; None: unknown."""
-        known = self.topics.topic_name(topic_id) if self.topics is not None else None
-        return known or self.ledger.topic_names.get(topic_id)
 
     # --- epochs and rebalances ---------------------------------------------------------------------------------------
 
@@ -364,7 +269,7 @@ class Recorder:
         """
 
         def partitions(topic: str) -> float:
-            name = topic if self.ledger.type == CLASSIC else self.topic_name(topic)
+            name = topic if self.ledger.type == CLASSIC else self.resources.topic_name(topic)
             if name is not None and name not in subscribed:
                 return 0
             if self.topics is None:
@@ -378,7 +283,7 @@ class Recorder:
         """The causes of the epoch that opens; where the log shows none, that is said."""
         causes = self.ledger.changes
         if missing is not None and self.ledger.last_epoch is None:
-            causes = [each for each in causes if each.kind != _JOINED]
+            causes = [each for each in causes if each.kind != CauseKind.MEMBER_JOINED]
         if causes:
             return tuple(causes)
         hint = self._restart_hint(at) if missing is None else None
@@ -438,7 +343,7 @@ class Recorder:
                     self._type,
                     member_id,
                     kind,
-                    *self._resource(resource),
+                    *self.resources.columns(resource),
                     partition,
                     epoch,
                     since,

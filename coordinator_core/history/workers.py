@@ -14,6 +14,7 @@ from coordinator_core.groups.connect.state import Assignor, ConnectGroup, Connec
 from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.history.causes import CauseKind, cause
 from coordinator_core.history.handler import Handler
+from coordinator_core.history.memberships import depart, join
 from coordinator_core.history.opened import OpenMembership
 from coordinator_core.history.recorder import TARGET, Recorder
 from coordinator_core.history.rows import Cause
@@ -31,12 +32,12 @@ def on_member(recorder: Recorder, record: CoordinatorRecord, before: list[Assign
     """Member metadata: a worker comes, offers other assignors or other metadata for them, or goes."""
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
     if record.value is None:
-        recorder.depart(member_id, at)
+        depart(recorder, member_id, at)
         return
     member = _group(recorder).members[member_id]
     membership = ledger.memberships.get(member_id)
     if membership is None or before is None:
-        recorder.join(_membership(member, at))
+        join(recorder, _membership(member, at))
     else:
         membership.client_id, membership.client_host = member.client_id, member.client_host
         ledger.changes += _changes(member, before, at)

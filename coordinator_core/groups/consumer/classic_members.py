@@ -30,7 +30,7 @@ from coordinator_core.groups.consumer.state import (
 from coordinator_core.groups.lookup import leaving_member, member_of, not_fenced, static_holder
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
-from coordinator_core.groups.timer_keys import join_key, sync_key
+from coordinator_core.groups.timer_keys import expect_join, expect_sync, join_key, sync_key
 from coordinator_core.records import Fields
 
 
@@ -76,7 +76,7 @@ def join(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
     op.cancel(join_key(group_id, member_id))
     if not downgrades:
         timeouts.expect_heartbeat(op, group_id, member_id, data["sessionTimeoutMs"])
-        timeouts.expect_sync(op, group_id, member_id, data["rebalanceTimeoutMs"])
+        expect_sync(op, group_id, member_id, data["rebalanceTimeoutMs"], timeouts.FENCE)
     return responses.join_group(
         request.version,
         member_id,
@@ -164,7 +164,7 @@ def sync(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
         )
     # A member with partitions to give up has joined already; it goes on from there.
     if group.assignment_epoch > (member.member_epoch or 0) and member.state != MemberState.UNREVOKED_PARTITIONS:
-        timeouts.expect_join(op, group_id, member)
+        expect_join(op, group_id, member.member_id, member.rebalance_timeout_ms, timeouts.FENCE)
         raise ApiError(
             ErrorCode.REBALANCE_IN_PROGRESS,
             f"A new rebalance is triggered in group {group_id} and member {member_id} should rejoin to catch up.",
@@ -189,7 +189,7 @@ def heartbeat(op: Operation, request: Request, data: Fields, group: LiveConsumer
     error = ErrorCode.NONE
     if _should_join(group, member):
         error = ErrorCode.REBALANCE_IN_PROGRESS
-        timeouts.expect_join(op, group_id, member)
+        expect_join(op, group_id, member.member_id, member.rebalance_timeout_ms, timeouts.FENCE)
     return responses.heartbeat(request.version, error)
 
 

@@ -12,7 +12,9 @@ from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.lookup import group_of, group_with, member_of, static_holder
 from coordinator_core.groups.operation import Operation
+from coordinator_core.groups.record_types import CONSUMER
 from coordinator_core.groups.timer_keys import cancel_all
+from coordinator_core.groups.unwritten import member_tombstones
 from coordinator_core.records import Fields
 
 
@@ -60,7 +62,7 @@ def fence(op: Operation, group: LiveConsumerGroup, members: Sequence[ConsumerMem
     if not members or downgrade_after_leave(op, group, members):
         return
     for member in members:
-        for record in records.member_tombstones(group.group_id, member.member_id):
+        for record in member_tombstones(CONSUMER, group.group_id, member.member_id):
             op.write(*record)
     subscriptions = group.subscriptions.copy()
     for member in members:

@@ -12,6 +12,8 @@ from coordinator_core.groups.epochs import NO_PREVIOUS_EPOCH
 from coordinator_core.groups.lookup import released
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import Request
+from coordinator_core.groups.record_types import CONSUMER
+from coordinator_core.groups.unwritten import member_tombstones
 from coordinator_core.records import Fields
 
 
@@ -41,7 +43,7 @@ def joining_static(
     if not classic and former.classic is None:
         released(former, member_id, instance_id)
     member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
-    for record in records.member_tombstones(group.group_id, former.member_id):
+    for record in member_tombstones(CONSUMER, group.group_id, former.member_id):
         op.write(*record)
     op.write(*records.member_metadata(group.group_id, member))
     target = group.view.targets.get(former.member_id, {})

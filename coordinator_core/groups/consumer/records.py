@@ -7,16 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from coordinator_core.groups import record_types
 from coordinator_core.groups.consumer.state import ConsumerMember, ResolvedRegex
 from coordinator_core.groups.epochs import PartitionEpochs
-from coordinator_core.groups.unwritten import Unwritten, member_key, target_epoch_value, tombstones
+from coordinator_core.groups.unwritten import Unwritten, member_key, target_epoch_value, tombstones_of_all
 from coordinator_core.records import Fields, RecordType
-
-_MEMBER_RECORDS = (
-    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
-    RecordType.CONSUMER_GROUP_MEMBER_METADATA,
-)
 
 
 def member_metadata(group_id: str, member: ConsumerMember) -> Unwritten:
@@ -90,20 +85,11 @@ def partition_metadata_tombstone(group_id: str) -> Unwritten:
     return RecordType.CONSUMER_GROUP_PARTITION_METADATA, {"groupId": group_id}, None
 
 
-def member_tombstones(group_id: str, member_id: str) -> list[Unwritten]:
-    """The member goes, after its current and its target assignment."""
-    return [(record_type, member_key(group_id, member_id), None) for record_type in _MEMBER_RECORDS]
-
-
 def group_tombstones(group_id: str, members: Sequence[str], regexes: Iterable[str]) -> list[Unwritten]:
     """The whole group goes, with these members and resolved regexes."""
     key = {"groupId": group_id}
-    current, target, metadata = (tombstones(record_type, group_id, members) for record_type in _MEMBER_RECORDS)
     return [
-        *current,
-        *target,
-        (RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, key, None),
-        *metadata,
+        *tombstones_of_all(record_types.CONSUMER, group_id, members),
         *(resolved_regex(group_id, regex, None) for regex in regexes),
         partition_metadata_tombstone(group_id),
         (RecordType.CONSUMER_GROUP_METADATA, key, None),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.groups.operation import Operation
-from coordinator_core.groups.timer_keys import join_key, rebalance_key, session_key, sync_key
+from coordinator_core.groups.timer_keys import rebalance_key, session_key
 
 FENCE = "consumer member fenced"
 REVOCATION_EXPIRED = "consumer revocation expired"
@@ -27,18 +27,6 @@ def expect_revocation(op: Operation, group_id: str, member: ConsumerMember) -> N
         member.member_id,
         member.member_epoch,
     )
-
-
-def expect_join(op: Operation, group_id: str, member: ConsumerMember) -> None:
-    """Expect a classic member to join again within its rebalance timeout, unless that is already expected."""
-    key = join_key(group_id, member.member_id)
-    if key not in op.memory.timers:
-        op.arm(key, member.rebalance_timeout_ms, FENCE, group_id, member.member_id)
-
-
-def expect_sync(op: Operation, group_id: str, member_id: str, timeout_ms: int) -> None:
-    """Expect a classic member to sync within its rebalance timeout."""
-    op.arm(sync_key(group_id, member_id), timeout_ms, FENCE, group_id, member_id)
 
 
 def cancel_rebalance_timeout(op: Operation, group_id: str, member_id: str) -> None:

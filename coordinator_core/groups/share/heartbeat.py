@@ -12,10 +12,12 @@ from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, NO_PREVIOUS
 from coordinator_core.groups.lookup import group_of, group_with, member_of, same_units
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
+from coordinator_core.groups.record_types import SHARE
 from coordinator_core.groups.share import partitions, records, validate
 from coordinator_core.groups.share.live import LiveShareGroup, subscriber
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareMember
 from coordinator_core.groups.timer_keys import session_key
+from coordinator_core.groups.unwritten import member_tombstones
 from coordinator_core.records import Fields
 
 FENCE = "share member fenced"
@@ -195,7 +197,7 @@ def expect_heartbeat(op: Operation, group_id: str, member_id: str) -> None:
 
 def fence(op: Operation, group: LiveShareGroup, member: ShareMember) -> None:
     """Remove the member."""
-    for record in records.member_tombstones(group.group_id, member.member_id):
+    for record in member_tombstones(SHARE, group.group_id, member.member_id):
         op.write(*record)
     subscriptions = group.subscriptions.copy()
     subscriptions.count_names(member.subscribed_topic_names, -1)

@@ -7,15 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from coordinator_core.groups import record_types
 from coordinator_core.groups.share.state import ShareMember, ShareTopic, StatePartitionMetadata
-from coordinator_core.groups.unwritten import Unwritten, member_key, target_epoch_value, tombstones
+from coordinator_core.groups.unwritten import Unwritten, member_key, target_epoch_value, tombstones_of_all
 from coordinator_core.records import Fields, RecordType
-
-_MEMBER_RECORDS = (
-    RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
-    RecordType.SHARE_GROUP_MEMBER_METADATA,
-)
 
 
 def member_metadata(group_id: str, member: ShareMember) -> Unwritten:
@@ -67,20 +62,11 @@ def state_partitions(group_id: str, metadata: StatePartitionMetadata) -> Unwritt
     return RecordType.SHARE_GROUP_STATE_PARTITION_METADATA, {"groupId": group_id}, value
 
 
-def member_tombstones(group_id: str, member_id: str) -> list[Unwritten]:
-    """The member goes, after its current and its target assignment."""
-    return [(record_type, member_key(group_id, member_id), None) for record_type in _MEMBER_RECORDS]
-
-
 def group_tombstones(group_id: str, members: Sequence[str]) -> list[Unwritten]:
     """The whole group goes, with these members."""
     key = {"groupId": group_id}
-    current, target, metadata = (tombstones(record_type, group_id, members) for record_type in _MEMBER_RECORDS)
     return [
-        *current,
-        *target,
-        (RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA, key, None),
-        *metadata,
+        *tombstones_of_all(record_types.SHARE, group_id, members),
         (RecordType.SHARE_GROUP_STATE_PARTITION_METADATA, key, None),
         (RecordType.SHARE_GROUP_METADATA, key, None),
     ]

@@ -25,7 +25,7 @@ from coordinator_core.groups.streams.reconcile import OwnedTasks, reconcile
 from coordinator_core.groups.streams.state import MemberState, StreamsMember
 from coordinator_core.groups.streams.targets import has_warmed_up, update_target
 from coordinator_core.groups.streams.topology import subtopology_of_sources
-from coordinator_core.groups.timer_keys import join_key, sync_key
+from coordinator_core.groups.timer_keys import expect_join, expect_sync, join_key, sync_key
 from coordinator_core.records import Fields
 
 
@@ -66,7 +66,7 @@ def join(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
     op.afterwards.append(lambda: group.classic.update({member_id: thread}))
     op.cancel(join_key(group_id, member_id))
     timeouts.expect_heartbeat(op, group_id, member_id, thread.session_timeout_ms)
-    timeouts.expect_sync(op, group_id, updated)
+    expect_sync(op, group_id, member_id, updated.rebalance_timeout_ms, timeouts.FENCE)
     return responses.join_group(
         request.version,
         member_id,
@@ -134,7 +134,7 @@ def sync(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "The protocol is not that of the join response.")
     # A member with tasks to give up has joined already; it goes on from there.
     if group.assignment_epoch > (member.member_epoch or 0) and member.state != MemberState.UNREVOKED_TASKS:
-        timeouts.expect_join(op, group_id, member)
+        expect_join(op, group_id, member.member_id, member.rebalance_timeout_ms, timeouts.FENCE)
         raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
     held = member.assigned
     tasks = Tasks({key: list(numbers) for key, numbers in held.active.items()}, held.standby, held.warmup)
@@ -154,7 +154,7 @@ def heartbeat(op: Operation, request: Request, data: Fields, group: LiveStreamsG
     error = ErrorCode.NONE
     if _should_join(group, member):
         error = ErrorCode.REBALANCE_IN_PROGRESS
-        timeouts.expect_join(op, group.group_id, member)
+        expect_join(op, group.group_id, member.member_id, member.rebalance_timeout_ms, timeouts.FENCE)
     return responses.heartbeat(request.version, error)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups.streams.records import task_ids
 from coordinator_core.groups.streams.state import (
     CurrentTasks,
+    Endpoint,
     InternalTopic,
     MemberState,
     StreamsGroup,
@@ -16,7 +18,8 @@ from coordinator_core.groups.streams.state import (
     TargetTasks,
     Topology,
 )
-from coordinator_core.groups.streams.topology import configure
+from coordinator_core.groups.streams.topology import ConfiguredTopology, configure
+from coordinator_core.records import Fields
 
 
 def group_state(group: StreamsGroup) -> StreamsGroupState | None:
@@ -63,9 +66,8 @@ def describe_streams(
 
 def _member(group: StreamsGroup, member: StreamsMember) -> dict[str, Any]:
     """A member. Admin asks for task offsets too, which brokers do not record: always empty in 4.3."""
-    endpoint = member.user_endpoint
     return {
-        "assignment": _tasks(member.assigned) if member.has_current else None,
+        "assignment": tasks_shown(member.assigned) if member.has_current else None,
         "clientHost": member.client_host,
         "clientId": member.client_id,
         "clientTags": member.client_tags if member.has_metadata else None,
@@ -75,44 +77,56 @@ def _member(group: StreamsGroup, member: StreamsMember) -> dict[str, Any]:
         "memberId": member.member_id,
         "processId": member.process_id,
         "rackId": member.rack_id,
-        "targetAssignment": _tasks(group.targets.get(member.member_id, TargetTasks())),
+        "targetAssignment": tasks_shown(group.targets.get(member.member_id, TargetTasks())),
         "taskEndOffsets": [],
         "taskOffsets": [],
         "topologyEpoch": member.topology_epoch,
-        "userEndpoint": None if endpoint is None else {"host": endpoint.host, "port": endpoint.port},
+        "userEndpoint": endpoint_shown(member.user_endpoint),
     }
 
 
-def _tasks(tasks: TargetTasks | CurrentTasks) -> dict[str, Any]:
+def endpoint_shown(endpoint: Endpoint | None) -> Fields | None:
+    """An endpoint as records and responses have it."""
+    return None if endpoint is None else {"host": endpoint.host, "port": endpoint.port}
+
+
+def tasks_shown(tasks: TargetTasks | CurrentTasks) -> Fields:
+    """Tasks by role, as responses have them."""
     return {
-        "activeTasks": _task_ids(tasks.active),
-        "standbyTasks": _task_ids(tasks.standby),
-        "warmupTasks": _task_ids(tasks.warmup),
+        "activeTasks": task_ids(tasks.active),
+        "standbyTasks": task_ids(tasks.standby),
+        "warmupTasks": task_ids(tasks.warmup),
     }
 
 
-def _task_ids(tasks: Mapping[str, Iterable[int]]) -> list[dict[str, Any]]:
-    return [{"partitions": sorted(tasks[each]), "subtopologyId": each} for each in sorted(tasks)]
+class ShownSubtopology(NamedTuple):
+    """A subtopology with its internal topics as decided, or as recorded."""
+
+    subtopology_id: str
+    sources: list[str]
+    sinks: list[str]
+    repartition: list[InternalTopic]
+    changelogs: list[InternalTopic]
 
 
-def _subtopologies(topology: Topology, topics: TopicImage | None) -> list[dict[str, Any]]:
-    configured = None if topics is None else configure(topology, topics)
+def subtopologies_shown(topology: Topology, configured: ConfiguredTopology | None) -> list[ShownSubtopology]:
+    """With the partition counts that were decided for internal topics, where the topology is ready."""
     if configured is not None and configured.problem is None:
         return [
-            _subtopology(
+            ShownSubtopology(
                 subtopology_id,
-                each.source_topics,
-                each.repartition_sink_topics,
-                each.repartition_source_topics.values(),
-                each.state_changelog_topics.values(),
+                sorted(each.source_topics),
+                sorted(each.repartition_sink_topics),
+                [*each.repartition_source_topics.values()],
+                [*each.state_changelog_topics.values()],
             )
             for subtopology_id, each in configured.subtopologies.items()
         ]
     return [
-        _subtopology(
+        ShownSubtopology(
             each.subtopology_id,
-            each.source_topics,
-            each.repartition_sink_topics,
+            sorted(each.source_topics),
+            sorted(each.repartition_sink_topics),
             each.repartition_source_topics,
             each.state_changelog_topics,
         )
@@ -120,20 +134,17 @@ def _subtopologies(topology: Topology, topics: TopicImage | None) -> list[dict[s
     ]
 
 
-def _subtopology(
-    subtopology_id: str,
-    sources: Iterable[str],
-    sinks: Iterable[str],
-    repartition: Iterable[InternalTopic],
-    changelogs: Iterable[InternalTopic],
-) -> dict[str, Any]:
-    return {
-        "repartitionSinkTopics": sorted(sinks),
-        "repartitionSourceTopics": _internal_topics(repartition),
-        "sourceTopics": sorted(sources),
-        "stateChangelogTopics": _internal_topics(changelogs),
-        "subtopologyId": subtopology_id,
-    }
+def _subtopologies(topology: Topology, topics: TopicImage | None) -> list[dict[str, Any]]:
+    return [
+        {
+            "repartitionSinkTopics": each.sinks,
+            "repartitionSourceTopics": _internal_topics(each.repartition),
+            "sourceTopics": each.sources,
+            "stateChangelogTopics": _internal_topics(each.changelogs),
+            "subtopologyId": each.subtopology_id,
+        }
+        for each in subtopologies_shown(topology, None if topics is None else configure(topology, topics))
+    ]
 
 
 def _internal_topics(topics: Iterable[InternalTopic]) -> dict[str, Any]:

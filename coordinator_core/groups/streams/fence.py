@@ -8,11 +8,13 @@ from dataclasses import replace
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.lookup import group_of, group_with, member_of, static_holder
 from coordinator_core.groups.operation import Operation
+from coordinator_core.groups.record_types import STREAMS
 from coordinator_core.groups.streams import records
 from coordinator_core.groups.streams.conversion import downgrade_after_leave
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
 from coordinator_core.groups.timer_keys import cancel_all
+from coordinator_core.groups.unwritten import member_tombstones
 from coordinator_core.records import Fields
 
 
@@ -78,7 +80,7 @@ def fence(op: Operation, group: LiveStreamsGroup, members: Sequence[StreamsMembe
     if not members or downgrade_after_leave(op, group, {member.member_id for member in members}):
         return
     for member in members:
-        for record in records.member_tombstones(group.group_id, member.member_id):
+        for record in member_tombstones(STREAMS, group.group_id, member.member_id):
             op.write(*record)
     op.write(
         *records.group_epoch(

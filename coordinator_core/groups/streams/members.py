@@ -8,10 +8,12 @@ from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, NO_P
 from coordinator_core.groups.lookup import released
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
+from coordinator_core.groups.record_types import STREAMS
 from coordinator_core.groups.streams import records
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.state import Endpoint, MemberState, StreamsMember
 from coordinator_core.groups.timer_keys import cancel_all
+from coordinator_core.groups.unwritten import member_tombstones
 from coordinator_core.records import Fields
 
 
@@ -45,7 +47,7 @@ def joining_static(
     if not classic and former.member_id not in group.classic:
         released(former, member_id, instance_id)
     member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
-    for record in records.member_tombstones(group.group_id, former.member_id):
+    for record in member_tombstones(STREAMS, group.group_id, former.member_id):
         op.write(*record)
     cancel_all(op, group.group_id, former.member_id)
     op.write(*records.member_metadata(group.group_id, member))

@@ -9,19 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.assignors.spec import Tasks
+from coordinator_core.groups import record_types
 from coordinator_core.groups.epochs import PartitionEpochs
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
-from coordinator_core.groups.unwritten import Unwritten, member_key, target_epoch_value, tombstones
+from coordinator_core.groups.unwritten import Unwritten, member_key, target_epoch_value, tombstones_of_all
 from coordinator_core.records import Fields, RecordType
 
 NOT_VALIDATED = -1
 """The validated topology epoch while no topology is validated."""
-
-_MEMBER_RECORDS = (
-    RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER,
-    RecordType.STREAMS_GROUP_MEMBER_METADATA,
-)
 
 
 def member_metadata(group_id: str, member: StreamsMember) -> Unwritten:
@@ -121,20 +116,11 @@ def _current(tasks: CurrentTasks, suffix: str) -> Fields:
     }
 
 
-def member_tombstones(group_id: str, member_id: str) -> list[Unwritten]:
-    """The member goes, after its current and its target assignment."""
-    return [(record_type, member_key(group_id, member_id), None) for record_type in _MEMBER_RECORDS]
-
-
 def group_tombstones(group_id: str, members: Sequence[str]) -> list[Unwritten]:
     """The whole group goes, with these members; its topology last."""
     key = {"groupId": group_id}
-    current, target, metadata = (tombstones(record_type, group_id, members) for record_type in _MEMBER_RECORDS)
     return [
-        *current,
-        *target,
-        (RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA, key, None),
-        *metadata,
+        *tombstones_of_all(record_types.STREAMS, group_id, members),
         (RecordType.STREAMS_GROUP_METADATA, key, None),
         (RecordType.STREAMS_GROUP_TOPOLOGY, key, None),
     ]

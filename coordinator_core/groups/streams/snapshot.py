@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from coordinator_core.groups.streams.describe import group_state
+from coordinator_core.groups.streams.describe import endpoint_shown, group_state, subtopologies_shown, tasks_shown
 from coordinator_core.groups.streams.live import LiveStreamsGroup
-from coordinator_core.groups.streams.records import pairs, task_ids
+from coordinator_core.groups.streams.records import pairs
 from coordinator_core.groups.streams.state import (
-    CurrentTasks,
     InternalTopic,
     StreamsGroupState,
     StreamsMember,
@@ -37,7 +35,6 @@ def described(group: LiveStreamsGroup) -> Fields:
 def _member(group: LiveStreamsGroup, member: StreamsMember) -> Fields:
     target = group.log.targets.get(member.member_id, TargetTasks())
     offsets, end_offsets = group.task_offsets.of_member(member.member_id)
-    endpoint = member.user_endpoint
     return {
         "memberId": member.member_id,
         "memberEpoch": member.member_epoch or 0,
@@ -47,68 +44,31 @@ def _member(group: LiveStreamsGroup, member: StreamsMember) -> Fields:
         "clientHost": member.client_host,
         "topologyEpoch": member.topology_epoch,
         "processId": member.process_id,
-        "userEndpoint": None if endpoint is None else {"host": endpoint.host, "port": endpoint.port},
+        "userEndpoint": endpoint_shown(member.user_endpoint),
         "clientTags": pairs(member.client_tags),
         "taskOffsets": as_fields(offsets),
         "taskEndOffsets": as_fields(end_offsets),
-        "assignment": _tasks(member.assigned),
-        "targetAssignment": _tasks(target),
+        "assignment": tasks_shown(member.assigned),
+        "targetAssignment": tasks_shown(target),
         "isClassic": member.member_id in group.classic,
     }
 
 
-def _tasks(tasks: TargetTasks | CurrentTasks) -> Fields:
-    return {
-        "activeTasks": task_ids(tasks.active),
-        "standbyTasks": task_ids(tasks.standby),
-        "warmupTasks": task_ids(tasks.warmup),
-    }
-
-
 def _topology(group: LiveStreamsGroup) -> Fields | None:
-    """With the partition counts that were decided for internal topics, where the topology is ready."""
-    topology, configured = group.log.topology, group.configured
+    topology = group.log.topology
     if topology is None:
         return None
-    if configured is not None and configured.problem is None:
-        subtopologies = [
-            _subtopology(
-                key,
-                each.source_topics,
-                each.repartition_sink_topics,
-                each.state_changelog_topics.values(),
-                each.repartition_source_topics.values(),
-            )
-            for key, each in configured.subtopologies.items()
-        ]
-    else:
-        subtopologies = [
-            _subtopology(
-                each.subtopology_id,
-                each.source_topics,
-                each.repartition_sink_topics,
-                each.state_changelog_topics,
-                each.repartition_source_topics,
-            )
-            for each in topology.subtopologies
-        ]
+    subtopologies = [
+        {
+            "subtopologyId": each.subtopology_id,
+            "sourceTopics": each.sources,
+            "repartitionSinkTopics": each.sinks,
+            "stateChangelogTopics": [_internal_topic(topic) for topic in each.changelogs],
+            "repartitionSourceTopics": [_internal_topic(topic) for topic in each.repartition],
+        }
+        for each in subtopologies_shown(topology, group.configured)
+    ]
     return {"epoch": topology.epoch, "subtopologies": subtopologies}
-
-
-def _subtopology(
-    subtopology_id: str,
-    sources: Iterable[str],
-    sinks: Iterable[str],
-    changelogs: Iterable[InternalTopic],
-    repartition: Iterable[InternalTopic],
-) -> Fields:
-    return {
-        "subtopologyId": subtopology_id,
-        "sourceTopics": sorted(sources),
-        "repartitionSinkTopics": sorted(sinks),
-        "stateChangelogTopics": [_internal_topic(topic) for topic in changelogs],
-        "repartitionSourceTopics": [_internal_topic(topic) for topic in repartition],
-    }
 
 
 def _internal_topic(topic: InternalTopic) -> dict[str, Any]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.groups.operation import Operation
-from coordinator_core.groups.streams.state import StreamsMember
-from coordinator_core.groups.timer_keys import join_key, session_key, sync_key
+from coordinator_core.groups.timer_keys import session_key
 
 FENCE = "streams member fenced"
 
@@ -14,15 +13,3 @@ def expect_heartbeat(op: Operation, group_id: str, member_id: str, timeout_ms: i
     if timeout_ms is None:
         timeout_ms = op.memory.group_config(group_id).streams_session_timeout_ms
     op.arm(session_key(group_id, member_id), timeout_ms, FENCE, group_id, member_id)
-
-
-def expect_join(op: Operation, group_id: str, member: StreamsMember) -> None:
-    """Expect a classic thread to join again within its rebalance timeout, unless that is already expected."""
-    key = join_key(group_id, member.member_id)
-    if key not in op.memory.timers:
-        op.arm(key, member.rebalance_timeout_ms, FENCE, group_id, member.member_id)
-
-
-def expect_sync(op: Operation, group_id: str, member: StreamsMember) -> None:
-    """Expect a classic thread to sync within its rebalance timeout."""
-    op.arm(sync_key(group_id, member.member_id), member.rebalance_timeout_ms, FENCE, group_id, member.member_id)

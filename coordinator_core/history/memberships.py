@@ -1,0 +1,84 @@
+"""How members come and go: who replaces whom, who goes on under another group type, and what that causes."""
+
+from __future__ import annotations
+
+from coordinator_core.history.causes import CauseKind, cause
+from coordinator_core.history.ledger import Ledger
+from coordinator_core.history.opened import OpenMembership
+from coordinator_core.history.recorder import Recorder
+from coordinator_core.history.resources import CLASSIC
+from coordinator_core.records import CoordinatorRecord, LogPosition
+
+_DEPARTURES = frozenset((CauseKind.MEMBER_LEFT_OR_EXPIRED, CauseKind.STATIC_MEMBER_LEFT))
+
+
+def join(recorder: Recorder, membership: OpenMembership) -> None:
+    """A member is there that was not; that is no cause if it only goes on under another group type."""
+    ledger, member_id = recorder.ledger, membership.member_id
+    at, instance = membership.joined, membership.instance_id
+    if ledger.rebalance is not None:
+        ledger.rebalance.behind[member_id] = True
+    crossing = ledger.crossing.pop(member_id, None)
+    if crossing is not None:
+        recorder.withdraw(member_id, _DEPARTURES)
+        membership.joined, membership.came_by = crossing.joined, crossing.came_by
+        membership.replaces, membership.first_epoch = crossing.replaces, crossing.first_epoch
+        membership.missing = crossing.missing
+        ledger.memberships[member_id] = membership
+        return
+    ledger.memberships[member_id] = membership
+    replaced = _replaced(ledger, membership)
+    if replaced is None:
+        ledger.joined.append(member_id)
+        ledger.changes.append(cause(CauseKind.MEMBER_JOINED, at, member=member_id, instance=instance))
+        return
+    membership.came_by, membership.replaces = "static replacement", replaced.member_id
+    membership.first_epoch = ledger.last_epoch
+    replaced.went_by, replaced.hint = "static replacement", None
+    recorder.withdraw(replaced.member_id, _DEPARTURES)
+    ledger.ownership.replaced[replaced.member_id] = member_id
+    silent = ledger.type == CLASSIC
+    seen_away = replaced.away_since is not None or silent
+    kind = CauseKind.STATIC_MEMBER_RETURNED if seen_away else CauseKind.STATIC_MEMBER_REPLACED
+    hint = "when it was away is not logged in a classic group" if silent else None
+    detail = f"in place of {replaced.member_id}"
+    ledger.changes.append(cause(kind, at, member=member_id, instance=instance, detail=detail, hint=hint))
+
+
+def _replaced(ledger: Ledger, membership: OpenMembership) -> OpenMembership | None:
+    if membership.instance_id is None:
+        return None
+    departed = ledger.departed.values()
+    return next((gone for gone in departed if gone.instance_id == membership.instance_id), None)
+
+
+def depart(recorder: Recorder, member_id: str, at: LogPosition) -> None:
+    """A member is removed; nothing happens if it was not known."""
+    ledger = recorder.ledger
+    if ledger.rebalance is not None:
+        ledger.rebalance.behind.pop(member_id, None)
+    membership = ledger.memberships.pop(member_id, None)
+    if membership is None:
+        return
+    membership.left, membership.went_by, membership.last_epoch = at, "leave or expiry", ledger.last_epoch
+    ledger.departed[member_id] = membership
+    instance, away, hint, detail = membership.instance_id, membership.away_since, membership.hint, None
+    kind = CauseKind.MEMBER_LEFT_OR_EXPIRED if instance is None else CauseKind.STATIC_MEMBER_LEFT
+    if away is not None:
+        hint, detail = "expired", f"left at offset {away.offset} and did not return"
+    ledger.changes.append(cause(kind, at, member=member_id, instance=instance, hint=hint, detail=detail))
+
+
+def left_behind(recorder: Recorder, epoch: CoordinatorRecord) -> None:
+    """Members of a classic group that are none of the consumer group made of it had left before.
+
+    ``epoch`` is the consumer group's first; all that the operation wrote before it has to be there.
+    """
+    at, ledger, coverage = epoch.at, recorder.ledger, recorder.coverage
+    if epoch.batch < 0 or coverage is None or not coverage.unbroken(at.partition, epoch.batch, at.offset):
+        return
+    for member_id, membership in ledger.crossing.items():
+        membership.went_by, instance = "leave or expiry", membership.instance_id
+        kind = CauseKind.MEMBER_LEFT_OR_EXPIRED if instance is None else CauseKind.STATIC_MEMBER_LEFT
+        ledger.changes.append(cause(kind, at, member=member_id, instance=instance))
+    recorder.close(ledger.crossing)

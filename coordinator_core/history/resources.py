@@ -1,0 +1,51 @@
+"""How rows of assignments name what a member has: topics, subtopologies, connectors."""
+
+from __future__ import annotations
+
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.group import GroupType
+from coordinator_core.history.holdings import Resource
+from coordinator_core.history.ledger import Ledger
+
+CLASSIC = GroupType.CLASSIC.value
+
+Columns = tuple[str, str, str | None, str | None, str | None, str | None]
+"""Role, resource, topic, topic id, subtopology and connector."""
+
+
+class Resources:
+    """The names of a group's resources, by what its ``ledger`` and the ``topics`` tell."""
+
+    __slots__ = ("_columns", "_ledger", "_topics")
+
+    def __init__(self, ledger: Ledger, topics: TopicHistory | None) -> None:
+        self._ledger = ledger
+        self._topics = topics
+        self._columns: dict[Resource, Columns] = {}
+
+    def columns(self, resource: Resource) -> Columns:
+        """The columns that name a resource, remembered once its topic has a name."""
+        columns = self._columns.get(resource)
+        if columns is None:
+            columns = self._named(*resource)
+            if columns[2] is not None:
+                self._columns[resource] = columns
+        return columns
+
+    def forget(self) -> None:
+        """The group goes on as another type, in which the same name may be another resource."""
+        self._columns.clear()
+
+    def topic_name(self, topic_id: str) -> str | None:
+        """The name of a topic by its id, as far as anybody told; None: unknown."""
+        known = self._topics.topic_name(topic_id) if self._topics is not None else None
+        return known or self._ledger.topic_names.get(topic_id)
+
+    def _named(self, role: str, name: str) -> Columns:
+        if role == "partition":
+            if self._ledger.type == CLASSIC:
+                return role, name, name, None, None, None
+            return role, name, self.topic_name(name), name, None, None
+        if role in ("connector", "task"):
+            return role, name, None, None, None, name
+        return role, name, None, None, name, None
