@@ -35,6 +35,8 @@ def checks_command(
     flags = {"checks.suites": suites, "checks.data_docs": docs}
     with lake.open(**flags) as (at, chosen), console.step("checking"):
         results = quality.run(at, chosen.checks, datetime.now(UTC))
+    if not results:
+        console.note(f"nothing to check at {at.home}: no run has taken in a record yet")
     print_results(console, results)
     if any(result.failed for result in results):
         raise typer.Exit(FAILED)

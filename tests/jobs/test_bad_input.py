@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from jobs.cli.app import app
 from jobs.log_schema import LOG_RECORDS, RUNS
+from jobs.nightly import STEPS
 from jobs.tables import FORMAT, Tables
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.lake import TOPIC, kafka_rows, sample_rows, write_json
@@ -134,8 +135,7 @@ def test_a_log_without_a_record_gives_an_empty_report(tables: Tables, tmp_path: 
     folder = tmp_path / f"{TOPIC}-0"
     folder.mkdir()
     (folder / f"{0:020}.log").write_bytes(b"")
-    steps = ("ingest", "decode", "replay", "offsets", "findings", "report")
-    result = nightly(tables, folder, "--report", str(tmp_path / "report.html"), steps=steps)
+    result = nightly(tables, folder, "--report", str(tmp_path / "report.html"), steps=tuple(STEPS))
     assert result.exit_code == 0, result.stderr
     report = json.loads((tmp_path / "report.json").read_text())
     assert (report["groups"], report["findings"]) == ([], [])
