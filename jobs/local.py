@@ -122,11 +122,10 @@ def _replay_groups(shard: CoordinatorShard, reader: LogReader, moment: Moment, e
             _apply_all(shard, reader, commits)
             return _Cut(last, row.timestamp - 1)
         last = row.timestamp
-        if reader.losses > losses:  # the markers of transactions that were open may be among what is lost
+        if reader.losses > losses:
             losses = reader.losses
             _apply_all(shard, reader, commits)
-            for producer_id in list(shard.offsets.open_transactions):
-                shard.end_transaction(producer_id, committed=False)
+            shard.lose()
         if row.key[:2] in COMMIT_KEYS and row.value is not None and not row.is_transactional:
             commits[row.key] = row
             continue

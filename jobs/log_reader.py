@@ -68,8 +68,8 @@ class LogReader:
 
     @property
     def from_start(self) -> bool:
-        """Whether the first file is named as the partition's first segment."""
-        return self._files[0].segment == FIRST_SEGMENT
+        """Whether the first file with anything in it is named as the partition's first segment."""
+        return next((file.segment == FIRST_SEGMENT for file in self._files if file.size), False)
 
     def rows(self, time_ms: int | None = None) -> Iterator[LogRow]:
         """Records and control records, each once where dumps overlap, before the first one later than ``time_ms``.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
-from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
 from coordinator_core.errors import DecodeError
-from coordinator_core.records import LogPosition
+from coordinator_core.records import CoordinatorRecord, LogPosition
 from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, kraft_fields
 from jobs.log_reader import LogReader, Warn
@@ -16,7 +18,32 @@ def topic_history(files: list[LogPart], warn: Warn) -> TopicHistory:
     """The history of topics; where the first segments are gone, from the snapshot that took their place on."""
     segments = [file for file in files if not file.segment.endswith(SNAPSHOT_SUFFIX)]
     snapshot = _snapshot(files, segments, warn)
-    return fold_metadata_log(LogReader(segments, warn).records() if segments else (), snapshot)
+    if not segments:
+        return fold_metadata_log((), snapshot)
+    log = _Whole(LogReader(segments, warn))
+    history = fold_metadata_log(log.records(), snapshot)
+    if log.hole is not None:
+        history.gaps.append(HistoryGap(log.hole, f"the metadata log has a hole before offset {log.hole.offset}"))
+    return history
+
+
+class _Whole:
+    """A metadata log while it is read, and the first place where it is not whole; nothing compacts it."""
+
+    def __init__(self, reader: LogReader) -> None:
+        self._reader = reader
+        self.hole: LogPosition | None = None
+
+    def records(self) -> Iterator[CoordinatorRecord]:
+        """The decoded records, without control records."""
+        reader, last = self._reader, -1
+        for row in reader.rows():
+            if self.hole is None and (reader.losses or -1 < last != row.offset - 1):
+                self.hole = LogPosition(reader.partition, row.offset, row.timestamp)
+            last = row.offset
+            record = reader.decoded(row) if row.kind == Kind.RECORD.value else None
+            if record is not None:
+                yield record
 
 
 def _snapshot(files: list[LogPart], segments: list[LogPart], warn: Warn) -> Snapshot | None:

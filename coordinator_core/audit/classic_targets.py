@@ -27,7 +27,15 @@ from coordinator_core.assignors.spec import ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.assignors.streams_classic import StreamsConsumer, breaches, streams_consumer
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.verdict import MOST_DIFFERENCES, Judgement, Unit, broken_invariants, figures_of, judge
+from coordinator_core.audit.verdict import (
+    MOST_DIFFERENCES,
+    Judgement,
+    Unit,
+    broken_invariants,
+    figures_of,
+    judge,
+    units,
+)
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, InputError
@@ -37,6 +45,7 @@ from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subsc
 
 STREAMS = "stream"
 NO_TOPICS = "topics of that time: supply the cluster metadata log or topic snapshots"
+WRONG = (Verdict.DIVERGENT, Verdict.INVALID)
 NEWEST = "newest topics"
 AS_SETS = "as sets of partitions: another client's order"
 
@@ -151,9 +160,18 @@ class ClassicAudit:
         broken = broken_invariants(joined, theirs, wanted, shared=False, name_of=str)
         judged = judge(spec, view.image, dict(round_.assignments), dict(theirs), broken, str)
         missing = None
+        doubt = self.history.doubt(self.record.at.timestamp_ms) if self.history is not None else None
+        if judged.verdict in WRONG and doubt and not self._contradicts_itself(joined, theirs):
+            judged, missing = judged._replace(verdict=Verdict.UNKNOWN), f"{NO_TOPICS} ({doubt})"
         if judged.verdict is Verdict.DIVERGENT and self.protocol in MEMBER_DATA and kept is None and self.gap:
             judged, missing = judged._replace(verdict=Verdict.UNKNOWN), self.gap
         return self._row(judged, view=view, missing=missing)
+
+    def _contradicts_itself(self, joined: Mapping[str, ClassicMemberSpec], theirs: Mapping[str, Serialised]) -> bool:
+        """Whether a partition is given to two, or to one that does not subscribe to it, whatever topics there are."""
+        given = {unit for work in theirs.values() for unit in units(work)}
+        wanted = {member: {unit for unit in given if unit.name in had.topics} for member, had in joined.items()}
+        return bool(broken_invariants(joined, theirs, wanted, shared=False, name_of=str))
 
     def _remember(self, leader: str, round_: LeaderRound) -> None:
         if round_.memory is not None:

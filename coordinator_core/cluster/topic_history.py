@@ -254,6 +254,14 @@ class TopicHistory:
         topics = {**now.image.by_name, **{topic.name: topic for topic in stale}}
         return now._replace(image=TopicImage.of(topics.values(), now.image.broker_racks))
 
+    def doubt(self, time_ms: int) -> str | None:
+        """Why the topics as of a time may have been others than the history has them; None: there is no reason."""
+        if self.gaps:
+            return self.gaps[0].cause
+        if self.last_seen_ms < time_ms:
+            return "the history of topics ends before"
+        return None
+
     # --- questions ---------------------------------------------------------------------------------------------------
 
     def topic_name(self, topic_id: str) -> str | None:

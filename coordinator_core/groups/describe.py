@@ -13,7 +13,7 @@ from coordinator_core.groups.connect import describe as connect
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.consumer import describe as consumer
 from coordinator_core.groups.consumer.state import ConsumerGroup
-from coordinator_core.groups.group import Group
+from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
 from coordinator_core.groups.share import describe as share
 from coordinator_core.groups.share.offsets import ShareStateLog, describe_share_offsets
@@ -22,6 +22,8 @@ from coordinator_core.groups.streams import describe as streams
 from coordinator_core.groups.streams.state import StreamsGroup
 
 Description = dict[str, Any]
+CERTAIN = ("ASSIGNING", "RECONCILING")
+"""States of groups with epochs that do not depend on what was not seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +50,14 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings) -> Descr
             described["describe_consumer"] = classic.describe_consumer(group_id, state)
     elif isinstance(state, ConsumerGroup):
         described["describe_consumer"] = consumer.describe_consumer(
-            group_id, state, around.topics, around.default_assignor
+            group_id, state, around.topics, around.default_assignor, group_state(group), whole=group.from_start
         )
     elif isinstance(state, StreamsGroup):
         described["describe_streams"] = streams.describe_streams(
-            group_id, state, around.topics, reloaded=group.reloaded
+            group_id, state, around.topics, group_state(group), reloaded=group.reloaded, whole=group.from_start
         )
     elif isinstance(state, ShareGroup):
-        described["describe_share"] = share.describe_share(group_id, state, around.topics)
+        described["describe_share"] = share.describe_share(group_id, state, around.topics, group_state(group))
         if around.share_state is not None:
             described["share_offsets"] = describe_share_offsets(
                 group_id, state, around.share_state, around.topics, around.data_end
@@ -83,10 +85,19 @@ def listing(group: Group) -> Description:
 
 
 def group_state(group: Group) -> str | None:
-    """The state of a group of any type, as its protocol derives it; None where the log does not tell."""
+    """The state of a group of any type, as its protocol derives it; None where the log does not tell.
+
+    Where records may be missing, a group with epochs may have members that were not seen: what then is certain is that
+    it computes a target, or that a member has not reached it.
+    """
     state = group.state
     if isinstance(state, ClassicGroup):
         return classic.group_state(state)
+    found = _epoch_group_state(state)
+    return found if group.from_start or found in CERTAIN else None
+
+
+def _epoch_group_state(state: GroupState | None) -> str | None:
     if isinstance(state, ConsumerGroup):
         return consumer.group_state(state)
     if isinstance(state, ShareGroup):

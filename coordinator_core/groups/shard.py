@@ -63,6 +63,17 @@ class CoordinatorShard:
             for group in self.groups.values():
                 group.reloaded = True
 
+    def lose(self) -> None:
+        """Records of the partition are lost here: what is not seen may be there all the same from now on.
+
+        Among them may be the markers of transactions that were open.
+        """
+        self.from_start = False
+        for group in self.groups.values():
+            group.from_start = False
+        for producer_id in list(self.offsets.open_transactions):
+            self.end_transaction(producer_id, committed=False)
+
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Applies a transaction marker of the partition."""
         self.offsets.end_transaction(producer_id, committed=committed)

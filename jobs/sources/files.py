@@ -65,6 +65,10 @@ class LogPart(Protocol):
         """The name of the segment with which it begins."""
 
     @property
+    def size(self) -> int:
+        """Its size in bytes."""
+
+    @property
     def family(self) -> Family:
         """What its records are."""
 

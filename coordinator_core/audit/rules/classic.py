@@ -38,11 +38,11 @@ def on_generation(scene: Scene, record: CoordinatorRecord, before: GenerationBef
     watch, operation = scene.watch, scene.operation
     known = watch.knows(EPOCH)
     if record.value is None:
-        if before.members:
-            operation.crossed, operation.crossed_epoch = record.at, before.generation if known else None
+        if before.members and known:
+            operation.crossed, operation.crossed_epoch = record.at, before.generation
         scene.current.clear()
         scene.target.clear()
-        watch.begin_life()
+        watch.end_life(record.at, gone=scene.group.state is None)
         return
     watch.note(EPOCH, record.at)
     operation.leaving.clear()

@@ -26,7 +26,7 @@ def on_record(scene: Scene, record: CoordinatorRecord, before: int | None) -> No
     if record.type == ConnectRecordType.GROUP_METADATA:
         if record.value is None:
             scene.current.clear()
-            watch.begin_life()
+            watch.end_life(at, gone=scene.group.state is None)
             return
         watch.note(EPOCH, at)
         if known and before is not None and record.value["epoch"] == before:

@@ -67,7 +67,7 @@ def _end(scene: Scene, at: LogPosition, epoch: int | None) -> None:
     if operation.leaving:
         operation.crossed, operation.crossed_epoch = at, operation.reached
     operation.leaving.clear()
-    watch.begin_life()
+    watch.end_life(at, gone=scene.group.state is None)
 
 
 def on_target(kind: EpochKind, scene: Scene, record: CoordinatorRecord, before: Any = None) -> None:

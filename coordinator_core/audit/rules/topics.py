@@ -13,17 +13,21 @@ from coordinator_core.groups.violations import Rule
 from coordinator_core.records import CoordinatorRecord
 
 
-def share_target_before(scene: Scene, record: CoordinatorRecord) -> Partitions:
-    """The member's target before."""
-    state = scene.group.state
-    return state.targets.get(record.key["memberId"], {}) if isinstance(state, ShareGroup) else {}
+def share_target_before(scene: Scene, record: CoordinatorRecord) -> Partitions | None:
+    """The member's target before, None where it may not have been seen."""
+    state, member_id = scene.group.state, record.key["memberId"]
+    if not scene.watch.knows_member("target", member_id):
+        return None
+    return state.targets.get(member_id, {}) if isinstance(state, ShareGroup) else {}
 
 
-def on_share_target(scene: Scene, record: CoordinatorRecord, before: Partitions) -> None:
+def on_share_target(scene: Scene, record: CoordinatorRecord, before: Partitions | None) -> None:
     """A share group's target: only partitions whose share state was initialised (KIP-932)."""
     on_target(SHARE, scene, record)
     state, member_id = scene.group.state, record.key["memberId"]
-    if record.value is None or not isinstance(state, ShareGroup) or not scene.watch.knows(SHARE_STATE):
+    if record.value is None or before is None or not isinstance(state, ShareGroup):
+        return
+    if not scene.watch.knows(SHARE_STATE):
         return
     ready = state.state_partitions.initialized if state.state_partitions is not None else {}
     for topic_id, partitions in state.targets[member_id].items():

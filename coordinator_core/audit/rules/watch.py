@@ -122,12 +122,14 @@ class Watch:
         for known in self.of_members.values():
             known.pop(member_id, None)
 
-    def begin_life(self) -> None:
-        """The group ended: nothing of it is left."""
+    def end_life(self, at: LogPosition, *, gone: bool) -> None:
+        """The group ended: nothing of it is left. If not ``gone``, it ended as another type than the log had of it:
+        how it came to be that is missing, and nothing is known."""
         self.facts.clear()
         for known in self.of_members.values():
             known.clear()
-        self.whole = True
+        self.whole = gone
+        self.run = at.offset
 
     def interrupt(self, at: LogPosition) -> None:
         """Records may be missing before this one."""

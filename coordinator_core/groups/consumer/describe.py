@@ -49,38 +49,45 @@ def preferred_assignor(group: ConsumerGroup) -> str | None:
 
 
 def describe_consumer(
-    group_id: str, group: ConsumerGroup, topics: TopicImage | None, default_assignor: str
+    group_id: str,
+    group: ConsumerGroup,
+    topics: TopicImage | None,
+    default_assignor: str,
+    state: str | None,
+    *,
+    whole: bool,
 ) -> dict[str, Any]:
     """The group as ``Admin.describeConsumerGroups`` gives it; the coordinator's node is unknown to the log.
 
-    ``default_assignor`` is the first of the broker's ``group.consumer.assignors``.
+    ``default_assignor`` is the first of the broker's ``group.consumer.assignors``. ``whole``: what was not seen is not
+    there. Otherwise what depends on it is null: the assignor that most members ask for, and targets.
     """
-    state = group_state(group)
     return {
         "coordinator": None,
         "groupEpoch": group.group_epoch,
         "groupId": group_id,
         "groupState": state,
         "isSimpleConsumerGroup": False,
-        "members": [_member(group, member, topics) for member in group.members.values()],
-        "partitionAssignor": preferred_assignor(group) or default_assignor,
+        "members": [_member(group, member, topics, whole=whole) for member in group.members.values()],
+        "partitionAssignor": preferred_assignor(group) or default_assignor if whole else None,
         "state": state,
         "targetAssignmentEpoch": group.assignment_epoch,
         "type": "CONSUMER",
     }
 
 
-def _member(group: ConsumerGroup, member: ConsumerMember, topics: TopicImage | None) -> dict[str, Any]:
+def _member(group: ConsumerGroup, member: ConsumerMember, topics: TopicImage | None, *, whole: bool) -> dict[str, Any]:
     """A member; Admin counts partitions that it has yet to give up among those assigned."""
+    known, target = member.has_current or whole, group.targets.get(member.member_id, {} if whole else None)
     held = topic_partitions(member.assigned, topics) + topic_partitions(member.pending_revocation, topics)
     return {
-        "assignment": {"topicPartitions": sorted(held)} if member.has_current else None,
+        "assignment": {"topicPartitions": sorted(held)} if known else None,
         "clientId": member.client_id,
         "consumerId": member.member_id,
         "groupInstanceId": member.instance_id,
         "host": member.client_host,
-        "memberEpoch": member.member_epoch,
+        "memberEpoch": 0 if known and member.member_epoch is None else member.member_epoch,
         "rackId": member.rack_id,
-        "targetAssignment": {"topicPartitions": topic_partitions(group.targets.get(member.member_id, {}), topics)},
+        "targetAssignment": None if target is None else {"topicPartitions": topic_partitions(target, topics)},
         "upgraded": member.classic is None if member.has_metadata else None,
     }

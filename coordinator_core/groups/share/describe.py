@@ -14,13 +14,13 @@ def group_state(group: ShareGroup) -> ShareGroupState:
     return ShareGroupState.STABLE if group.members else ShareGroupState.EMPTY
 
 
-def describe_share(group_id: str, group: ShareGroup, topics: TopicImage | None) -> dict[str, Any]:
+def describe_share(group_id: str, group: ShareGroup, topics: TopicImage | None, state: str | None) -> dict[str, Any]:
     """The group as ``Admin.describeShareGroups`` gives it; the coordinator's node is unknown to the log."""
     return {
         "coordinator": None,
         "groupEpoch": group.group_epoch,
         "groupId": group_id,
-        "groupState": str(group_state(group)),
+        "groupState": state,
         "members": [_member(member, topics) for member in group.members.values()],
         "targetAssignmentEpoch": group.assignment_epoch,
     }

@@ -43,10 +43,11 @@ def is_reconciled(member: StreamsMember, assignment_epoch: int) -> bool:
 
 
 def describe_streams(
-    group_id: str, group: StreamsGroup, topics: TopicImage | None, *, reloaded: bool
+    group_id: str, group: StreamsGroup, topics: TopicImage | None, state: str | None, *, reloaded: bool, whole: bool
 ) -> dict[str, Any]:
     """The group as ``Admin.describeStreamsGroups`` gives it; the coordinator's node is unknown to the log.
 
+    ``whole``: what was not seen is not there. A target that was not seen is null otherwise.
     Internal topics have the partition counts of the topology on these topics. They have those recorded where it is not
     ready on them, and in a ``reloaded`` group without members: a coordinator works them out at a heartbeat.
     """
@@ -56,16 +57,17 @@ def describe_streams(
         "coordinator": None,
         "groupEpoch": group.group_epoch,
         "groupId": group_id,
-        "groupState": group_state(group),
-        "members": [_member(group, member) for member in group.members.values()],
+        "groupState": state,
+        "members": [_member(group, member, whole=whole) for member in group.members.values()],
         "subtopologies": None if topology is None else _subtopologies(topology, topics),
         "targetAssignmentEpoch": group.assignment_epoch,
         "topologyEpoch": None if topology is None else topology.epoch,
     }
 
 
-def _member(group: StreamsGroup, member: StreamsMember) -> dict[str, Any]:
+def _member(group: StreamsGroup, member: StreamsMember, *, whole: bool) -> dict[str, Any]:
     """A member. Admin asks for task offsets too, which brokers do not record: always empty in 4.3."""
+    target = group.targets.get(member.member_id, TargetTasks() if whole else None)
     return {
         "assignment": tasks_shown(member.assigned) if member.has_current else None,
         "clientHost": member.client_host,
@@ -77,7 +79,7 @@ def _member(group: StreamsGroup, member: StreamsMember) -> dict[str, Any]:
         "memberId": member.member_id,
         "processId": member.process_id,
         "rackId": member.rack_id,
-        "targetAssignment": tasks_shown(group.targets.get(member.member_id, TargetTasks())),
+        "targetAssignment": None if target is None else tasks_shown(target),
         "taskEndOffsets": [],
         "taskOffsets": [],
         "topologyEpoch": member.topology_epoch,

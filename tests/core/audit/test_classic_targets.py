@@ -8,7 +8,7 @@ from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets import audit_group
 from coordinator_core.cluster.image import Topic
-from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
 from coordinator_core.wire.embedded import encode_blob
@@ -26,6 +26,7 @@ def topics() -> TopicHistory:
     history.put_topic(Topic("other", "p".ljust(22, "A"), 1))
     history.open_version(LogPosition(0, 2, GROWN_AT))
     history.put_topic(Topic("orders", "o".ljust(22, "A"), 3))
+    history.last_seen_ms = 10 * AGE
     return history
 
 
@@ -93,3 +94,27 @@ def test_only_a_new_leader_may_know_its_own_topics_alone(first_leader: str, verd
     part = member("a", {"orders": [0, 1, 2]}), member("b", {}, ("other",))
     rows = audited(generation(1, GROWN_AT + 10_000, first_leader, *whole), generation(2, GROWN_AT + 20_000, "a", *part))
     assert [row.verdict for row in rows] == [Verdict.IDENTICAL, verdict]
+
+
+def test_where_topics_may_be_missing_an_odd_assignment_is_unknown() -> None:
+    """A leader that assigns a partition nobody has heard of knows more than a damaged metadata log."""
+    strange = generation(1, GROWN_AT, "a", member("a", {"orders": [0, 1, 2, 3]}))
+    damaged, ended, whole = topics(), topics(), topics()
+    damaged.gaps.append(HistoryGap(LogPosition(0, 1, 0), "the metadata log has a hole before offset 1"))
+    ended.last_seen_ms = GROWN_AT - 1
+    judged = [
+        next(iter(audit_group([strange], Group("g", from_start=True), known, None, EVERYTHING)))
+        for known in (whole, damaged, ended)
+    ]
+    assert [row.verdict for row in judged] == [Verdict.INVALID, Verdict.UNKNOWN, Verdict.UNKNOWN]
+    assert "a hole before offset 1" in (judged[1].missing or "")
+    assert "ends before" in (judged[2].missing or "")
+
+
+def test_what_no_topics_can_explain_stays_invalid() -> None:
+    damaged = topics()
+    damaged.gaps.append(HistoryGap(LogPosition(0, 1, 0), "a hole"))
+    twice = generation(1, GROWN_AT, "a", member("a", {"orders": [0]}), member("b", {"orders": [0]}))
+    unasked = generation(2, GROWN_AT, "a", member("a", {"other": [0]}))
+    rows = audit_group([twice, unasked], Group("g", from_start=True), damaged, None, EVERYTHING)
+    assert {row.verdict for row in rows} == {Verdict.INVALID}
