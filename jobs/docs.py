@@ -106,10 +106,10 @@ def _commands() -> Iterator[str]:
 
 def _scenario() -> Iterator[str]:
     yield "`coordinator-audit simulate SCENARIO.yaml --seed N --out DIR` writes the logs of a cluster that never was:"
-    yield "`__consumer_offsets-*`, `__cluster_metadata-0` and, for Connect groups on KIP-848, `__worker_offsets-*` as"
-    yield "segment files (or as rows of Spark's Kafka source), and in `DIR/truth` every rebalance with its causes, what"
-    yield "happened to each group, and how it ended. Examples are in `data/scenarios`. A seed gives the same bytes each"
-    yield "time; with `--spark` each log partition is a task.\n"
+    yield "`__consumer_offsets-*`, `__cluster_metadata-0`, for share groups `__share_group_state-*`, for Connect groups"
+    yield "on KIP-848 `__worker_offsets-*`, as segments or as rows of Spark's Kafka source. In `DIR/truth` is every"
+    yield "rebalance with its causes, what happened to each group, and how it ended. Examples are in `data/scenarios`."
+    yield "A seed gives the same bytes each time; with `--spark` each log partition is a task.\n"
     yield "A scenario is YAML. A duration is a number with a unit: `250ms`, `30s`, `5m`, `2h`, `1d`.\n"
     parts: list[type[BaseModel]] = [Scenario]
     for part in parts:

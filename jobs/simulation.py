@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 
 from coordinator_core.errors import InputError
 from coordinator_core.records import Family
-from coordinator_core.simulator.group import simulation
+from coordinator_core.simulator.group import share_states, simulation
 from coordinator_core.simulator.log import Piece, metadata_log
 from coordinator_core.simulator.scenario import Scenario
+from coordinator_core.simulator.shard import Shard
+from coordinator_core.simulator.share_state import ShareStates
 from coordinator_core.simulator.topics import LOG_TOPICS, plan_topics
 from coordinator_core.simulator.truth import Row
 from coordinator_core.wire.batches import read_columns
@@ -56,7 +58,12 @@ def write_partition(scenario: Scenario, seed: int, family: Family, partition: in
 
     Files get their names once they are whole. Doing it again writes the same bytes, so a task may be tried again.
     """
-    shard = simulation(scenario, plan_topics(scenario, seed), seed, partition, family)
+    plan = plan_topics(scenario, seed)
+    shard: Shard | ShareStates
+    if family is Family.SHARE:
+        shard = share_states(scenario, plan, seed, partition)
+    else:
+        shard = simulation(scenario, plan, seed, partition, family)
     rebalances = 0
     topic = LOG_TOPICS[family]
     truth = out / "truth" / f"{topic.strip('_')}-{partition:05d}.jsonl"
@@ -66,7 +73,7 @@ def write_partition(scenario: Scenario, seed: int, family: Family, partition: in
             rebalances += _write_truth(shard.take_truth(), lines)
         rebalances += _write_truth(shard.take_truth(), lines)
         rebalances += _write_truth(shard.last_truth(), lines)
-    return Written(topic, partition, writer.records, shard.commits.count, rebalances)
+    return Written(topic, partition, writer.records, shard.commit_count, rebalances)
 
 
 def simulate_here(scenario: Scenario, seed: int, out: Path, shape: str) -> Iterator[Written]:

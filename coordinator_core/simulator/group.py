@@ -16,8 +16,20 @@ from coordinator_core.simulator.clients.consumer import Consumer
 from coordinator_core.simulator.clients.share import ShareConsumer
 from coordinator_core.simulator.clients.streams import StreamsThread
 from coordinator_core.simulator.clients.worker import Worker
-from coordinator_core.simulator.scenario import ASSIGNORS, Deploy, Event, Flap, Group, Scenario, Slow, Storm, Zombie
+from coordinator_core.simulator.scenario import (
+    ASSIGNORS,
+    Deploy,
+    Event,
+    Flap,
+    Group,
+    GroupKind,
+    Scenario,
+    Slow,
+    Storm,
+    Zombie,
+)
 from coordinator_core.simulator.shard import Shard
+from coordinator_core.simulator.share_state import ShareStates
 from coordinator_core.simulator.topics import TopicPlan
 
 CLIENTS: dict[str, type[Client]] = {
@@ -215,10 +227,28 @@ class GroupRun:
         self.shard.delete_group(self.group_id)
 
 
-def simulation(scenario: Scenario, plan: TopicPlan, seed: int, partition: int, family: Family = Family.GROUP) -> Shard:
-    """One log partition with all its groups, ready to run."""
+def simulation(
+    scenario: Scenario,
+    plan: TopicPlan,
+    seed: int,
+    partition: int,
+    family: Family = Family.GROUP,
+    only: GroupKind | None = None,
+) -> Shard:
+    """One log partition with all its groups, or ``only`` those of a type, ready to run."""
     shard = Shard(scenario, plan, seed, partition, family)
     chance = Chance(seed)
-    for group_id, number, script in scenario.instances(partition, family):
+    for group_id, number, script in scenario.instances(partition, family, only):
         GroupRun(shard, group_id, number, script, chance.fork("group", group_id)).schedule()
     return shard
+
+
+def share_states(scenario: Scenario, plan: TopicPlan, seed: int, partition: int) -> ShareStates:
+    """One partition of the share state log, ready to be written: all share groups have been simulated."""
+    activities = []
+    for number in range(scenario.cluster.partitions):
+        shard = simulation(scenario, plan, seed, number, only="share")
+        for _ in shard.run():
+            pass
+        activities.append(shard.sharing)
+    return ShareStates(scenario, plan, partition, activities)

@@ -74,7 +74,10 @@ class Transactions(Part):
 
 
 class Commits(Part):
-    """How members commit: all that they own, so often, and once more when they leave."""
+    """How members commit: all that they own, so often, and once more when they leave.
+
+    Those of share groups acknowledge what they got so often.
+    """
 
     every: Positive = 5_000
     when_leaving: bool = True
@@ -318,6 +321,7 @@ class Outage(Part):
 class Cluster(Part):
     """The brokers with their racks, the coordinators' settings, and how many partitions each of their logs has.
 
+    ``share_partitions`` is that of the share state, where all share groups of the scenario are looked at once more.
     A coordinator that takes over takes ``loading`` to read its partition; what members commit is not held up by it.
     Before that, some of the partition is compacted.
     """
@@ -325,6 +329,7 @@ class Cluster(Part):
     brokers: Few = 3
     racks: list[str] = []
     partitions: Few = 4
+    share_partitions: Few = 2
     config: dict[str, Any] = {}
     outages: list[Outage] = []
     loading: Positive = 500
@@ -378,16 +383,20 @@ class Scenario(Part):
 
     @property
     def logs(self) -> list[tuple[Family, int]]:
-        """The log partitions of coordinators: those of workers are there only if such groups are."""
-        families = [Family.GROUP]
+        """The log partitions of coordinators; those for workers and for share groups only if there are some."""
+        counts = {Family.GROUP: self.cluster.partitions}
         if any(group.family is Family.CONNECT for group in self.groups.values()):
-            families.append(Family.CONNECT)
-        return [(family, partition) for family in families for partition in range(self.cluster.partitions)]
+            counts[Family.CONNECT] = self.cluster.partitions
+        if any(group.type == "share" for group in self.groups.values()):
+            counts[Family.SHARE] = self.cluster.share_partitions
+        return [(family, partition) for family, count in counts.items() for partition in range(count)]
 
-    def instances(self, partition: int, family: Family = Family.GROUP) -> Iterator[tuple[str, int, Group]]:
-        """The groups of one log partition: id, number and script."""
+    def instances(
+        self, partition: int, family: Family = Family.GROUP, only: GroupKind | None = None
+    ) -> Iterator[tuple[str, int, Group]]:
+        """The groups of one log partition: id, number and script; ``only`` those of that type."""
         for name, group in self.groups.items():
-            if group.family is not family:
+            if group.family is not family or only not in (None, group.type):
                 continue
             for number, group_id in enumerate(self.ids(name)):
                 if partition_of(group_id, self.cluster.partitions) == partition:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from coordinator_core.assignors.connect.work import Unit
 from coordinator_core.cluster.image import TopicImage
@@ -24,6 +25,7 @@ from coordinator_core.groups.consumer import re2
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.memory import Memory
 from coordinator_core.groups.protocol import Outcome, Request, Task, Timer
+from coordinator_core.groups.share.live import LiveShareGroup
 from coordinator_core.groups.share.partitions import INITIALIZE_EFFECT
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, Fields, LogPosition, RecordType
 from coordinator_core.simulator.brokers import Leader
@@ -32,6 +34,7 @@ from coordinator_core.simulator.commit_batches import VALUE_VERSION
 from coordinator_core.simulator.commits import CommitStreams, OpenTransaction, TopicPartition
 from coordinator_core.simulator.log import PartitionLog, Piece
 from coordinator_core.simulator.scenario import Scenario
+from coordinator_core.simulator.share_state import ShareActivity
 from coordinator_core.simulator.takeover import KeptRecords
 from coordinator_core.simulator.topics import LOG_TOPICS, TopicPlan, TopicStep
 from coordinator_core.simulator.truth import EXPIRED, LEFT, AnyGroup, GroupTruth, Row, Why, ending
@@ -76,8 +79,10 @@ class Shard:
         self.groups: dict[str, GroupTruth] = {}
         self.clients: dict[str, list[Client]] = {}
         self._log = PartitionLog(self.commits, partition, family)
-        self._chance = Chance(seed).fork("partition" if family is Family.GROUP else family.value, partition)
-        self._ids = self._chance.uuids()
+        self.sharing = ShareActivity()
+        self._chance = Chance(seed).fork(family.value, partition)
+        self._chances: dict[str, Chance] = {}
+        self._ids: dict[str, Iterator[UUID]] = {}
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._turns = 0
         self._timers: dict[str, int] = {}
@@ -123,6 +128,11 @@ class Shard:
     def _flush(self, until: int) -> None:
         """Put the log before a time together."""
         self._ready += self._log.pieces(until)
+
+    @property
+    def commit_count(self) -> int:
+        """How many offset commits are in the log."""
+        return self.commits.count
 
     def take_truth(self) -> Iterator[Row]:
         """What is known for good of the log so far, each row once."""
@@ -171,6 +181,7 @@ class Shard:
             self.commits.forget(lambda _, topic: topic in step.deleted)
             ids = set(step.deleted.values())
             self.settle(coordinator.clean_up_share_state(self.memory, ids, self.topics, self.now))
+            self.sharing.remove(lambda which: which.topic_id in ids, self.now)
         for clients in self.clients.values():
             for client in clients:
                 client.topics_changed()
@@ -208,6 +219,13 @@ class Shard:
         at = LogPosition(self.memory.partition, self.memory.end_offset, time_ms)
         self.memory.follow(CoordinatorRecord(at, RecordType.OFFSET_COMMIT, key, value, VALUE_VERSION), producer_id)
 
+    def _chance_of(self, group_id: str) -> Chance:
+        """What happens to a group does not depend on what else is in its log partition."""
+        chance = self._chances.get(group_id)
+        if chance is None:
+            chance = self._chances[group_id] = self._chance.fork("group", group_id)
+        return chance
+
     # --- requests ----------------------------------------------------------------------------------------------------
 
     def send(self, client: Client, api: str, version: int, data: Fields, why: tuple[Why, ...] = ()) -> None:
@@ -216,12 +234,15 @@ class Shard:
         While there is no coordinator the client tries again, until it stops.
         """
         if self._is_loading:
-            delay = self._up_at - self.now + self._chance.between(1, RETRY_MS)
+            delay = self._up_at - self.now + client.chance.between(1, RETRY_MS)
             client.soon(delay, partial(self.send, client, api, version, data, why))
             return
         self._requests += 1
         request = Request(api, version, client.client_id, data, client.host, self._requests)
-        outcome = coordinator.handle(self.memory, request, self.topics, self.now, self._ids)
+        ids = self._ids.get(client.group_id)
+        if ids is None:
+            ids = self._ids[client.group_id] = self._chance_of(client.group_id).fork("ids").uuids()
+        outcome = coordinator.handle(self.memory, request, self.topics, self.now, ids)
         if outcome.pending:
             self._parked[request.correlation] = client
         self.settle(outcome, client.group_id, why, LEFT)
@@ -246,6 +267,7 @@ class Shard:
             outcome = coordinator.delete_group(self.memory, group_id, self.topics, self.now)
         if outcome.error is None:
             self.commits.forget(lambda group, _: group == group_id)
+            self.sharing.remove(lambda which: which.group_id == group_id, self.now)
         self.settle(outcome, group_id)
 
     def settle(self, outcome: Outcome, group_id: str = "", why: tuple[Why, ...] = (), how: str = EXPIRED) -> None:
@@ -264,6 +286,9 @@ class Shard:
                 noted = live.state is not ClassicGroupState.STABLE
             if noted:
                 self.wake(group_id)
+                if isinstance(live, LiveShareGroup):
+                    topic_ids = {topic_id for target in live.log.targets.values() for topic_id in target}
+                    self.sharing.assign(group_id, topic_ids, self.now)
         for key, timer in outcome.timers.items():
             if timer is not None:
                 self._arm(key, timer)
@@ -272,11 +297,12 @@ class Shard:
             if client is not None:
                 self.later(1, partial(client.answered, answer.request.api, answer.response))
         for task in outcome.tasks:
-            self.later(self._chance.between(20, 120), partial(self._complete, task))
+            self.later(self._chance_of(group_id).between(20, 120), partial(self._complete, task))
         asked = outcome.effects.get(INITIALIZE_EFFECT)
         if asked:
             epoch = self._log.leader_epoch
-            self.later(self._chance.between(10, 60), partial(self._initialize, epoch, group_id, asked))
+            delay = self._chance_of(group_id).between(10, 60)
+            self.later(delay, partial(self._initialize, epoch, group_id, asked))
 
     def _complete(self, task: Task) -> None:
         """Background work is done: regexes are resolved."""
@@ -312,6 +338,10 @@ class Shard:
         self.settle(outcome, group_id)
         if outcome.records:
             self.groups[group_id].expect(Why("share_state_initialized", topics=names))
+            for each in asked:
+                for state in each["partitions"] if each["topic_id"] in partitions else ():
+                    which = each["topic_id"], state["partition"]
+                    self.sharing.initialize(group_id, *which, state["state_epoch"], self.now)
 
     # --- groups of Connect -------------------------------------------------------------------------------------------
 
@@ -377,12 +407,12 @@ class Shard:
         self.at(self._up_at, self._load)
         parked, self._parked = self._parked, {}
         for client in parked.values():
-            client.soon(self._up_at - self.now + self._chance.between(1, RETRY_MS), client.disconnected)
+            client.soon(self._up_at - self.now + client.chance.between(1, RETRY_MS), client.disconnected)
 
     def _load(self) -> None:
         assert self._kept is not None
         if self._chance.below(2):
-            self._kept.compact(self._chance.below(len(self._kept.records) + 1))
+            self._kept.compact(self._chance.between(self.scenario.start_ms, self.now))
         self.memory = self._kept.load(self.memory)
         self.memory.publish(self.topics.version)
         for group_id, group in self.groups.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -22,8 +23,9 @@ class KeptRecords:
         """What an operation wrote."""
         self.records += records
 
-    def compact(self, count: int) -> None:
-        """Of the first ``count`` records only the last one of each key stays, and no tombstone."""
+    def compact(self, until_ms: int) -> None:
+        """Of the records before a time only the last one of each key stays, and no tombstone."""
+        count = bisect_left(self.records, until_ms, key=lambda record: record.at.timestamp_ms)
         last = {encode_key(record.type, record.key, self.family): record for record in self.records[:count]}
         self.records[:count] = sorted(
             (record for record in last.values() if record.value is not None), key=lambda record: record.at.offset

@@ -5,6 +5,7 @@ Both follow from scenario and seed alone: every coordinator of the cluster sees 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -19,7 +20,11 @@ from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.wire.primitives import uuid_text
 
 OFFSETS_TOPIC = "__consumer_offsets"
-LOG_TOPICS = {Family.GROUP: OFFSETS_TOPIC, Family.CONNECT: "__worker_offsets"}
+LOG_TOPICS = {
+    Family.GROUP: OFFSETS_TOPIC,
+    Family.CONNECT: "__worker_offsets",
+    Family.SHARE: "__share_group_state",
+}
 """The topics that coordinators write to."""
 INTERNAL_TOPIC_DELAY_MS = 400
 """How long after a streams group's start its internal topics are there."""
@@ -68,12 +73,9 @@ def plan_topics(scenario: Scenario, seed: int) -> TopicPlan:
     """The steps of a scenario's topics from its start, the first with the brokers and what is there at once."""
     chance = Chance(seed).fork("topics")
     rates: dict[str, float] = {}
-    logs = dict.fromkeys(LOG_TOPICS[family] for family, _ in scenario.logs)
+    logs = Counter(LOG_TOPICS[family] for family, _ in scenario.logs)
     changes = [
-        *(
-            _Change(scenario.start_ms, log, scenario.cluster.partitions, min(3, scenario.cluster.brokers))
-            for log in logs
-        ),
+        *(_Change(scenario.start_ms, log, count, min(3, scenario.cluster.brokers)) for log, count in logs.items()),
         *_scripted(scenario, rates),
         *_internal(scenario, rates),
     ]

@@ -6,6 +6,7 @@ import pytest
 
 from coordinator_core.audit.rows import Verdict
 from coordinator_core.groups.connect.describe import group_state
+from coordinator_core.groups.share.offsets import describe_share_offsets
 from coordinator_core.records import Family
 from tests.core.simulator.worlds import World, compacted, happened, replayed, told
 
@@ -123,6 +124,36 @@ def test_what_is_found_is_what_happened_when_coordinators_fail(kind, seed):
         assert {row.verdict for row in world.verdicts()} == {Verdict.IDENTICAL}
     assert world.violations() == []
     check_state(world)
+
+
+def test_the_share_state_is_that_of_the_groups():
+    topics = TOPICS | {"orders": TOPICS["orders"] | {"rate": 50}}
+    chaos = {"every": "40s", "of": ["join", "leave", "crash", "deploy"], "most": 6}
+    shared = {"type": "share", "topics": ["orders", "late"], "members": 2, "commits": {"every": "1s"}}
+    groups = {
+        "busy": shared | {"chaos": chaos},
+        "gone": shared | {"events": [{"at": "6m", "scale": 0}, {"at": "7m", "delete": True}]},
+        "idle": shared | {"events": [{"at": "2m", "scale": 0}]},
+        "other": {"type": "consumer", "topics": ["orders"], "members": 2, "chaos": chaos},
+    }
+    cluster = CLUSTER | {"share_partitions": 3, "outages": OUTAGES}
+    world = World.of(3, lasts="12m", cluster=cluster, topics=topics, groups=groups)
+    state, truth = world.share_state()
+    assert {row["partition"] for row in truth} == {f"orders-{number}" for number in range(18)}
+    left = {}
+    for shard in world.shards:
+        for group_id in ("busy", "gone", "idle"):
+            group = shard.memory.live.get(group_id)
+            if group is not None:
+                offsets = describe_share_offsets(group_id, group.log, state, shard.topics, None)
+                left |= {(group_id, partition): each for partition, each in offsets.items()}
+    assert left == {
+        (row["group_id"], row["partition"]): {"lag": None, "leaderEpoch": 0, "startOffset": row["start_offset"]}
+        for row in truth
+    }
+    starts = {name: {row["start_offset"] for row in truth if row["group_id"] == name} for name in groups}
+    assert max(starts["idle"]) < min(starts["busy"])
+    assert not starts["gone"]
 
 
 @pytest.mark.parametrize("seed", [3, 10, 21])

@@ -16,14 +16,15 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets, OffsetLog
 from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.groups.share.offsets import ShareStateLog
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.fold import GroupFold
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import CoordinatorRecord, Family, LogPosition, RecordType
-from coordinator_core.simulator.group import simulation
+from coordinator_core.simulator.group import share_states, simulation
 from coordinator_core.simulator.log import Piece, metadata_log
-from coordinator_core.simulator.scenario import Scenario
+from coordinator_core.simulator.scenario import Scenario, partition_of
 from coordinator_core.simulator.shard import Shard
 from coordinator_core.simulator.topics import plan_topics
 from coordinator_core.wire.batch_records import LogRecord
@@ -40,6 +41,7 @@ class World:
     """The logs of a scenario, decoded, the truth about them, and the coordinators' memories at the end."""
 
     scenario: Scenario
+    seed: int
     topics: TopicHistory
     family: Family = Family.GROUP
     rows: dict[int, list[LogRecord]] = field(default_factory=dict)
@@ -51,7 +53,7 @@ class World:
     def of(cls, seed: int = 1, family: Family = Family.GROUP, **scenario: Any) -> World:
         model = Scenario.model_validate(scenario)
         plan = plan_topics(model, seed)
-        world = cls(model, fold_metadata_log(decoded(rows_of(metadata_log(plan)), 0, Family.METADATA)), family)
+        world = cls(model, seed, fold_metadata_log(decoded(rows_of(metadata_log(plan)), 0, Family.METADATA)), family)
         for partition in range(model.cluster.partitions):
             shard = simulation(model, plan, seed, partition, family)
             world.rows[partition] = list(rows_of(shard.run()))
@@ -63,6 +65,23 @@ class World:
     def group(self, group_id: str) -> Group:
         """A group of the log, of which nothing has been read."""
         return Group(group_id, from_start=True, family=self.family)
+
+    def share_state(self) -> tuple[ShareStateLog, list[dict[str, Any]]]:
+        """What the share state log says, and what is true of it."""
+        log, truth = ShareStateLog(), []
+        plan = plan_topics(self.scenario, self.seed)
+        for partition in range(self.scenario.cluster.share_partitions):
+            states = share_states(self.scenario, plan, self.seed, partition)
+            epochs = []
+            for row in rows_of(states.run()):
+                (record,) = decoded([row], partition, Family.SHARE)
+                which = f"{record.key['groupId']}:{record.key['topicId']}:{record.key['partition']}"
+                assert partition_of(which, self.scenario.cluster.share_partitions) == partition
+                epochs.append(row.batch.leader_epoch)
+                log.apply(record)
+            assert epochs == sorted(epochs)
+            truth += states.last_truth()
+        return log, truth
 
     def coverage(self, partition: int) -> Coverage:
         """What there is of a log partition: all of it."""
