@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import reduce
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -10,8 +12,9 @@ from pyspark.sql.types import StructType
 
 from coordinator_core.audit.rules.table import RULES, Severity
 from jobs import gaps
+from jobs.history_schema import TOPIC_HISTORY
 from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
-from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS
+from jobs.record_schema import GROUP_RECORDS
 from jobs.tables import Table, Tables
 
 NOTICES = [entry.rule.value for entry in RULES if entry.severity is Severity.NOTICE]
@@ -32,43 +35,62 @@ MEASURES = (
     "divergent_targets",
     "hours_since_last_record",
 )
+NO_COUNTS: Final = ("quarantine_rate", "misplaced_groups", "hours_since_last_record")
+"""Measures of which nothing is known where a table has no row of a cluster; the others are 0 then."""
+
+JOBS: Final = ("ingest", "decode")
+
+Parts = dict[tuple[str, ...], DataFrame]
+"""Measures, and one row a cluster with them. A cluster without a row has nothing to count, or cannot be told of."""
 
 
 def measure(tables: Tables, now: datetime, offsets_partitions: int | None) -> DataFrame:
     """One row a cluster with a column for each of MEASURES; null: it cannot be told from the tables there are.
 
     ``offsets_partitions`` is the partition count of ``__consumer_offsets``; None: as the metadata log has it.
+
+    Raises:
+        MissingTableError: nothing was taken in yet.
     """
-    measured = _completeness(tables).join(_gaps(tables), "cluster", "left").fillna(0, ["missing_offsets"])
-    measured = measured.fillna(0, ["damaged_offsets"])
-    for more in (_validity(tables), _placement(tables, offsets_partitions), _protocol(tables), _freshness(tables, now)):
-        measured = measured.join(more, "cluster", "left")
-    return measured.select("cluster", *(F.col(name).cast("double") for name in MEASURES))
+    parts = _ledger(tables) | _gaps(tables) | _quarantine(tables) | _placement(tables, offsets_partitions)
+    parts |= _protocol(tables) | _freshness(tables, now)
+    measured = {name for names in parts for name in names}
+    # One row a cluster and part, brought together by one aggregation: joins would shuffle anew for each part.
+    rows = [
+        part.select("cluster", *((F.col(name) if name in names else F.lit(None)).cast("double") for name in MEASURES))
+        for names, part in parts.items()
+    ]
+    together = reduce(DataFrame.union, rows).toDF("cluster", *MEASURES)
+    found = together.groupBy("cluster").agg(*(F.max(name).alias(name) for name in MEASURES))
+    return found.where("undecoded_runs IS NOT NULL").fillna(0, sorted(measured.difference(NO_COUNTS)))
 
 
-def _completeness(tables: Tables) -> DataFrame:
-    runs = tables.read(RUNS)
-    unbalanced = (F.col("job") == "decode") & (F.expr("records <> decoded + quarantined + control"))
+def _ledger(tables: Tables) -> Parts:
+    decoded = F.col("job") == "decode"
+    unbalanced = decoded & F.expr("records <> decoded + quarantined + control")
+    # A run that took nothing in leaves nothing to decode.
+    took = F.col("records") > 0
+    taken, done = (F.collect_set(F.when(took & (F.col("job") == job), F.col("run_id"))) for job in JOBS)
+    quarantined, records = (F.sum(F.when(decoded, F.col(name))) for name in ("quarantined", "records"))
     counted = (
-        runs.where("cluster IS NOT NULL")
+        tables.read(RUNS)
+        .where("cluster IS NOT NULL")
         .groupBy("cluster")
-        .agg(F.count_if(F.coalesce(unbalanced, F.lit(False))).alias("unbalanced_partitions"))
+        .agg(
+            F.count_if(F.coalesce(unbalanced, F.lit(False))).alias("unbalanced_partitions"),
+            F.size(F.array_except(taken, done)).alias("undecoded_runs"),
+            F.when(records > 0, quarantined / records).alias("quarantine_rate"),
+        )
     )
-    decoded = runs.where("job = 'decode'").select("run_id").distinct()
-    waiting = (
-        runs.where("job = 'ingest' AND cluster IS NOT NULL")
-        .join(decoded, "run_id", "left_anti")
-        .groupBy("cluster")
-        .agg(F.count_distinct("run_id").alias("undecoded_runs"))
-    )
-    return counted.join(waiting, "cluster", "left").fillna(0, ["undecoded_runs"])
+    return {("unbalanced_partitions", "undecoded_runs", "quarantine_rate"): counted}
 
 
-def _gaps(tables: Tables) -> DataFrame:
+def _gaps(tables: Tables) -> Parts:
     """Offsets in gaps as they are now: what a run missed, a later one may have brought.
 
     Only log partitions in which a run found a gap are looked at again.
     """
+    names = ("missing_offsets", "damaged_offsets")
     suspects = (
         tables.read(RUNS)
         .where("job = 'ingest' AND (missing_offsets > 0 OR damaged_offsets > 0)")
@@ -79,22 +101,13 @@ def _gaps(tables: Tables) -> DataFrame:
     for row in suspects.select("cluster").distinct().collect():
         log = tables.read(LOG_RECORDS).where(F.col("cluster") == row.cluster)
         log = log.join(F.broadcast(suspects.drop("cluster").distinct()), list(gaps.PARTITION), "left_semi")
-        sums = gaps.summary(gaps.find_gaps(log, log)).agg(
-            F.sum("missing_offsets").alias("missing_offsets"), F.sum("damaged_offsets").alias("damaged_offsets")
-        )
+        sums = gaps.summary(gaps.find_gaps(log, log)).agg(*(F.sum(name).alias(name) for name in names))
         found = found.unionByName(sums.withColumn("cluster", F.lit(row.cluster)))
-    return found
+    return {names: found}
 
 
-def _validity(tables: Tables) -> DataFrame:
-    runs = tables.read(RUNS).where("job = 'decode' AND cluster IS NOT NULL")
-    rates = runs.groupBy("cluster").agg(
-        F.when(F.sum("records") > 0, F.sum("quarantined") / F.sum("records")).alias("quarantine_rate")
-    )
-    if not tables.exists(QUARANTINE):
-        return rates.withColumn("unknown_types", F.lit(None))
-    unknown = tables.read(QUARANTINE).groupBy("cluster").agg(F.count_if(_is_unknown()).alias("unknown_types"))
-    return rates.join(unknown, "cluster", "left").fillna(0, ["unknown_types"])
+def _quarantine(tables: Tables) -> Parts:
+    return _counted(tables, QUARANTINE.name, {"unknown_types": _is_unknown()})
 
 
 def _is_unknown() -> Column:
@@ -102,39 +115,22 @@ def _is_unknown() -> Column:
     return F.lower("reason").rlike("no (metadata )?record type|version \\d+, known are")
 
 
-def _placement(tables: Tables, offsets_partitions: int | None) -> DataFrame:
-    partitions = _offsets_partitions(tables) if offsets_partitions is None else None
-    if not tables.exists(GROUP_RECORDS) or (offsets_partitions is None and partitions is None):
-        return _nothing(tables, "misplaced_groups")
+def _placement(tables: Tables, offsets_partitions: int | None) -> Parts:
+    if not tables.exists(GROUP_RECORDS) or (offsets_partitions is None and not tables.exists(TOPIC_HISTORY)):
+        return {}
     groups = (
         tables.read(GROUP_RECORDS)
         .where((F.col("log_topic") == OFFSETS_TOPIC) & F.col("group_id").isNotNull())
         .select("cluster", "group_id", "log_partition")
         .distinct()
     )
-    if partitions is None:
-        groups = groups.withColumn("partitions", F.lit(offsets_partitions))
+    if offsets_partitions is None:
+        now = tables.read(TOPIC_HISTORY).where((F.col("topic") == OFFSETS_TOPIC) & F.col("until").isNull())
+        groups = groups.join(F.broadcast(now.select("cluster", "partitions")), "cluster")
     else:
-        groups = groups.join(F.broadcast(partitions), "cluster")
+        groups = groups.withColumn("partitions", F.lit(offsets_partitions))
     misplaced = coordinator_partition(F.col("group_id"), F.col("partitions")) != F.col("log_partition")
-    return groups.groupBy("cluster").agg(F.count_if(misplaced).alias("misplaced_groups"))
-
-
-def _offsets_partitions(tables: Tables) -> DataFrame | None:
-    """The partition count of ``__consumer_offsets`` by cluster, from the metadata log; None without such a table."""
-    if not tables.exists(CLUSTER_RECORDS):
-        return None
-    records = tables.read(CLUSTER_RECORDS)
-    topics = records.where(F.col("topic_record.value.name") == OFFSETS_TOPIC)
-    topics = topics.select("cluster", F.col("topic_record.value.topicId").alias("topic_id")).distinct()
-    partitions = records.where("partition_record IS NOT NULL").select(
-        "cluster",
-        F.col("partition_record.value.topicId").alias("topic_id"),
-        F.col("partition_record.value.partitionId").alias("partition"),
-    )
-    counted = partitions.join(F.broadcast(topics), ["cluster", "topic_id"], "left_semi").groupBy("cluster", "topic_id")
-    by_topic = counted.agg(F.count_distinct("partition").cast("int").alias("partitions"))
-    return by_topic.groupBy("cluster").agg(F.max("partitions").alias("partitions"))
+    return {("misplaced_groups",): groups.groupBy("cluster").agg(F.count_if(misplaced).alias("misplaced_groups"))}
 
 
 def coordinator_partition(group_id: Column, partitions: Column) -> Column:
@@ -156,35 +152,29 @@ def coordinator_partition(group_id: Column, partitions: Column) -> Column:
     return (F.when(hashed == 1 << 31, 0).otherwise(signed) % partitions).cast("int")
 
 
-def _protocol(tables: Tables) -> DataFrame:
+def _protocol(tables: Tables) -> Parts:
     """Of the tables of the audit, where it has run."""
     is_final = ~F.coalesce(F.col("is_open"), F.lit(False))
     is_notice = F.col("rule").isin(NOTICES)
     rules = {"violations": is_final & ~is_notice, "notices": is_final & is_notice}
-    violations = _counted(tables, "violations", rules)
     verdict = F.col("verdict")
     targets = {"invalid_targets": verdict == "invalid", "divergent_targets": verdict == "divergent"}
-    return violations.join(_counted(tables, "target_audits", targets), "cluster", "full")
+    return _counted(tables, "violations", rules) | _counted(tables, "target_audits", targets)
 
 
-def _counted(tables: Tables, name: str, conditions: dict[str, Column]) -> DataFrame:
-    """Rows of a table that meet each condition, by cluster, 0 where there are none; null where there is no table."""
-    clusters = tables.read(RUNS).where("cluster IS NOT NULL").select("cluster").distinct()
+def _counted(tables: Tables, name: str, conditions: dict[str, Column]) -> Parts:
+    """Rows of a table that meet each condition; nothing where there is no table."""
     table = Table(name, "", StructType(), ())
     if not tables.exists(table):
-        return clusters.select("cluster", *(F.lit(None).cast("long").alias(each) for each in conditions))
-    counts = tables.read(table).groupBy("cluster").agg(*(F.count_if(c).alias(each) for each, c in conditions.items()))
-    return clusters.join(counts, "cluster", "left").fillna(0, list(conditions))
+        return {}
+    counts = [F.count_if(condition).alias(each) for each, condition in conditions.items()]
+    return {tuple(conditions): tables.read(table).groupBy("cluster").agg(*counts)}
 
 
-def _freshness(tables: Tables, now: datetime) -> DataFrame:
+def _freshness(tables: Tables, now: datetime) -> Parts:
+    name = "hours_since_last_record"
     newest = (
         tables.read(LOG_RECORDS).where("timestamp_ms >= 0").groupBy("cluster").agg(F.max("timestamp_ms").alias("t"))
     )
     hours = (F.lit(int(now.timestamp() * 1000)) - F.col("t")) / 3_600_000
-    return newest.select("cluster", hours.alias("hours_since_last_record"))
-
-
-def _nothing(tables: Tables, name: str) -> DataFrame:
-    clusters = tables.read(RUNS).where("cluster IS NOT NULL").select("cluster").distinct()
-    return clusters.withColumn(name, F.lit(None).cast("long"))
+    return {(name,): newest.select("cluster", hours.alias(name))}
