@@ -74,7 +74,8 @@ class Replayed:
 
     def surroundings(self) -> Surroundings:
         """What descriptions need beyond the group."""
-        return Surroundings(self.image(), self.share_state)
+        oldest_broker = None if self.topics is None else self.topics.oldest_broker(self.time_ms)
+        return Surroundings(self.image(), self.share_state, oldest_broker=oldest_broker)
 
 
 def replay(logs: Iterable[LogPart], moment: Moment, warn: Warn) -> Replayed:

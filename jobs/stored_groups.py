@@ -90,7 +90,8 @@ class StoredMoment:
 
     def surroundings(self) -> Surroundings:
         """What descriptions need beyond the group."""
-        return Surroundings(self.image(), self._share_state())
+        oldest_broker = None if self._topics is None else self._topics.oldest_broker(self._time_ms)
+        return Surroundings(self.image(), self._share_state(), oldest_broker=oldest_broker)
 
     def _of(self, rows: DataFrame, topics: list[str], extents: Extents) -> DataFrame:
         mine = rows.where((F.col("cluster") == self._cluster) & F.col("log_topic").isin(topics) & before_end(extents))

@@ -175,10 +175,12 @@ class MetadataLog:
         self._touched.add(topic_id)
 
     def _register_broker(self, value: Fields) -> None:
-        self.history.note_registration(value["brokerId"], self._last)
+        supported = {each["name"]: each["maxSupportedVersion"] for each in value.get("features") or ()}
+        self.history.note_registration(value["brokerId"], self._last, supported.get("metadata.version"))
         self._set_rack(value["brokerId"], value.get("rack"))
 
     def _unregister_broker(self, value: Fields) -> None:
+        self.history.note_unregistration(value["brokerId"], self._last)
         self._set_rack(value["brokerId"], None)
 
     def _set_rack(self, broker: int, rack: str | None) -> None:

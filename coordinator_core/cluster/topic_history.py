@@ -45,10 +45,15 @@ class TopicChange(NamedTuple):
 
 
 class Registration(NamedTuple):
-    """A broker started, and registered."""
+    """A broker started, and registered.
+
+    ``metadata_version`` is the highest level of the feature ``metadata.version`` that it supports, which tells its
+    release (21: 3.9); None: not told.
+    """
 
     at: LogPosition
     broker: int
+    metadata_version: int | None = None
 
 
 class HistoryGap(NamedTuple):
@@ -95,6 +100,7 @@ class TopicHistory:
         self._names: dict[str, str] = {}
         self._racks: VersionedMap[int, str] = VersionedMap()
         self._registrations: list[Registration] = []
+        self._unregistrations: list[Registration] = []
         self._configs: VersionedMap[tuple[int, str], Mapping[str, str]] = VersionedMap()
         self._only_racks: set[tuple[str, int]] = set()
         self._hashes: dict[tuple[str, int], int] = {}
@@ -150,9 +156,13 @@ class TopicHistory:
         """Set a broker's rack in the newest version; None for a broker that has none or is gone."""
         self._racks.put(broker, rack, self._newest)
 
-    def note_registration(self, broker: int, at: LogPosition) -> None:
+    def note_registration(self, broker: int, at: LogPosition, metadata_version: int | None = None) -> None:
         """A broker registered; that alone makes no version."""
-        self._registrations.append(Registration(at, broker))
+        self._registrations.append(Registration(at, broker, metadata_version))
+
+    def note_unregistration(self, broker: int, at: LogPosition) -> None:
+        """A broker is gone for good."""
+        self._unregistrations.append(Registration(at, broker))
 
     def put_config(self, resource_type: int, resource: str, name: str, value: str | None) -> None:
         """Set or, with None, unset a dynamic config in the newest version."""
@@ -291,6 +301,17 @@ class TopicHistory:
             for time_ms in (after_ms, upto_ms)
         )
         return self._registrations[first:end]
+
+    def oldest_broker(self, time_ms: int | None) -> int | None:
+        """The lowest ``metadata_version`` among the brokers that are registered at a time, None: at the end.
+
+        None where no broker's is known.
+        """
+        last: dict[int, Registration] = {}
+        for each in sorted([*self._registrations, *self._unregistrations], key=lambda each: each.at.offset):
+            if time_ms is None or each.at.timestamp_ms <= time_ms:
+                last[each.broker] = each
+        return min((each.metadata_version for each in last.values() if each.metadata_version is not None), default=None)
 
     def config(self, resource_type: int, resource: str, version: int) -> Mapping[str, str]:
         """The dynamic configs of a resource at a version, empty when none are known."""

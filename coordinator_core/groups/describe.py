@@ -31,13 +31,15 @@ class Surroundings:
     """What a description needs beyond the group's own log; None: not given, and what it would tell is null.
 
     ``topics`` names topic ids, ``share_state`` has the offsets of share groups, ``data_end`` the end offsets of data
-    partitions. ``default_assignor`` is the first of the brokers' ``group.consumer.assignors``.
+    partitions. ``default_assignor`` is the first of the brokers' ``group.consumer.assignors``, ``oldest_broker`` the
+    lowest of the highest metadata versions that they support; None: they are taken for newer ones.
     """
 
     topics: TopicImage | None = None
     share_state: ShareStateLog | None = None
     data_end: Mapping[TopicPartition, int] | None = None
     default_assignor: str = "uniform"
+    oldest_broker: int | None = None
 
 
 def describe(group: Group, offsets: GroupOffsets, around: Surroundings) -> Description:
@@ -50,7 +52,13 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings) -> Descr
             described["describe_consumer"] = classic.describe_consumer(group_id, state)
     elif isinstance(state, ConsumerGroup):
         described["describe_consumer"] = consumer.describe_consumer(
-            group_id, state, around.topics, around.default_assignor, group_state(group), whole=group.from_start
+            group_id,
+            state,
+            around.topics,
+            around.default_assignor,
+            group_state(group),
+            whole=group.from_start,
+            tells_protocol=around.oldest_broker is None or around.oldest_broker >= consumer.TELLS_PROTOCOL,
         )
     elif isinstance(state, StreamsGroup):
         described["describe_streams"] = streams.describe_streams(

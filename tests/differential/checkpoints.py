@@ -12,6 +12,7 @@ from coordinator_core.groups.describe import Surroundings, describe
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.share.offsets import ShareStateLog
 from tests.differential.decoded import Line, LogEntry, data_end, log_entries, read_lines, topic_image
+from tests.differential.metadata import topic_history
 
 
 class Difference(NamedTuple):
@@ -42,6 +43,7 @@ class Replayer:
     def __init__(self, folder: Path) -> None:
         self.shards: dict[int, CoordinatorShard] = {}
         self.share_state = ShareStateLog()
+        self.topics = topic_history(folder / "logs")
         self._entries: dict[int, Iterator[LogEntry]] = {}
         self._next: dict[int, LogEntry | None] = {}
         by_partition: dict[int, list[LogEntry]] = {}
@@ -76,7 +78,8 @@ class Replayer:
 
     def describe_all(self, checkpoint: Line) -> dict[str, Line]:
         share_state = self.share_state if self.has_share_log else None
-        around = Surroundings(topic_image(checkpoint), share_state, data_end(checkpoint))
+        oldest_broker = self.topics.oldest_broker(checkpoint["ts_before"])
+        around = Surroundings(topic_image(checkpoint), share_state, data_end(checkpoint), oldest_broker=oldest_broker)
         return {
             group_id: describe(group, shard.offsets_of(group_id), around)
             for shard in self.shards.values()

@@ -10,6 +10,9 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerGroupState, ConsumerMember, MemberState
 from coordinator_core.groups.naming import topic_partitions
 
+TELLS_PROTOCOL = 22
+"""The metadata version of Kafka 4.0, the first with ConsumerGroupDescribe version 1, which has the members' type."""
+
 
 def group_state(group: ConsumerGroup) -> ConsumerGroupState | None:
     """The group's state, by the rules of KIP-848; None where the log has not shown what they need."""
@@ -56,11 +59,13 @@ def describe_consumer(
     state: str | None,
     *,
     whole: bool,
+    tells_protocol: bool = True,
 ) -> dict[str, Any]:
     """The group as ``Admin.describeConsumerGroups`` gives it; the coordinator's node is unknown to the log.
 
     ``default_assignor`` is the first of the broker's ``group.consumer.assignors``. ``whole``: what was not seen is not
-    there. Otherwise what depends on it is null: the assignor that most members ask for, and targets.
+    there. Otherwise what depends on it is null: the assignor that most members ask for, and targets. Brokers before 4.0
+    do not tell which protocol a member speaks (``tells_protocol``).
     """
     return {
         "coordinator": None,
@@ -68,7 +73,10 @@ def describe_consumer(
         "groupId": group_id,
         "groupState": state,
         "isSimpleConsumerGroup": False,
-        "members": [_member(group, member, topics, whole=whole) for member in group.members.values()],
+        "members": [
+            _member(group, member, topics, whole=whole, tells_protocol=tells_protocol)
+            for member in group.members.values()
+        ],
         "partitionAssignor": preferred_assignor(group) or default_assignor if whole else None,
         "state": state,
         "targetAssignmentEpoch": group.assignment_epoch,
@@ -76,7 +84,9 @@ def describe_consumer(
     }
 
 
-def _member(group: ConsumerGroup, member: ConsumerMember, topics: TopicImage | None, *, whole: bool) -> dict[str, Any]:
+def _member(
+    group: ConsumerGroup, member: ConsumerMember, topics: TopicImage | None, *, whole: bool, tells_protocol: bool
+) -> dict[str, Any]:
     """A member; Admin counts partitions that it has yet to give up among those assigned."""
     known, target = member.has_current or whole, group.targets.get(member.member_id, {} if whole else None)
     held = topic_partitions(member.assigned, topics) + topic_partitions(member.pending_revocation, topics)
@@ -89,5 +99,5 @@ def _member(group: ConsumerGroup, member: ConsumerMember, topics: TopicImage | N
         "memberEpoch": 0 if known and member.member_epoch is None else member.member_epoch,
         "rackId": member.rack_id,
         "targetAssignment": None if target is None else {"topicPartitions": topic_partitions(target, topics)},
-        "upgraded": member.classic is None if member.has_metadata else None,
+        "upgraded": member.classic is None if member.has_metadata and tells_protocol else None,
     }

@@ -71,6 +71,26 @@ def hash_of(*topics):
     return group_hash([(topic.name, topic_hash(topic)) for topic in topics])
 
 
+def test_the_oldest_broker_by_what_brokers_support():
+    def supporting(number, level):
+        kind, fields = broker(number, None)
+        features = [{"name": "metadata.version", "minSupportedVersion": 1, "maxSupportedVersion": level}]
+        return kind, {**fields, "features": features}
+
+    history = (
+        Log()
+        .batch(broker(9, None))
+        .batch(supporting(1, 21))
+        .batch(supporting(2, 21))
+        .batch(supporting(1, 25))
+        .batch((MetadataRecordType.UNREGISTER_BROKER, {"brokerId": 2, "brokerEpoch": 1}))
+        .history()
+    )
+    times = [each.at.timestamp_ms for each in history.registrations(-1, 2**40)]
+    assert [history.oldest_broker(time_ms) for time_ms in times] == [None, 21, 21, 21]
+    assert history.oldest_broker(None) == 25
+
+
 def test_a_topic_grows_and_dies():
     log = Log().batch(broker(1, "r1"), broker(2, None))
     log.batch(topic("t", A), partition(A, 0, 1, 2)).batch(partition(A, 1, 2)).batch(remove(A))

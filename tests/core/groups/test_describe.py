@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.describe import Surroundings, describe
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets, TopicPartition
@@ -43,6 +44,13 @@ def test_consumer_group_holds_what_it_has_yet_to_give_up() -> None:
     assert member["targetAssignment"] == {"topicPartitions": ["orders-0"]}
     assert member["upgraded"] is True
     assert group["describe_consumer"]["partitionAssignor"] == "uniform"
+
+
+def test_brokers_before_4_0_do_not_tell_which_protocol_a_member_speaks() -> None:
+    group = Group("g", ConsumerGroup(members={"m": ConsumerMember("m", client_id="c")}), from_start=True)
+    around = [Surroundings(oldest_broker=broker) for broker in (21, 22, None)]
+    told = [describe(group, GroupOffsets(), each)["describe_consumer"]["members"][0] for each in around]
+    assert [each["upgraded"] for each in told] == [None, True, True]
 
 
 def test_classic_group_that_repeats_a_topic_in_its_assignment() -> None:
