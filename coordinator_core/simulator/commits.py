@@ -23,6 +23,8 @@ from coordinator_core.wire.row import encode_key
 
 Ints = NDArray[np.int64]
 TopicPartition = tuple[str, int]
+OwnedPartition = tuple[str, str | None, int]
+"""Topic name, topic id (None: the client knows none) and partition."""
 Committed = dict[TopicPartition, tuple[int, int]]
 """Offset and time of the commit that holds, by partition."""
 
@@ -176,27 +178,23 @@ class CommitStreams:
     _blocks: int = 0
     _over: dict[str, Committed] = field(default_factory=dict)
     _left_open: list[OpenTransaction] = field(default_factory=list)
-    _keys: dict[tuple[str, str, int], bytes] = field(default_factory=dict)
+    _known: dict[tuple[str, int, OwnedPartition], tuple[bytes, bytes, int]] = field(default_factory=dict)
 
     def open(
         self,
         group_id: str,
-        owned: Sequence[tuple[str, str | None, int]],
+        owned: Sequence[OwnedPartition],
         every_ms: int,
         first_ms: int,
         transactions: Transactions | None = None,
     ) -> CommitStream:
         """A member begins to commit what it owns: topics with their ids (None: clients that know none), partitions."""
         heads, tails, length = [], [], 0
-        for index, (topic, topic_id, partition) in enumerate(owned):
-            key = self._key(group_id, topic, partition)
-            before, middle, after = value_parts(topic_id)
-            size = len(before) + 8 + len(middle) + 8 + len(after)
-            body = b"\0\0" + varint(index) + varint(len(key)) + key + varint(size)
-            record = varint(len(body) + size + 1)
-            heads.append(record + body + before)
-            tails.append(after + b"\0")
-            length += len(record) + len(body) + size + 1
+        for index, each in enumerate(owned):
+            head, tail, size = self._pieces(group_id, index, each)
+            heads.append(head)
+            tails.append(tail)
+            length += size
         names = [topic for topic, _, _ in owned]
         stream = CommitStream(
             group_id,
@@ -274,13 +272,19 @@ class CommitStreams:
                 kept.append(stream)
         self.streams = kept
 
-    def _key(self, group_id: str, topic: str, partition: int) -> bytes:
-        name = (group_id, topic, partition)
-        key = self._keys.get(name)
-        if key is None:
-            fields = {"group": group_id, "topic": topic, "partition": partition}
-            key = self._keys[name] = encode_key(RecordType.OFFSET_COMMIT, fields)
-        return key
+    def _pieces(self, group_id: str, index: int, owned: OwnedPartition) -> tuple[bytes, bytes, int]:
+        """What stands before the offset and after the time of the record at a place of its batch; the record's size."""
+        pieces = self._known.get((group_id, index, owned))
+        if pieces is None:
+            topic, topic_id, partition = owned
+            key = encode_key(RecordType.OFFSET_COMMIT, {"group": group_id, "topic": topic, "partition": partition})
+            before, middle, after = value_parts(topic_id)
+            size = len(before) + 8 + len(middle) + 8 + len(after)
+            body = b"\0\0" + varint(index) + varint(len(key)) + key + varint(size)
+            record = varint(len(body) + size + 1)
+            pieces = record + body + before, after + b"\0", len(record) + len(body) + size + 1
+            self._known[group_id, index, owned] = pieces
+        return pieces
 
 
 def _take(commits: Committed, stream: CommitStream) -> None:

@@ -137,9 +137,16 @@ def frame(
 
 def varint(value: int) -> bytes:
     """A zigzag varint, as record batches use for lengths and deltas."""
+    zigzag = value << 1 if value >= 0 else (-value << 1) - 1
+    if zigzag < 0x80:
+        return _ONE_BYTE[zigzag]
     out = bytearray()
-    write_unsigned_varint(out, value << 1 if value >= 0 else (-value << 1) - 1)
+    write_unsigned_varint(out, zigzag)
     return bytes(out)
+
+
+_ONE_BYTE = [bytes((value,)) for value in range(0x80)]
+"""Most lengths and deltas are that small."""
 
 
 def _attributes(compression: str, transactional: bool, control: bool, stamped: bool) -> int:

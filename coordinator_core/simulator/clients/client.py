@@ -11,7 +11,7 @@ from typing import ClassVar
 from coordinator_core.groups.protocol import ErrorCode
 from coordinator_core.records import Fields
 from coordinator_core.simulator.chance import Chance
-from coordinator_core.simulator.commits import CommitStream
+from coordinator_core.simulator.commits import CommitStream, OwnedPartition
 from coordinator_core.simulator.scenario import Group
 from coordinator_core.simulator.shard import Shard
 from coordinator_core.simulator.transactions import Transactions
@@ -19,8 +19,8 @@ from coordinator_core.simulator.transactions import Transactions
 COMMIT_VERSION = 9
 """The newest version of OffsetCommit in which topics go by their names."""
 
-Owned = Sequence[tuple[str, str | None, int]]
-"""Topic name, topic id (None: the client knows none) and partition."""
+Owned = Sequence[OwnedPartition]
+"""In the order in which it commits them."""
 
 
 @dataclass(slots=True)
