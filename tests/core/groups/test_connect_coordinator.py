@@ -11,11 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.audit.rules.fold import judge
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups import coordinator
 from coordinator_core.groups.connect.live import ConnectMemory, as_fields, units
+from coordinator_core.groups.group import Group
 from coordinator_core.groups.protocol import ErrorCode, Outcome, Request
 from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, Family, Fields
 from coordinator_core.wire.row import encode_key, encode_value
 
@@ -43,6 +46,14 @@ class Cluster:
 
     def configure(self, *work: Unit) -> None:
         self.append(coordinator.set_connect_work(self.memory, GROUP, work, self.now))
+
+    def fail_over(self) -> None:
+        """Another coordinator reads the log and takes over."""
+        loaded = ConnectMemory(end_offset=self.memory.end_offset)
+        for record in self.log:
+            loaded.follow(record)
+        self.memory = loaded
+        self.append(coordinator.take_over(loaded, NO_TOPICS, self.now))
 
     def pass_time(self, ms: int) -> None:
         until = self.now + ms
@@ -150,7 +161,7 @@ data = st.fixed_dictionaries(
     st.lists(
         st.one_of(
             st.tuples(apis, st.one_of(data, anything)),
-            st.sampled_from(["time", "beat"]),
+            st.sampled_from(["time", "beat", "work", "less work", "fail over"]),
         ),
         max_size=20,
     )
@@ -158,10 +169,19 @@ data = st.fixed_dictionaries(
 def test_any_request_is_answered_and_replays(script: list[Any]) -> None:
     cluster, one = first_worker()
     for step in script:
+        group = cluster.memory.group(GROUP)
+        assert group is not None
+        epochs = group.group_epoch or 0, group.assignment_epoch or 0
         if step == "time":
             cluster.pass_time(20_000)
         elif step == "beat":
             one.beat()
+        elif step == "work":
+            cluster.configure(*A, *B)
+        elif step == "less work":
+            cluster.configure(*B)
+        elif step == "fail over":
+            cluster.fail_over()
         else:
             before = deepcopy(cluster.memory.log)
             outcome = cluster.send(*step)
@@ -169,6 +189,8 @@ def test_any_request_is_answered_and_replays(script: list[Any]) -> None:
             assert outcome.error is None or cluster.memory.log == before
         group = cluster.memory.group(GROUP)
         assert group is not None
+        assert epochs <= (group.group_epoch or 0, group.assignment_epoch or 0)
+        assert (group.assignment_epoch or 0) <= (group.group_epoch or 0)
         held = [unit for member in group.members.values() if member.current for unit in units(member.current.work)]
         assert len(held) == len(set(held))
     replayed = CoordinatorShard(family=Family.CONNECT)
@@ -184,3 +206,5 @@ def test_any_request_is_answered_and_replays(script: list[Any]) -> None:
         if record.value is not None:
             loaded.apply(record)
     assert loaded.groups[GROUP].state == cluster.memory.log.groups[GROUP].state
+    everything = Coverage({0: [(0, len(cluster.log))]})
+    assert list(judge(cluster.log, Group(GROUP, from_start=True, family=Family.CONNECT), everything)) == []
