@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 
@@ -19,8 +20,6 @@ class LiveEpochGroup(Generic[StateT]):
 
     ``refresh_at_ms`` and ``refresh_epoch`` (soft state) say when topics are looked at again without being asked.
     """
-
-    timer_keys: ClassVar = ()
 
     group_id: str
     log: StateT
@@ -41,6 +40,11 @@ class LiveEpochGroup(Generic[StateT]):
     def metadata_hash(self) -> int:
         """The hash of the group's topics as of the group epoch."""
         return self.log.metadata_hash or 0
+
+    @property
+    def timer_keys(self) -> Collection[str]:
+        """The keys of timers that end with the group: none."""
+        return ()
 
     @property
     def is_empty(self) -> bool:

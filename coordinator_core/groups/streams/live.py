@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -33,6 +33,11 @@ class ClassicThread:
 NO_TASKS = Tasks()
 Holders = dict[tuple[str, int], set[str]]
 """Task to the processes that hold it. As in Kafka one counts once, however many of its members hold the task."""
+
+
+def initial_rebalance_key(group_id: str) -> str:
+    """The key of the timer that holds back the first assignment until more members have joined."""
+    return f"initial-rebalance-timeout-{group_id}"
 
 
 @dataclass(slots=True)
@@ -67,6 +72,11 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
         """The epoch of the topology that all topics were found for; -1: there is none."""
         epoch = self.log.validated_topology_epoch
         return NOT_VALIDATED if epoch is None else epoch
+
+    @property
+    def timer_keys(self) -> Collection[str]:
+        """The first assignment is held back no more once the group is gone."""
+        return (initial_rebalance_key(self.group_id),)
 
     def tombstones(self) -> list[Unwritten]:
         """All records of the group."""

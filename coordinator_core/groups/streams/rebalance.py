@@ -8,11 +8,11 @@ from coordinator_core.assignors.spec import Tasks
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode
 from coordinator_core.groups.streams import records
-from coordinator_core.groups.streams.live import LiveStreamsGroup
+from coordinator_core.groups.streams.live import LiveStreamsGroup, initial_rebalance_key
 from coordinator_core.groups.streams.reconcile import OwnedTasks, reconcile
 from coordinator_core.groups.streams.sources import has_regexes, resolved
 from coordinator_core.groups.streams.state import MemberState, StreamsMember, Topology
-from coordinator_core.groups.streams.targets import assignment_configs, compute_target, initial_rebalance_key
+from coordinator_core.groups.streams.targets import assignment_configs, compute_target
 from coordinator_core.groups.streams.topology import ConfiguredTopology, TopologyProblem, configure, required_topics
 from coordinator_core.groups.timer_keys import rebalance_key
 

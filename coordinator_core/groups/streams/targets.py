@@ -15,7 +15,7 @@ from coordinator_core.groups.lookup import same_units
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode
 from coordinator_core.groups.streams import records
-from coordinator_core.groups.streams.live import LiveStreamsGroup, process
+from coordinator_core.groups.streams.live import LiveStreamsGroup, initial_rebalance_key, process
 from coordinator_core.groups.streams.stale import retain_only
 from coordinator_core.groups.streams.state import StreamsMember, TargetTasks
 from coordinator_core.groups.streams.topology import ConfiguredTopology
@@ -34,11 +34,6 @@ class Target(NamedTuple):
     epoch: int
     tasks: Tasks
     delayed_by: str = ""
-
-
-def initial_rebalance_key(group_id: str) -> str:
-    """The key of the timer that holds back the first assignment until more members have joined."""
-    return f"initial-rebalance-timeout-{group_id}"
 
 
 def assignment_configs(op: Operation, group_id: str) -> Mapping[str, str]:
