@@ -203,7 +203,7 @@ def checked(request: Request, shape: Shape, versions: range) -> Fields:
 def not_blank(value: str | None, message: str) -> None:
     """Raises ApiError for a text of nothing but white space; null is none."""
     # Java's String.trim: everything up to the space counts as white.
-    if value is not None and not value.strip(_WHITE):
+    if value is not None and not (value and value[-1] > " ") and not value.strip(_WHITE):
         raise ApiError(ErrorCode.INVALID_REQUEST, message)
 
 

@@ -40,6 +40,8 @@ class Status(IntEnum):
 
 
 MAX_INT32 = 2**31 - 1
+# Looking a member of an enum up by its name is slow in Python 3.11, and this is asked of every heartbeat.
+_STABLE = MemberState.STABLE
 _PROBLEMS = {
     TopologyProblem.MISSING_SOURCE_TOPICS: Status.MISSING_SOURCE_TOPICS,
     TopologyProblem.INCORRECTLY_PARTITIONED_TOPICS: Status.INCORRECTLY_PARTITIONED_TOPICS,
@@ -87,7 +89,7 @@ def heartbeat(op: Operation, request: Request) -> Fields:
         detail = f"Assignment delayed due to the configured {target.delayed_by}."
         status.append(_status(Status.ASSIGNMENT_DELAYED, detail))
     moved = updated
-    if updated.state != MemberState.STABLE or updated.member_epoch != target.epoch:
+    if updated.state != _STABLE or updated.member_epoch != target.epoch:
         moved = move(op, group, updated, target.epoch, target.tasks, _owned(data))
     expect_heartbeat(op, group_id, member_id)
     if group.classic:
@@ -119,6 +121,8 @@ def _group(op: Operation, group_id: str, topology: Fields, *, joins: bool) -> Li
     In KIP-1071 it makes a classic group of Streams with members into a streams group.
     """
     group = op.memory.live.get(group_id)
+    if isinstance(group, LiveStreamsGroup):
+        return group
     if group is None and not joins:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
     if group is None:
