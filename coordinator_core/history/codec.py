@@ -91,8 +91,9 @@ def _ledger_from(stored: Json) -> Ledger:
 
 
 def _flat(of_units: OfUnits[T]) -> Iterator[tuple[Resource, int, T]]:
-    for resource, partitions in of_units.items():
-        for partition, value in partitions.items():
+    """In the order of the units: that in which they came is not the same after every restart."""
+    for resource in sorted(of_units):
+        for partition, value in sorted(of_units[resource].items()):
             yield resource, partition, value
 
 
