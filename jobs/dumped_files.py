@@ -76,7 +76,7 @@ def remember(tables: Tables, cluster: str, files: Iterable[DumpedFile]) -> None:
 
 
 def _segments(path: str) -> list[str]:
-    return list(dict.fromkeys(log.path for log in find_logs([path])))
+    return list(dict.fromkeys(log.path for log in find_logs([path], snapshots=True)))
 
 
 def _files(path: str) -> list[str]:

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from jobs import ledger
 from jobs.log_schema import LOG_RECORDS, RUNS
 from jobs.sources.dump import Dump, Extent
+from jobs.sources.files import SNAPSHOT_SUFFIX
 from jobs.tables import Tables
 from jobs.transactions import settle
 
@@ -90,7 +91,11 @@ def _take(tables: Tables, dump: Dump, cluster: str, run_id: str, transaction: st
 def _identified(rows: DataFrame, cluster: str, run_id: str) -> DataFrame:
     """The rows of a dump as rows of ``log_records``."""
     unplaced = F.col("log_offset").isNull()
-    stray = F.concat_ws("#", "source", F.when(unplaced, F.col("place")))
+    # A snapshot is the same wherever a copy of it lies.
+    name = F.when(F.col("source").endswith(SNAPSHOT_SUFFIX), F.substring_index("source", "/", -1)).otherwise(
+        F.col("source")
+    )
+    stray = F.concat_ws("#", name, F.when(unplaced, F.col("place")))
     return rows.select(
         F.lit(cluster).alias("cluster"),
         F.lit(run_id).alias("run_id"),

@@ -39,10 +39,19 @@ BATCH = [
 
 ORIGIN = [
     column("source", STRING, "File, or broker, that the record was read from"),
-    column("place", LONG, "Where in it: byte position of the batch in a segment, line number (from 1) in JSON lines"),
+    column(
+        "place",
+        LONG,
+        "Where in it: byte position of the batch in a segment, line number (from 1) in JSON lines, "
+        "number of the record (from 0) in a KRaft snapshot",
+    ),
 ]
 
-STRAY = column("stray", STRING, "Source and place of a row without an offset, which identify it; null for others")
+STRAY = column(
+    "stray",
+    STRING,
+    "Source (of a KRaft snapshot its name) and place of a row without an offset, which identify it; null for others",
+)
 
 DUMPED = [
     *POSITION,

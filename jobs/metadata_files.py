@@ -9,7 +9,7 @@ from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
 from coordinator_core.errors import DecodeError
 from coordinator_core.records import CoordinatorRecord, LogPosition
 from coordinator_core.wire.batch_format import Kind
-from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, kraft_fields
+from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
 from jobs.log_reader import LogReader, Warn
 from jobs.sources.files import SEGMENT, SNAPSHOT, SNAPSHOT_SUFFIX, LogPart
 
@@ -76,7 +76,7 @@ def _read(file: LogPart, end: int, warn: Warn) -> Snapshot | None:
 
 def _time_of(file: LogPart, header: bytes | None, warn: Warn) -> int:
     try:
-        return int((kraft_fields(SNAPSHOT_HEADER, header) or {})["lastContainedLogTimestamp"])
+        return snapshot_time_ms(header)
     except DecodeError as error:
         warn(f"{file.name}: {error}")
         return -1

@@ -63,6 +63,11 @@ def encode_marker(control_type: int, coordinator_epoch: int) -> tuple[bytes, byt
     return KEY.pack(0, control_type), END_TXN_MARKER.pack(0, coordinator_epoch)
 
 
+def snapshot_time_ms(header: bytes | None) -> int:
+    """The time of the last record that a KRaft snapshot sums up, from the value of its header; raises DecodeError."""
+    return int((kraft_fields(SNAPSHOT_HEADER, header) or {})["lastContainedLogTimestamp"])
+
+
 def kraft_fields(control_type: int, value: bytes | None) -> Fields | None:
     """What a control record of the KRaft log says; None where no schema knows its type.
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.errors import InputError
 from jobs.errors import one_line
 from jobs.sources import kafka_shape
-from jobs.sources.files import KNOWN_TOPICS, LOG_SUFFIX, SEGMENT, find_logs, refuse_empty_files
+from jobs.sources.files import KNOWN_TOPICS, LOG_SUFFIX, SEGMENT, SNAPSHOT_SUFFIX, find_logs, refuse_empty_files
 from jobs.sources.json_source import JsonLines
 from jobs.sources.segments import Segments
 
@@ -126,21 +126,24 @@ def _open(spark: SparkSession, shape: Shape, files: list[str], topic: str, topic
 
 
 def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: list[str]) -> Dump:
-    logs = find_logs(files, topics=topics)
+    logs = find_logs(files, topics=topics, snapshots=True)
     refuse_empty_files(files, logs)
     spark.dataSource.register(Segments)
     options = {"paths": json.dumps(files), "topics": json.dumps(topics), "topic": topic}
     rows = spark.read.format(Segments.name()).options(**options).load()
     extents: dict[tuple[str, int], Extent] = {}
     folders: dict[tuple[str, int], set[str]] = {}
-    for log in logs:
+    segments = [log for log in logs if not log.is_snapshot]
+    for log in segments:
         place = (log.topic or topic, log.partition)
         first = int(log.segment[:20]) if SEGMENT.fullmatch(log.segment) else 0
         extents.setdefault(place, Extent(*place, first))
         folders.setdefault(place, set()).add(log.name.removesuffix(log.segment))
     # Brokers name segments by their first offset; a file of another name may be a copy of one beside it.
-    named = all(SEGMENT.fullmatch(log.segment) for log in logs)
-    distinct = named and all(len(of_log) == 1 for of_log in folders.values())
+    named = all(SEGMENT.fullmatch(log.segment) for log in segments)
+    snapshots = [(log.partition, log.segment) for log in logs if log.is_snapshot]
+    once = len(set(snapshots)) == len(snapshots)
+    distinct = named and once and all(len(of_log) == 1 for of_log in folders.values())
     return Dump(rows, True, list(extents.values()), distinct)
 
 
@@ -195,7 +198,7 @@ def shape_of(path: str) -> Shape:
     if (place / "_delta_log").is_dir():
         return Shape.DELTA
     found = {
-        Shape.SEGMENTS: any(place.rglob(f"*{LOG_SUFFIX}")),
+        Shape.SEGMENTS: any(file for suffix in (LOG_SUFFIX, SNAPSHOT_SUFFIX) for file in place.rglob(f"*{suffix}")),
         Shape.PARQUET: any(place.rglob("*.parquet")),
         Shape.JSON_LINES: any(_files(path, JSON_LINES_SUFFIXES)),
     }
@@ -210,7 +213,7 @@ def _shape_of_file(path: str) -> Shape:
         if not os.path.getsize(path):
             raise InputError(f"{path}: an empty file")
         return Shape.JSON_LINES if _is_json(path) else Shape.PARQUET
-    if path.endswith(LOG_SUFFIX) or tarfile.is_tarfile(path):
+    if path.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)) or tarfile.is_tarfile(path):
         return Shape.SEGMENTS
     raise InputError(f"{path}: neither a segment (*.log), an archive of segments, Parquet nor JSON lines by its name")
 

@@ -31,10 +31,12 @@ FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 LEFTOVER = re.compile(r".+-\d+\.[0-9a-f]+-(delete|future|stray)")
 """What brokers call the folder of a partition that is deleted, moved to another disk, or not theirs."""
 
+METADATA_TOPIC = "__cluster_metadata"
+
 FAMILIES = {
     "__consumer_offsets": Family.GROUP,
     "__share_group_state": Family.SHARE,
-    "__cluster_metadata": Family.METADATA,
+    METADATA_TOPIC: Family.METADATA,
     "__worker_offsets": Family.CONNECT,
 }
 """The topics that we can decode."""
@@ -99,7 +101,12 @@ class LogFile:
     @property
     def family(self) -> Family:
         """What its records are; segments outside of a topic's folder are taken for group coordinator logs."""
-        return Family.METADATA if self.segment.endswith(SNAPSHOT_SUFFIX) else FAMILIES.get(self.topic, Family.GROUP)
+        return Family.METADATA if self.is_snapshot else FAMILIES.get(self.topic, Family.GROUP)
+
+    @property
+    def is_snapshot(self) -> bool:
+        """Whether it is a KRaft snapshot, whose offsets are not those of the log."""
+        return self.segment.endswith(SNAPSHOT_SUFFIX)
 
     @contextmanager
     def open(self) -> Iterator[ReadAt]:

@@ -3,6 +3,9 @@
 Options: ``paths`` (a JSON list of directories, files or tar archives), ``topics`` (a JSON list; those that can be
 decoded unless given), ``topic`` (of files that lie in no topic's folder) and ``splitBytes`` (files are cut into ranges
 of at least this size). Each task reads its range in bounded memory and yields Arrow batches.
+
+KRaft snapshots are read as well. Their records have no offset in the log: their ``place`` is their number in the
+snapshot, from 0.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.framing import boundaries
 from coordinator_core.wire.transactions import holes, markers, outcomes
 from jobs.sources.dumped import SPARK_SCHEMA, dumped_batch, dumped_batches
-from jobs.sources.files import KNOWN_TOPICS, UNKNOWN_PARTITION, LogFile, find_logs
+from jobs.sources.files import KNOWN_TOPICS, METADATA_TOPIC, UNKNOWN_PARTITION, LogFile, find_logs
 
 SPLIT_BYTES: Final = 64 << 20
 TASK_BYTES: Final = 4 << 20
@@ -105,13 +108,14 @@ class SegmentsReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """The ranges, in the order of topic, partition and offset; small files share a task, which costs more."""
-        logs = find_logs(self.paths, topics=self.topics)
+        logs = find_logs(self.paths, topics=self.topics, snapshots=True)
         ranges = [
             Range(log, start, stop, following if stop == log.size and _continues(log, following) else None)
-            for log, following in pairwise([*logs, None])
+            for log, following in pairwise([*(log for log in logs if not log.is_snapshot), None])
             if log is not None
             for start, stop in _ranges(log, self.split_bytes)
         ]
+        ranges += [Range(log, 0, log.size, None) for log in logs if log.is_snapshot]
         return [Ranges(tuple(some)) for some in _shared(ranges, min(self.split_bytes, TASK_BYTES))]
 
     def read(self, partition: Ranges) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
@@ -196,6 +200,8 @@ def _outcomes(columns: pa.RecordBatch, behind: Sequence[pa.RecordBatch | Damage]
 
 def _place_of(log: LogFile, topic: str) -> dict[str, str | int | None]:
     partition = None if log.partition == UNKNOWN_PARTITION else log.partition
+    if log.is_snapshot:
+        topic, partition = METADATA_TOPIC, partition or 0
     return {"log_topic": log.topic or topic, "log_partition": partition, "source": log.name}
 
 
@@ -203,8 +209,8 @@ def _damaged(damage: Damage, log: LogFile, topic: str) -> pa.RecordBatch:
     row = _place_of(log, topic) | {
         "kind": "damaged",
         "value": damage.data,
-        "batch_base": damage.base_offset if damage.base_offset >= 0 else None,
-        "batch_last": damage.last_offset if damage.last_offset >= 0 else None,
+        "batch_base": damage.base_offset if damage.base_offset >= 0 and not log.is_snapshot else None,
+        "batch_last": damage.last_offset if damage.last_offset >= 0 and not log.is_snapshot else None,
         "place": damage.position,
         "error": f"{damage.size} bytes: {damage.cause}",
     }
@@ -222,4 +228,6 @@ def _dumped(
     emptied = pc.and_(columns.column("is_control"), pc.is_null(given["control_type"]))
     given["control_type"] = pc.if_else(emptied, "UNKNOWN", given["control_type"])
     given["outcome"] = _outcomes(columns, behind)
+    if log.is_snapshot:
+        given |= {"place": given["log_offset"], "log_offset": None, "batch_base": None, "batch_last": None}
     return dumped_batch(columns.num_rows, given | _place_of(log, topic))
