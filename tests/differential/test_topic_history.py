@@ -6,14 +6,20 @@ import pytest
 
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
-from coordinator_core.history.epochs import HANDLERS
+from coordinator_core.history import epochs, inputs
 from coordinator_core.history.topics import topics_used
 from coordinator_core.records import RecordType
 from tests.differential.decoded import log_entries, read_lines
 from tests.differential.metadata import topic_history
 from tests.shared_data import CORPUS
 
-EPOCHS = (RecordType.CONSUMER_GROUP_METADATA, RecordType.SHARE_GROUP_METADATA, RecordType.STREAMS_GROUP_METADATA)
+EPOCHS = {
+    RecordType.CONSUMER_GROUP_METADATA: epochs.CONSUMER,
+    RecordType.SHARE_GROUP_METADATA: epochs.SHARE,
+    RecordType.STREAMS_GROUP_METADATA: epochs.STREAMS,
+}
+OF_EPOCHS = epochs.HANDLERS.keys() | inputs.HANDLERS.keys()
+"""Records of groups with epochs."""
 
 
 @pytest.mark.parametrize("corpus", ["scenarios", "misc", "upgrade"])
@@ -39,14 +45,14 @@ def test_every_metadata_hash_is_that_of_an_image(corpus):
     unproven = []
     for entry in log_entries(CORPUS / corpus / "decoded.jsonl.gz"):
         record = entry.record
-        if record is None or record.type not in HANDLERS:
+        if record is None or record.type not in OF_EPOCHS:
             continue
         group = groups.setdefault(record.group_id, Group(record.group_id))
         group.apply(record)
         wanted = (record.value or {}).get("metadataHash")
         if record.type in EPOCHS and wanted and isinstance(group.state, EpochGroup):
             with_hash += 1
-            names = HANDLERS[record.type][0].topics(group.state)
+            names = EPOCHS[RecordType(record.type)].topics(group.state)
             if topics_used(history, wanted, names, record.at).proven:
                 proven += 1
             else:
