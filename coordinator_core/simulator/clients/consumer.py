@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator_core.groups.consumer.live import LiveConsumerGroup, is_reconciled_to
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.records import Fields
-from coordinator_core.simulator.clients.epoch_client import EpochClient
+from coordinator_core.simulator.clients.epoch_client import ReconcilingClient
 from coordinator_core.simulator.truth import Why
 
 HEARTBEAT_VERSION = 1
@@ -14,18 +14,16 @@ Partitions = dict[str, tuple[int, ...]]
 """By topic id."""
 
 
-class Consumer(EpochClient):
+class Consumer(ReconcilingClient):
     """It reports what it owns whenever that changed, and gives up what is asked back within a while."""
 
     heartbeat_api = "ConsumerGroupHeartbeat"
 
     def abandon(self) -> None:
         """Back to epoch 0, without partitions."""
-        self.epoch = 0
+        super().abandon()
         self._owned: Partitions = {}
         self._wanted: Partitions = {}
-        self._revoking = False
-        self._news: Fields = {}
 
     def join(self) -> None:
         """The first heartbeat, with all that the client wants."""
@@ -86,33 +84,12 @@ class Consumer(EpochClient):
         assignment = response["assignment"]
         if assignment is not None:
             self._wanted = {each["topicId"]: tuple(each["partitions"]) for each in assignment["topicPartitions"]}
-        if self._revoking:
-            self.beat_in(self.script.heartbeat)
-        elif not _same(self._owned, self._wanted):
-            self._reconcile()
-        else:
-            self.rest()
+        asked_back = any(set(owned).difference(self._wanted.get(topic, ())) for topic, owned in self._owned.items())
+        self.reconcile(asked_back=asked_back, changed=not _same(self._owned, self._wanted))
 
-    def _reconcile(self) -> None:
-        kept = {
-            topic: tuple(each for each in partitions if each in self._wanted.get(topic, ()))
-            for topic, partitions in self._owned.items()
-        }
-        if sum(map(len, kept.values())) < sum(map(len, self._owned.values())):
-            self._revoking = True
-            self.soon(self.chance.between(1, self.wish.revocation_ms), self._revoked)
-            self.beat_in(self.script.heartbeat)
-        else:
-            self._own(self._wanted)
-
-    def _revoked(self) -> None:
-        """What was asked back is given up; what is new is taken."""
-        if self._revoking:
-            self._revoking = False
-            self._own(self._wanted)
-
-    def _own(self, partitions: Partitions) -> None:
-        self._owned = partitions
+    def take_over(self) -> None:
+        """Consume the partitions that it is to have, and commit for them."""
+        partitions = self._owned = self._wanted
         topics = self.shard.topics.by_id
         self.commit(
             [

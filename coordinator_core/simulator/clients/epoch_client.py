@@ -1,4 +1,4 @@
-"""What the clients of protocols with epochs (KIP-848, KIP-932, KIP-1071) have in common: ids and being fenced."""
+"""What the clients of protocols with epochs (KIP-848, KIP-932, KIP-1071) have in common: ids, epochs, reconciling."""
 
 from __future__ import annotations
 
@@ -44,3 +44,36 @@ class EpochClient(Client):
     def session_key(self) -> str:
         """The key of the member's session timer."""
         return session_key(self.group_id, self.member_id)
+
+
+class ReconcilingClient(EpochClient):
+    """One that first gives up what is asked back, within a while, and then takes what it is to have."""
+
+    def abandon(self) -> None:
+        """Back to epoch 0, with nothing to give up and nothing to tell."""
+        self.epoch = 0
+        self._revoking = False
+        self._news: Fields = {}
+
+    def reconcile(self, *, asked_back: bool, changed: bool) -> None:
+        """After an answer: ``asked_back`` is some of what it has, ``changed`` what it is to have."""
+        if self._revoking:
+            self.beat_in(self.script.heartbeat)
+        elif asked_back:
+            self._revoking = True
+            self.soon(self.chance.between(1, self.wish.revocation_ms), self._revoked)
+            self.beat_in(self.script.heartbeat)
+        elif changed:
+            self.take_over()
+        else:
+            self.rest()
+
+    def _revoked(self) -> None:
+        """What was asked back is given up; what is new is taken."""
+        if self._revoking:
+            self._revoking = False
+            self.take_over()
+
+    @abstractmethod
+    def take_over(self) -> None:
+        """From now on it has what it is to have, and tells so."""

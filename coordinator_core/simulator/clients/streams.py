@@ -6,7 +6,7 @@ from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.state import MemberState
 from coordinator_core.records import Fields
-from coordinator_core.simulator.clients.epoch_client import EpochClient
+from coordinator_core.simulator.clients.epoch_client import ReconcilingClient
 from coordinator_core.simulator.internal_topics import topology
 
 HEARTBEAT_VERSION = 0
@@ -16,7 +16,7 @@ Tasks = frozenset[tuple[str, str, int]]
 """Role, subtopology and partition."""
 
 
-class StreamsThread(EpochClient):
+class StreamsThread(ReconcilingClient):
     """It reports its tasks whenever they changed, and closes what is asked back within a while."""
 
     heartbeat_api = "StreamsGroupHeartbeat"
@@ -28,11 +28,9 @@ class StreamsThread(EpochClient):
 
     def abandon(self) -> None:
         """Back to epoch 0, without tasks."""
-        self.epoch = 0
+        super().abandon()
         self._owned: Tasks = frozenset()
         self._wanted: Tasks = frozenset()
-        self._revoking = False
-        self._news: Fields = {}
 
     def join(self) -> None:
         """The first heartbeat, with the topology."""
@@ -66,24 +64,11 @@ class StreamsThread(EpochClient):
                 for each in response[role]
                 for partition in each["partitions"]
             )
-        if self._revoking:
-            self.beat_in(self.script.heartbeat)
-        elif self._owned - self._wanted:
-            self._revoking = True
-            self.soon(self.chance.between(1, self.wish.revocation_ms), self._revoked)
-            self.beat_in(self.script.heartbeat)
-        elif self._owned != self._wanted:
-            self._own(self._wanted)
-        else:
-            self.rest()
+        self.reconcile(asked_back=bool(self._owned - self._wanted), changed=self._owned != self._wanted)
 
-    def _revoked(self) -> None:
-        if self._revoking:
-            self._revoking = False
-            self._own(self._wanted)
-
-    def _own(self, tasks: Tasks) -> None:
-        self._owned = tasks
+    def take_over(self) -> None:
+        """Run the tasks that it is to have, and commit for the active ones."""
+        tasks = self._owned = self._wanted
         topics = self.shard.topics.by_name
         sources = {
             each["subtopologyId"]: [

@@ -13,7 +13,7 @@ from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.groups.protocol import ErrorCode
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.connect import EAGER, VERSIONS
-from coordinator_core.simulator.clients.epoch_client import EpochClient
+from coordinator_core.simulator.clients.epoch_client import ReconcilingClient
 from coordinator_core.simulator.truth import Why
 from coordinator_core.wire.embedded import decode_blob, encode_blob
 
@@ -24,7 +24,7 @@ Work = frozenset[Unit]
 """Connectors and tasks."""
 
 
-class Worker(EpochClient):
+class Worker(ReconcilingClient):
     """It stops what it is no longer to run within a while, and reports what it runs whenever that changed.
 
     Its member id is its address, and stays when it restarts. As the worker that computes it reads the config topic to
@@ -43,13 +43,11 @@ class Worker(EpochClient):
 
     def abandon(self) -> None:
         """Back to epoch 0; nothing is run any more."""
-        self.epoch = 0
+        super().abandon()
         self._runs: Work = frozenset()
         self._wanted: Work = frozenset()
-        self._stopping = False
         self._decided: DeclaredTarget | None = None
         self._computing = False
-        self._news: Fields = {}
 
     def join(self) -> None:
         """The first heartbeat, with the assignors."""
@@ -139,23 +137,10 @@ class Worker(EpochClient):
             self.soon(self.chance.between(1, 20), self._prepare)
         if response["assignment"] is not None:
             self._wanted = frozenset(from_fields(response["assignment"]["connectorsAndTasks"]))
-        if self._stopping:
-            self.beat_in(self.script.heartbeat)
-        elif self._runs - self._wanted:
-            self._stopping = True
-            self.soon(self.chance.between(1, self.wish.revocation_ms), self._stopped)
-            self.beat_in(self.script.heartbeat)
-        elif self._runs != self._wanted:
-            self._run()
-        else:
-            self.rest()
+        self.reconcile(asked_back=bool(self._runs - self._wanted), changed=self._runs != self._wanted)
 
-    def _stopped(self) -> None:
-        if self._stopping:
-            self._stopping = False
-            self._run()
-
-    def _run(self) -> None:
+    def take_over(self) -> None:
+        """Run the work that it is to have."""
         self._runs = self._wanted
         self._news["connectorsAndTasks"] = as_fields(self._runs)
         self.beat_in(self.chance.between(1, 20))
