@@ -18,6 +18,15 @@ class Family(Enum):
     CONNECT = "connect_group"
 
 
+LOG_TOPICS = {
+    Family.GROUP: "__consumer_offsets",
+    Family.SHARE: "__share_group_state",
+    Family.METADATA: "__cluster_metadata",
+    Family.CONNECT: "__worker_offsets",
+}
+"""The topics in which these logs lie."""
+
+
 class RecordType(IntEnum):
     """Record types of ``__consumer_offsets`` by the version field of their key (Kafka 4.3 CoordinatorRecordType)."""
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from coordinator_core.audit.rules.table import RULES, Severity
+from coordinator_core.records import LOG_TOPICS, Family
 from jobs import gaps
 from jobs.history_schema import TOPIC_HISTORY
 from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
@@ -20,7 +21,7 @@ from jobs.tables import Table, Tables
 NOTICES = [entry.rule.value for entry in RULES if entry.severity is Severity.NOTICE]
 """Rules that a healthy broker lets its clients break, or that a newer one does not have."""
 
-OFFSETS_TOPIC = "__consumer_offsets"
+OFFSETS_TOPIC = LOG_TOPICS[Family.GROUP]
 MEASURES = (
     "unbalanced_partitions",
     "undecoded_runs",

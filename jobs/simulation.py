@@ -13,17 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from coordinator_core.errors import InputError
-from coordinator_core.records import Family
+from coordinator_core.records import LOG_TOPICS, Family
 from coordinator_core.simulator.group import share_states, simulation
 from coordinator_core.simulator.log import Piece, metadata_log
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.shard import Shard
 from coordinator_core.simulator.share_state import ShareStates
-from coordinator_core.simulator.topics import LOG_TOPICS, plan_topics
+from coordinator_core.simulator.topics import plan_topics
 from coordinator_core.simulator.truth import Row
 from coordinator_core.wire.batches import read_columns
 
-METADATA_TOPIC = "__cluster_metadata"
 SEGMENT_BYTES = 100 << 20
 """Kafka's default ``offsets.topic.segment.bytes``."""
 
@@ -47,10 +46,11 @@ def new_folder(out: Path) -> None:
 
 def write_metadata(scenario: Scenario, seed: int, out: Path, shape: str) -> Written:
     """Write the metadata log of the scenario's cluster."""
-    with _writer(out, METADATA_TOPIC, 0, shape) as writer:
+    topic = LOG_TOPICS[Family.METADATA]
+    with _writer(out, topic, 0, shape) as writer:
         for piece in metadata_log(plan_topics(scenario, seed)):
             writer.write(piece)
-    return Written(METADATA_TOPIC, 0, writer.records, 0, 0)
+    return Written(topic, 0, writer.records, 0, 0)
 
 
 def write_partition(scenario: Scenario, seed: int, family: Family, partition: int, out: Path, shape: str) -> Written:

@@ -27,7 +27,15 @@ from coordinator_core.groups.memory import Memory
 from coordinator_core.groups.protocol import Outcome, Request, Task, Timer
 from coordinator_core.groups.share.live import LiveShareGroup
 from coordinator_core.groups.share.partitions import INITIALIZE_EFFECT
-from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, Fields, LogPosition, RecordType
+from coordinator_core.records import (
+    LOG_TOPICS,
+    ConnectRecordType,
+    CoordinatorRecord,
+    Family,
+    Fields,
+    LogPosition,
+    RecordType,
+)
 from coordinator_core.simulator.brokers import Leader
 from coordinator_core.simulator.chance import Chance
 from coordinator_core.simulator.commit_batches import VALUE_VERSION
@@ -36,7 +44,7 @@ from coordinator_core.simulator.log import PartitionLog, Piece
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.share_state import ShareActivity
 from coordinator_core.simulator.takeover import KeptRecords
-from coordinator_core.simulator.topics import LOG_TOPICS, TopicPlan, TopicStep
+from coordinator_core.simulator.topics import TopicPlan, TopicStep
 from coordinator_core.simulator.truth import EXPIRED, LEFT, AnyGroup, GroupTruth, Row, Why, ending
 
 if TYPE_CHECKING:

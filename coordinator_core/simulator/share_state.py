@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from coordinator_core.groups.share.offsets import SHARE_SNAPSHOT, SHARE_UPDATE, SharePartition
-from coordinator_core.records import Family, Fields
+from coordinator_core.records import LOG_TOPICS, Family, Fields
 from coordinator_core.simulator.log import Piece
 from coordinator_core.simulator.scenario import Scenario, partition_of
-from coordinator_core.simulator.topics import LOG_TOPICS, TopicPlan
+from coordinator_core.simulator.topics import TopicPlan
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.row import encode_key, encode_value
 

@@ -12,20 +12,13 @@ from itertools import product
 from typing import NamedTuple
 
 from coordinator_core.cluster.image import Topic, TopicImage
-from coordinator_core.records import Family, MetadataRecordType
+from coordinator_core.records import LOG_TOPICS, MetadataRecordType
 from coordinator_core.simulator.brokers import FEATURES, Brokers, Leader, MetadataRecord
 from coordinator_core.simulator.chance import Chance
 from coordinator_core.simulator.internal_topics import internal_topics
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.wire.primitives import uuid_text
 
-OFFSETS_TOPIC = "__consumer_offsets"
-LOG_TOPICS = {
-    Family.GROUP: OFFSETS_TOPIC,
-    Family.CONNECT: "__worker_offsets",
-    Family.SHARE: "__share_group_state",
-}
-"""The topics that coordinators write to."""
 INTERNAL_TOPIC_DELAY_MS = 400
 """How long after a streams group's start its internal topics are there."""
 INTERNAL_RATE = 1.0

@@ -15,6 +15,7 @@ import pyarrow as pa
 import typer
 
 from coordinator_core.errors import DecodeError, InputError
+from coordinator_core.records import LOG_TOPICS, Family
 from coordinator_core.wire.batch_format import (
     HEADER_SIZE,
     MAGIC_AT,
@@ -32,7 +33,7 @@ from jobs.sources.files import KNOWN_TOPICS, SNAPSHOT, LogFile, find_logs, refus
 
 T = TypeVar("T")
 
-MAIN_TOPIC = "__consumer_offsets"
+MAIN_TOPIC = LOG_TOPICS[Family.GROUP]
 ITEMS_AHEAD = 2
 ROWS_A_WRITE = 4096
 """Text is put together and written in pieces that stay in the processor's cache, and in memory that is used again."""

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 from pyspark.sql import Row
 
+from coordinator_core.records import LOG_TOPICS, Family
 from jobs import audit, decode, ingest, replay, session, settings
 from jobs import offsets as committed
 from jobs.api import TABLES
@@ -101,7 +102,7 @@ def ingest_command(
     shape: Annotated[
         AllShapes | None, typer.Option("--format", help="What the dumps are, when their names do not tell.")
     ] = None,
-    topic: Annotated[str, typer.Option(help="Topic of records that do not say theirs.")] = "__consumer_offsets",
+    topic: Annotated[str, typer.Option(help="Topic of records that do not say theirs.")] = LOG_TOPICS[Family.GROUP],
     offsets: Annotated[
         list[str] | None,
         typer.Option(metavar="PARTITION:FROM-TO", help="Of a live broker; TO is excluded, either may be left out."),

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.errors import InputError
+from coordinator_core.records import LOG_TOPICS, Family
 from jobs.errors import one_line
 from jobs.sources import kafka_shape
 from jobs.sources.files import KNOWN_TOPICS, LOG_SUFFIX, SEGMENT, SNAPSHOT_SUFFIX, find_logs, refuse_empty_files
@@ -23,7 +24,7 @@ from jobs.sources.segments import Segments
 
 JSON_LINES_SUFFIXES: Final = (".jsonl", ".ndjson")
 LIVE_SCHEME: Final = "kafka://"
-DEFAULT_TOPIC: Final = "__consumer_offsets"
+DEFAULT_TOPIC: Final = LOG_TOPICS[Family.GROUP]
 
 
 class Shape(Enum):

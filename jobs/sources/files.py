@@ -14,7 +14,7 @@ from typing import IO, Protocol
 import pyarrow as pa
 
 from coordinator_core.errors import InputError
-from coordinator_core.records import Family
+from coordinator_core.records import LOG_TOPICS, Family
 from coordinator_core.wire.batch_format import Damage, ReadAt
 from coordinator_core.wire.batches import read_columns
 
@@ -31,14 +31,9 @@ FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 LEFTOVER = re.compile(r".+-\d+\.[0-9a-f]+-(delete|future|stray)")
 """What brokers call the folder of a partition that is deleted, moved to another disk, or not theirs."""
 
-METADATA_TOPIC = "__cluster_metadata"
+METADATA_TOPIC = LOG_TOPICS[Family.METADATA]
 
-FAMILIES = {
-    "__consumer_offsets": Family.GROUP,
-    "__share_group_state": Family.SHARE,
-    METADATA_TOPIC: Family.METADATA,
-    "__worker_offsets": Family.CONNECT,
-}
+FAMILIES = {topic: family for family, topic in LOG_TOPICS.items()}
 """The topics that we can decode."""
 
 KNOWN_TOPICS = frozenset(FAMILIES) | {""}

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
-from coordinator_core.records import Family
+from coordinator_core.records import LOG_TOPICS, Family
 from coordinator_core.wire.json_form import key_from_json, value_from_json
 from coordinator_core.wire.row import encode_key, encode_value
 
@@ -30,7 +30,6 @@ MAX_LINE_BYTES: Final = 16 << 20
 KNOWN: Final = {"topic", "partition", "offset", "timestamp", "ts", "timestampType", "tstype", "key", "value", "payload"}
 TIMESTAMP_TYPES: Final = {0: "CreateTime", 1: "LogAppendTime", "create": "CreateTime", "logappend": "LogAppendTime"}
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-TOPICS: Final = {Family.GROUP: "__consumer_offsets", Family.SHARE: "__share_group_state"}
 
 Row = dict[str, Any]
 """Some of the columns of ``log_schema.DUMPED``; those that are missing are null."""
@@ -95,7 +94,7 @@ def parse(line: bytes) -> Row:
     if isinstance(record["key"], dict):
         return _printed(record)
     row: Row = {
-        "log_topic": record.get("topic", TOPICS[Family.GROUP]),
+        "log_topic": record.get("topic", LOG_TOPICS[Family.GROUP]),
         **_position(record),
         "timestamp_ms": _timestamp(record.get("timestamp", record.get("ts"))),
         "timestamp_type": _timestamp_type(record.get("timestampType", record.get("tstype"))),
@@ -116,7 +115,7 @@ def _printed(record: dict[str, Any]) -> Row:
     record_type = int(key["type"] if "type" in key else key["version"])
     of_share_state = record_type in (0, 1) and "topicId" in fields
     family = Family.SHARE if of_share_state else Family.GROUP
-    row: Row = {"log_topic": TOPICS[family], "kind": "record", "outcome": "unknown", "value": None}
+    row: Row = {"log_topic": LOG_TOPICS[family], "kind": "record", "outcome": "unknown", "value": None}
     for part in filter(None, (key, value)):
         if not isinstance(part["data"], dict):
             raise InputError(f"the formatter printed {json.dumps(part['data'])} in place of the fields")

@@ -22,6 +22,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from coordinator_core.errors import LogFormatError
+from coordinator_core.records import LOG_TOPICS, Family
 from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, Damage, DamageKind
 from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.framing import boundaries
@@ -95,7 +96,7 @@ class Segments(DataSource):
         return SegmentsReader(
             json.loads(self.options["paths"]),
             frozenset(json.loads(self.options.get("topics", "null")) or KNOWN_TOPICS),
-            self.options.get("topic", "__consumer_offsets"),
+            self.options.get("topic", LOG_TOPICS[Family.GROUP]),
             int(self.options.get("splitBytes", SPLIT_BYTES)),
         )
 
