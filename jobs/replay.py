@@ -185,10 +185,8 @@ class _Run:
 
         So are those that a run had under way when it died: what it wrote of them may rest on less than is known now.
         """
-        place = (*IDENTITY, "log_partition", "log_offset")
         done = self._span.done
-        new = self._records(done).select(*place).unionByName(self._commits(done).select(*place))
-        first = new.groupBy(*IDENTITY).agg(F.min(F.struct("log_partition", "log_offset")).alias("first"))
+        first = self._new_places().groupBy(*IDENTITY).agg(F.min(F.struct("log_partition", "log_offset")).alias("first"))
         last = F.struct("log_partition", "log_offset")
         useless = (F.col("version") != STATE_VERSION) | (F.col("first") <= last)
         news_ms = topic_log.news_ms(self._tables, self._cluster, done, self._span.upto)
@@ -198,6 +196,12 @@ class _Run:
         under_way = self._of(REPLAYED).where("state IS NOT NULL").select(*IDENTITY)
         return found.union(under_way).distinct()
 
+    def _new_places(self) -> DataFrame:
+        """Whose records and commits are new, and where they are."""
+        place = (*IDENTITY, "log_partition", "log_offset")
+        records, commits = self._records(self._span.done), self._commits(self._span.done)
+        return records.select(*place).unionByName(commits.select(*place))
+
     def _with_all_of(self, anew: DataFrame, new: DataFrame) -> DataFrame:
         keys = list(IDENTITY)
         return new.join(anew, keys, "left_anti").unionByName(self._rows("").join(anew, keys, "left_semi"))
@@ -205,9 +209,7 @@ class _Run:
     def _input(self, rows: DataFrame, anew: DataFrame) -> DataFrame:
         """The columns ``INPUT``: a group's rows in one partition, its state first, then in the order of the log."""
         keys = list(IDENTITY)
-        done = self._span.done
-        new = self._records(done).select(*keys).unionByName(self._commits(done).select(*keys))
-        touched = new.distinct().join(anew, keys, "left_anti")
+        touched = self._new_places().select(*keys).distinct().join(anew, keys, "left_anti")
         states = self._states.join(touched, keys, "left_semi").select(
             *keys, "log_partition", "log_offset", "timestamp_ms", "state", F.lit(False).alias("is_record")
         )
