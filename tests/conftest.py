@@ -1,5 +1,5 @@
-"""Test tiers: ``differential`` is collected only where the recorded results lie beside the project, ``browser`` only
-where playwright is installed.
+"""Test tiers: what needs the recorded logs and results is collected only where they lie beside the project, ``browser``
+only where playwright is installed.
 
 Hypothesis runs few and always the same examples, unless HYPOTHESIS_PROFILE=exhaustive asks for many new ones.
 """
@@ -18,7 +18,7 @@ settings.register_profile("quick", max_examples=12, derandomize=True, deadline=N
 settings.register_profile("exhaustive", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-collect_ignore = [] if SHARED.is_dir() else ["differential"]
+collect_ignore = [] if SHARED.is_dir() else ["differential", "end_to_end/test_replay.py"]
 if find_spec("playwright") is None:
     collect_ignore.append("browser")
 

@@ -1,4 +1,4 @@
-"""Nights over a recorded log that grows, killed with -9 at random moments: the tables are those of quiet nights."""
+"""Nights over recorded logs that grow, killed with -9 at random moments: the tables are those of quiet nights."""
 
 from __future__ import annotations
 
@@ -25,11 +25,15 @@ from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables import Tables
 from tests.jobs.conftest import SAMPLE_LOGS, SMALL
 from tests.jobs.lake import content
+from tests.shared_data import CORPUS
 
 pytestmark = pytest.mark.long
 
 NIGHTS = 3
+CORPORA = {name: CORPUS / name / "logs" for name in ("scenarios", "misc", "upgrade")}
+LOGS = {"samples": SAMPLE_LOGS, **{name: logs for name, logs in CORPORA.items() if logs.is_dir()}}
 KILLS = 30
+"""Over all of them, in each night of each at least one."""
 COMPARED = (
     *(LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE),
     *(*HISTORY.values(), FINDINGS),
@@ -69,9 +73,9 @@ def run(home: Path, dump: Path, killed_after_s: float | None = None) -> float | 
     return time.monotonic() - started
 
 
-def grow(dump: Path, night: int) -> None:
+def grow(dump: Path, logs: Path, night: int) -> None:
     """What a night brings: of each log partition its next segments."""
-    for folder in SAMPLE_LOGS.iterdir():
+    for folder in logs.iterdir():
         segments = sorted(folder.glob("*.log"))
         (dump / folder.name).mkdir(parents=True, exist_ok=True)
         for segment in segments[len(segments) * night // NIGHTS : len(segments) * (night + 1) // NIGHTS]:
@@ -84,18 +88,19 @@ def newest_offsets(tables: Tables) -> list[tuple[Any, ...]]:
     return content(tables, GROUP_OFFSETS, "c", f"run_id = '{last[0]}'")
 
 
-def test_nights_that_are_killed(tmp_path: Path) -> None:
-    chance = random.Random(7)
+@pytest.mark.parametrize("logs", LOGS.values(), ids=LOGS)
+def test_nights_that_are_killed(logs: Path, tmp_path: Path) -> None:
+    chance, kills = random.Random(7), -(-KILLS // (NIGHTS * len(LOGS)))
     quiet, killed, dump = tmp_path / "quiet", tmp_path / "killed", tmp_path / "dump"
     cut = 0
     for night in range(NIGHTS):
-        grow(dump, night)
+        grow(dump, logs, night)
         took = run(quiet, dump)
         assert took is not None
-        for _ in range(KILLS // NIGHTS):
+        for _ in range(kills):
             cut += run(killed, dump, chance.uniform(0, took)) is None
         run(killed, dump)
-    print(f"{cut} of {KILLS} runs were killed before they were through")
+    print(f"{cut} of {kills * NIGHTS} runs were killed before they were through")
     spark = session.get_or_create(settings.load(flags={"spark.master": "local[2]", "spark.conf": SMALL}).spark)
     expected, found = Tables(spark, str(quiet)), Tables(spark, str(killed))
     for table in COMPARED:
