@@ -21,6 +21,9 @@ from jobs.stored_history import histories
 from jobs.tables import Tables
 from jobs.versions import software_version
 
+BLOCK = 1 << 16
+"""Offsets that are counted together: rows of a block are put in order, to find its gaps, only if some are missing."""
+
 
 def stored_report(tables: Tables, settings: Settings) -> Report:
     """The report on the cluster that the settings name, as of the end of what was replayed; empty if nothing was."""
@@ -40,38 +43,65 @@ def stored_coverage(tables: Tables, cluster: str) -> Iterator[LogCoverage]:
     """What there is of each log partition in ``log_records``, by kind of log, topic and partition."""
     log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("log_topic").isin(*FAMILIES))
     log = log.where("kind IN ('record', 'control') AND log_offset IS NOT NULL AND log_partition IS NOT NULL")
-    before = F.lag("log_offset").over(Window.partitionBy(*PARTITION).orderBy("log_offset"))
     is_start = (F.col("log_offset") == 0) | F.col("source").endswith(FIRST_SEGMENT)
-    rows = log.select(*PARTITION, "log_offset", "timestamp_ms", is_start.alias("is_start"))
-    rows = rows.withColumn("first", before + 1)
-    found = _extents(rows).collect()
-    largest = _largest_gaps(rows)
+    block = F.floor(F.col("log_offset") / BLOCK).alias("block")
+    rows = log.select(*PARTITION, block, "log_offset", "timestamp_ms", is_start.alias("is_start"))
+    blocks = _extents(rows, "block")
+    found = _together(blocks).collect()
+    gaps = _largest_gaps(rows, blocks) if any(row.missing for row in found) else {}
     for row in sorted(found, key=lambda row: (FAMILIES[row.log_topic].value, row.log_topic, row.log_partition)):
-        gaps = tuple(sorted(largest.get((row.log_topic, row.log_partition), [])))
-        yield LogCoverage(row.log_topic, row.log_partition, *row[2:-1], gaps, row.from_start)
+        count, largest = gaps.get((row.log_topic, row.log_partition), (0, ()))
+        yield LogCoverage(row.log_topic, row.log_partition, *row[2:-1], count, largest, row.from_start)
 
 
-def _extents(rows: DataFrame) -> DataFrame:
-    """Columns as ``LogCoverage`` has them, but for the gaps."""
+def _extents(rows: DataFrame, *within: str) -> DataFrame:
     time = F.when(F.col("timestamp_ms") >= 0, F.col("timestamp_ms"))
-    missing = F.col("log_offset") - F.col("first")
-    return rows.groupBy(*PARTITION).agg(
+    return rows.groupBy(*PARTITION, *within).agg(
         F.min("log_offset").alias("first_offset"),
         F.max("log_offset").alias("last_offset"),
-        F.coalesce(F.min(time), F.lit(-1)).alias("first_ms"),
-        F.coalesce(F.max(time), F.lit(-1)).alias("last_ms"),
+        F.min(time).alias("first_ms"),
+        F.max(time).alias("last_ms"),
         F.count("*").alias("records"),
-        F.coalesce(F.sum(missing), F.lit(0)).alias("missing"),
-        F.count_if(missing > 0).alias("gap_count"),
         F.bool_or("is_start").alias("from_start"),
     )
 
 
-def _largest_gaps(rows: DataFrame) -> dict[tuple[str, int], list[Gap]]:
-    size = F.col("log_offset") - F.col("first")
-    rank = F.row_number().over(Window.partitionBy(*PARTITION).orderBy(size.desc(), "first"))
-    ranked = rows.where(size > 0).withColumn("rank", rank).where(F.col("rank") <= MOST_GAPS)
-    found: dict[tuple[str, int], list[Gap]] = {}
-    for row in ranked.collect():
-        found.setdefault((row.log_topic, row.log_partition), []).append(Gap(row["first"], row.log_offset - 1))
-    return found
+def _together(blocks: DataFrame) -> DataFrame:
+    """The blocks of each log partition; columns as ``LogCoverage`` has them, but for the gaps."""
+    first, last, records = F.min("first_offset"), F.max("last_offset"), F.sum("records")
+    return blocks.groupBy(*PARTITION).agg(
+        first.alias("first_offset"),
+        last.alias("last_offset"),
+        F.coalesce(F.min("first_ms"), F.lit(-1)).alias("first_ms"),
+        F.coalesce(F.max("last_ms"), F.lit(-1)).alias("last_ms"),
+        records.alias("records"),
+        (last - first + 1 - records).alias("missing"),
+        F.bool_or("from_start").alias("from_start"),
+    )
+
+
+def _largest_gaps(rows: DataFrame, blocks: DataFrame) -> dict[tuple[str, int], tuple[int, tuple[Gap, ...]]]:
+    """Of each log partition that has some: how many gaps, and the largest ones in the order of the log."""
+    with_holes = blocks.where("records <= last_offset - first_offset").select(*PARTITION, "block")
+    places = rows.join(with_holes, [*PARTITION, "block"], "left_semi")
+    gaps = _gaps(blocks, PARTITION, "first_offset", "last_offset").unionByName(
+        _gaps(places, (*PARTITION, "block"), "log_offset", "log_offset")
+    )
+    size = F.col("last") - F.col("first")
+    of_partition = Window.partitionBy(*PARTITION)
+    rank = F.row_number().over(of_partition.orderBy(size.desc(), "first"))
+    ranked = gaps.withColumns({"rank": rank, "count": F.count("*").over(of_partition)}).where(
+        F.col("rank") <= MOST_GAPS
+    )
+    listed = F.sort_array(F.collect_list(F.struct("first", "last"))).alias("gaps")
+    return {
+        (row.log_topic, row.log_partition): (row["count"], tuple(Gap(*gap) for gap in row.gaps))
+        for row in ranked.groupBy(*PARTITION, "count").agg(listed).collect()
+    }
+
+
+def _gaps(parts: DataFrame, within: tuple[str, ...], first: str, last: str) -> DataFrame:
+    """The offsets between neighbouring parts of a log."""
+    before = F.lag(last).over(Window.partitionBy(*within).orderBy(first))
+    gaps = parts.select(*PARTITION, (before + 1).alias("first"), (F.col(first) - 1).alias("last"))
+    return gaps.where("first <= last")
