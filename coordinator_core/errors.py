@@ -90,6 +90,10 @@ class InputError(CoordinatorAuditError):
     """Input from a user (a path, a table, a JSON line, an option) that cannot be used as given."""
 
 
+class UsageError(InputError):
+    """An option or a setting with a value that it does not take, or one that there is not."""
+
+
 class AssignorError(CoordinatorAuditError):
     """An assignor refuses its input; ``kind`` is the simple name of the exception that Kafka's class throws."""
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 
 from coordinator_core.errors import CoordinatorAuditError
 
@@ -35,12 +32,3 @@ def one_line(error: Exception) -> str:
     if isinstance(error, Py4JError) and (causes := CAUSED_BY.findall(text)):
         return str(causes[-1])
     return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
-
-
-@contextmanager
-def one_line_errors() -> Iterator[None]:
-    """Turns what Spark raises into SparkJobError."""
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        raise SparkJobError(one_line(error)) from error

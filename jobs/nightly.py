@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DoubleType, IntegerType, LongType, MapType, StringType, StructType, TimestampType
 
-from coordinator_core.errors import InputError
+from coordinator_core.errors import InputError, UsageError
 from jobs import audit, decode, dumped_files, ingest, ledger, maintenance, offsets, quality, replay
 from jobs.audit import FINDINGS
 from jobs.dumped_files import DUMPED_FILES
@@ -163,7 +163,7 @@ def run(tables: Tables, settings: Settings, listener: Listener) -> Outcome:
 def _wanted(names: Iterable[str]) -> list[str]:
     chosen = set(names)
     if unknown := chosen - set(STEPS):
-        raise InputError(f"nightly.steps: no step {', '.join(sorted(unknown))}; there are {', '.join(STEPS)}")
+        raise UsageError(f"nightly.steps: no step {', '.join(sorted(unknown))}; there are {', '.join(STEPS)}")
     return [name for name in STEPS if name in chosen]
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 import sys
 from pathlib import Path
 
 from delta import configure_spark_with_delta_pip
 from pyspark import SparkConf
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from coordinator_core.errors import InputError
 from jobs import settings
 from jobs.settings import SparkSettings
 
@@ -21,9 +25,15 @@ DELTA_CONF = {
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set by ``spark-submit`` in the environment of the application."""
 
+JAVA_VERSION = re.compile(r'version "((\d+)[^"]*)"')
+OLDEST_JAVA = 17
+
 
 def get_or_create(wanted: SparkSettings) -> SparkSession:
-    """The active session as it is (Databricks, spark-submit, a test's), else a new one as ``wanted`` says."""
+    """The active session as it is (Databricks, spark-submit, a test's), else a new one as ``wanted`` says.
+
+    Raises InputError where there is no Java that Spark runs on, or Delta's jars cannot be fetched.
+    """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -54,18 +64,48 @@ def _local(wanted: SparkSettings) -> SparkSession:
     for key, value in {**DELTA_CONF, **wanted.conf}.items():
         builder = builder.config(key, value)
     builder = _with_delta_jars(builder)
-    return (builder.master(wanted.master) if wanted.remote is None else builder.remote(wanted.remote)).getOrCreate()
+    builder = builder.master(wanted.master) if wanted.remote is None else builder.remote(wanted.remote)
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise InputError(f"Spark did not start: {_why_not()}") from error
 
 
 def _with_delta_jars(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Delta's own jars (all else they need is in Spark), kept beside the interpreter and fetched from Maven once."""
-    if not os.access(sys.prefix, os.W_OK):
-        return configure_spark_with_delta_pip(builder)
-    store = Path(sys.prefix) / "ivy"
-    jars = sorted(str(jar) for jar in (store / "jars").glob("io.delta_*.jar"))
+    jars = _delta_jars()
     if jars:
         return builder.config("spark.jars", ",".join(jars))
-    return configure_spark_with_delta_pip(builder.config("spark.jars.ivy", str(store)))
+    if os.access(sys.prefix, os.W_OK):
+        builder = builder.config("spark.jars.ivy", str(_store()))
+    return configure_spark_with_delta_pip(builder)
+
+
+def _store() -> Path:
+    return Path(sys.prefix) / "ivy"
+
+
+def _delta_jars() -> list[str]:
+    return sorted(str(jar) for jar in (_store() / "jars").glob("io.delta_*.jar"))
+
+
+def _why_not() -> str:
+    """What keeps a JVM from starting, as far as can be found out: Spark itself only says that it did not."""
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else "java"
+    needs = f"it needs Java {OLDEST_JAVA} or later"
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    except OSError:
+        return f"{needs}, and {java} is not there: install it, or set JAVA_HOME"
+    found = JAVA_VERSION.search(said)
+    if found is not None and int(found[2]) < OLDEST_JAVA:
+        return f"{needs}, and {java} is {found[1]}: install a later one, or set JAVA_HOME"
+    if not _delta_jars():
+        return "Delta's jars, which the first run fetches from Maven, are not here; what it tried is above"
+    return "what it said is above"
 
 
 if __name__ == "__main__":  # the last step of `make setup`: fetch the jars, and see Spark start

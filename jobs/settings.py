@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_type_hints
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.errors import InputError
+from coordinator_core.errors import UsageError
 
 UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
 """What pydantic says of a key that a section does not have."""
+NULL = "tag:yaml.org,2002:null"
 ENVIRONMENT_PREFIX = "COORDINATOR_AUDIT_"
 
 
@@ -73,8 +75,8 @@ class MaintenanceSettings(Section):
 class Settings(Section):
     """All settings; ``conf/defaults.yaml`` explains each."""
 
-    tables: str
-    cluster: str
+    tables: Annotated[str, Field(min_length=1)]
+    cluster: Annotated[str, Field(min_length=1)]
     input: InputSettings
     nightly: NightlySettings
     checks: CheckSettings
@@ -98,7 +100,7 @@ def load(
     """The effective settings. ``flags`` maps dotted names (``spark.master``) to values; those that are None are unset.
 
     Raises:
-        InputError: an unreadable file, an unknown key (with the nearest known one) or a value of the wrong type.
+        UsageError: an unreadable file, an unknown key (with the nearest known one) or a value of the wrong type.
     """
     return combine(layers(file, environment, flags))
 
@@ -125,17 +127,19 @@ def combine(stack: Iterable[Layer]) -> Settings:
         try:
             settings = Settings.model_validate(values)
         except ValidationError as error:
-            raise InputError(f"{layer.origin}: {_first_complaint(error)}") from error
+            raise UsageError(f"{layer.origin}: {_first_complaint(error)}") from error
+        except UsageError as error:
+            raise UsageError(f"{layer.origin}: {error}") from error
     return settings
 
 
 def assignments(given: Iterable[str]) -> dict[str, Any]:
-    """Flags of the form ``spark.master=local[2]``, the value as YAML; raises InputError for one that has no ``=``."""
+    """Flags of the form ``spark.master=local[2]``, the value as YAML; raises UsageError for one that has no ``=``."""
     flags: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise InputError(f"{text!r} is no NAME=VALUE")
+            raise UsageError(f"{text!r} is no NAME=VALUE")
         flags[name] = _parse(value, name)
     return flags
 
@@ -151,7 +155,7 @@ class Effective(NamedTuple):
 def explain(stack: Iterable[Layer]) -> list[Effective]:
     """Every effective setting in the order of the model, with the last layer that gave it.
 
-    Raises InputError as ``load`` does.
+    Raises UsageError as ``load`` does.
     """
     kept = list(stack)
     settings = combine(kept)
@@ -179,17 +183,26 @@ def _from_file(file: Traversable) -> Layer:
     try:
         values = _parse(file.read_text(encoding="utf-8"), str(file)) or {}
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: settings cannot be read: {error}") from error
+        raise UsageError(f"{file}: settings cannot be read: {error}") from error
     if not isinstance(values, dict):
-        raise InputError(f"{file}: settings are a mapping, this is a {type(values).__name__}")
+        raise UsageError(f"{file}: settings are a mapping, this is a {type(values).__name__}")
     return Layer(str(file), values)
+
+
+class TextLoader(yaml.SafeLoader):
+    """YAML whose scalars stay text, but for null: which of them are numbers the model knows."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str | None, list[tuple[str, re.Pattern[str]]]]] = {
+        first: [(tag, pattern) for tag, pattern in known if tag == NULL]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 def _parse(text: str, origin: str) -> Any:
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, TextLoader)
     except yaml.YAMLError as error:
-        raise InputError(f"{origin}: not YAML: {' '.join(str(error).split())}") from error
+        raise UsageError(f"{origin}: not YAML: {' '.join(str(error).split())}") from error
 
 
 def _nest(path: list[str], value: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from coordinator_core.errors import InputError
+from coordinator_core.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ DEFAULT = PROFILES["kafka-4.3.1"]
 
 
 def profile(name: str = DEFAULT.name, jdk: int = DEFAULT.jdk) -> Profile:
-    """The profile of that name on that Java version; raises InputError when there is none."""
+    """The profile of that name on that Java version; raises UsageError when there is none."""
     if name not in PROFILES:
-        raise InputError(f"no profile {name!r}; there are {', '.join(sorted(PROFILES))}")
+        raise UsageError(f"no profile {name!r}; there are {', '.join(sorted(PROFILES))}")
     if jdk < 8:
-        raise InputError(f"no Java version {jdk}")
+        raise UsageError(f"no Java version {jdk}")
     return replace(PROFILES[name], jdk=jdk)

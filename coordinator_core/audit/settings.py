@@ -27,7 +27,7 @@ class AuditSettings:
     clock_slack_ms: int = 10_000
 
     def __post_init__(self) -> None:
-        """Raises InputError for a release that no profile describes."""
+        """Raises UsageError for a release that no profile describes."""
         for name in (self.profile, self.older):
             if name is not None:
                 profile(name)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from coordinator_core.errors import CoordinatorAuditError
-from jobs.cli.console import Console, JsonOption, QuietOption, UsageError
+from coordinator_core.errors import CoordinatorAuditError, UsageError
+from jobs.cli.console import Console, JsonOption, QuietOption
 
 
 class Entry(NamedTuple):
@@ -70,6 +70,11 @@ def load(name: str) -> Any:
     return command
 
 
+def _is_of_spark(error: Exception) -> bool:
+    """Told by its module's name: most commands run without Spark."""
+    return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
+
+
 class CommandTable(TyperGroup):
     """Lists the table without importing anything; turns the errors of the tree into one line and exit code 1 or 2."""
 
@@ -96,13 +101,22 @@ class CommandTable(TyperGroup):
         except UsageError as error:
             Console.of(ctx).error(error)
             raise typer.Exit(2) from None
-        except (CoordinatorAuditError, OSError) as error:
+        except CoordinatorAuditError as error:
             Console.of(ctx).error(error)
+        except OSError as error:
+            named = error.filename is not None and error.strerror is not None
+            Console.of(ctx).error(f"{error.filename}: {error.strerror}" if named else error)
         except ModuleNotFoundError as error:
             extra = EXTRAS.get((error.name or "").split(".")[0])
             if extra is None:
                 raise
             Console.of(ctx).error(f"this needs {error.name}: pip install 'coordinator-audit[{extra}]'")
+        except Exception as error:
+            if not _is_of_spark(error):
+                raise
+            from jobs.errors import SparkJobError, one_line
+
+            Console.of(ctx).error(SparkJobError(one_line(error)))
         raise typer.Exit(1)
 
 

@@ -33,7 +33,8 @@ def checks_command(
     """Check the tables against the suites of expectations; exit code 3 if one of severity error fails."""
     console = lake.console
     flags = {"checks.suites": suites, "checks.data_docs": docs}
-    with lake.open(**flags) as (at, chosen), console.step("checking"):
+    at, chosen = lake.open(**flags)
+    with console.step("checking"):
         results = quality.run(at, chosen.checks, datetime.now(UTC))
     if not results:
         console.note(f"nothing to check at {at.home}: no run has taken in a record yet")

@@ -13,12 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-from coordinator_core.errors import InputError
-
-
-class UsageError(InputError):
-    """An option with a value that it does not take: wrong usage of the command."""
-
 
 class LogFormat(StrEnum):
     """What messages look like: lines for people, or JSON objects for a log collector."""

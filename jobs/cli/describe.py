@@ -104,7 +104,7 @@ def _find(then: GroupsThen, group_id: str) -> tuple[Group, GroupOffsets]:
     for group, offsets in then.groups():
         if group.group_id == group_id:
             return group, offsets
-    raise InputError(f"no group {group_id!r} in these logs at that moment")
+    raise InputError(f"no group {group_id!r} in these logs at that moment; see history {group_id}")
 
 
 def _summary(group: Group, offsets: GroupOffsets) -> Description:

@@ -23,7 +23,6 @@ from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.options import ClusterOption, ConfigOption, RemoteOption, TablesOption
 from jobs.cli.shared import with_options
 from jobs.cli.tables import print_lines
-from jobs.errors import one_line_errors
 from jobs.lag import read_end_offsets
 from jobs.lease import WRITER, held
 from jobs.log_schema import LOG_RECORDS
@@ -39,17 +38,13 @@ GAPS = ("compacted_offsets", "unknown_offsets", "missing_offsets", "damaged_offs
 DECODED = ("records", "decoded", "quarantined", "control")
 
 
-@contextmanager
-def open_tables(
-    console: Console, config: Path | None, flags: dict[str, Any]
-) -> Iterator[tuple[Tables, settings.Settings]]:
-    """The tables and the settings that flags (by dotted name) complete; errors of Spark end as one line."""
+def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> tuple[Tables, settings.Settings]:
+    """The tables, and the settings that flags (by dotted name) complete."""
     chosen = settings.load(config, flags=flags)
     logging.getLogger("SQLQueryContextLogger").disabled = True  # it prints pages of what we say in a line
-    with one_line_errors():
-        with console.step("starting Spark"):
-            spark = session.get_or_create(chosen.spark)
-        yield Tables(spark, chosen.tables), chosen
+    with console.step("starting Spark"):
+        spark = session.get_or_create(chosen.spark)
+    return Tables(spark, chosen.tables), chosen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +63,10 @@ class Lake:
         """The console of this run."""
         return Console.of(self.context)
 
-    @contextmanager
-    def open(self, **flags: Any) -> Iterator[tuple[Tables, settings.Settings]]:
-        """The tables and the settings, which ``flags`` (by dotted name) complete; errors of Spark end as one line."""
+    def open(self, **flags: Any) -> tuple[Tables, settings.Settings]:
+        """The tables, and the settings, which ``flags`` (by dotted name) complete."""
         own = {"tables": self.tables, "spark.remote": self.remote}
-        with open_tables(self.console, self.config, own | flags) as opened:
-            yield opened
+        return open_tables(self.console, self.config, own | flags)
 
     @contextmanager
     def writing(self, *, begin: bool = False, **flags: Any) -> Iterator[tuple[Tables, settings.Settings]]:
@@ -81,11 +74,11 @@ class Lake:
 
         Raises BusyError while another run writes.
         """
-        with self.open(**flags) as (at, chosen):
-            if not begin:
-                at.read(LOG_RECORDS)
-            with held(at, WRITER, timedelta(minutes=chosen.nightly.lease_minutes)):
-                yield at, chosen
+        at, chosen = self.open(**flags)
+        if not begin:
+            at.read(LOG_RECORDS)
+        with held(at, WRITER, timedelta(minutes=chosen.nightly.lease_minutes)):
+            yield at, chosen
 
 
 @with_options(Lake)
@@ -183,12 +176,12 @@ def tables_command(
 ) -> None:
     """The tables, with their rows."""
     console = lake.console
-    with lake.open() as (at, _):
-        lines = [
-            {"table": at.name(table), "rows": at.read(table).count(), "about": table.about}
-            for table in TABLES.values()
-            if at.exists(table)
-        ]
+    at, _ = lake.open()
+    lines = [
+        {"table": at.name(table), "rows": at.read(table).count(), "about": table.about}
+        for table in TABLES.values()
+        if at.exists(table)
+    ]
     print_lines(lines, as_json=console.json, title=f"tables at {at.home}")
 
 

@@ -31,8 +31,8 @@ def nightly_command(
     """Take in, decode, replay, judge, check and report what is new; exit code 3 if a check of severity error fails."""
     console = lake.console
     flags = {"cluster": cluster, "input.paths": paths or None, "nightly.report": report}
-    with lake.open(**flags) as (at, chosen):
-        done = nightly.run(at, chosen, console)
+    at, chosen = lake.open(**flags)
+    done = nightly.run(at, chosen, console)
     if not console.json:
         print_results(console, done.checked)
     lines = [_for_programs(step) if console.json else _for_people(step) for step in done.steps]

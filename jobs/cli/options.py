@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 
+from coordinator_core.errors import InputError, UsageError
 from jobs import settings
 from jobs.answers import Answers, LogAnswers
-from jobs.cli.console import Console, JsonOption, QuietOption, UsageError
+from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.local import Moment
 from jobs.sources.files import find_logs
 
@@ -77,20 +78,27 @@ class Source:
     def answers(self) -> Answers:
         """Who answers: the logs of ``--log``, or the tables of ``--store``; Spark is needed for the tables only."""
         self.check()
-        chosen = settings.load(self.config, flags={"tables": self.store, "cluster": self.cluster})
+        flags = {"tables": self.store, "cluster": self.cluster}
         if self.store is None:
-            return LogAnswers(find_logs(self.log or [], snapshots=True), self.console.warn, chosen)
-        from jobs import session
+            logs = find_logs(self.log or [], snapshots=True)
+            return LogAnswers(logs, self.console.warn, settings.load(self.config, flags=flags))
         from jobs.api import CoordinatorAudit
+        from jobs.cli.lake import open_tables
         from jobs.stored_answers import StoredAnswers
 
-        spark = session.get_or_create(chosen.spark)
-        return StoredAnswers(CoordinatorAudit(spark, chosen.tables, chosen.cluster, chosen))
+        at, chosen = open_tables(self.console, self.config, flags)
+        return StoredAnswers(CoordinatorAudit(at.spark, chosen.tables, chosen.cluster, chosen))
 
     def check(self) -> None:
         """Wrong usage unless there is one place to look at."""
         if bool(self.log) == (self.store is not None):
-            raise typer.BadParameter("give either --log or --store")
+            raise typer.BadParameter("give either --log FOLDER or --store TABLES")
+
+
+def refuse_unknown(answers: Answers, group_id: str | None) -> None:
+    """Nothing was found of this group: raises InputError if that is because there is no such group."""
+    if group_id is not None and answers.history(group_id) is None:
+        raise InputError(f"no history of a group {group_id!r} in these logs")
 
 
 def parse_time(text: str) -> int:

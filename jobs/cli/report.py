@@ -64,5 +64,6 @@ def _of_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> 
     from jobs.cli.lake import open_tables
     from jobs.report.stored import stored_report
 
-    with open_tables(console, config, flags) as (at, chosen), console.step("reading the tables"):
+    at, chosen = open_tables(console, config, flags)
+    with console.step("reading the tables"):
         return stored_report(at, chosen)

@@ -74,8 +74,6 @@ def _on_spark(
     scenario: Scenario, seed: int, out: Path, shape: Shape, config: Path | None, remote: str | None
 ) -> Iterable[Written]:
     from jobs import session, settings, simulate
-    from jobs.errors import one_line_errors
 
     chosen = settings.load(config, flags={"spark.remote": remote})
-    with one_line_errors():
-        return simulate.run(session.get_or_create(chosen.spark), scenario, seed, out.absolute(), shape.value)
+    return simulate.run(session.get_or_create(chosen.spark), scenario, seed, out.absolute(), shape.value)

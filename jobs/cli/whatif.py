@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 
 from coordinator_core.audit.whatif import WhatIf, what_if
-from coordinator_core.errors import InputError
+from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.group import GroupType
 from coordinator_core.history.rows import RebalanceRow
 from jobs.answers import Wanted
-from jobs.cli.console import UsageError
 from jobs.cli.options import Source
 from jobs.cli.shared import with_options
 from jobs.cli.tables import print_lines

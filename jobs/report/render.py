@@ -14,7 +14,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from coordinator_core.errors import InputError
+from coordinator_core.errors import UsageError
 from jobs.plain import plain
 from jobs.report.data import Count, GroupDetail, Report
 
@@ -24,7 +24,7 @@ TICKS = 6
 
 
 def write(report: Report, out: Path) -> None:
-    """The page, and its data as JSON beside it; raises InputError for a name that is not that of a page."""
+    """The page, and its data as JSON beside it; raises UsageError for a name that is not that of a page."""
     check_name(out)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(to_html(report), encoding="utf-8")
@@ -32,9 +32,9 @@ def write(report: Report, out: Path) -> None:
 
 
 def check_name(out: Path) -> None:
-    """Raises InputError unless the name is that of a page."""
+    """Raises UsageError unless the name is that of a page."""
     if out.suffix not in (".html", ".htm"):
-        raise InputError(f"{out}: the report is HTML: give a name that ends in .html")
+        raise UsageError(f"{out}: the report is HTML: give a name that ends in .html")
 
 
 def to_json(report: Report) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from pyspark.errors import AnalysisException
 from typer.testing import CliRunner
 
 from coordinator_core.errors import LogFormatError
@@ -20,6 +21,10 @@ from jobs.cli.console import Console, JsonOption, LogFormat, QuietOption
 
 def broken(context: typer.Context, path: str, quiet: QuietOption = False, json: JsonOption = False) -> None:
     raise LogFormatError("no log\nat all", file=path, position=7)
+
+
+def failing_in_spark() -> None:
+    raise AnalysisException("[TABLE_OR_VIEW_NOT_FOUND] no such table\n\nJVM stacktrace:\nat a page of it")
 
 
 def unwritable(path: str) -> None:
@@ -33,9 +38,10 @@ def without_extra() -> None:
 @pytest.fixture(autouse=True)
 def commands(monkeypatch: pytest.MonkeyPatch) -> None:
     module = type(sys)("jobs.cli.sample")
-    module.broken, module.unwritable, module.without_extra = broken, unwritable, without_extra  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "jobs.cli.sample", module)
-    for name in ("broken", "unwritable", "without_extra"):
+    for function in (broken, failing_in_spark, unwritable, without_extra):
+        name = function.__name__
+        setattr(module, name, function)
         monkeypatch.setitem(application.COMMANDS, name, Entry(f"sample:{name}", f"About {name}."))
     monkeypatch.setitem(application.EXTRAS, "great_expectations_of_nobody", "checks")
 
@@ -109,9 +115,12 @@ def test_a_structured_log_says_when_and_in_which_run(capsys):
 
 def test_an_unwritable_output_is_one_line():
     result = CliRunner().invoke(app, ["unwritable", "/nowhere/at/all"])
-    assert result.exit_code == 1
-    assert result.stderr.startswith("error: ")
-    assert "/nowhere/at/all" in result.stderr
+    assert (result.exit_code, result.stderr) == (1, "error: /nowhere/at/all: No such file or directory\n")
+
+
+def test_what_spark_raises_in_the_middle_of_an_answer_is_one_line():
+    result = CliRunner().invoke(app, ["failing_in_spark"])
+    assert (result.exit_code, result.stderr) == (1, "error: [TABLE_OR_VIEW_NOT_FOUND] no such table\n")
 
 
 def test_a_missing_extra_says_what_to_install():

@@ -87,7 +87,7 @@ def test_a_line_that_is_no_json_is_named():
 
 def test_an_unknown_profile_is_an_error():
     result = CliRunner().invoke(app, ["assign", "--profile", "kafka-1.0"], input="")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "no profile 'kafka-1.0'" in result.stderr
 
 

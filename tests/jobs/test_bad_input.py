@@ -143,6 +143,6 @@ def test_a_log_without_a_record_gives_an_empty_report(tables: Tables, tmp_path: 
 
 def test_a_report_that_is_no_page_is_refused_before_any_work(tables: Tables, tmp_path: Path) -> None:
     result = nightly(tables, LOG, "--report", str(tmp_path / "report.pdf"))
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "give a name that ends in .html" in complaint(result)
     assert not tables.exists(RUNS)

@@ -196,7 +196,7 @@ def test_a_damaged_batch_is_told_and_left_out(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("describe", "nobody"), 1, "error: no group 'nobody' in these logs at that moment"),
+        (("describe", "nobody"), 1, "error: no group 'nobody' in these logs at that moment; see history nobody"),
         (("groups", "--at", "yesterday"), 2, "'yesterday' is no time"),
         (("groups", "--at-offset", "0"), 2, "'0' is no PARTITION:OFFSET"),
         (("groups", "--at-offset", "0:1", "--at-offset", "0:2"), 2, "names partition 0 twice"),

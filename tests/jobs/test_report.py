@@ -169,7 +169,7 @@ def test_durations_for_people():
 
 def test_a_name_that_is_no_page_is_refused(tmp_path):
     result = run("report", "--log", SAMPLES / "logs", "--out", tmp_path / "report.pdf")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert ".html" in result.stderr
     assert not list(tmp_path.iterdir())
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_core.errors import InputError
+from coordinator_core.errors import InputError, UsageError
 from jobs import settings
 
 
@@ -66,3 +66,33 @@ def test_a_flag_without_a_value_is_an_input_error() -> None:
     """It names what was given."""
     with pytest.raises(InputError, match=r"'spark' is no NAME=VALUE"):
         settings.assignments(["spark"])
+
+
+def test_what_is_text_needs_no_quotes(tmp_path: Path) -> None:
+    """YAML takes it for a number, a truth or a date; the settings know better."""
+    file = tmp_path / "mine.yaml"
+    file.write_text("cluster: 2026-11-21\nkafka: {sasl.password: 0123}\nspark: {conf: {a: 8, spark.ui.enabled: true}}")
+    loaded = settings.load(file, {})
+    assert (loaded.cluster, loaded.kafka) == ("2026-11-21", {"sasl.password": "0123"})
+    assert (loaded.spark.conf["a"], loaded.spark.conf["spark.ui.enabled"]) == ("8", "true")
+
+
+def test_numbers_truths_and_nothing_are_read_from_text() -> None:
+    """As the model says, from each layer."""
+    environment = {
+        "COORDINATOR_AUDIT_CLUSTER": "007",
+        "COORDINATOR_AUDIT_AUDIT__JDK": "21",
+        "COORDINATOR_AUDIT_MAINTENANCE__OPTIMIZE": "no",
+        "COORDINATOR_AUDIT_MAINTENANCE__VACUUM_HOURS": "null",
+        "COORDINATOR_AUDIT_INPUT__PATHS": "[a, b]",
+    }
+    loaded = settings.load(None, environment, settings.assignments(["maintenance.every_days=0.5"]))
+    assert (loaded.cluster, loaded.audit.jdk, loaded.input.paths) == ("007", 21, ["a", "b"])
+    kept = loaded.maintenance
+    assert (kept.optimize, kept.vacuum_hours, kept.every_days) == (False, None, 0.5)
+
+
+def test_a_release_that_nobody_knows_is_named_with_its_layer() -> None:
+    """Also where no field's type tells."""
+    with pytest.raises(UsageError, match=r"^environment variable COORDINATOR_AUDIT_AUDIT__PROFILE: no profile 'x'"):
+        settings.load(None, {"COORDINATOR_AUDIT_AUDIT__PROFILE": "x"})
