@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
+from coordinator_core.errors import UsageError
 from coordinator_core.groups.violations import Violation
-from jobs.cli.console import UsageError
-from jobs.cli.options import GroupOption, SinceOption, Source, parse_time
+from jobs.cli.options import GroupOption, SinceOption, Source, parse_time, refuse_unknown
 from jobs.cli.shared import with_options
 from jobs.cli.tables import Line, print_json, print_lines, utc
 from jobs.plain import plain
@@ -44,6 +44,8 @@ def audit_command(
         elif row.verdict != Verdict.IDENTICAL:
             unlike.append(_line(row))
     broken = list(known.violations(group, start))
+    if not (counts or broken):
+        refuse_unknown(known, group)
     if source.json:
         for violation in broken:
             print_json({"table": "violations", **plain(violation)})

@@ -11,9 +11,9 @@ from coordinator_core.audit.findings.material import GroupHistory
 from coordinator_core.errors import InputError
 from coordinator_core.records import LogPosition
 from jobs.answers import Answers
-from jobs.cli.options import GroupOption, Source
+from jobs.cli.options import GroupOption, Source, refuse_unknown
 from jobs.cli.shared import with_options
-from jobs.cli.tables import print_json, print_lines, utc
+from jobs.cli.tables import print_json, print_lines, print_text, utc
 from jobs.plain import plain
 
 
@@ -45,7 +45,7 @@ def explain_command(
             print_json(plain(sentence))
     else:
         for sentence in sentences:
-            typer.echo(_line(sentence))
+            print_text(_line(sentence))
 
 
 def _asked(source: Answers, text: str) -> tuple[GroupHistory, Asked]:
@@ -88,7 +88,10 @@ def findings_command(
     group: GroupOption = None,
 ) -> None:
     """What an operator should look at, the most urgent first; thresholds are in the settings (section findings)."""
-    rows = source.answers().findings(group)
+    answers = source.answers()
+    rows = answers.findings(group)
+    if not rows:
+        refuse_unknown(answers, group)
     if source.json:
         lines = [plain(row) for row in rows]
     else:

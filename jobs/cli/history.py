@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from coordinator_core.errors import InputError
+from coordinator_core.errors import InputError, UsageError
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import (
     TABLES,
@@ -21,8 +21,7 @@ from coordinator_core.history.rows import (
 )
 from coordinator_core.records import LogPosition
 from jobs.answers import Wanted
-from jobs.cli.console import UsageError
-from jobs.cli.options import GroupOption, SinceOption, Source, parse_time
+from jobs.cli.options import GroupOption, SinceOption, Source, parse_time, refuse_unknown
 from jobs.cli.shared import with_options
 from jobs.cli.tables import Line, print_json, print_lines, utc
 from jobs.plain import plain
@@ -78,7 +77,10 @@ def rebalances_command(
     if cause is not None and cause not in set(CauseKind):
         raise UsageError(f"no cause {cause!r}: there are {', '.join(sorted(CauseKind))}")
     wanted = Wanted(group, 0 if since is None else parse_time(since), cause, slowest)
-    rows = source.answers().rebalances(wanted)
+    answers = source.answers()
+    rows = answers.rebalances(wanted)
+    if not rows:
+        refuse_unknown(answers, group)
     lines = [plain(row) for row in rows] if source.json else [_rebalance_line(row) for row in rows]
     print_lines(lines, as_json=source.json, title="rebalances")
 

@@ -62,12 +62,15 @@ def test_rebalances_by_cause_and_by_duration(folder):
     assert [line["to_epoch"] for line in lines("--cause", "member_left_or_expired")] == [4]
     (slowest,) = lines("--slowest", 1)
     assert (slowest["to_epoch"], slowest["duration_min_ms"], slowest["units_moved"]) == (3, 1400, 2)
-    assert lines("--group", "other") == []
     assert "member_joined" in run("rebalances", "--log", folder).stdout
 
 
 def test_what_is_not_there_is_one_line(folder):
     assert "no history of a group 'other'" in run("history", "other", "--log", folder).stderr
+    for command in ("rebalances", "audit", "findings"):
+        unknown = run(command, "--group", "other", "--log", folder)
+        assert (unknown.exit_code, unknown.stderr) == (1, "error: no history of a group 'other' in these logs\n")
+    assert run("rebalances", "--group", "g", "--since", "2100-01-01", "--log", folder).exit_code == 0
     wrong = run("rebalances", "--log", folder, "--cause", "moon")
     assert wrong.exit_code == 2
     assert "no cause 'moon': there are assignor_changed" in wrong.stderr
