@@ -21,7 +21,7 @@ from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.core_rows import row_type
 from jobs.history_schema import CLUSTER, GROUP_STATES
-from jobs.stored_history import gathered, material, partition_counts
+from jobs.stored_history import by_group, gathered, material, partition_counts
 from jobs.tables import Table, Tables
 
 FINDINGS: Final = Table(
@@ -47,9 +47,9 @@ def run(tables: Tables, limits: Thresholds) -> dict[str, int]:
 
 
 def _found(tables: Tables, cluster: str, limits: Thresholds) -> DataFrame:
-    sorted_rows = material(tables, cluster).repartition("group_id").sortWithinPartitions("group_id")
+    rows = by_group(material(tables, cluster))
     schema = StructType(row_type(FindingRow).fields)
-    found = sorted_rows.mapInArrow(finder(limits, partition_counts(tables, cluster)), schema)
+    found = rows.mapInArrow(finder(limits, partition_counts(tables, cluster)), schema)
     return found.withColumn("cluster", F.lit(cluster))
 
 

@@ -6,12 +6,9 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import ArrayType
 
 from coordinator_core.audit.findings.commits import GROUP_ENDS, MOST_KEPT, TOPIC_CLEANUP_MS
-from coordinator_core.audit.findings.material import Removal
 from coordinator_core.wire.transactions import Outcome
-from jobs.core_rows import row_type
 from jobs.history_schema import HISTORY, TOPIC_HISTORY
 from jobs.log_schema import LOG_RECORDS
 from jobs.offsets import COUNTS, OF
@@ -21,6 +18,7 @@ from jobs.tables import Tables
 IS_REWIND: Final = "committed_offset < before.committed_offset AND NOT coalesce(topic_id <> before.topic_id, false)"
 """Offsets are compared within the life of a topic: a new topic id begins anew."""
 IS_REMOVAL: Final = "is_tombstone AND before IS NOT NULL AND NOT before.is_tombstone"
+IS_PAST_EXPIRY: Final = "before.expire_timestamp BETWEEN 0 AND timestamp_ms"
 
 STEP: Final = [
     *OF,
@@ -123,28 +121,31 @@ def removals(tables: Tables, log: DataFrame) -> DataFrame:
     gone = (
         _steps(tables, log)
         .where(IS_REMOVAL)
-        .selectExpr(
-            *STEP,
-            "timestamp_ms - before.commit_timestamp AS age_ms",
-            "before.expire_timestamp BETWEEN 0 AND timestamp_ms AS past_expiry",
-        )
+        .selectExpr(*STEP, "timestamp_ms - before.commit_timestamp AS age_ms", f"{IS_PAST_EXPIRY} AS past_expiry")
     )
-    ends = tables.read(GROUP_RECORDS).where(F.col("is_tombstone") & F.col("record_type").isin(*GROUP_ENDS))
-    of_group = ends.select("cluster", "log_topic", "log_partition", "group_id", "timestamp_ms").distinct()
+    cause = _cause(F.col("timestamp_ms"), F.col("past_expiry")).alias("cause")
+    return _with_ends(tables, gone).select(*gone.columns, cause)
+
+
+def _with_ends(tables: Tables, rows: DataFrame) -> DataFrame:
+    """With ``group_ends``: when the group was removed, and ``topic_ends``: when the topic was deleted; null: never."""
+    of_group = ["cluster", "log_topic", "log_partition", "group_id"]
+    ended = tables.read(GROUP_RECORDS).where(F.col("is_tombstone") & F.col("record_type").isin(*GROUP_ENDS))
+    group_ends = ended.groupBy(*of_group).agg(F.collect_set("timestamp_ms").alias("group_ends"))
+    of_topic = ["cluster", "topic"]
     deleted = tables.read(TOPIC_HISTORY).where("ended_by IN ('deleted', 'replaced')")
-    of_topic = deleted.select("cluster", "topic", F.col("until.timestamp_ms").alias("deleted_ms"))
-    just_before = F.col("timestamp_ms").between(F.col("deleted_ms"), F.col("deleted_ms") + TOPIC_CLEANUP_MS)
-    in_time = gone.join(of_topic, ["cluster", "topic"]).where(just_before).select(*OF, "log_offset").distinct()
-    cause = (
-        F.when(F.col("with_topic"), "topic deleted")
-        .when(F.col("with_group"), "group deleted")
-        .when(F.col("past_expiry"), "expired")
-        .otherwise("expired or deleted")
-    )
+    topic_ends = deleted.groupBy(*of_topic).agg(F.collect_set("until.timestamp_ms").alias("topic_ends"))
+    return rows.join(group_ends, of_group, "left").join(topic_ends, of_topic, "left")
+
+
+def _cause(at_ms: Column, past_expiry: Column) -> Column:
+    """Why a tombstone of this time was written, in a row with ``_with_ends``."""
+    with_topic = F.exists("topic_ends", lambda end_ms: at_ms.between(end_ms, end_ms + TOPIC_CLEANUP_MS))
     return (
-        gone.join(of_group.withColumn("with_group", F.lit(True)), of_group.columns, "left")
-        .join(in_time.withColumn("with_topic", F.lit(True)), in_time.columns, "left")
-        .select(*gone.columns, cause.alias("cause"))
+        F.when(with_topic, "topic deleted")
+        .when(F.array_contains("group_ends", at_ms), "group deleted")
+        .when(past_expiry, "expired")
+        .otherwise("expired or deleted")
     )
 
 
@@ -154,6 +155,8 @@ def removals(tables: Tables, log: DataFrame) -> DataFrame:
 def partition_commits(tables: Tables, log: DataFrame) -> DataFrame:
     """The columns of ``PartitionCommits`` for each of ``OF``: what the core's ``CommitFold`` says of the same log."""
     back = f"named_struct('at', {AT}, 'before', before.committed_offset, 'after', committed_offset)"
+    gone = f"named_struct('at', {AT}, 'offset', before.committed_offset, 'past_expiry', {IS_PAST_EXPIRY})"
+    # One look at the steps: putting all commits in order is what costs here.
     counted = (
         _steps(tables, log)
         .groupBy(*OF)
@@ -163,16 +166,16 @@ def partition_commits(tables: Tables, log: DataFrame) -> DataFrame:
             F.expr(f"max({AT}) FILTER (WHERE NOT is_tombstone)").alias("last"),
             F.expr("max_by(if(is_tombstone, null, committed_offset), log_offset)").alias("offset"),
             _first_ones(f"if({IS_REWIND}, {back}, null)").alias("rewinds"),
+            _first_ones(f"if({IS_REMOVAL}, {gone}, null)").alias("removals"),
         )
+        .where("commits > 0")
     )
-    gone = f"named_struct('at', {AT}, 'offset', offset_before, 'how', cause)"
-    removed = removals(tables, log).groupBy(*OF).agg(_first_ones(gone).alias("removals"))
-    none = F.from_json(F.lit("[]"), ArrayType(row_type(Removal)))
-    return (
-        counted.where("commits > 0")
-        .join(removed, list(OF), "left")
-        .withColumn("removals", F.coalesce("removals", none))
-    )
+    return _with_ends(tables, counted).withColumn("removals", F.transform("removals", _removal))
+
+
+def _removal(gone: Column) -> Column:
+    cause = _cause(gone["at"]["timestamp_ms"], gone["past_expiry"])
+    return F.struct(gone["at"].alias("at"), gone["offset"].alias("offset"), cause.alias("how"))
 
 
 def _first_ones(each: str) -> Column:

@@ -53,6 +53,11 @@ def material(tables: Tables, cluster: str, group_id: str | None = None, *, with_
     )
 
 
+def by_group(rows: DataFrame) -> DataFrame:
+    """The rows of each group together, without a first look at all of them as sorting by range would need."""
+    return rows.repartition("group_id").sortWithinPartitions("group_id")
+
+
 def partition_counts(tables: Tables, cluster: str) -> dict[str, int]:
     """Partitions of each topic that there is at the end of the metadata log."""
     topics = tables.read(TOPIC_HISTORY).where((F.col("cluster") == cluster) & F.col("until").isNull())
@@ -76,6 +81,6 @@ def histories(
     """The histories of all groups, or of one; one group is in memory at a time."""
     rows = material(tables, cluster, group_id, with_commits=with_commits)
     # The rows of one group are together however they come; in one task they cost one job instead of one each.
-    rows = rows.orderBy("group_id") if group_id is None else rows.coalesce(1)
+    rows = by_group(rows) if group_id is None else rows.coalesce(1)
     found = (row.asDict(recursive=True) for row in rows.toLocalIterator())
     return gathered(found, partition_counts(tables, cluster))
