@@ -15,13 +15,16 @@ from coordinator_core.groups.consumer import classic_members
 from coordinator_core.groups.consumer.live import LiveConsumerGroup
 from coordinator_core.groups.operation import Operation
 from coordinator_core.groups.protocol import ApiError, ErrorCode, Request
+from coordinator_core.groups.share.live import LiveShareGroup
 from coordinator_core.groups.streams import classic_members as classic_threads
 from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.records import Fields
 
 
 def join_group(op: Operation, request: Request) -> Fields | None:
-    """JoinGroup. An empty group of another type makes way for a classic one; a consumer group takes the member in."""
+    """JoinGroup. An empty group of another type makes way for a classic one, but for a share group; a consumer group
+    with members takes the member in.
+    """
     request = replace(request, data=validate.join_group(request))
     data = request.data
     group_id, member_id, config = data["groupId"], data["memberId"], op.memory.config
@@ -32,7 +35,7 @@ def join_group(op: Operation, request: Request) -> Fields | None:
     group = op.memory.live.get(group_id)
     if group is None or isinstance(group, LiveClassicGroup):
         return join(op, request, group)
-    if not group.is_empty:
+    if not group.is_empty or isinstance(group, LiveShareGroup):
         if isinstance(group, LiveConsumerGroup):
             return classic_members.join(op, request, group)
         if isinstance(group, LiveStreamsGroup) and op.memory.profile.is_kip_1071:
