@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.audit.trace_compare import (
     plain,
     recorded,
@@ -31,6 +32,8 @@ from coordinator_core.groups.protocol import Completed, Outcome, Request, Timer
 from coordinator_core.records import Fields
 
 Step = dict[str, Any]
+
+JAVA_FAILURES = frozenset(("NullPointerException", "ClassCastException"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,8 @@ class _Trace:
             self.differences.append(
                 Difference(f"{part}records", [each._asdict() for each in wanted], [each._asdict() for each in actual])
             )
-        self.compare(f"{part}error", _error(outcome), _expected_error(expected))
+        error = _expected_error(expected)
+        self.compare(f"{part}error", _error(outcome, error), error)
         self.compare(
             f"{part}completed", [_completed(each) for each in outcome.completed], expected.get("completed", [])
         )
@@ -144,7 +148,7 @@ class _Trace:
             due = [timer for timer in self.memory.timers.values() if timer.deadline_ms <= until]
             if not due:
                 return
-            timer = min(due, key=lambda each: (each.deadline_ms, each.key))
+            timer = min(due, key=lambda each: (each.deadline_ms, utf16(each.key)))
             yield timer, coordinator.expire(self.memory, timer, self.topics, timer.deadline_ms)
 
     def metadata(self, step: Step) -> None:
@@ -252,14 +256,21 @@ def _request_data(given: Fields) -> Fields:
     return data
 
 
-def _error(outcome: Outcome) -> Any:
+def _error(outcome: Outcome, expected: Fields | None) -> Any:
     error = outcome.error
-    return None if error is None else {"code": error.code.name, "code_id": int(error.code), "message": error.message}
+    if error is None:
+        return None
+    told = {"code": error.code.name, "code_id": int(error.code), "message": error.message}
+    return {name: told[name] for name in expected or told}
 
 
-def _expected_error(step: Fields) -> Any:
+def _expected_error(step: Fields) -> Fields | None:
+    """What the coordinator answered; where Java itself failed in it, the message is Java's and says nothing."""
     error = step.get("error")
-    return None if error is None else {name: error[name] for name in ("code", "code_id", "message")}
+    if error is None:
+        return None
+    names = ("code", "code_id") if error["kind"] in JAVA_FAILURES else ("code", "code_id", "message")
+    return {name: error[name] for name in names}
 
 
 def _completed(answer: Completed) -> Fields:

@@ -12,6 +12,7 @@ from typing import Any
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.operation import Operation
+from coordinator_core.groups.protocol import ApiError, ErrorCode
 from coordinator_core.groups.share import records
 from coordinator_core.groups.share.live import LiveShareGroup
 from coordinator_core.groups.share.state import ShareTopic, StatePartitionMetadata
@@ -52,10 +53,12 @@ def initialize(op: Operation, group: LiveShareGroup, epoch: int, names: Iterable
 
 
 def initialized(op: Operation, group_id: str, partitions: Mapping[str, Collection[int]]) -> None:
-    """A share coordinator initialised these partitions, by topic id."""
-    group = op.memory.live.get(group_id)
-    if not isinstance(group, LiveShareGroup) or not partitions:
+    """A share coordinator initialised these partitions, by topic id; raises ApiError if the group is gone meanwhile."""
+    if not partitions:
         return
+    group = op.memory.live.get(group_id)
+    if not isinstance(group, LiveShareGroup):
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {group_id} is no share group any more.")
     known = group.share_partitions
     done = {topic_id: ShareTopic(_name(topic_id, op.topics), list(each)) for topic_id, each in partitions.items()}
     _write(
