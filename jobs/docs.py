@@ -20,12 +20,13 @@ from coordinator_core.records import Family
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.wire.schema import record_schemas
 from jobs.api import TABLES
-from jobs.cli.app import COMMANDS
+from jobs.cli.app import COMMANDS, load
 from jobs.scenario import sections
 from jobs.tables import Table
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
 MADE: Final = "<!-- Made by python -m jobs.docs; change the code instead. -->"
+OF_ALL_COMMANDS: Final = ("quiet", "json", "as_json")
 
 
 def pages() -> dict[str, str]:
@@ -100,8 +101,42 @@ def _records() -> Iterator[str]:
 
 
 def _commands() -> Iterator[str]:
-    yield "`coordinator-audit COMMAND --help` tells the options of each.\n"
-    yield from _grid([{"Command": f"`{name}`", "What it does": entry.help} for name, entry in COMMANDS.items()])
+    yield from _grid(
+        [{"Command": f"[`{name}`](#{name})", "What it does": entry.help} for name, entry in COMMANDS.items()]
+    )
+    yield ""
+    yield "Results go to standard output, all else to standard error. Commands with `--log` and `--store` answer from"
+    yield "log files, without Spark, or from filled tables. `--quiet` leaves out all but results and errors. With"
+    yield "`--json` each line is one object: rows of history, verdicts, violations and findings have the columns of the"
+    yield "[tables](tables.md), and the table's name in `table` where a command gives several; groups are described in"
+    yield "the words of Kafka's Admin client; messages have `note`, `warning` or `error`.\n"
+    yield "Exit codes: 0 done; 1 it failed, and one line, `error: ...`, says why; 2 wrong usage, or a setting that"
+    yield "cannot be; 3 it found something: a check failed, `--fail-on` was met, a trace differed."
+    for name in COMMANDS:
+        yield from _command(name)
+
+
+def _command(name: str) -> Iterator[str]:
+    command = load(name)
+    yield f"\n## {name}\n"
+    yield f"{command.help}\n"
+    yield from _grid(
+        [
+            {"Option": f"`{_option(each)}`", "What it does": each.help}
+            for each in command.params
+            if each.name not in OF_ALL_COMMANDS
+        ]
+    )
+
+
+def _option(parameter: Any) -> str:
+    """How it is written: a flag, an option with what it takes, or an argument."""
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar or parameter.name.upper())
+    names = ", ".join((*parameter.opts, *parameter.secondary_opts))
+    if parameter.is_flag:
+        return names
+    return f"{names} {parameter.metavar or parameter.name.upper()}"
 
 
 def _scenario() -> Iterator[str]:

@@ -21,9 +21,11 @@ FileArgument = Annotated[
     Path, typer.Argument(metavar="[FILE]", help="Cases as JSON lines, gzipped or not; standard input if absent or -.")
 ]
 ProfileOption = Annotated[
-    str, typer.Option("--profile", help=f"Whose behaviour to reproduce: {', '.join(sorted(PROFILES))}.")
+    str, typer.Option("--profile", metavar="NAME", help=f"Whose behaviour to reproduce: {', '.join(sorted(PROFILES))}.")
 ]
-JdkOption = Annotated[int, typer.Option("--jdk", help="Java version of the broker or client; 19 changed an order.")]
+JdkOption = Annotated[
+    int, typer.Option("--jdk", metavar="N", help="Java version of the broker or client; 19 changed an order.")
+]
 
 
 def assign_command(
@@ -58,7 +60,9 @@ def compare_command(
     file: FileArgument = STANDARD_INPUT,
     assignor: Annotated[
         list[str] | None,
-        typer.Option("--assignor", "-a", help="An assignor to compare; all of the group's type if none."),
+        typer.Option(
+            "--assignor", "-a", metavar="NAME", help="An assignor to compare; all of the group's type if none."
+        ),
     ] = None,
     profile_name: ProfileOption = DEFAULT.name,
     jdk: JdkOption = DEFAULT.jdk,

@@ -125,5 +125,10 @@ def _set_log_format(context: typer.Context, value: LogFormat) -> LogFormat:
 
 LogFormatOption = Annotated[
     LogFormat,
-    typer.Option("--log-format", callback=_set_log_format, help="Messages as text, or as JSON objects with a time."),
+    typer.Option(
+        "--log-format",
+        metavar="|".join(LogFormat),
+        callback=_set_log_format,
+        help="Messages as text, or as JSON objects with a time.",
+    ),
 ]

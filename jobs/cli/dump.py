@@ -55,12 +55,19 @@ def dump(
         list[str], typer.Argument(metavar="PATH...", help="Directories, tar archives or segment files (.log).")
     ],
     jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON object a record (the default).")] = False,
-    style: Annotated[Format, typer.Option("--format", help="kafka: as Kafka's own tools print it.")] = Format.JSONL,
+    style: Annotated[
+        Format, typer.Option("--format", metavar="|".join(Format), help="kafka: as Kafka's own tools print it.")
+    ] = Format.JSONL,
     formatter: Annotated[
-        Formatter, typer.Option(help="With --format kafka: kafka-dump-log, or one of Kafka's console formatters.")
+        Formatter,
+        typer.Option(
+            metavar="|".join(each.value for each in Formatter),
+            help="With --format kafka: kafka-dump-log, or one of Kafka's console formatters.",
+        ),
     ] = Formatter["dump-log"],
     topic: Annotated[
-        str | None, typer.Option(help=f"Which topic of a directory or archive; {MAIN_TOPIC} if there, else all.")
+        str | None,
+        typer.Option(metavar="TOPIC", help=f"Which topic of a directory or archive; {MAIN_TOPIC} if there, else all."),
     ] = None,
     quiet: QuietOption = False,
     json: JsonOption = False,

@@ -93,9 +93,12 @@ def ingest_command(
     ],
     cluster: ClusterOption = None,
     shape: Annotated[
-        AllShapes | None, typer.Option("--format", help="What the dumps are, when their names do not tell.")
+        AllShapes | None,
+        typer.Option("--format", metavar="|".join(AllShapes), help="What the dumps are, when their names do not tell."),
     ] = None,
-    topic: Annotated[str, typer.Option(help="Topic of records that do not say theirs.")] = LOG_TOPICS[Family.GROUP],
+    topic: Annotated[str, typer.Option(metavar="TOPIC", help="Topic of records that do not say theirs.")] = LOG_TOPICS[
+        Family.GROUP
+    ],
     offsets: Annotated[
         list[str] | None,
         typer.Option(metavar="PARTITION:FROM-TO", help="Of a live broker; TO is excluded, either may be left out."),

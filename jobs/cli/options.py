@@ -36,7 +36,7 @@ EndsOption = Annotated[
     ),
 ]
 ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings (YAML).")]
-ClusterOption = Annotated[str | None, typer.Option(help="Name of the cluster that the logs are of.")]
+ClusterOption = Annotated[str | None, typer.Option(metavar="NAME", help="Name of the cluster that the logs are of.")]
 TablesOption = Annotated[
     str | None, typer.Option("--tables", metavar="PLACE", help="Folder or catalog schema of the tables.")
 ]

@@ -25,10 +25,13 @@ class Shape(StrEnum):
 
 
 ScenarioArgument = Annotated[Path, typer.Argument(metavar="SCENARIO", help="What happens, as YAML: docs/scenarios.md.")]
-SeedOption = Annotated[int, typer.Option(help="The same scenario and seed give the same bytes.")]
+SeedOption = Annotated[int, typer.Option(metavar="N", help="The same scenario and seed give the same bytes.")]
 OutOption = Annotated[Path, typer.Option(metavar="DIR", help="Folder to write to; nothing may be in it.")]
 ShapeOption = Annotated[
-    Shape, typer.Option(help="Segment files as brokers have them, or the rows of Spark's Kafka source.")
+    Shape,
+    typer.Option(
+        metavar="|".join(Shape), help="Segment files as brokers have them, or the rows of Spark's Kafka source."
+    ),
 ]
 
 
