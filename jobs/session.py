@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from delta import configure_spark_with_delta_pip
 from pyspark import SparkConf
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -25,6 +24,9 @@ DELTA_CONF = {
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set by ``spark-submit`` in the environment of the application."""
 
+DATABRICKS = "DATABRICKS_RUNTIME_VERSION"
+"""Set in the environment of notebooks and jobs there."""
+
 JAVA_VERSION = re.compile(r'version "((\d+)[^"]*)"')
 OLDEST_JAVA = 17
 
@@ -37,6 +39,8 @@ def get_or_create(wanted: SparkSettings) -> SparkSession:
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    if DATABRICKS in os.environ:  # a task of a job may be the first to ask for the session that waits for it
+        return SparkSession.builder.getOrCreate()
     if wanted.remote is not None and not wanted.remote.startswith("local"):
         return SparkSession.builder.remote(wanted.remote).getOrCreate()
     return _submitted(wanted) if SUBMITTED in os.environ else _local(wanted)
@@ -78,6 +82,8 @@ def _with_delta_jars(builder: SparkSession.Builder) -> SparkSession.Builder:
     jars = _delta_jars()
     if jars:
         return builder.config("spark.jars", ",".join(jars))
+    from delta import configure_spark_with_delta_pip  # a session that exists already may come without this package
+
     if os.access(sys.prefix, os.W_OK):
         builder = builder.config("spark.jars.ivy", str(_store()))
     return configure_spark_with_delta_pip(builder)

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from jobs import session, settings
 from tests.jobs.conftest import SAMPLE_LOGS
 
 OLD = "#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\nexit 1\n"
@@ -35,3 +37,14 @@ def test_a_java_that_is_missing_or_too_old_is_named(tmp_path: Path, script: str 
         timeout=240,
     )
     assert (ran.returncode, ran.stderr.splitlines()[-1]) == (1, f"error: {NEEDS} {java} {said}")
+
+
+def test_on_databricks_the_session_that_waits_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Waiting:
+        def getOrCreate(self) -> str:  # noqa: N802
+            return "the one there is"
+
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "client.4.6")
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(SparkSession, "builder", Waiting())
+    assert session.get_or_create(settings.load().spark) == "the one there is"
