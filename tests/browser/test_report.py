@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,7 +105,7 @@ def test_a_deep_link_opens_its_rebalance(opened, report):
     opened.requests.clear()
     opened.page.goto(f"{report.as_uri()}#group={GROUP}&epoch=6")
     opened.page.wait_for_selector("#story li")
-    assert "Epoch 5 to 6" in opened.page.locator("#story").inner_text()
+    assert "Generation 5 to 6" in opened.page.locator("#story").inner_text()
 
 
 def test_evidence_that_is_a_rebalance_leads_to_its_story(opened, report):
@@ -144,7 +145,84 @@ def test_the_keyboard_alone_is_enough(opened, report):
     assert "Log " in page.locator("#tip").inner_text()
     page.keyboard.press("Enter")
     page.wait_for_selector("#story li")
-    assert "Epoch 2 to 3" in page.locator("#story").inner_text()
+    assert "Generation 2 to 3" in page.locator("#story").inner_text()
+
+
+def focused(page: Page) -> str:
+    return page.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.textContent")
+
+
+def test_what_was_chosen_by_keyboard_keeps_the_focus(opened, report):
+    page = opened.page
+    page.goto(f"{report.as_uri()}#group={GROUP}")
+    page.wait_for_selector(".axis .band")
+    page.locator(".axis .band[tabindex='0']").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#story li")
+    assert focused(page).startswith("Rebalance 1 to 2")
+    page.keyboard.press("ArrowRight")
+    assert focused(page).startswith("Rebalance 2 to 3")
+    page.get_by_role("link", name="5 → 6").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.querySelector('#story').innerText.includes('5 to 6')")
+    assert focused(page) == "5 → 6"
+
+
+def test_the_way_back_ends_where_it_began(opened, report):
+    page = opened.page
+    title = page.title()
+    page.locator("#groups").get_by_role("link", name=GROUP).click()
+    page.wait_for_selector("#group-title")
+    assert page.title() == f"{GROUP} · {title}"
+    page.get_by_role("link", name="All groups").click()
+    page.wait_for_selector("#overview:visible")
+    assert page.title() == title
+    assert focused(page) == GROUP
+    assert page.locator("#groups").get_by_role("link", name=GROUP).bounding_box()["y"] < page.viewport_size["height"]
+
+
+def test_to_skip_to_the_content_does_not_leave_the_group(opened, report):
+    page = opened.page
+    page.goto(f"{report.as_uri()}#group={GROUP}")
+    page.wait_for_selector("#group-title")
+    page.locator(".skip").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    assert page.locator("#group-title").is_visible()
+
+
+def test_headings_go_down_one_level_at_a_time(opened, report):
+    page = opened.page
+    levels = "headings => headings.filter((each) => each.checkVisibility()).map((each) => +each.tagName[1])"
+    for link in ("", f"#group={GROUP}&epoch=6"):
+        page.goto(report.as_uri() + link)
+        page.wait_for_selector("#story li" if link else "#overview")
+        found = page.locator("h1, h2, h3, h4, h5").evaluate_all(levels)
+        assert found[0] == 1
+        assert all(after - before <= 1 for before, after in pairwise(found))
+
+
+def test_the_timeline_tells_epochs_and_which_rebalances_did_not_finish(opened, report):
+    page = opened.page
+    page.goto(f"{report.as_uri()}#group=D-share-38")
+    page.wait_for_selector(".axis .band")
+    labels = page.locator(".axis .epoch")
+    epochs = [int(text) for text in labels.all_text_contents()]
+    assert epochs == sorted(epochs)
+    assert len(epochs) > 5
+    boxes = labels.evaluate_all("texts => texts.map((each) => each.getBBox()).map(({ x, width }) => [x, x + width])")
+    assert all(before[1] <= after[0] for before, after in pairwise(boxes))
+    heights = {
+        outcome: {
+            band.locator("rect").get_attribute("height")
+            for band in page.locator(".axis .band").all()
+            if f": {outcome}," in band.get_attribute("aria-label")
+        }
+        for outcome in ("converged", "superseded")
+    }
+    assert heights["superseded"]
+    assert heights["converged"].isdisjoint(heights["superseded"])
 
 
 def test_pointing_shows_the_evidence(opened, report):

@@ -15,6 +15,8 @@ const byId = (id) => document.getElementById(id);
 const words = (text) => String(text).replaceAll("_", " ");
 const slug = (text) => String(text).replaceAll(" ", "-");
 const number = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en-US"));
+const epochName = (line) => (line.group_type === "CLASSIC" ? "generation" : "epoch");
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const position = (at) => `${at.partition}:${at.offset}`;
 
 function utc(ms) {

@@ -15,14 +15,14 @@ function table(heads, lines, attributes) {
 
 const proof = (at, source) => el("code", { title: utc(at.timestamp_ms) }, source === "group log" || !source ? position(at) : `${source} ${position(at)}`);
 const key = (kind, name) => el("span", { class: "keyed" }, el("i", { class: `key ${kind}-${slug(name)}` }), name);
-const section = (title, small, ...content) => el("section", {}, el("h2", {}, title, small ? el("small", {}, small) : null), ...content);
+const section = (title, small, ...content) => el("section", {}, el("h3", {}, title, small ? [" ", el("small", {}, small)] : null), ...content);
 const shown = (list, all) => (list.length < all ? `${list.length} of ${all}` : String(all));
 
-function story(rebalance) {
-  if (!rebalance) return [el("h3", {}, "A rebalance, explained"), el("p", { class: "quiet" }, "Choose one in the timeline or in the table.")];
+function story(rebalance, line) {
+  if (!rebalance) return [el("h4", {}, "A rebalance, explained"), el("p", { class: "quiet" }, "Choose one in the timeline or in the table.")];
   const sentences = rebalance.story.map((each) => el("li", {}, each.text, each.evidence.map((at) => proof(at, each.source))));
   return [
-    el("h3", {}, `Epoch ${rebalance.from_epoch ?? "?"} to ${rebalance.to_epoch}`),
+    el("h4", {}, `${capital(epochName(line))} ${rebalance.from_epoch ?? "?"} to ${rebalance.to_epoch}`),
     el("p", { class: "quiet" }, `${utc(rebalance.at.timestamp_ms)} · ${rebalance.outcome} · took ${took(rebalance)} · target `, key("v", rebalance.verdict ?? "unjudged")),
     rebalance.judged ? el("p", { class: "quiet" }, rebalance.judged) : null,
     el("ol", {}, sentences),
@@ -31,7 +31,7 @@ function story(rebalance) {
 
 function facts(line) {
   const pairs = line.group_type === "OFFSETS" ? [["Type", "committed offsets only: no record of a group"]] : [
-    ["Type", line.group_type.toLowerCase()], ["State", words(line.state.toLowerCase())], ["Epoch", line.epoch ?? "–"],
+    ["Type", line.group_type.toLowerCase()], ["State", words(line.state.toLowerCase())], [capital(epochName(line)), line.epoch ?? "–"],
     ["Assignor", line.assignor ?? "not in the log: the broker's default, or none yet"], ["Members", `${line.members} of ${line.members_seen} seen`],
     ["Rebalances", line.rebalances],
   ];
@@ -50,9 +50,8 @@ function findingList(group) {
   return section("Findings", null, el("ol", { class: "findings all" }, items));
 }
 
-function rebalanceTable(group, selected) {
-  return table(["Epochs", "Time (UTC)", "Why", "Outcome", "#Took", "#Moved", "Target", "Log"], group.rebalances.map((each) => ({
-    "aria-current": each === selected ? "true" : null,
+function rebalanceTable(group) {
+  return table([`${capital(epochName(group.line))}s`, "Time (UTC)", "Why", "Outcome", "#Took", "#Moved", "Target", "Log"], group.rebalances.map((each) => ({
     cells: [
       el("a", { href: groupLink(group.line.group_id, each) }, `${each.from_epoch ?? "?"} → ${each.to_epoch}`),
       el("time", {}, utc(each.at.timestamp_ms).slice(5)), each.causes.map(words).join(", "), each.outcome, took(each),
@@ -99,7 +98,11 @@ function zoomable(group, selected) {
   const whole = [first - margin, (line.last_ms ?? first) + margin];
   let range = [...whole];
   const place = el("div", {});
-  const draw = () => place.replaceChildren(timeline(group, range, Math.max(320, place.clientWidth - 2), selected.rebalance));
+  const draw = () => {
+    const hadFocus = place.contains(document.activeElement);
+    place.replaceChildren(timeline(group, range, Math.max(320, place.clientWidth - 2), selected.rebalance));
+    if (hadFocus) place.querySelector(".axis .band[tabindex='0']")?.focus({ preventScroll: true });
+  };
   const zoom = (factor) => () => {
     const [from, until] = range;
     const chosen = selected.rebalance?.at.timestamp_ms;
@@ -122,7 +125,8 @@ function zoomable(group, selected) {
   const tools = el("span", { class: "tools" }, tool("←", "Earlier", move(-0.4)), tool("→", "Later", move(0.4)), tool("+", "Zoom in", zoom(0.4)),
     tool("−", "Zoom out", zoom(2.5)), tool("Fit", "Fit the whole history", () => { range = [...whole]; draw(); }));
   const verdicts = ["identical", "equivalent", "divergent", "invalid", "unknown", "unjudged"];
-  const legend = el("div", { class: "legend" }, el("span", {}, "Rebalances by verdict on the target:"), verdicts.map((name) => key("v", name)), tools);
+  const legend = el("div", { class: "legend" }, el("span", {}, "Rebalances by verdict on the target:"), verdicts.map((name) => key("v", name)),
+    el("span", { class: "keyed" }, el("i", { class: "key low v-unknown" }), "low: superseded, or open still"), tools);
   new ResizeObserver(draw).observe(place);
   return { element: el("div", {}, legend, place), draw };
 }
@@ -133,13 +137,17 @@ function groupView(group) {
   const selected = { rebalance: null };
   const chart = zoomable(group, selected);
   const storyBox = el("div", { class: "story", "aria-live": "polite", id: "story", tabindex: "0", role: "region", "aria-label": "A rebalance, explained" });
-  const list = el("div", {});
+  const list = rebalanceTable(group);
   const choose = (rebalance) => {
     selected.rebalance = rebalance;
-    storyBox.replaceChildren(...story(rebalance));
-    list.replaceChildren(rebalanceTable(group, rebalance));
-    list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+    storyBox.replaceChildren(...story(rebalance, line));
+    list.querySelector("[aria-current]")?.removeAttribute("aria-current");
     chart.draw();
+    if (!rebalance) return;
+    const row = list.querySelectorAll("tbody tr")[group.rebalances.indexOf(rebalance)];
+    row.setAttribute("aria-current", "true");
+    row.scrollIntoView({ block: "nearest" });
+    storyBox.scrollIntoView({ block: "nearest" });
   };
   const element = el("div", {},
     el("p", { class: "crumb" }, el("a", { href: "#" }, "← All groups")), el("h2", { tabindex: "-1", id: "group-title" }, line.group_id || "(empty id)"),

@@ -1,5 +1,8 @@
 // Members against time, with what each held; rebalances as bands behind them. The tables below it say the same.
-const LANE = 24, AXIS = 40, NAME = 190, RIGHT = 14;
+const LANE = 24, AXIS = 54, NAME = 190, RIGHT = 14;
+const DIGIT = 6.5;
+
+const UNFINISHED = new Set(["superseded", "open"]);
 
 // A client that restarts comes back under a new member id: its members share lanes where they do not overlap.
 function lanesOf(members, end) {
@@ -24,7 +27,7 @@ function tickTimes(from, until, most) {
   for (let time = Math.ceil(from / step) * step; time <= until; time += step) times.push(time);
   return { step, times };
 }
-const tickText = (time, step) => (step >= 864e5 ? utc(time).slice(5, 10) : step >= 6e4 ? utc(time).slice(11, 16)
+const tickText = (time, step) => (step >= 864e5 || time % 864e5 === 0 ? utc(time).slice(5, 10) : step >= 6e4 ? utc(time).slice(11, 16)
   : step >= 1e3 ? utc(time).slice(11, 19) : utc(time).slice(14, 23));
 
 function shortened(name, most) {
@@ -40,8 +43,17 @@ function bandText(rebalance) {
     `Why: ${rebalance.causes.map(words).join(", ") || "unknown"}`,
     `Target: ${rebalance.verdict ?? "not judged"}`,
     rebalance.moved === null ? null : `Moved: ${rebalance.moved}${rebalance.lost ? `, left to nobody: ${rebalance.lost}` : ""}`,
+    rebalance.idle_ms ? `Work stood still: ${duration(rebalance.idle_ms)}, summed over what moved` : null,
     `Log ${position(rebalance.at)} at ${utc(rebalance.at.timestamp_ms)}`,
   ].filter(Boolean).join("\n");
+}
+
+// A name that several lanes share tells nobody apart: what does is added to it.
+function laneLabel(lane, lanes, characters) {
+  const alone = lanes.filter((each) => each.name === lane.name).length === 1;
+  const [first, ...others] = lane.members;
+  const suffix = alone ? "" : others.length ? ` · ${lane.members.length} ids` : ` · ${first.member_id.slice(0, 5)}…`;
+  return shortened(lane.name, characters - suffix.length) + suffix;
 }
 
 function timeline(group, range, width, selected) {
@@ -58,24 +70,34 @@ function timeline(group, range, width, selected) {
   const lanesSvg = svg("svg", { width, height, "aria-hidden": "true" });
   for (const time of times) {
     const label = tickText(time, step);
-    if (x(time) + 3 + label.length * 6.5 <= width) axis.append(svg("text", { class: "tick", x: x(time) + 3, y: 14 }, label));
+    if (x(time) + 3 + label.length * DIGIT <= width) axis.append(svg("text", { class: "tick", x: x(time) + 3, y: 14 }, label));
     axis.append(svg("line", { class: "grid", x1: x(time), x2: x(time), y1: 4, y2: AXIS }));
     lanesSvg.append(svg("line", { class: "grid", x1: x(time), x2: x(time), y1: 0, y2: height }));
   }
 
+  const day = name === NAME ? `${utc(from).slice(0, 10)} UTC` : "UTC";
+  [[day, 14], ["rebalance", 30], [epochName(group.line), 46]].forEach(([text, y]) => axis.append(svg("text", { class: "tick", x: 12, y, "aria-hidden": "true" }, text)));
+
   const bands = [];
+  let written = 0;
   for (const rebalance of group.rebalances) {
     const ended = rebalance.ended_ms ?? end;
     if (!within(rebalance.began_ms, ended)) continue;
     const left = x(rebalance.began_ms);
-    const wide = Math.max(x(ended) - left, 4);
+    const wide = Math.max(x(ended) - left - 1, 3);
+    const unfinished = UNFINISHED.has(rebalance.outcome);
     const colour = `v-${rebalance.verdict ?? "unjudged"}`;
     const current = selected === rebalance ? "true" : null;
     const text = bandText(rebalance);
     const band = svg("a", {
-      class: `band ${rebalance.outcome === "superseded" ? "cut" : ""}`, href: groupLink(group.line.group_id, rebalance),
+      class: "band", href: groupLink(group.line.group_id, rebalance),
       tabindex: "-1", "aria-label": text, "aria-current": current,
-    }, svg("rect", { class: `cap ${colour}`, x: left, y: 23, width: wide, height: 11, rx: 2 }));
+    }, svg("rect", { class: `cap ${colour}`, x: left, y: unfinished ? 26 : 20, width: wide, height: unfinished ? 5 : 11, rx: 1.5 }));
+    const number = String(rebalance.to_epoch);
+    if (left >= written && left + number.length * DIGIT <= width) {
+      axis.append(svg("text", { class: "epoch", x: left, y: 46, "aria-hidden": "true" }, number));
+      written = left + (number.length + 1) * DIGIT;
+    }
     const wash = svg("a", { class: "band", href: groupLink(group.line.group_id, rebalance), tabindex: "-1", "aria-current": current },
       svg("rect", { class: `wash ${colour}`, x: left, y: 0, width: wide, height }));
     tells(band, text);
@@ -100,7 +122,7 @@ function timeline(group, range, width, selected) {
   lanes.forEach((lane, index) => {
     const y = 6 + index * LANE;
     const characters = Math.floor((name - 16) / 6.2);
-    const label = shortened(lane.name, characters);
+    const label = laneLabel(lane, lanes, characters);
     const ids = lane.members.slice(0, 6).map((member) => member.member_id);
     lanesSvg.append(tells(svg("text", { class: "lane-name", x: 12, y: y + 15 }, label),
       [lane.name, ...ids, lane.members.length > 6 ? `and ${lane.members.length - 6} more` : ""].join("\n")));
@@ -122,7 +144,7 @@ function drawMember(parent, member, y, { x, within, end, most, from, until }) {
     const start = x(spell.since.timestamp_ms);
     const wide = Math.max(x(ends) - start - 1, 1.5);
     const bar = svg("rect", {
-      class: "spell", x: start, y: y + 3, width: wide, height: LANE - 8, rx: 2, opacity: (0.25 + 0.6 * (spell.units / most)).toFixed(2),
+      class: "spell", x: start, y: y + 3, width: wide, height: LANE - 8, rx: 2, style: `--held: ${Math.round(24 + 28 * (spell.units / most))}%`,
     });
     parent.append(tells(bar, `${member.name}\n${spell.units} held: ${spell.held}\nfrom ${utc(spell.since.timestamp_ms)}, for ${duration(ends - spell.since.timestamp_ms)}\nlog ${position(spell.since)}`));
     if (wide > 16) parent.append(svg("text", { class: "spell-text", x: start + 5, y: y + 15 }, spell.units));
