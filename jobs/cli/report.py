@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from coordinator_core.errors import UsageError
+from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
 from jobs.cli.console import Console
-from jobs.cli.options import Source
+from jobs.cli.options import EndsOption, Source
 from jobs.cli.shared import with_options
 from jobs.cli.tables import print_written
+from jobs.end_offsets import newest_ends
 from jobs.local_audit import group_histories
 from jobs.report.build import Source as Origin
 from jobs.report.build import build
@@ -30,6 +34,7 @@ def report_command(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE.html", help="The page; the JSON goes beside it.")
     ] = Path("report.html"),
+    ends: EndsOption = None,
 ) -> None:
     """Write the report of these logs, or of those in the tables: one page, and its data as JSON beside it."""
     check_name(out)
@@ -37,7 +42,10 @@ def report_command(
     flags = {"tables": source.store, "cluster": source.cluster}
     if source.store is None:
         logs = find_logs(source.log or [], snapshots=True)
-        made = _of_logs(source.console, logs, load(source.config, flags=flags))
+        known = {} if ends is None else newest_ends(ends)
+        made = _of_logs(source.console, logs, load(source.config, flags=flags), known)
+    elif ends is not None:
+        raise UsageError("--end-offsets goes with --log: the tables keep those that `replay --end-offsets` was given")
     else:
         made = _of_tables(source.console, source.config, flags)
     for each in made.warnings:
@@ -46,7 +54,7 @@ def report_command(
     print_written("report", out, as_json=source.json)
 
 
-def _of_logs(console: Console, logs: list[LogFile], settings: Settings) -> Report:
+def _of_logs(console: Console, logs: list[LogFile], settings: Settings, ends: Mapping[TopicPartition, int]) -> Report:
     warnings: list[str] = []
     with console.step(f"reading {len(logs)} logs"):
         origin = Origin(
@@ -56,6 +64,7 @@ def _of_logs(console: Console, logs: list[LogFile], settings: Settings) -> Repor
             coverage=list(coverage(logs)),
             topics_known=any(file.family is Family.METADATA for file in logs),
             warnings=warnings,
+            ends=ends,
         )
         return build(group_histories(logs, warnings.append, audit=settings.audit), settings.findings, origin)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest
 from typing import NamedTuple
 
 from coordinator_core.audit.findings.material import GroupHistory
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.groups.offsets import TopicPartition
+from jobs.report.coverage import absent
 from jobs.report.data import FORMAT, Bucket, Count, GroupDetail, LogCoverage, Report
 from jobs.report.group import counts, detail, ranked
 
@@ -38,14 +40,17 @@ class Source(NamedTuple):
     coverage: Sequence[LogCoverage]
     topics_known: bool
     warnings: Sequence[str]
+    ends: Mapping[TopicPartition, int] = {}
 
 
 def build(histories: Iterable[GroupHistory], limits: Thresholds, source: Source) -> Report:
     """The report; ``source.warnings`` are looked at when the histories have been read."""
+    topics: Mapping[str, int] = {}
     groups: list[GroupDetail] = []
     opened: list[tuple[int, str]] = []
     for history in histories:
-        groups.append(detail(history, limits))
+        topics = history.partitions
+        groups.append(detail(history, limits, source.ends))
         opened += [(row.at.timestamp_ms, row.outcome) for row in history.rebalances if row.at.timestamp_ms >= 0]
     groups.sort(key=lambda group: (-group.line.score, -group.line.rebalances, group.line.group_id))
     lines = [group.line for group in groups]
@@ -61,6 +66,7 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: Source)
         first_ms=first,
         last_ms=last,
         coverage=tuple(source.coverage),
+        absent=tuple(absent(source.coverage, topics)),
         warnings=tuple(source.warnings[:MOST_WARNINGS]),
         warnings_seen=len(source.warnings),
         topics_known=source.topics_known,
@@ -68,6 +74,7 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: Source)
         outcomes=_sum(line.outcomes for line in lines),
         verdicts=_sum(line.verdicts for line in lines),
         findings_seen=len(found),
+        kinds=counts(row.kind for row in found),
         findings=tuple(nlargest(MOST_FINDINGS, found, key=lambda row: row.score)),
         bucket_ms=bucket_ms,
         activity=activity,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import nlargest
 
 from coordinator_core.records import Family
 from jobs.log_reader import LogReader
-from jobs.report.data import Gap, LogCoverage
+from jobs.report.data import AbsentPartitions, Gap, LogCoverage
 from jobs.sources.files import LogPart
 
 MOST_GAPS = 10
@@ -22,6 +23,20 @@ def coverage(logs: Iterable[LogPart]) -> Iterator[LogCoverage]:
         found = _partition(topic or "(segment files)", files)
         if found is not None:
             yield found
+
+
+def absent(covered: Iterable[LogCoverage], counts: Mapping[str, int]) -> Iterator[AbsentPartitions]:
+    """Log topics that lack partitions; ``counts`` has the partitions of each topic, as far as topics are known."""
+    given: defaultdict[str, set[int]] = defaultdict(set)
+    for each in covered:
+        given[each.topic].add(each.partition)
+    for topic, there in sorted(given.items()):
+        if min(there) < 0:  # a dump that does not tell its partition may be of any
+            continue
+        known = max(counts.get(topic, 0), max(there) + 1)
+        missing = tuple(number for number in range(known) if number not in there)
+        if missing:
+            yield AbsentPartitions(topic, missing, known)
 
 
 def _partition(topic: str, files: list[LogPart]) -> LogCoverage | None:

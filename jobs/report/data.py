@@ -38,6 +38,14 @@ class LogCoverage(NamedTuple):
     from_start: Annotated[bool, "the partition's first segment is there"]
 
 
+class AbsentPartitions(NamedTuple):
+    """Partitions of a log topic of which no record is there: they are empty, or were not given."""
+
+    topic: Annotated[str, "the log's topic"]
+    partitions: Annotated[tuple[int, ...], "those without a record"]
+    known: Annotated[int, "partitions that it has, or at least has where topics are unknown"]
+
+
 class Spell(NamedTuple):
     """An interval over which a member held the same partitions or tasks."""
 
@@ -105,7 +113,7 @@ class Offsets(NamedTuple):
     commits: Annotated[int, "commits seen"]
     rewinds: Annotated[int, "commits that went back"]
     removed: Annotated[int, "tombstones seen"]
-    lag: Annotated[int | None, "behind the end of the partition; null: its end is not known"]
+    lag: Annotated[int | None, "records to the end offset that was given; null: none was"]
 
 
 class Count(NamedTuple):
@@ -165,6 +173,7 @@ class Report(NamedTuple):
     first_ms: Annotated[int | None, "earliest event; null: none"]
     last_ms: Annotated[int | None, "latest event"]
     coverage: Annotated[tuple[LogCoverage, ...], "what is there of each log partition"]
+    absent: Annotated[tuple[AbsentPartitions, ...], "log partitions of which nothing is there"]
     warnings: Annotated[tuple[str, ...], "what could not be read, the first of it"]
     warnings_seen: Annotated[int, "how much could not be read"]
     topics_known: Annotated[bool, "the logs say which topics existed when"]
@@ -172,6 +181,7 @@ class Report(NamedTuple):
     outcomes: Annotated[tuple[Count, ...], "rebalances by outcome"]
     verdicts: Annotated[tuple[Count, ...], "targets by verdict"]
     findings_seen: Annotated[int, "findings in all"]
+    kinds: Annotated[tuple[Count, ...], "findings by kind"]
     findings: Annotated[tuple[FindingRow, ...], "the most urgent of all groups"]
     bucket_ms: Annotated[int, "length of an interval of activity"]
     activity: Annotated[tuple[Bucket, ...], "rebalances over time"]

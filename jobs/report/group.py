@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from coordinator_core.audit.explain import explain
@@ -14,6 +14,7 @@ from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.rules.table import RULE
+from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import AssignmentRow, RebalanceRow
 from jobs.report.data import Broken, Count, GroupDetail, GroupLine, Member, Offsets, Rebalance
@@ -25,8 +26,8 @@ MOST_BROKEN = 100
 MOST_OFFSETS = 500
 
 
-def detail(history: GroupHistory, limits: Thresholds) -> GroupDetail:
-    """The group in full, within bounds."""
+def detail(history: GroupHistory, limits: Thresholds, ends: Mapping[TopicPartition, int]) -> GroupDetail:
+    """The group in full, within bounds; lag is to those of the end offsets ``ends`` that are known."""
     found = findings(history, limits)
     return GroupDetail(
         line=_line(history, found),
@@ -34,7 +35,7 @@ def detail(history: GroupHistory, limits: Thresholds) -> GroupDetail:
         members=tuple(_members(history)),
         rebalances=tuple(_rebalances(history)),
         broken=tuple(_broken(row) for row in history.violations[:MOST_BROKEN]),
-        offsets=tuple(_offsets(each) for each in sorted(history.commits)[:MOST_OFFSETS]),
+        offsets=tuple(_offsets(each, ends) for each in sorted(history.commits)[:MOST_OFFSETS]),
         offsets_seen=len(history.commits),
     )
 
@@ -172,7 +173,8 @@ def _broken(row: Violation) -> Broken:
     return Broken(str(row.rule), str(entry.severity), entry.says, row.at, row.member_id, row.detail)
 
 
-def _offsets(row: PartitionCommits) -> Offsets:
+def _offsets(row: PartitionCommits, ends: Mapping[TopicPartition, int]) -> Offsets:
+    end = ends.get(TopicPartition(row.topic, row.partition))
     return Offsets(
         row.topic,
         row.partition,
@@ -181,5 +183,5 @@ def _offsets(row: PartitionCommits) -> Offsets:
         row.commits,
         len(row.rewinds),
         len(row.removals),
-        None,
+        None if end is None or row.offset is None or row.offset < 0 else max(0, end - row.offset),
     )

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from coordinator_core.errors import UsageError
-from jobs.plain import plain
+from jobs.plain import number_ranges, plain
 from jobs.report.data import Count, GroupDetail, Report
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 1200, 150, 34, 20, 6
@@ -61,6 +61,7 @@ def to_html(report: Report) -> str:
         share=_share,
         stripe=_stripe,
         packed=_packed,
+        ranges=number_ranges,
     )
     return environment.get_template("report.html.j2").render(report=report, chart=chart(report))
 

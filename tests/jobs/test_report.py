@@ -17,8 +17,8 @@ from coordinator_core.records import LogPosition
 from jobs.cli.app import app
 from jobs.plain import plain
 from jobs.report.build import MOST_BUCKETS, Source, buckets, build
-from jobs.report.coverage import coverage
-from jobs.report.data import Gap, Report
+from jobs.report.coverage import absent, coverage
+from jobs.report.data import AbsentPartitions, Gap, LogCoverage, Report
 from jobs.report.render import duration, to_html, to_json
 from jobs.report.spells import spells_of_members
 from jobs.settings import load
@@ -71,6 +71,7 @@ def test_the_sample_is_told_as_the_other_commands_tell_it(written):
 
     assert told(data["findings"]) == told(found)
     assert [row["score"] for row in data["findings"]] == [row["score"] for row in found]
+    assert Counter(row["kind"] for row in found) == {each["name"]: each["count"] for each in data["kinds"]}
     assert {each["name"] for each in data["verdicts"]} == {"identical"}
     ends = {(each["topic"], each["partition"]): (each["last_offset"], each["missing"]) for each in data["coverage"]}
     assert ends["__consumer_offsets", 0] == (312, 0)
@@ -131,6 +132,40 @@ def test_coverage_tells_what_is_missing(tmp_path):
     assert (there.topic, there.partition, there.first_offset) == ("__consumer_offsets", 7, 0)
     assert (there.records, there.missing, there.gaps) == (len(kept), 3, (Gap(1, 2), Gap(4, 4)))
     assert there.from_start
+
+
+def test_partitions_of_which_nothing_is_there_are_named(written):
+    """The sample has three of the four partitions that its metadata log tells of."""
+    data = json.loads(written.with_suffix(".json").read_text())
+    assert data["absent"] == [{"topic": "__consumer_offsets", "partitions": [2], "known": 4}]
+    page = written.read_text()
+    assert "nothing of 1 of 4 partitions of __consumer_offsets" in page
+    assert "no record is there (2)" in page
+
+
+@pytest.mark.parametrize(("counts", "known"), [({}, 4), ({"__consumer_offsets": 6}, 6)], ids=["unknown", "known"])
+def test_without_topics_only_partitions_in_between_are_known_to_be_absent(counts, known):
+    covered = LogCoverage("__consumer_offsets", 0, 0, 9, -1, -1, 10, 0, 0, (), True)
+    (found,) = absent([covered, covered._replace(partition=3)], counts)
+    assert found == AbsentPartitions("__consumer_offsets", tuple({*range(known)} - {0, 3}), known)
+    assert not list(absent([covered._replace(partition=-1), covered._replace(topic="other")], counts | {"other": 1}))
+
+
+def test_lag_is_to_the_end_offsets_that_are_given(tmp_path):
+    ends = [
+        {"topic": "n-1", "partition": 0, "timestamp_ms": 1, "end_offset": 500},
+        {"topic": "n-1", "partition": 0, "timestamp_ms": 2, "end_offset": 21},
+        {"topic": "n-1", "partition": 1, "timestamp_ms": 2, "end_offset": 3},
+    ]
+    (tmp_path / "ends.jsonl").write_text("\n".join(map(json.dumps, ends)))
+    with_ends = ("--end-offsets", tmp_path / "ends.jsonl", "--out", tmp_path / "r.html")
+    assert run("report", "--log", SAMPLES / "logs", *with_ends).exit_code == 0
+    groups = {each["line"]["group_id"]: each for each in json.loads((tmp_path / "r.json").read_text())["groups"]}
+    lags = {(each["topic"], each["partition"]): (each["offset"], each["lag"]) for each in groups["N-cls-7"]["offsets"]}
+    assert lags["n-1", 0] == (19, 2)
+    assert lags["n-1", 1] == (20, 0), "a commit past an older end is not behind it"
+    assert lags["n-1", 2] == (10, None)
+    assert run("report", "--tables", tmp_path, *with_ends).exit_code == 2
 
 
 def test_a_log_without_metadata_says_that_topics_are_unknown(tmp_path):

@@ -81,8 +81,8 @@ function offsetTable(offsets) {
 }
 
 function offsetsNote(group) {
-  const unknown = group.offsets.some((each) => each.lag === null) ? "; lag needs end offsets, which the log lacks" : "";
-  return `${shown(group.offsets, group.offsets_seen)} partitions${unknown}`;
+  const unknown = group.offsets.every((each) => each.lag === null);
+  return `${shown(group.offsets, group.offsets_seen)} partitions; ${unknown ? "lag is unknown without end offsets, which the log lacks" : "lag to the end offsets that were given"}`;
 }
 
 function brokenTable(broken) {
