@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -16,11 +17,13 @@ from markupsafe import Markup
 
 from coordinator_core.errors import UsageError
 from jobs.plain import number_ranges, plain
+from jobs.report.build import BUCKETS_MS
 from jobs.report.data import Count, GroupDetail, Report
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 1200, 150, 34, 20, 6
-GRID_LINES = 3
-TICKS = 6
+MINUTE_MS, DAY_MS = 60_000, 86_400_000
+GRID_LINES = 4
+TICKS = 8
 
 
 def write(report: Report, out: Path) -> None:
@@ -101,23 +104,38 @@ def chart(report: Report) -> Chart:
     if not report.activity:
         return Chart(WIDTH, HEIGHT, LEFT, (), (), ())
     first, last = report.activity[0].since_ms, report.activity[-1].since_ms + report.bucket_ms
-    highest = max(sum(count for _, count in each.outcomes) for each in report.activity)
+    highest = max(sum(part.count for part in each.outcomes) for each in report.activity)
     x_scale, y_scale = (WIDTH - LEFT) / (last - first), (HEIGHT - BOTTOM - TOP) / highest
     order = {name: index for index, (name, _) in enumerate(report.outcomes)}
     bars = []
     for each in report.activity:
         floor = float(HEIGHT - BOTTOM)
-        for name, count in sorted(each.outcomes, key=lambda part: order[part.name]):
-            height = count * y_scale
+        for name, number in sorted(each.outcomes, key=lambda part: order[part.name]):
+            height = number * y_scale
             floor -= height
             x = LEFT + (each.since_ms - first) * x_scale
-            label = f"{utc(each.since_ms)}: {count} {name}"
+            label = f"{utc(each.since_ms)}: {number} {name}"
             bars.append(Bar(_r(x + 1), _r(floor), _r(report.bucket_ms * x_scale - 2), _r(height), name, label))
-    levels = sorted({round(highest * step / GRID_LINES) for step in range(1, GRID_LINES + 1)})
-    grid = [Tick(0, _r(HEIGHT - BOTTOM - level * y_scale), str(level)) for level in levels if level]
-    times = [first + (last - first) * step // TICKS for step in range(TICKS)]
-    ticks = [Tick(_r(LEFT + (time - first) * x_scale), 0, utc(time)[:19]) for time in times]
+    each = next(size for size in _round_numbers() if highest // size <= GRID_LINES)
+    grid = [Tick(0, _r(HEIGHT - BOTTOM - level * y_scale), str(level)) for level in range(each, highest + 1, each)]
+    step = next((size for size in BUCKETS_MS if (last - first) // size < TICKS), last - first)
+    times = range(-(-first // step) * step, last, step)
+    ticks = [Tick(_r(LEFT + (time - first) * x_scale), 0, _moment(time, step)) for time in times]
+    ticks = [tick for tick in ticks if tick.x <= WIDTH - LEFT]
     return Chart(WIDTH, HEIGHT, LEFT, bars, grid, ticks)
+
+
+def _round_numbers() -> Iterator[int]:
+    """1, 2, 5, 10, 20, 50 and so on."""
+    return (digit * 10**power for power in count() for digit in (1, 2, 5))
+
+
+def _moment(time_ms: int, step_ms: int) -> str:
+    """A time as finely as moments that lie ``step_ms`` apart need, with the day where a new one begins."""
+    text = utc(time_ms)
+    if step_ms >= DAY_MS:
+        return text[:10]
+    return text[5:10] if time_ms % DAY_MS == 0 else text[11:16] if step_ms >= MINUTE_MS else text[11:19]
 
 
 def utc(timestamp_ms: int) -> str:

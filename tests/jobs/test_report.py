@@ -7,6 +7,7 @@ import gzip
 import json
 import re
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,8 @@ from jobs.cli.app import app
 from jobs.plain import plain
 from jobs.report.build import MOST_BUCKETS, Source, buckets, build
 from jobs.report.coverage import absent, coverage
-from jobs.report.data import AbsentPartitions, Gap, LogCoverage, Report
-from jobs.report.render import duration, to_html, to_json
+from jobs.report.data import AbsentPartitions, Count, Gap, LogCoverage, Report
+from jobs.report.render import GRID_LINES, chart, duration, to_html, to_json
 from jobs.report.spells import spells_of_members
 from jobs.settings import load
 from jobs.sources.files import find_logs
@@ -190,6 +191,19 @@ def test_buckets_are_few_and_lose_nothing(span_ms):
     assert sum(part.count for bucket in activity for part in bucket.outcomes) == 11
     assert (activity[-1].since_ms - activity[0].since_ms) // length < MOST_BUCKETS
     assert all(bucket.since_ms % length == 0 for bucket in activity)
+
+
+@pytest.mark.parametrize("span_ms", [1, 999, 60_000, 86_400_000, 40 * 365 * 86_400_000])
+def test_the_axes_of_the_chart_have_round_numbers_that_stay_apart(span_ms):
+    opened = [(1_700_000_000_123 + span_ms * step // 10, "converged") for step in range(11) for _ in range(step * 7)]
+    bucket_ms, activity = buckets(opened)
+    drawn = chart(report_of()._replace(bucket_ms=bucket_ms, activity=activity, outcomes=(Count("converged", 385),)))
+    levels = [int(line.label) for line in drawn.grid]
+    assert 1 <= len(levels) <= GRID_LINES
+    assert set(str(levels[0]).rstrip("0")) <= set("125")
+    assert all(after - before == levels[0] for before, after in pairwise(levels))
+    assert all(after.x - before.x > 80 for before, after in pairwise(drawn.ticks))
+    assert len({tick.label for tick in drawn.ticks}) == len(drawn.ticks)
 
 
 def test_durations_for_people():
