@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
-import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rich.cells import cell_len
+from rich.box import SIMPLE
+from rich.console import Console as Terminal
+from rich.table import Table
+from rich.text import Text
 
 from jobs.plain import number_ranges
 
 Line = Mapping[str, Any]
 
-GAP = "  "
-INDENT = " " * 6
-"""Of what does not fit beside the other columns, and goes below them."""
-NO_BREAK = "\N{NO-BREAK SPACE}"
+UNBOUNDED = 1 << 20
+"""Columns of what is no terminal."""
 
 
 def print_lines(lines: Sequence[Line], *, as_json: bool, title: str) -> None:
@@ -49,68 +48,39 @@ def print_written(what: str, where: Path, *, as_json: bool) -> None:
 def print_table(title: str, lines: Sequence[Line]) -> None:
     """A table; columns that are empty in every line are left out.
 
-    On a terminal too narrow for it some columns go below the others, with their names. A pipe or a file gets one line
-    a row, however long.
+    On a terminal too narrow for it each line is printed by itself, a field in a row. A pipe or a file gets one row a
+    line, however long.
     """
-    print(f"{cell(title)} ({len(lines)})")
-    for text in _laid_out(lines, terminal_width()):
-        print(text)
-    print()
+    terminal = _terminal()
+    names = [name for name in (lines[0] if lines else ()) if any(line[name] is not None for line in lines)]
+    terminal.print(f"{cell(title)} ({len(lines)})")
+    table = Table(box=SIMPLE)
+    for name in names:
+        is_number = all(isinstance(line[name], int | float | None) for line in lines)
+        table.add_column(name, justify="right" if is_number else "left")
+    for line in lines:
+        table.add_row(*(Text(cell(line[name])) for name in names))
+    unbounded = terminal.options.update(max_width=UNBOUNDED)
+    if terminal.measure(table, options=unbounded).maximum <= terminal.width:
+        terminal.print(table)
+        return
+    for line in lines:
+        fields = Table.grid("", "", padding=(0, 2))
+        for name in names:
+            if line[name] not in (None, ""):
+                fields.add_row(name, Text(cell(line[name]), overflow="fold"))
+        terminal.print("", fields, sep="\n")
 
 
 def print_text(text: str) -> None:
     """A sentence, which on a terminal is broken between words."""
-    width = terminal_width()
-    print(text if width is None else _wrapped(text, width, first=""))
+    _terminal().print(Text(cell(text)))
 
 
-def terminal_width() -> int | None:
-    """Columns of the terminal that standard output goes to, or what COLUMNS says; None where nothing bounds a line."""
-    bounded = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
-    return max(shutil.get_terminal_size().columns, 2 * len(INDENT)) if bounded else None
-
-
-def _laid_out(lines: Sequence[Line], width: int | None) -> Iterator[str]:
-    """The head of the table and its rows, each followed by its values that are not in columns."""
-    names = [name for name in (lines[0] if lines else ()) if any(line[name] is not None for line in lines)]
-    rows = [{name: cell(line[name]) for name in names} for line in lines]
-    widths = {name: max(map(cell_len, (name, *(row[name] for row in rows)))) for name in names}
-    beside = _fitting(widths, width)
-    numbers = {name for name in beside if all(isinstance(line[name], int | float | None) for line in lines)}
-
-    def in_columns(row: Mapping[str, str]) -> str:
-        return "".join(GAP + _padded(row[name], widths[name], right=name in numbers) for name in beside).rstrip()
-
-    if names:
-        yield ""
-        yield in_columns({name: name for name in names})
-        yield GAP + "-" * (sum(widths[name] + len(GAP) for name in beside) - len(GAP))
-    for row in rows:
-        yield in_columns(row)
-        below = [f"{name}: {row[name]}" for name in names if name not in beside and row[name] != "-"]
-        if below and width is not None:
-            whole = (each.replace(" ", NO_BREAK) if len(each) < width / 2 else each for each in below)
-            yield _wrapped((2 * GAP).join(whole), width, first=INDENT).replace(NO_BREAK, " ")
-
-
-def _fitting(widths: Mapping[str, int], width: int | None) -> list[str]:
-    """The columns that fit beside each other, in their order; the first one always does."""
-    chosen: list[str] = []
-    used = 0
-    for name, own in widths.items():
-        if width is None or not chosen or used + len(GAP) + own <= width:
-            chosen.append(name)
-            used += len(GAP) + own
-    return chosen
-
-
-def _padded(text: str, width: int, *, right: bool) -> str:
-    blanks = " " * (width - cell_len(text))
-    return blanks + text if right else text + blanks
-
-
-def _wrapped(text: str, width: int, *, first: str) -> str:
-    return textwrap.fill(text, width, initial_indent=first, subsequent_indent=INDENT, break_on_hyphens=False)
+def _terminal() -> Terminal:
+    """What standard output goes to; lines are as wide as a terminal, or as COLUMNS says, and else not bounded."""
+    is_bounded = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    return Terminal(width=None if is_bounded else UNBOUNDED, highlight=False, markup=False, emoji=False)
 
 
 def cell(value: Any) -> str:
