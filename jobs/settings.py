@@ -107,7 +107,7 @@ def load(
 
 def layers(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any] | None) -> Iterator[Layer]:
     """The layers, the weakest first."""
-    yield _from_file(conf() / "defaults.yaml")
+    yield _from_file(conf() / "defaults.yaml")._replace(origin="default")
     if file is not None:
         yield _from_file(file)
     for name, text in sorted(environment.items()):
@@ -145,7 +145,7 @@ def assignments(given: Iterable[str]) -> dict[str, Any]:
 
 
 class Effective(NamedTuple):
-    """One setting as it holds: its dotted name, its value, and the layer that gave it."""
+    """One setting as it holds: its dotted name, its value as JSON has it, and the layer that gave it."""
 
     name: str
     value: Any
@@ -162,7 +162,7 @@ def explain(stack: Iterable[Layer]) -> list[Effective]:
     origins: dict[str, str] = {}
     for layer in kept:
         origins.update(dict.fromkeys((name for name, _ in _leaves(layer.values)), layer.origin))
-    return [Effective(name, value, origins[name]) for name, value in _leaves(settings.model_dump())]
+    return [Effective(name, value, origins[name]) for name, value in _leaves(settings.model_dump(mode="json"))]
 
 
 def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from json import dumps
 from typing import Annotated
 
 import typer
@@ -10,7 +12,10 @@ import typer
 from jobs import settings
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.options import ConfigOption
-from jobs.cli.tables import print_lines
+from jobs.cli.tables import print_json
+
+SECRET = re.compile(r"password|secret|\.pem$", re.IGNORECASE)
+"""In the names of librdkafka's settings, and Spark's, that are not for everybody."""
 
 
 def config_command(
@@ -22,8 +27,12 @@ def config_command(
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:
-    """The effective settings: defaults, file, environment and flags, in that order."""
+    """The effective settings: default, file, environment and flags, in that order; secrets are not shown."""
     console = Console.of(context)
     effective = settings.explain(settings.layers(config, os.environ, settings.assignments(given or [])))
-    lines = [{"setting": each.name, "value": each.value, "from": each.origin} for each in effective]
-    print_lines(lines, as_json=console.json, title="settings")
+    for name, known, origin in effective:
+        value = "***" if SECRET.search(name) else known
+        if console.json:
+            print_json({"setting": name, "value": value, "from": origin})
+        else:
+            print(f"{name}: {dumps(value, ensure_ascii=False)}  # {origin}")

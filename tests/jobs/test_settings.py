@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from coordinator_core.errors import InputError, UsageError
 from jobs import settings
+from jobs.cli.app import app
 
 
 def test_a_file_overrides_defaults_the_environment_a_file_and_a_flag_all(tmp_path: Path) -> None:
@@ -59,7 +62,23 @@ def test_every_effective_setting_tells_its_origin(tmp_path: Path) -> None:
     assert told["spark.conf.spark.driver.memory"][1:] == ("5g", str(file))
     assert told["spark.master"][1:] == ("local[5]", "flag for spark.master")
     assert told["tables"][1:] == ("t", "environment variable COORDINATOR_AUDIT_TABLES")
-    assert told["spark.conf.spark.ui.enabled"].origin.endswith("defaults.yaml")
+    assert told["spark.conf.spark.ui.enabled"].origin == "default"
+
+
+def test_config_shows_values_and_origins_but_no_secrets(tmp_path: Path) -> None:
+    """As lines for people, and as objects."""
+    file = tmp_path / "mine.yaml"
+    file.write_text("cluster: prod\nkafka: {sasl.username: me, sasl.password: hunter2}")
+    command = ["config", "--config", str(file), "--set", "nightly.report=r.html"]
+    told = CliRunner().invoke(app, command).stdout.splitlines()
+    assert f'cluster: "prod"  # {file}' in told
+    assert f'kafka.sasl.password: "***"  # {file}' in told
+    assert "input.paths: []  # default" in told
+    lines = map(json.loads, CliRunner().invoke(app, [*command, "--json"]).stdout.splitlines())
+    told_by = {line["setting"]: (line["value"], line["from"]) for line in lines}
+    assert told_by["nightly.report"] == ("r.html", "flag for nightly.report")
+    assert told_by["kafka.sasl.password"] == ("***", str(file))
+    assert told_by["kafka.sasl.username"] == ("me", str(file))
 
 
 def test_a_flag_without_a_value_is_an_input_error() -> None:
