@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
 from jobs.gaps import PARTITION
 from jobs.log_reader import FIRST_SEGMENT
 from jobs.log_schema import LOG_RECORDS
+from jobs.offsets import GROUP_OFFSETS
 from jobs.report.build import Source, build
 from jobs.report.coverage import MOST_GAPS
 from jobs.report.data import Gap, LogCoverage, Report
@@ -35,8 +37,19 @@ def stored_report(tables: Tables, settings: Settings) -> Report:
         coverage=covered,
         topics_known=any(FAMILIES[log.topic] is Family.METADATA for log in covered),
         warnings=[],
+        ends=stored_ends(tables, settings.cluster),
     )
     return build(histories(tables, settings.cluster), settings.findings, source)
+
+
+def stored_ends(tables: Tables, cluster: str) -> dict[TopicPartition, int]:
+    """The end offsets that were given when the offsets were kept for the last time."""
+    if not tables.exists(GROUP_OFFSETS):
+        return {}
+    kept = tables.read(GROUP_OFFSETS).where(F.col("cluster") == cluster)
+    newest = kept.select(F.max("run_id").alias("run_id"))
+    known = kept.join(newest, "run_id").where("end_offset IS NOT NULL").select("topic", "partition", "end_offset")
+    return {TopicPartition(row.topic, row.partition): row.end_offset for row in known.distinct().collect()}
 
 
 def stored_coverage(tables: Tables, cluster: str) -> Iterator[LogCoverage]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator_core.groups.offsets import TopicPartition
 from jobs.api import CoordinatorAudit
 from jobs.local_audit import group_histories
+from jobs.offsets import GROUP_OFFSETS
 from jobs.report.build import Source, build
 from jobs.report.coverage import coverage
-from jobs.report.stored import stored_report
+from jobs.report.stored import stored_ends, stored_report
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.tables import Tables
@@ -27,6 +29,22 @@ def test_tables_and_log_files_give_one_report(sample: CoordinatorAudit) -> None:
     of_tables = stored_report(sample.tables, chosen)._replace(made_ms=0)
     for name, value in of_logs._asdict().items():
         assert getattr(of_tables, name) == value, name
+
+
+def test_the_end_offsets_are_those_of_the_last_time(spark, tmp_path):
+    tables = Tables(spark, str(tmp_path))
+    assert stored_ends(tables, "c") == {}
+    tables.create(GROUP_OFFSETS)
+    names = ("cluster", "group_id", "topic", "partition", "end_offset")
+    kept = {
+        "run-1": [("c", "g", "t", 0, 5), ("c", "g", "gone", 0, 5), ("d", "g", "t", 0, 99)],
+        "run-2": [("c", "g", "t", 0, 7), ("c", "h", "t", 0, 7), ("c", "g", "t", 1, None)],
+    }
+    for run_id, rows in kept.items():
+        told = [dict(zip(names, row, strict=True), run_id=run_id) for row in rows]
+        given = [tuple(map(each.get, GROUP_OFFSETS.schema.names)) for each in told]
+        tables.append(GROUP_OFFSETS, spark.createDataFrame(given, GROUP_OFFSETS.schema), run_id)
+    assert stored_ends(tables, "c") == {TopicPartition("t", 0): 7}
 
 
 def test_a_cluster_of_which_nothing_is_there_has_an_empty_report(sample: CoordinatorAudit) -> None:
