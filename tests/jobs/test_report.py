@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from coordinator_core.audit.findings.material import GroupHistory
+from coordinator_core.audit.rows import Verdict
 from coordinator_core.records import LogPosition
 from jobs.cli.app import app
 from jobs.plain import plain
@@ -94,6 +95,17 @@ def test_the_page_needs_nothing_else_and_holds_the_same_data(written):
     assert not re.search(r"<(link|img|iframe)\b|\bsrc=|@import|url\(", page)
     packed = [json.loads(gzip.decompress(base64.b64decode(text))) for _, text in PACKED.findall(page)]
     assert packed == json.loads(written.with_suffix(".json").read_text())["groups"]
+
+
+def test_every_verdict_is_explained(written):
+    page = written.read_text()
+    assert all(re.search(rf"<dt><i [^>]*></i>{verdict}</dt><dd>\w", page) for verdict in Verdict)
+
+
+def test_groups_that_are_left_out_are_counted(monkeypatch):
+    monkeypatch.setattr("jobs.report.build.MOST_GROUPS", 2)
+    assert "1 more groups are not listed" in to_html(report_of(*(GroupHistory(name, 5) for name in "abc")))
+    assert "not listed" not in to_html(report_of(*(GroupHistory(name, 5) for name in "ab")))
 
 
 def test_names_from_the_log_are_text_never_markup():
