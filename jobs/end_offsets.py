@@ -43,5 +43,7 @@ def _read(path: Path) -> Any:
         if missing:
             raise InputError(f"{path}: end offsets without a column {missing[0]}")
         return rows.select(COLUMNS.names).cast(COLUMNS)
+    except FileNotFoundError:
+        raise InputError(f"{path}: No such file or directory") from None
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path}: {' '.join(str(error).split())}") from error

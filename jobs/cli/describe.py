@@ -96,7 +96,9 @@ def owners_command(
     image = then.image()
     if image is None:
         source.console.warn("no topics are known of that moment: groups that record topic ids match no topic name")
-    found = owners((group for group, _ in then.groups()), image, topic, partition)
+    found = list(owners((group for group, _ in then.groups()), image, topic, partition))
+    if not found and image is not None and topic not in image.by_name:
+        raise InputError(f"no topic {topic!r} in these logs at that moment")
     print_lines([owner._asdict() for owner in found], as_json=source.json, title=f"owners of {topic}")
 
 

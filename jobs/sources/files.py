@@ -134,7 +134,7 @@ def find_logs(
         try:
             logs = list(_logs_in(path, wanted))
         except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from None
+            raise InputError(f"{path or 'an empty path'}: {error.strerror or error}") from None
         if not logs:
             raise InputError(f"{path}: no segments of {', '.join(sorted(filter(None, topics)))} in it")
         found += logs
@@ -165,10 +165,11 @@ class Wanted:
 
 def _logs_in(path: str, wanted: Wanted) -> Iterator[LogFile]:
     if not os.path.isdir(path):
+        size = os.stat(path).st_size
         if not path.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)) and tarfile.is_tarfile(path):
             yield from _logs_in_archive(path, wanted)
         else:
-            yield _log_file(path, os.stat(path).st_size, _place(path))
+            yield _log_file(path, size, _place(path))
         return
     for folder, folders, files in os.walk(path, onerror=_raise):
         folders.sort()

@@ -101,6 +101,7 @@ def test_files_are_read_at_positions(data):
     ("make", "cause"),
     [
         (lambda root: root / "missing", "No such file or directory"),
+        (lambda root: "", "^an empty path: No such file or directory"),
         (lambda root: root / "orders-0", "no segments of __cluster_metadata, __consumer_offsets"),
     ],
 )
