@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from io import TextIOWrapper
 from typing import Any, NamedTuple
 
 import typer
@@ -136,6 +137,8 @@ def options(context: typer.Context, quiet: QuietOption = False, json: JsonOption
 
 def main() -> None:
     """Entry point of the console script. Exit code 0 is success, 1 a failure, 2 wrong usage, 3 a finding."""
+    if isinstance(sys.stdout, TextIOWrapper):  # names and metadata are anything; a notebook's output is something else
+        sys.stdout.reconfigure(encoding="utf-8")
     try:
         app()
     except KeyboardInterrupt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from datetime import datetime
@@ -17,6 +18,7 @@ from coordinator_core.errors import LogFormatError
 from jobs.cli import app as application
 from jobs.cli.app import Entry, app
 from jobs.cli.console import Console, JsonOption, LogFormat, QuietOption
+from tests.jobs.conftest import SAMPLE_LOGS
 
 
 def broken(context: typer.Context, path: str, quiet: QuietOption = False, json: JsonOption = False) -> None:
@@ -121,6 +123,14 @@ def test_an_unwritable_output_is_one_line():
 def test_what_spark_raises_in_the_middle_of_an_answer_is_one_line():
     result = CliRunner().invoke(app, ["failing_in_spark"])
     assert (result.exit_code, result.stderr) == (1, "error: [TABLE_OR_VIEW_NOT_FOUND] no such table\n")
+
+
+def test_whatever_the_locale_output_is_utf_8():
+    """A consumer of the sample logs commits snowmen."""
+    command = [sys.executable, "-m", "jobs", "offsets", "N-mod-10", "--log", str(SAMPLE_LOGS), "--json"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    ran = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", timeout=120, check=True)
+    assert "café ☃ 🚀" in {json.loads(line)["metadata"] for line in ran.stdout.splitlines()}
 
 
 def test_a_missing_extra_says_what_to_install():
