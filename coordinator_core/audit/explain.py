@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from coordinator_core.audit.classic_targets import NEWEST
-from coordinator_core.audit.findings.material import GroupHistory
+from coordinator_core.audit.findings.material import GroupHistory, counted
 from coordinator_core.audit.orders import AS_SEEN
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.errors import InputError
@@ -106,8 +106,8 @@ def _opening(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     from_ = f" from {word} {row.from_epoch}"
     if row.from_epoch in (None, row.to_epoch):
         from_ = ""
-    before = "" if row.members_before is None else f" It had {_count(row.members_before, 'member')} before,"
-    after = f" {_count(row.members_after, 'member')} in the new {word}."
+    before = "" if row.members_before is None else f" It had {counted(row.members_before, 'member')} before,"
+    after = f" {counted(row.members_after, 'member')} in the new {word}."
     text = f"The {row.group_type.lower()} group {history.group_id} rebalanced{from_} to {word} {row.to_epoch}."
     yield Sentence(text + (before + after if before else f" It has{after}"), (row.at,))
     if row.began_after_ms is not None and row.began_after_ms != row.began_before_ms:
@@ -116,7 +116,7 @@ def _opening(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
             f"When it began is not logged: at some time in the {spread} ms before its completion.", (row.at,)
         )
     if row.skipped_generations:
-        count = _count(row.skipped_generations, "generation")
+        count = counted(row.skipped_generations, "generation")
         yield Sentence(f"{count} in between never completed, or were not seen.", (row.at,))
 
 
@@ -171,7 +171,7 @@ def _revocations(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]
     unit = "task" if row.group_type in ("STREAMS", "CONNECT") else "partition"
     for each in row.revocations:
         who = _capital(_member(history, each.member_id))
-        what = f"{who} was asked to give up {_count(each.units, unit)}"
+        what = f"{who} was asked to give up {counted(each.units, unit)}"
         if each.given is not None:
             yield Sentence(f"{what} and did so after {each.duration_ms} ms.", (each.asked, each.given))
         elif row.group_type == "CLASSIC":
@@ -226,7 +226,7 @@ def _within(row: RebalanceRow, at: LogPosition) -> bool:
 
 
 def _balance_of_moves(row: RebalanceRow, what: str) -> str:
-    text = f"{_count(row.units_moved or 0, what)} moved from one member to another"
+    text = f"{counted(row.units_moved or 0, what)} moved from one member to another"
     if row.units_moved_back:
         text += f", {row.units_moved_back} went back to who had them"
     if row.units_lost:
@@ -281,7 +281,3 @@ def _member(history: GroupHistory, member_id: str | None) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -6,7 +6,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from coordinator_core.audit.findings.material import GroupHistory, client_name
+from coordinator_core.audit.findings.material import GroupHistory, client_name, counted
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.history.rows import MembershipRow
@@ -120,7 +120,7 @@ def static_members(history: GroupHistory, limits: Thresholds) -> Iterator[Findin
     for kind, found, threshold, what in kinds:
         for instance_id, positions in found.items():
             if len(positions) >= threshold:
-                detail = f"instance {instance_id} {what}, {len(positions)} times"
+                detail = f"instance {instance_id} {what}, {counted(len(positions), 'time')}"
                 yield history.finding(
                     kind, len(positions), threshold, detail, positions, subject=f"instance {instance_id}"
                 )

@@ -164,6 +164,11 @@ def _assignment_order(row: AssignmentRow) -> tuple[int, str, str, str, str, int]
     return row.since.offset, row.member_id, row.kind, row.role, row.resource, row.partition
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things: ``1 partition``, ``2 partitions``."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def client_name(row: MembershipRow) -> str:
     """A member by what stays the same when it starts again: its instance id, or client id and host."""
     if row.instance_id is not None:

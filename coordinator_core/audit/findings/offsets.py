@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 
-from coordinator_core.audit.findings.material import GroupHistory, PartitionCommits, Removal, Rewind
+from coordinator_core.audit.findings.material import GroupHistory, PartitionCommits, Removal, Rewind, counted
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.history.rows import AssignmentRow, RebalanceRow
@@ -80,7 +80,7 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     for topic, removals in sorted(removed.items()):
         if len(removals) >= limits.expired_partitions:
             how = " or ".join(sorted({each.how for each in removals}))
-            detail = f"committed offsets of {len(removals)} partitions of {topic} were removed: {how}"
+            detail = f"committed offsets of {counted(len(removals), 'partition')} of {topic} were removed: {how}"
             yield history.finding(
                 FindingKind.OFFSETS_EXPIRED,
                 len(removals),

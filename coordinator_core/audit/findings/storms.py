@@ -40,7 +40,7 @@ def _storm(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRo
     drivers = Counter(name for row in rows for name in {history.client(each.member_id) for each in row.causes} if name)
     kinds = Counter(each.kind for row in rows for each in row.causes)
     driver, count = drivers.most_common(1)[0] if drivers else (None, 0)
-    causes = ", ".join(f"{kind} {number}" for kind, number in kinds.most_common(3))
+    causes = ", ".join(f"{kind.replace('_', ' ')} {number}" for kind, number in kinds.most_common(3))
     detail = f"{most} rebalances within {limits.storm_window_ms // 1000} s, {len(rows)} in all; causes: {causes}"
     if count * DRIVES_ONE_IN < len(rows):
         driver = None

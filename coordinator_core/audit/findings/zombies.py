@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from coordinator_core.audit.findings.material import GroupHistory, PartitionCommits
+from coordinator_core.audit.findings.material import GroupHistory, PartitionCommits, counted
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 
@@ -41,7 +41,7 @@ def _topics(history: GroupHistory, limits: Thresholds, kept: list[PartitionCommi
         if topic in held or silent < limits.zombie_ms:
             continue
         gone = bool(history.partitions) and topic not in history.partitions
-        detail = f"offsets of {len(commits)} partitions of {topic} are kept, the last of {silent} ms ago"
+        detail = f"offsets of {counted(len(commits), 'partition')} of {topic} are kept, the last of {silent} ms ago"
         if gone:
             detail += "; the topic is gone"
         yield history.finding(

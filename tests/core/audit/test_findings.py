@@ -50,6 +50,7 @@ def test_a_storm_names_the_member_that_drives_it() -> None:
     rows[0] = rows[0]._replace(causes=(cause("member_joined", "m1", at(2)),))
     (storm,) = found(FindingKind.REBALANCE_STORM, rebalances=rows, memberships=members)
     assert (storm.number, storm.subject) == (12, "calm at 10.0.0.1")
+    assert "causes: member joined 12;" in storm.detail
     assert storm.evidence[0] == at(2)
     assert found(FindingKind.REBALANCE_STORM, rebalances=rows[:9]) == []
 
@@ -185,7 +186,9 @@ def test_a_rewind_counts_where_the_partition_changed_hands() -> None:
 
 def test_offsets_that_expired_and_those_that_went_with_their_topic() -> None:
     gone = [commits(removals=(Removal(at(50), 5, how),)) for how in ("expired", "topic deleted", "group deleted")]
-    assert [row.number for row in found(FindingKind.OFFSETS_EXPIRED, commits=gone)] == [1]
+    (row,) = found(FindingKind.OFFSETS_EXPIRED, commits=gone)
+    assert row.number == 1
+    assert "of 1 partition of" in row.detail
 
 
 def test_a_group_that_commits_all_the_time_floods_the_log() -> None:
