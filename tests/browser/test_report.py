@@ -257,6 +257,17 @@ def test_every_group_opens_at_every_width_in_both_themes(opened, report, width):
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, link
 
 
+def test_nothing_is_cut_off_on_paper(opened, report):
+    page = opened.page
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 1024, "height": 900})
+    for link in ("", f"#group={GROUP}&epoch=6"):
+        page.goto(report.as_uri() + link)
+        page.wait_for_selector("#story li" if link else "#overview")
+        wide = "boxes => boxes.filter((box) => box.scrollWidth > box.clientWidth + 1).length"
+        assert page.locator(".scroll:visible, .story:visible").evaluate_all(wide) == 0, link
+
+
 def test_a_large_cluster_loads_in_two_seconds(browser, tmp_path):
     page_file = tmp_path / "large.html"
     page_file.write_text(to_html(large_report(groups=500, rebalances=5000)), encoding="utf-8")

@@ -61,7 +61,7 @@ function rebalanceTable(group) {
 }
 
 function memberTable(members) {
-  return table(["Member", "Id", "Came", "Went", "#Spells", "Held, last first"], members.map((each) => ({
+  return table(["Member", "Id", "Came", "Went", "#Assignments", "Held, last first"], members.map((each) => ({
     cells: [
       each.name, el("code", {}, each.member_id),
       [el("time", {}, utc(each.joined.timestamp_ms)), ` ${each.came_by} `, proof(each.joined)],
