@@ -19,12 +19,14 @@ from datetime import UTC, datetime
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from coordinator_core.audit.explain import Sentence, explain, find_rebalance
 from coordinator_core.errors import InputError
 from jobs import audit, commit_steps, decode, ingest, offsets, replay
 from jobs.lag import MINIMUM, evaluate, evaluate_offsets_only, read_end_offsets
 from jobs.nightly import KNOWN
 from jobs.settings import Settings, load
 from jobs.sources.dump import DEFAULT_TOPIC, Shape, open_dump
+from jobs.stored_history import histories
 from jobs.tables import Table, Tables
 
 TABLES: dict[str, Table] = {table.name: table for table in KNOWN}
@@ -111,6 +113,16 @@ class CoordinatorAudit:
     def findings(self) -> DataFrame:
         """One row a thing to look at; ``audit`` makes them."""
         return self.table("findings")
+
+    def explain(self, group: str, epoch: int | None = None) -> list[Sentence]:
+        """The story of a group's rebalance to an epoch, or of its last one: sentences, and the records that prove them.
+
+        Raises InputError where there is none.
+        """
+        history = next(histories(self.tables, self.cluster, group, with_commits=False), None)
+        if history is None:
+            raise InputError(f"no history of a group {group!r} in the tables at {self.tables.home}")
+        return explain(history, find_rebalance(history, epoch))
 
     # --- as of a time ------------------------------------------------------------------------------------------------
 

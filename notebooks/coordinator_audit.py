@@ -18,20 +18,48 @@ audit = CoordinatorAudit(spark, TABLES)
 
 # COMMAND ----------
 # MAGIC %md
-# MAGIC Take the dumps in, decode, replay. Running it again takes what is new, and nothing twice.
+# MAGIC Take the dumps in, decode, replay, judge. Running it again takes what is new, and nothing twice; where `nightly`
+# MAGIC fills the tables, leave this out.
 
 # COMMAND ----------
 audit.ingest(DUMPS)
 audit.decode()
 audit.replay()
+audit.audit()
+
+# COMMAND ----------
+# MAGIC %md
+# MAGIC What should somebody look at first?
+
+# COMMAND ----------
+worst = audit.findings.orderBy(F.desc("score")).select("score", "group_id", "kind", "subject", "detail")
+worst.show(10, truncate=60)
 
 # COMMAND ----------
 # MAGIC %md
 # MAGIC Which rebalances took longest, and who held them up?
 
 # COMMAND ----------
-slowest = audit.rebalances.orderBy(F.desc("duration_min_ms")).limit(10)
-slowest.select("group_id", "to_epoch", "outcome", "duration_min_ms", "units_moved", "held_up_by").show(truncate=40)
+slowest = audit.rebalances.where("duration_min_ms IS NOT NULL").orderBy(F.desc("duration_min_ms"))
+slowest.select("group_id", "to_epoch", "outcome", "duration_min_ms", "units_moved", "held_up_by").show(10, truncate=40)
+
+# COMMAND ----------
+# MAGIC %md
+# MAGIC What happened in the slowest one? Each sentence comes with the records that prove it, as partition:offset.
+
+# COMMAND ----------
+for row in slowest.select("group_id", "to_epoch").take(1):
+    for sentence in audit.explain(row.group_id, row.to_epoch):
+        print(sentence.text, *(f"[{at.partition}:{at.offset}]" for at in sentence.evidence))
+
+# COMMAND ----------
+# MAGIC %md
+# MAGIC Were the assignments right? Each is compared with what Kafka's own assignor gives for the members and topics of
+# MAGIC that moment; `unknown` says in `missing` what would decide it.
+
+# COMMAND ----------
+audit.target_audits.groupBy("group_type", "assignor", "verdict").count().orderBy("group_type", "assignor").show()
+audit.target_audits.where("verdict IN ('divergent', 'invalid')").select("group_id", "epoch", "differences").show()
 
 # COMMAND ----------
 # MAGIC %md
@@ -43,7 +71,15 @@ causes.groupBy("group_type", "cause").count().orderBy(F.desc("count")).show(trun
 
 # COMMAND ----------
 # MAGIC %md
-# MAGIC Which members came and went most often?
+# MAGIC Which clients came and went most often?
 
 # COMMAND ----------
 audit.memberships.groupBy("group_id", "client_id", "client_host").count().orderBy(F.desc("count")).show(10, truncate=40)
+
+# COMMAND ----------
+# MAGIC %md
+# MAGIC Who owned the partitions of a topic at a moment?
+
+# COMMAND ----------
+at = audit.rebalances.agg(F.max("at.timestamp_ms")).first()[0]
+audit.owners_at(at).select("group_id", "topic", "partition", "member_id", "since.offset").show(10, truncate=40)

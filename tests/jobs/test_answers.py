@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from coordinator_core.audit.explain import explain, find_rebalance
+from coordinator_core.errors import InputError
 from coordinator_core.groups.describe import describe
 from jobs.answers import Answers, GroupsThen, LogAnswers, Wanted
 from jobs.api import CoordinatorAudit
@@ -70,6 +72,15 @@ def test_what_groups_went_through(logs, tables):
         assert expected is not None
         assert tables.history(name) == replace(expected, commits=[], transactions=[])
     assert tables.history("nobody") is None
+
+
+def test_a_notebook_tells_the_story_of_a_rebalance(logs, sample):
+    name, *_ = busiest(logs)
+    history = logs.history(name)
+    row = history.rebalances[-1]
+    assert sample.explain(name, row.to_epoch) == explain(history, find_rebalance(history, row.to_epoch))
+    with pytest.raises(InputError, match="no history of a group 'nobody'"):
+        sample.explain("nobody")
 
 
 @pytest.mark.parametrize(
