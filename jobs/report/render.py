@@ -60,7 +60,8 @@ def to_html(report: Report) -> str:
         number=lambda value: f"{value:,}",
         words=lambda text: text.replace("_", " "),
         slug=lambda text: text.replace(" ", "-"),
-        link=lambda group_id: f"#group={quote(group_id, safe='')}",
+        escaped=_escaped,
+        link=lambda group_id: f"#group={_escaped(group_id)}",
         share=_share,
         stripe=_stripe,
         packed=_packed,
@@ -116,8 +117,10 @@ def chart(report: Report) -> Chart:
             x = LEFT + (each.since_ms - first) * x_scale
             label = f"{utc(each.since_ms)}: {number} {name}"
             bars.append(Bar(_r(x + 1), _r(floor), _r(report.bucket_ms * x_scale - 2), _r(height), name, label))
-    each = next(size for size in _round_numbers() if highest // size <= GRID_LINES)
-    grid = [Tick(0, _r(HEIGHT - BOTTOM - level * y_scale), str(level)) for level in range(each, highest + 1, each)]
+    spacing = next(size for size in _round_numbers() if highest // size <= GRID_LINES)
+    grid = [
+        Tick(0, _r(HEIGHT - BOTTOM - level * y_scale), str(level)) for level in range(spacing, highest + 1, spacing)
+    ]
     step = next((size for size in BUCKETS_MS if (last - first) // size < TICKS), last - first)
     times = range(-(-first // step) * step, last, step)
     ticks = [Tick(_r(LEFT + (time - first) * x_scale), 0, _moment(time, step)) for time in times]
@@ -161,6 +164,10 @@ def duration(milliseconds: int) -> str:
 
 def _r(value: float) -> float:
     return round(value, 1)
+
+
+def _escaped(text: str) -> str:
+    return quote(text, safe="")
 
 
 def _share(there: int, missing: int) -> str:

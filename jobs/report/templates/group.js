@@ -1,6 +1,7 @@
 // One group: facts, findings, timeline, rebalances with their stories, members, broken rules, offsets.
+// Ids are percent-encoded in the page: HTML has no way to write some characters, such as NUL.
 async function unpack(id) {
-  const packed = [...document.querySelectorAll("script[data-group]")].find((each) => each.dataset.group === id);
+  const packed = [...document.querySelectorAll("script[data-group]")].find((each) => decodeURIComponent(each.dataset.group) === id);
   if (!packed) return null;
   const bytes = Uint8Array.from(atob(packed.textContent), (each) => each.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
