@@ -27,15 +27,17 @@ EVERY_S = 0.5
 @contextmanager
 def peaks() -> Iterator[dict[str, int]]:
     """The largest resident sizes seen: of this process and its Python workers, and of the JVM."""
-    found = {"jvm_mib": 0, "python_mib": 0}
+    found = {"java": 0, "python": 0}
     done = threading.Event()
 
     def look() -> None:
         while not done.wait(EVERY_S):
             for process in [(me := psutil.Process()), *me.children(recursive=True)]:
                 try:
-                    name = "jvm_mib" if process.name() == "java" else "python_mib"
-                    found[name] = max(found[name], process.memory_info().rss >> 20)
+                    # Others are copies of the JVM that are about to become Python, and have its memory until then.
+                    kind = next((kind for kind in ("java", "python") if process.name().startswith(kind)), None)
+                    if kind is not None:
+                        found[kind] = max(found[kind], process.memory_info().rss >> 20)
                 except psutil.NoSuchProcess:
                     continue
 
@@ -70,7 +72,7 @@ def main() -> None:
                 "records": count,
                 "seconds": round(seconds, 1),
                 "records_a_second": round(count / seconds),
-                **found,
+                **{f"{kind}_mib": size for kind, size in found.items()},
                 "steps": {step.step: {"seconds": step.seconds, **step.counts, "error": step.error} for step in steps},
             },
             indent=1,
