@@ -15,6 +15,9 @@ OURS = re.compile(r"^coordinator_core\.errors\.\w+: (.+)$", re.MULTILINE)
 CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+(?:: .+)?)$", re.MULTILINE)
 """The causes in a trace of the JVM; the last one is at the bottom of it."""
 
+THROWN = re.compile(r"^: (?:[\w.$]+\.)?([\w$]+(?:: .+)?)$", re.MULTILINE)
+"""What py4j says was thrown, where the trace names no cause."""
+
 
 RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE.*)?$", re.MULTILINE)
 """An error that a job raises in the middle of a query."""
@@ -29,6 +32,6 @@ def one_line(error: Exception) -> str:
     text = str(error)
     if ours := OURS.findall(text) or RAISED.findall(text):
         return str(ours[-1])
-    if isinstance(error, Py4JError) and (causes := CAUSED_BY.findall(text)):
+    if isinstance(error, Py4JError) and (causes := CAUSED_BY.findall(text) or THROWN.findall(text)):
         return str(causes[-1])
     return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)

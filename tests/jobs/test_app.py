@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 from typer.testing import CliRunner
 
@@ -18,6 +19,7 @@ from coordinator_core.errors import LogFormatError
 from jobs.cli import app as application
 from jobs.cli.app import Entry, app
 from jobs.cli.console import Console, JsonOption, LogFormat, QuietOption
+from jobs.errors import one_line
 from tests.jobs.conftest import SAMPLE_LOGS
 
 
@@ -123,6 +125,12 @@ def test_an_unwritable_output_is_one_line():
 def test_what_spark_raises_in_the_middle_of_an_answer_is_one_line():
     result = CliRunner().invoke(app, ["failing_in_spark"])
     assert (result.exit_code, result.stderr) == (1, "error: [TABLE_OR_VIEW_NOT_FOUND] no such table\n")
+
+
+def test_what_the_jvm_throws_without_a_cause_is_told():
+    thrown = "org.apache.spark.DeltaError: [GAP] Versions are not contiguous"
+    said = f"An error occurred while calling o56.table.\n: {thrown}\n\tat a.B"
+    assert one_line(Py4JError(said)) == "DeltaError: [GAP] Versions are not contiguous"
 
 
 def test_whatever_the_locale_output_is_utf_8():
