@@ -269,7 +269,7 @@ def _expected_error(step: Fields) -> Fields | None:
     error = step.get("error")
     if error is None:
         return None
-    names = ("code", "code_id") if error["kind"] in JAVA_FAILURES else ("code", "code_id", "message")
+    names = ("code", "code_id") if error.get("kind") in JAVA_FAILURES else ("code", "code_id", "message")
     return {name: error[name] for name in names}
 
 
