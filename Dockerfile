@@ -5,7 +5,7 @@ FROM python:3.11-slim-bookworm
 RUN apt-get update && apt-get install -y --no-install-recommends openjdk-17-jre-headless && rm -rf /var/lib/apt/lists/*
 COPY . /src
 # The last step fetches Delta's jars and sees Spark start, so that containers need no network.
-RUN pip install --no-cache-dir '/src[spark,checks,live]' && rm -rf /src && python -m jobs.session \
+RUN pip install --no-cache-dir '/src[spark,checks,live]' && rm -rf /src && python -m jobs.tables.session \
   && useradd --create-home --uid 1000 audit
 USER audit
 WORKDIR /home/audit

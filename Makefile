@@ -15,7 +15,7 @@ setup: .venv/ready
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet uv && $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '$(EXTRAS)' || \
 	  $(BIN)/pip install --quiet --editable '$(EXTRAS)'
-	$(BIN)/python -m jobs.session || \
+	$(BIN)/python -m jobs.tables.session || \
 	  { echo "Spark did not start, or Delta's jars did not come from Maven; the cause is above"; exit 1; }
 	@touch $@
 

@@ -20,9 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from coordinator_core.assignors.presented import presented_members, presented_sets
-from coordinator_core.assignors.registry import assign
-from coordinator_core.assignors.spec import (
+from coordinator_core.assignors.coordinator_view import presented_members, presented_sets
+from coordinator_core.assignors.inputs import (
     Assignment,
     GroupSpec,
     GroupType,
@@ -33,6 +32,7 @@ from coordinator_core.assignors.spec import (
     Subtopology,
     Tasks,
 )
+from coordinator_core.assignors.registry import assign
 from coordinator_core.cluster.image import Topic, TopicImage
 
 TOPICS = 100

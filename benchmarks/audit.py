@@ -13,9 +13,9 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
-from coordinator_core.assignors.presented import Subscriber, SubscriptionView
+from coordinator_core.assignors.coordinator_view import Subscriber, SubscriptionView
 from coordinator_core.assignors.registry import assign
-from coordinator_core.audit.targets import TargetAuditor
+from coordinator_core.audit.targets.auditor import TargetAuditor
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.topic_history import TopicHistory

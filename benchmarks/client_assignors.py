@@ -11,8 +11,8 @@ import random
 import time
 
 from coordinator_core.assignors.client.leader import leader_order
+from coordinator_core.assignors.inputs import ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.assignors.registry import assign
-from coordinator_core.assignors.spec import ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.wire.embedded import encode_blob
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from coordinator_core.wire.columnar import decode_keys, decode_values
+from coordinator_core.wire.batch_decode import decode_keys, decode_values
 from coordinator_core.wire.primitives import uuid_text
-from coordinator_core.wire.row import decode_record, encode_key, encode_value
+from coordinator_core.wire.record_codec import decode_record, encode_key, encode_value
 
 RUNS = 15
 COMMITS = 400_000

@@ -14,10 +14,11 @@ import time
 from pathlib import Path
 
 from coordinator_core.audit.explain import explain, find_rebalance
-from jobs import session, settings
-from jobs.answers import Wanted
+from jobs import settings
 from jobs.api import CoordinatorAudit
-from jobs.stored_answers import StoredAnswers
+from jobs.queries.from_tables.answers import StoredAnswers
+from jobs.queries.interface import Wanted
+from jobs.tables import session
 
 MEGABYTES = 1_000
 COMMITS_A_MEGABYTE = 10_600

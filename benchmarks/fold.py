@@ -18,8 +18,8 @@ from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.group import Group, is_group_record
 from coordinator_core.records import CoordinatorRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.embedded import encode_blob
-from jobs.log_reader import LogReader
 from jobs.sources.files import find_logs
+from jobs.sources.log_reader import LogReader
 from tests.shared_data import CORPUS
 
 REPEATS = 5

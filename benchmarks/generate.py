@@ -22,7 +22,7 @@ from coordinator_core.records import RecordType
 from coordinator_core.simulator.scenario import partition_of
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch, frame, varint
 from coordinator_core.wire.primitives import uuid_text
-from coordinator_core.wire.row import encode_key, encode_value
+from coordinator_core.wire.record_codec import encode_key, encode_value
 
 Ints = NDArray[np.int64]
 

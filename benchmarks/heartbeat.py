@@ -13,11 +13,11 @@ from typing import Any
 from uuid import UUID
 
 from coordinator_core.cluster.image import Topic, TopicImage
-from coordinator_core.groups import coordinator
-from coordinator_core.groups.connect.live import ConnectMemory, as_fields
-from coordinator_core.groups.memory import Memory
-from coordinator_core.groups.protocol import Outcome, Request
-from coordinator_core.groups.share.partitions import INITIALIZE_EFFECT
+from coordinator_core.coordinator import coordinator
+from coordinator_core.coordinator.connect.group import ConnectMemory, as_fields
+from coordinator_core.coordinator.memory import Memory
+from coordinator_core.coordinator.protocol import Outcome, Request
+from coordinator_core.coordinator.share.partitions import INITIALIZE_EFFECT
 
 MEMBERS = 100
 TOPIC = Topic("orders", "orders".ljust(22, "A"), 10 * MEMBERS)

@@ -21,11 +21,11 @@ from benchmarks.fold import group_records
 from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
-from coordinator_core.history.fold import GroupFold
+from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.records import CoordinatorRecord, Family, Fields, LogPosition, RecordType
 from coordinator_core.wire.embedded import encode_blob
-from jobs.log_reader import LogReader
 from jobs.sources.files import find_logs
+from jobs.sources.log_reader import LogReader
 from tests.shared_data import CORPUS
 
 REPEATS = 5

@@ -18,11 +18,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.generate import generate
 from benchmarks.workers import Taken, Workers, taken
-from jobs import decode, ingest, session, settings
-from jobs.log_schema import LOG_RECORDS
-from jobs.record_schema import OFFSET_COMMITS
+from jobs import settings
+from jobs.pipeline import decode, ingest
 from jobs.sources.dump import open_dump
-from jobs.tables import Tables
+from jobs.tables import session
+from jobs.tables.delta import Tables
+from jobs.tables.log import LOG_RECORDS
+from jobs.tables.records import OFFSET_COMMITS
 
 
 def new_tables(spark: SparkSession, home: Path) -> Tables:

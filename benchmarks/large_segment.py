@@ -14,8 +14,9 @@ from pathlib import Path
 
 from benchmarks.generate import generate
 from benchmarks.workers import Workers
-from jobs import session, settings
+from jobs import settings
 from jobs.sources.segments import Segments
+from jobs.tables import session
 
 
 def one_file(folder: Path) -> Path:

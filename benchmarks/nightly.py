@@ -18,8 +18,9 @@ from pathlib import Path
 import psutil
 
 from benchmarks.generate import generate
-from jobs import nightly, session, settings
-from jobs.tables import Tables
+from jobs import nightly, settings
+from jobs.tables import session
+from jobs.tables.delta import Tables
 
 EVERY_S = 0.5
 

@@ -15,7 +15,9 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs import offsets, session, settings
+from jobs import settings
+from jobs.pipeline import offsets
+from jobs.tables import session
 
 COMMITS, GROUPS, PARTITIONS = 10_000_000, 2_000, 10
 REPEATS = 3

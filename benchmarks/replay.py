@@ -21,10 +21,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.records import Fields, RecordType
 from coordinator_core.wire.primitives import uuid_text
-from coordinator_core.wire.row import encode_key, encode_value
-from jobs import session, settings
-from jobs.arrow_fold import folder
-from jobs.history_schema import REPLAYED
+from coordinator_core.wire.record_codec import encode_key, encode_value
+from jobs import settings
+from jobs.pipeline.replay_arrow import folder
+from jobs.tables import session
+from jobs.tables.history import REPLAYED
 
 RECORDS, MEMBERS = 1_000_000, 50
 TOPIC = uuid_text(bytes(range(16)))

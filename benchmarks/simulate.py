@@ -12,8 +12,8 @@ from pathlib import Path
 
 from coordinator_core.records import Family
 from coordinator_core.simulator.scenario import Scenario
-from jobs.scenario import load_scenario
-from jobs.simulation import write_partition
+from jobs.simulate.partition import write_partition
+from jobs.simulate.scenario_file import load_scenario
 
 TOPICS = {"events-{n}": {"count": 50, "partitions": 24, "replicas": 3, "rate": 20, "grows": {"30m": 30}}}
 CHAOS = ["join", "leave", "crash", "deploy"]

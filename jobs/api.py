@@ -21,13 +21,14 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.audit.explain import Sentence, explain, find_rebalance
 from coordinator_core.errors import InputError
-from jobs import audit, commit_steps, decode, ingest, offsets, replay
-from jobs.lag import MINIMUM, evaluate, evaluate_offsets_only, read_end_offsets
 from jobs.nightly import KNOWN
+from jobs.pipeline import commit_history, decode, ingest, offsets, replay
+from jobs.pipeline import findings as audit
+from jobs.pipeline.group_history import histories
+from jobs.pipeline.lag import MINIMUM, evaluate, evaluate_offsets_only, read_end_offsets
 from jobs.settings import Settings, load
 from jobs.sources.dump import DEFAULT_TOPIC, Shape, open_dump
-from jobs.stored_history import histories
-from jobs.tables import Table, Tables
+from jobs.tables.delta import Table, Tables
 
 TABLES: dict[str, Table] = {table.name: table for table in KNOWN}
 """Every table that these jobs fill, by its name."""
@@ -160,11 +161,11 @@ class CoordinatorAudit:
 
     def rewinds(self) -> DataFrame:
         """Commits below the one before, with owner and rebalance."""
-        return commit_steps.rewinds(self.tables, self._commits())
+        return commit_history.rewinds(self.tables, self._commits())
 
     def removals(self) -> DataFrame:
         """Offsets that expired or were deleted."""
-        return commit_steps.removals(self.tables, self._commits())
+        return commit_history.removals(self.tables, self._commits())
 
     def lag(self, end_offsets: str, at: Moment, *, minimum: float = MINIMUM) -> DataFrame:
         """Lag and status by Burrow's rules at a time, with end offsets from JSON or Parquet; UNKNOWN without any."""

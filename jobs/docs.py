@@ -21,8 +21,8 @@ from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.wire.schema import record_schemas
 from jobs.api import TABLES
 from jobs.cli.app import COMMANDS, load
-from jobs.scenario import sections
-from jobs.tables import Table
+from jobs.simulate.scenario_file import sections
+from jobs.tables.delta import Table
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
 MADE: Final = "<!-- Made by python -m jobs.docs; change the code instead. -->"

@@ -18,21 +18,22 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DoubleType, IntegerType, LongType, MapType, StringType, StructType, TimestampType
 
 from coordinator_core.errors import InputError, UsageError
-from jobs import audit, decode, dumped_files, ingest, ledger, maintenance, offsets, quality, replay
-from jobs.audit import FINDINGS
-from jobs.dumped_files import DUMPED_FILES
+from jobs.checks import suites
+from jobs.checks.suites import CHECK_RESULTS, Result
 from jobs.errors import one_line
-from jobs.history_schema import GROUP_STATES, HISTORY, REPLAYED
-from jobs.lease import LEASES, WRITER, held
-from jobs.log_schema import LOG_RECORDS, QUARANTINE, RUNS
-from jobs.offsets import GROUP_OFFSETS
-from jobs.quality import CHECK_RESULTS, Result
-from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
+from jobs.pipeline import decode, findings, ingest, maintenance, offsets, replay, runs, seen_files
+from jobs.pipeline.findings import FINDINGS
+from jobs.pipeline.offsets import GROUP_OFFSETS
+from jobs.pipeline.seen_files import DUMPED_FILES
 from jobs.report.render import check_name, write
 from jobs.report.stored import stored_report
 from jobs.settings import Settings
 from jobs.sources.dump import LIVE_SCHEME, Kafka, Shape, open_dump
-from jobs.tables import Table, Tables, column
+from jobs.tables.delta import Table, Tables, column
+from jobs.tables.history import GROUP_STATES, HISTORY, REPLAYED
+from jobs.tables.lease import LEASES, WRITER, held
+from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
+from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.versions import software_version
 
 NIGHTLY_STEPS: Final = Table(
@@ -143,7 +144,7 @@ def run(tables: Tables, settings: Settings, listener: Listener) -> Outcome:
     if settings.nightly.report is not None:
         check_name(settings.nightly.report)
     started_at = datetime.now(UTC)
-    night, identity = Night(tables, settings, started_at), ledger.new_run_id()
+    night, identity = Night(tables, settings, started_at), runs.new_run_id()
     listener.logged["night"] = identity
     ran: list[Ran] = []
     with held(tables, WRITER, timedelta(minutes=settings.nightly.lease_minutes)) as (lease, before):
@@ -211,14 +212,14 @@ def _ingest(night: Night) -> dict[str, int]:
     if not chosen.paths:
         raise InputError("nothing to take in: name dumps, or set input.paths")
     shape = Shape(chosen.format) if chosen.format else None
-    changed = dumped_files.changes(night.tables, night.settings.cluster, chosen.paths, shape)
+    changed = seen_files.changes(night.tables, night.settings.cluster, chosen.paths, shape)
     is_live = any(path.startswith(LIVE_SCHEME) for path in changed.paths)
     since = ingest.next_offsets(night.tables, night.settings.cluster) if is_live else {}
     kafka = Kafka(night.settings.kafka, since=since)
     dumps = open_dump(night.tables.spark, changed.paths, shape=shape, topic=chosen.topic, kafka=kafka)
     rows = ingest.run(night.tables, dumps, night.settings.cluster)
     if changed.files:
-        dumped_files.remember(night.tables, night.settings.cluster, changed.files)
+        seen_files.remember(night.tables, night.settings.cluster, changed.files)
     counts = {name: sum(row[name] or 0 for row in rows) for name in ("records", "control", "missing_offsets")}
     return {"files": len(changed.files), **counts}
 
@@ -238,12 +239,12 @@ def _offsets(night: Night) -> dict[str, int]:
 
 
 def _findings(night: Night) -> dict[str, int]:
-    found = audit.run(night.tables, night.settings.findings)
+    found = findings.run(night.tables, night.settings.findings)
     return {"findings": sum(found.values())}
 
 
 def _checks(night: Night) -> dict[str, int]:
-    night.checked = quality.run(night.tables, night.settings.checks, night.started_at)
+    night.checked = suites.run(night.tables, night.settings.checks, night.started_at)
     failed = sum(result.passed is False for result in night.checked)
     return {"checks": len(night.checked), "failed": failed}
 

@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from coordinator_core.records import Family
 from coordinator_core.wire.arrow_types import message_type
-from coordinator_core.wire.columnar import NO_TYPE, Decoded, decode_keys, decode_values
+from coordinator_core.wire.batch_decode import NO_TYPE, Decoded, decode_keys, decode_values
 from coordinator_core.wire.schema import record_schemas
 
 Part = Literal["key", "value"]

@@ -7,8 +7,9 @@
 # COMMAND ----------
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs import session, settings
+from jobs import settings
 from jobs.api import CoordinatorAudit
+from jobs.tables import session
 
 DUMPS = "data/samples/logs"
 TABLES = "out/notebook"

@@ -8,10 +8,10 @@ from typing import Any
 from coordinator_core.assignors.client import range as client_range
 from coordinator_core.assignors.client import roundrobin, sticky
 from coordinator_core.assignors.connect import eager, incremental
+from coordinator_core.assignors.inputs import Assignment, GroupSpecs, GroupType
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.assignors.server import range as server_range
 from coordinator_core.assignors.server import simple, uniform
-from coordinator_core.assignors.spec import Assignment, GroupSpecs, GroupType
 from coordinator_core.assignors.streams import highly_available
 from coordinator_core.assignors.streams import sticky as streams_sticky
 from coordinator_core.cluster.image import TopicImage

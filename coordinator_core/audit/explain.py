@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from coordinator_core.audit.classic_targets import NEWEST
-from coordinator_core.audit.findings.material import GroupHistory, counted
-from coordinator_core.audit.orders import AS_SEEN
+from coordinator_core.audit.findings.group_history import GroupHistory, counted
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
+from coordinator_core.audit.targets.classic_groups import NEWEST
+from coordinator_core.audit.targets.map_orders import AS_SEEN
 from coordinator_core.errors import InputError
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, RebalanceRow

@@ -8,12 +8,7 @@ from typing import Any, NamedTuple
 from coordinator_core.cluster.topic_history import TopicChange
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.history.causes import CauseKind, cause, difference, topic_causes
-from coordinator_core.history.holdings import Resource, Unit
-from coordinator_core.history.ledger import Ledger
-from coordinator_core.history.opened import OpenEpoch
-from coordinator_core.history.recorder import Recorder
-from coordinator_core.history.rows import Cause
-from coordinator_core.history.units import (
+from coordinator_core.history.held_units import (
     COOPERATIVE,
     NO_ASSIGNMENT,
     NO_SUBSCRIPTION,
@@ -22,6 +17,11 @@ from coordinator_core.history.units import (
     classic_assignment,
     classic_subscription,
 )
+from coordinator_core.history.history_writer import Recorder
+from coordinator_core.history.holdings import Resource, Unit
+from coordinator_core.history.ledger import Ledger
+from coordinator_core.history.open_rows import OpenEpoch
+from coordinator_core.history.rows import Cause
 from coordinator_core.records import LogPosition
 
 ASSIGNS_ALL = frozenset(("range", "roundrobin", "sticky"))

@@ -21,15 +21,8 @@ from coordinator_core.groups.share.state import MEMBER_STATE_STABLE
 from coordinator_core.groups.streams.state import MemberState as StreamsMemberState
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.history.causes import CauseKind, cause, config_causes, member_changes, member_facts
-from coordinator_core.history.departures import departure_hint
-from coordinator_core.history.handler import Handler
-from coordinator_core.history.holdings import Held
-from coordinator_core.history.memberships import depart, join, left_behind
-from coordinator_core.history.opened import OpenEpoch, OpenMembership
-from coordinator_core.history.recorder import TARGET, Recorder
-from coordinator_core.history.rows import Cause
-from coordinator_core.history.topics import Used, changes_between, topics_used
-from coordinator_core.history.units import (
+from coordinator_core.history.departure_hints import departure_hint
+from coordinator_core.history.held_units import (
     consumer_held,
     consumer_topics,
     partitions_held,
@@ -39,6 +32,13 @@ from coordinator_core.history.units import (
     streams_target,
     streams_topics,
 )
+from coordinator_core.history.history_writer import TARGET, Recorder
+from coordinator_core.history.holdings import Held
+from coordinator_core.history.memberships import depart, join, left_behind
+from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
+from coordinator_core.history.record_handler import Handler
+from coordinator_core.history.rows import Cause
+from coordinator_core.history.topics import Used, changes_between, topics_used
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
 AnyGroup = EpochGroup[Any, Any]

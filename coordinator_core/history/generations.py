@@ -22,11 +22,11 @@ from coordinator_core.history.classic_causes import (
     topic_changes_seen,
     units_of_work,
 )
-from coordinator_core.history.departures import departure_hint
+from coordinator_core.history.departure_hints import departure_hint
+from coordinator_core.history.history_writer import CURRENT, Recorder, numbers
 from coordinator_core.history.holdings import Changed
 from coordinator_core.history.memberships import depart, join
-from coordinator_core.history.opened import OpenEpoch, OpenMembership
-from coordinator_core.history.recorder import CURRENT, Recorder, numbers
+from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
 from coordinator_core.history.rows import Cause, RebalanceRow, Revocation
 from coordinator_core.history.topics import topics_used
 from coordinator_core.records import CoordinatorRecord, LogPosition

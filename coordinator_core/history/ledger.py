@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from coordinator_core.cluster.topic_history import TopicChange
 from coordinator_core.history.holdings import Holdings, Ownership
-from coordinator_core.history.opened import OpenEpoch, OpenMembership, OpenRebalance
+from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rows import Cause
 from coordinator_core.records import LogPosition
 

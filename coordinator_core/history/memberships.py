@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from coordinator_core.history.causes import CauseKind, cause
+from coordinator_core.history.history_writer import Recorder
 from coordinator_core.history.ledger import Ledger
-from coordinator_core.history.opened import OpenMembership
-from coordinator_core.history.recorder import Recorder
+from coordinator_core.history.open_rows import OpenMembership
 from coordinator_core.history.resources import CLASSIC
 from coordinator_core.records import CoordinatorRecord, LogPosition
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_core.records import Fields, MetadataRecordType
-from coordinator_core.simulator.chance import Chance
+from coordinator_core.simulator.seeded_random import Chance
 from coordinator_core.wire.primitives import uuid_text
 
 METADATA_VERSION = 30

@@ -27,7 +27,7 @@ from coordinator_core.wire.batch_format import (
 )
 from coordinator_core.wire.batch_writer import NewRecord, record_bytes
 from coordinator_core.wire.control import ABORT, COMMIT, encode_marker
-from coordinator_core.wire.row import encode_value
+from coordinator_core.wire.record_codec import encode_value
 
 if TYPE_CHECKING:
     from coordinator_core.simulator.commits import CommitStream

@@ -19,7 +19,7 @@ from coordinator_core.simulator.topics import TopicPlan
 from coordinator_core.simulator.transactions import OPEN, Transactions, producers
 from coordinator_core.wire.batch_writer import varint
 from coordinator_core.wire.control import ABORT, COMMIT
-from coordinator_core.wire.row import encode_key
+from coordinator_core.wire.record_codec import encode_key
 
 Ints = NDArray[np.int64]
 TopicPartition = tuple[str, int]

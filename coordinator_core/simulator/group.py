@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from coordinator_core.groups.connect.live import MAX_DELAY_CONFIG
+from coordinator_core.coordinator.connect.group import MAX_DELAY_CONFIG
 from coordinator_core.records import Family
-from coordinator_core.simulator.chance import Chance
 from coordinator_core.simulator.clients.classic import ClassicConsumer
 from coordinator_core.simulator.clients.client import Client, ConfigTopic, Wish
 from coordinator_core.simulator.clients.connect import ConnectWorker
@@ -28,6 +27,7 @@ from coordinator_core.simulator.scenario import (
     Storm,
     Zombie,
 )
+from coordinator_core.simulator.seeded_random import Chance
 from coordinator_core.simulator.shard import Shard
 from coordinator_core.simulator.share_state import ShareStates
 from coordinator_core.simulator.topics import TopicPlan

@@ -14,7 +14,7 @@ from coordinator_core.simulator.commit_batches import CommitChunk
 from coordinator_core.simulator.commits import CommitStreams
 from coordinator_core.simulator.topics import TopicPlan
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
-from coordinator_core.wire.row import encode_key, encode_value
+from coordinator_core.wire.record_codec import encode_key, encode_value
 
 
 class Piece(NamedTuple):

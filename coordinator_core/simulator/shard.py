@@ -15,18 +15,18 @@ from uuid import UUID
 
 from coordinator_core.assignors.connect.work import Unit
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.groups import coordinator
-from coordinator_core.groups.classic.live import LiveClassicGroup
+from coordinator_core.coordinator import coordinator
+from coordinator_core.coordinator.classic.group import LiveClassicGroup
+from coordinator_core.coordinator.config import BrokerConfig
+from coordinator_core.coordinator.connect.group import ConnectMemory, units
+from coordinator_core.coordinator.connect.heartbeat import DELAY_OVER
+from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.memory import Memory
+from coordinator_core.coordinator.protocol import Outcome, Request, Task, Timer
+from coordinator_core.coordinator.share.group import LiveShareGroup
+from coordinator_core.coordinator.share.partitions import INITIALIZE_EFFECT
+from coordinator_core.groups import re2
 from coordinator_core.groups.classic.state import ClassicGroupState
-from coordinator_core.groups.config import BrokerConfig
-from coordinator_core.groups.connect.heartbeat import DELAY_OVER
-from coordinator_core.groups.connect.live import ConnectMemory, units
-from coordinator_core.groups.consumer import re2
-from coordinator_core.groups.consumer.live import LiveConsumerGroup
-from coordinator_core.groups.memory import Memory
-from coordinator_core.groups.protocol import Outcome, Request, Task, Timer
-from coordinator_core.groups.share.live import LiveShareGroup
-from coordinator_core.groups.share.partitions import INITIALIZE_EFFECT
 from coordinator_core.records import (
     LOG_TOPICS,
     ConnectRecordType,
@@ -37,15 +37,15 @@ from coordinator_core.records import (
     RecordType,
 )
 from coordinator_core.simulator.brokers import Leader
-from coordinator_core.simulator.chance import Chance
 from coordinator_core.simulator.commit_batches import VALUE_VERSION
 from coordinator_core.simulator.commits import CommitStreams, OpenTransaction, TopicPartition
+from coordinator_core.simulator.compacted_log import KeptRecords
+from coordinator_core.simulator.ground_truth import EXPIRED, LEFT, AnyGroup, GroupTruth, Row, Why, ending
 from coordinator_core.simulator.log import PartitionLog, Piece
 from coordinator_core.simulator.scenario import Scenario
+from coordinator_core.simulator.seeded_random import Chance
 from coordinator_core.simulator.share_state import ShareActivity
-from coordinator_core.simulator.takeover import KeptRecords
 from coordinator_core.simulator.topics import TopicPlan, TopicStep
-from coordinator_core.simulator.truth import EXPIRED, LEFT, AnyGroup, GroupTruth, Row, Why, ending
 
 if TYPE_CHECKING:
     from coordinator_core.simulator.clients.client import Client

@@ -16,7 +16,7 @@ from coordinator_core.simulator.log import Piece
 from coordinator_core.simulator.scenario import Scenario, partition_of
 from coordinator_core.simulator.topics import TopicPlan
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
-from coordinator_core.wire.row import encode_key, encode_value
+from coordinator_core.wire.record_codec import encode_key, encode_value
 
 SNAPSHOT_UPDATES = 500
 """After so many updates comes a snapshot, as Kafka's share coordinators have it by default."""

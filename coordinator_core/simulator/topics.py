@@ -14,9 +14,9 @@ from typing import NamedTuple
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.records import LOG_TOPICS, MetadataRecordType
 from coordinator_core.simulator.brokers import FEATURES, Brokers, Leader, MetadataRecord
-from coordinator_core.simulator.chance import Chance
 from coordinator_core.simulator.internal_topics import internal_topics
 from coordinator_core.simulator.scenario import Scenario
+from coordinator_core.simulator.seeded_random import Chance
 from coordinator_core.wire.primitives import uuid_text
 
 INTERNAL_TOPIC_DELAY_MS = 400

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from coordinator_core.records import Fields
 from coordinator_core.wire.codec import UNKNOWN_TAGGED_FIELDS
-from coordinator_core.wire.row import TRAILING_BYTES
+from coordinator_core.wire.record_codec import TRAILING_BYTES
 from coordinator_core.wire.schema import Field, Message
 
 _ARROW: Final = {

@@ -18,7 +18,7 @@ from coordinator_core.errors import (
     UnexpectedNullError,
 )
 from coordinator_core.records import Fields
-from coordinator_core.wire.layout import Array, Node, Scalar, Sized, Slot, Struct
+from coordinator_core.wire.message_layout import Array, Node, Scalar, Sized, Slot, Struct
 from coordinator_core.wire.primitives import (
     MAX_ARRAY,
     MAX_TAGGED_FIELDS,

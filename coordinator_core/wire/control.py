@@ -8,7 +8,7 @@ from typing import NamedTuple
 from coordinator_core.errors import DecodeError
 from coordinator_core.records import Fields
 from coordinator_core.wire.codec import reader
-from coordinator_core.wire.layout import layout
+from coordinator_core.wire.message_layout import layout
 from coordinator_core.wire.schema import control_schemas
 
 CONTROL_TYPES = (

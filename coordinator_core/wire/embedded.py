@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 from coordinator_core.errors import DecodeError, EncodeError, SchemaError, UnknownVersionError
 from coordinator_core.records import Fields
 from coordinator_core.wire.codec import reader, writer
-from coordinator_core.wire.layout import layout
+from coordinator_core.wire.message_layout import layout
 from coordinator_core.wire.primitives import scalar_reader, scalar_writer
-from coordinator_core.wire.row import TRAILING_BYTES
+from coordinator_core.wire.record_codec import TRAILING_BYTES
 from coordinator_core.wire.schema import Carrier, EmbeddedSchema, Field, embedded_schemas
 
 CACHED_BLOBS: Final = 4096

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_core.errors import CoordinatorAuditError
-from coordinator_core.wire import texts
+from coordinator_core.wire import text_columns
 from coordinator_core.wire.codec import UNKNOWN_TAGGED_FIELDS
-from coordinator_core.wire.layout import Array, Node, Scalar, Sized, Slot, Struct
-from coordinator_core.wire.row import TRAILING_BYTES
-from coordinator_core.wire.texts import Const, Mask, Part, Plain
+from coordinator_core.wire.message_layout import Array, Node, Scalar, Sized, Slot, Struct
+from coordinator_core.wire.record_codec import TRAILING_BYTES
+from coordinator_core.wire.text_columns import Const, Mask, Part, Plain
 
 
 class UnusualError(CoordinatorAuditError):
@@ -42,7 +42,7 @@ def json_parts(column: pa.StructArray, layout: Struct) -> Iterator[Part]:
         if slot.tag is None:
             yield from (Const(before), *parts, Const(behind))
         else:
-            yield texts.optional(before, texts.combined(parts, len(column)), behind, _absent(slot))
+            yield text_columns.optional(before, text_columns.combined(parts, len(column)), behind, _absent(slot))
     yield Const("}")
 
 
@@ -57,13 +57,13 @@ def _absent(slot: Slot) -> list[str]:
 def _parts(values: pa.Array, node: Node) -> Iterator[Part]:
     match node:
         case Scalar("boolean"):
-            yield texts.booleans(values)
+            yield text_columns.booleans(values)
         case Sized("bytes"):
-            yield texts.base64(values)
+            yield text_columns.base64(values)
         case Scalar("uuid") | Sized():
-            yield from texts.strings(values)
+            yield from text_columns.strings(values)
         case Scalar():
-            yield from texts.integers(values)
+            yield from text_columns.integers(values)
         case Array():
             yield from _or_null(_list_parts(values, node), values)
         case Struct():
@@ -75,12 +75,16 @@ def _or_null(parts: Iterator[Part], values: pa.Array) -> Iterator[Part]:
         yield from parts
     else:
         null: Mask = values.is_null().to_numpy(zero_copy_only=False)
-        yield texts.replaced(texts.combined(parts, len(values)), null, "null")
+        yield text_columns.replaced(text_columns.combined(parts, len(values)), null, "null")
 
 
 def _list_parts(values: pa.ListArray, node: Array) -> Iterator[Part]:
     elements = values.flatten()
     offsets = np.zeros(len(values) + 1, np.int32)
     np.cumsum(pc.list_value_length(values).fill_null(0).to_numpy(), out=offsets[1:])
-    listed = texts.column(_parts(elements, node.element), len(elements)) if len(elements) else pa.array([], texts.TEXT)
+    listed = (
+        text_columns.column(_parts(elements, node.element), len(elements))
+        if len(elements)
+        else pa.array([], text_columns.TEXT)
+    )
     yield from (Const("["), Plain(pc.binary_join(pa.ListArray.from_arrays(offsets, listed), ",")), Const("]"))

@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 
 from coordinator_core.errors import DecodeError
 from coordinator_core.records import Family, Fields
-from coordinator_core.wire import texts
+from coordinator_core.wire import text_columns
+from coordinator_core.wire.batch_decode import decode_keys, decode_values
 from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, Kind
-from coordinator_core.wire.columnar import decode_keys, decode_values
+from coordinator_core.wire.cursor import Source
 from coordinator_core.wire.json_columns import UnusualError, json_parts
-from coordinator_core.wire.json_form import key_to_json, value_to_json
-from coordinator_core.wire.layout import layout
-from coordinator_core.wire.row import decode_record, record_schema
+from coordinator_core.wire.kafka_json import key_to_json, value_to_json
+from coordinator_core.wire.message_layout import layout
+from coordinator_core.wire.record_codec import decode_record, record_schema
 from coordinator_core.wire.schema import record_schemas
-from coordinator_core.wire.texts import Const, Part, Plain, Text
-from coordinator_core.wire.vectors import Source
+from coordinator_core.wire.text_columns import Const, Part, Plain, Text
 
 Rows = NDArray[np.int64]
 
@@ -113,23 +113,23 @@ def lines(columns: pa.RecordBatch, place: Place) -> Lines:
     if left.any():
         objects = [_object(row, place) for row in columns.filter(pa.array(left)).to_pylist()]
         errors = [f"offset {each['offset']}: {each['error']}" for each in objects if "error" in each]
-        alone = Plain(pa.array([_text(each) + "\n" for each in objects], texts.TEXT))
-        rendered.append((np.flatnonzero(left), texts.laid_out([alone], len(objects))))
-    return Lines(texts.merged(rendered, columns.num_rows), errors)
+        alone = Plain(pa.array([_text(each) + "\n" for each in objects], text_columns.TEXT))
+        rendered.append((np.flatnonzero(left), text_columns.laid_out([alone], len(objects))))
+    return Lines(text_columns.merged(rendered, columns.num_rows), errors)
 
 
 def _rendered_together(columns: pa.RecordBatch, place: Place) -> Iterator[tuple[Rows, Text]]:
     """Lines of rows that have the same layout, with the numbers of these rows (ascending)."""
     if place.family is Family.METADATA:
         return
-    head = texts.folded(_head(columns, place), columns.num_rows)
+    head = text_columns.folded(_head(columns, place), columns.num_rows)
     for record_type, version, rows in _by_layout(columns, place.family):
         try:
             rows, text = _body(columns, record_type, version, rows, place.family)
         except UnusualError:
             continue
-        picked = (texts.picked(part, rows) for part in head)
-        yield rows, texts.laid_out([*picked, *text, Const("}\n")], len(rows))
+        picked = (text_columns.picked(part, rows) for part in head)
+        yield rows, text_columns.laid_out([*picked, *text, Const("}\n")], len(rows))
 
 
 def _by_layout(columns: pa.RecordBatch, family: Family) -> Iterator[tuple[int, int | None, Rows]]:
@@ -181,26 +181,28 @@ def _head(columns: pa.RecordBatch, place: Place) -> Iterator[Part]:
     """What comes before the type: position, batch, producer, sizes."""
     column = columns.column
     yield Const(f'{{"partition":{place.partition},"offset":')
-    yield from texts.integers(column("offset"))
+    yield from text_columns.integers(column("offset"))
     yield Const(',"timestamp":')
-    yield from texts.integers(column("timestamp"))
+    yield from text_columns.integers(column("timestamp"))
     yield Const(f',"segment":{json.dumps(place.segment, ensure_ascii=False)},"batchBase":')
-    yield from texts.integers(column("batch_base_offset"))
+    yield from text_columns.integers(column("batch_base_offset"))
     yield Const(',"batchLast":')
-    yield from texts.integers(column("batch_last_offset"))
+    yield from text_columns.integers(column("batch_last_offset"))
     yield Const(',"leaderEpoch":')
-    yield from texts.integers(column("leader_epoch"))
+    yield from text_columns.integers(column("leader_epoch"))
     yield Const(',"compression":')
-    yield texts.words(column("compression"))
+    yield text_columns.words(column("compression"))
     yield Const(',"tsType":')
-    yield texts.names([f'"{TIMESTAMP_TYPES[code]}"' for code in (-1, 0, 1)], column("timestamp_type").to_numpy() + 1)
+    yield text_columns.names(
+        [f'"{TIMESTAMP_TYPES[code]}"' for code in (-1, 0, 1)], column("timestamp_type").to_numpy() + 1
+    )
     yield from _producer(column("producer_id"), column("producer_epoch"), column("base_sequence"))
     yield Const(',"isTransactional":')
-    yield texts.booleans(column("is_transactional"))
+    yield text_columns.booleans(column("is_transactional"))
     yield Const(',"isControl":false,"keySize":')
-    yield from texts.integers(pc.binary_length(column("key")).fill_null(-1))
+    yield from text_columns.integers(pc.binary_length(column("key")).fill_null(-1))
     yield Const(',"valueSize":')
-    yield from texts.integers(pc.binary_length(column("value")).fill_null(-1))
+    yield from text_columns.integers(pc.binary_length(column("value")).fill_null(-1))
 
 
 def _producer(ids: pa.Array, epochs: pa.Array, sequences: pa.Array) -> Iterator[Part]:
@@ -208,5 +210,5 @@ def _producer(ids: pa.Array, epochs: pa.Array, sequences: pa.Array) -> Iterator[
     if nobody.all():
         return
     named = (("producerId", ids), ("producerEpoch", epochs), ("baseSequence", sequences))
-    parts = [part for name, values in named for part in (Const(f',"{name}":'), *texts.integers(values))]
-    yield texts.replaced(texts.combined(parts, len(ids)), nobody, "")
+    parts = [part for name, values in named for part in (Const(f',"{name}":'), *text_columns.integers(values))]
+    yield text_columns.replaced(text_columns.combined(parts, len(ids)), nobody, "")

@@ -17,8 +17,8 @@ from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, BatchHeader
 from coordinator_core.wire.batch_records import LogRecord, sequence_of
 from coordinator_core.wire.control import ControlRecord, kraft_fields
 from coordinator_core.wire.embedded import decode_blob
-from coordinator_core.wire.json_form import key_to_json, value_to_json
-from coordinator_core.wire.row import TRAILING_BYTES, DecodedRecord, decode_record, key_type
+from coordinator_core.wire.kafka_json import key_to_json, value_to_json
+from coordinator_core.wire.record_codec import TRAILING_BYTES, DecodedRecord, decode_record, key_type
 
 FORMATTERS = {
     "offsets": (Family.GROUP, frozenset({0, 1})),

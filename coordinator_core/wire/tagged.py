@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from coordinator_core.wire.vectors import Cursor, Ints, expand
+from coordinator_core.wire.cursor import Cursor, Ints, expand
 
 
 class _Readable(Protocol):

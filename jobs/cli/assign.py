@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from coordinator_core.assignors.cases.comparison import Row, compare_case
-from coordinator_core.assignors.cases.kinds import run_case
+from coordinator_core.assignors.case_files.case_types import run_case
+from coordinator_core.assignors.case_files.comparison import Row, compare_case
 from coordinator_core.assignors.profiles import DEFAULT, PROFILES, Profile, profile
 from coordinator_core.errors import InputError
 from jobs.cli.console import Console, JsonOption, QuietOption

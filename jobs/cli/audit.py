@@ -10,10 +10,10 @@ import typer
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.errors import UsageError
 from coordinator_core.groups.violations import Violation
+from jobs.cli.option_groups import with_options
 from jobs.cli.options import GroupOption, SinceOption, Source, parse_time, refuse_unknown
-from jobs.cli.shared import with_options
-from jobs.cli.tables import Line, print_json, print_lines, utc
-from jobs.plain import plain
+from jobs.cli.output import Line, print_json, print_lines, utc
+from jobs.formatting import plain
 
 MATCHED = 3
 """Exit code when something is of a kind that ``--fail-on`` names."""

@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from jobs import quality
+from jobs.checks import suites as quality
+from jobs.checks.suites import Result
 from jobs.cli.console import Console
-from jobs.cli.lake import Lake
-from jobs.cli.shared import with_options
-from jobs.cli.tables import print_lines
-from jobs.quality import Result
+from jobs.cli.option_groups import with_options
+from jobs.cli.output import print_lines
+from jobs.cli.pipeline import Lake
 
 FAILED = 3
 """Exit code when a check of severity error failed."""

@@ -12,7 +12,7 @@ import typer
 from jobs import settings
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.options import ConfigOption
-from jobs.cli.tables import print_json
+from jobs.cli.output import print_json
 
 SECRET = re.compile(r"password|secret|\.pem$", re.IGNORECASE)
 """In the names of librdkafka's settings, and Spark's, that are not for everybody."""

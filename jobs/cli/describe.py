@@ -14,12 +14,12 @@ from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
 from coordinator_core.groups.owners import owners
-from jobs.answers import GroupsThen
+from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOffsetOption, AtOption, EndsOption, Source, parse_moment
-from jobs.cli.shared import with_options
-from jobs.cli.tables import print_json, print_lines, print_table, ranges, utc
-from jobs.end_offsets import newest_ends
-from jobs.plain import number_ranges
+from jobs.cli.output import print_json, print_lines, print_table, ranges, utc
+from jobs.formatting import number_ranges
+from jobs.queries.interface import GroupsThen
+from jobs.sources.end_offsets import newest_ends
 
 GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Every group, one line each.")]

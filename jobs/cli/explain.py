@@ -7,14 +7,14 @@ from typing import Annotated, NamedTuple
 import typer
 
 from coordinator_core.audit.explain import GROUP_LOG, Sentence, explain, find_rebalance
-from coordinator_core.audit.findings.material import GroupHistory
+from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.errors import InputError
 from coordinator_core.records import LogPosition
-from jobs.answers import Answers
+from jobs.cli.option_groups import with_options
 from jobs.cli.options import GroupOption, Source, refuse_unknown
-from jobs.cli.shared import with_options
-from jobs.cli.tables import print_json, print_lines, print_text, utc
-from jobs.plain import plain
+from jobs.cli.output import print_json, print_lines, print_text, utc
+from jobs.formatting import plain
+from jobs.queries.interface import Answers
 
 
 class Asked(NamedTuple):

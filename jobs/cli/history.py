@@ -20,11 +20,11 @@ from coordinator_core.history.rows import (
     RebalanceRow,
 )
 from coordinator_core.records import LogPosition
-from jobs.answers import Wanted
+from jobs.cli.option_groups import with_options
 from jobs.cli.options import GroupOption, SinceOption, Source, parse_time, refuse_unknown
-from jobs.cli.shared import with_options
-from jobs.cli.tables import Line, print_json, print_lines, utc
-from jobs.plain import plain
+from jobs.cli.output import Line, print_json, print_lines, utc
+from jobs.formatting import plain
+from jobs.queries.interface import Wanted
 
 TABLE_OF = {table.row: table.name for table in TABLES}
 

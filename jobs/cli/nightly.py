@@ -10,10 +10,10 @@ import typer
 from jobs import nightly
 from jobs.cli.checks import FAILED, print_results
 from jobs.cli.console import LogFormat, LogFormatOption
-from jobs.cli.lake import Lake
+from jobs.cli.option_groups import with_options
 from jobs.cli.options import ClusterOption
-from jobs.cli.shared import with_options
-from jobs.cli.tables import Line, print_lines, print_written
+from jobs.cli.output import Line, print_lines, print_written
+from jobs.cli.pipeline import Lake
 
 
 @with_options(Lake)

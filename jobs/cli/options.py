@@ -11,9 +11,9 @@ import typer
 
 from coordinator_core.errors import InputError, UsageError
 from jobs import settings
-from jobs.answers import Answers, LogAnswers
 from jobs.cli.console import Console, JsonOption, QuietOption
-from jobs.local import Moment
+from jobs.queries.from_logs.groups import Moment
+from jobs.queries.interface import Answers, LogAnswers
 from jobs.sources.files import find_logs
 
 _LOG = typer.Option(
@@ -83,8 +83,8 @@ class Source:
             logs = find_logs(self.log or [], snapshots=True)
             return LogAnswers(logs, self.console.warn, settings.load(self.config, flags=flags))
         from jobs.api import CoordinatorAudit
-        from jobs.cli.lake import open_tables
-        from jobs.stored_answers import StoredAnswers
+        from jobs.cli.pipeline import open_tables
+        from jobs.queries.from_tables.answers import StoredAnswers
 
         at, chosen = open_tables(self.console, self.config, flags)
         return StoredAnswers(CoordinatorAudit(at.spark, chosen.tables, chosen.cluster, chosen))

@@ -13,17 +13,17 @@ from coordinator_core.errors import UsageError
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
 from jobs.cli.console import Console
+from jobs.cli.option_groups import with_options
 from jobs.cli.options import EndsOption, Source
-from jobs.cli.shared import with_options
-from jobs.cli.tables import print_written
-from jobs.end_offsets import newest_ends
-from jobs.local_audit import group_histories
+from jobs.cli.output import print_written
+from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import Source as Origin
 from jobs.report.build import build
 from jobs.report.coverage import coverage
 from jobs.report.data import Report
 from jobs.report.render import check_name, write
 from jobs.settings import Settings, load
+from jobs.sources.end_offsets import newest_ends
 from jobs.sources.files import LogFile, find_logs
 from jobs.versions import software_version
 
@@ -70,7 +70,7 @@ def _of_logs(console: Console, logs: list[LogFile], settings: Settings, ends: Ma
 
 
 def _of_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> Report:
-    from jobs.cli.lake import open_tables
+    from jobs.cli.pipeline import open_tables
     from jobs.report.stored import stored_report
 
     at, chosen = open_tables(console, config, flags)

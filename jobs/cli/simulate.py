@@ -13,8 +13,8 @@ import typer
 from coordinator_core.simulator.scenario import Scenario
 from jobs.cli.console import JsonOption, QuietOption
 from jobs.cli.options import ConfigOption, RemoteOption
-from jobs.scenario import load_scenario
-from jobs.simulation import Written, simulate_here
+from jobs.simulate.partition import Written, simulate_here
+from jobs.simulate.scenario_file import load_scenario
 
 
 class Shape(StrEnum):
@@ -76,7 +76,9 @@ def simulate_command(
 def _on_spark(
     scenario: Scenario, seed: int, out: Path, shape: Shape, config: Path | None, remote: str | None
 ) -> Iterable[Written]:
-    from jobs import session, settings, simulate
+    from jobs import settings
+    from jobs.simulate import spark as simulate
+    from jobs.tables import session
 
     chosen = settings.load(config, flags={"spark.remote": remote})
     return simulate.run(session.get_or_create(chosen.spark), scenario, seed, out.absolute(), shape.value)

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from coordinator_core.audit.trace_compare import shown
-from coordinator_core.audit.traces import StepResult, run_traces
+from coordinator_core.coordinator.traces.compare import shown
+from coordinator_core.coordinator.traces.run import StepResult, run_traces
 from jobs.cli.console import JsonOption, QuietOption
 from jobs.cli.json_lines import read_lines
 

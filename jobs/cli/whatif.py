@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from coordinator_core.audit.whatif import WhatIf, what_if
+from coordinator_core.audit.whatif.replay import WhatIf, what_if
 from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.group import GroupType
 from coordinator_core.history.rows import RebalanceRow
-from jobs.answers import Wanted
+from jobs.cli.option_groups import with_options
 from jobs.cli.options import Source
-from jobs.cli.shared import with_options
-from jobs.cli.tables import print_lines
+from jobs.cli.output import print_lines
+from jobs.queries.interface import Wanted
 
 
 @with_options(Source)

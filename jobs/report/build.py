@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest
 from typing import NamedTuple
 
-from coordinator_core.audit.findings.material import GroupHistory
+from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.report.coverage import absent

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from heapq import nlargest
 
 from coordinator_core.records import Family
-from jobs.log_reader import LogReader
 from jobs.report.data import AbsentPartitions, Gap, LogCoverage
 from jobs.sources.files import LogPart
+from jobs.sources.log_reader import LogReader
 
 MOST_GAPS = 10
 

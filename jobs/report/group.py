@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from coordinator_core.audit.explain import explain
-from coordinator_core.audit.findings.find import findings
-from coordinator_core.audit.findings.material import GroupHistory, PartitionCommits, client_name
+from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.audit.findings.group_history import GroupHistory, PartitionCommits, client_name
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.rows import TargetAuditRow
@@ -18,7 +18,7 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import AssignmentRow, RebalanceRow
 from jobs.report.data import Broken, Count, GroupDetail, GroupLine, Member, Offsets, Rebalance
-from jobs.report.spells import spells_of_members
+from jobs.report.holding_periods import spells_of_members
 
 MOST_MEMBERS = 200
 MOST_REBALANCES = 500

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from coordinator_core.errors import UsageError
-from jobs.plain import number_ranges, plain
+from jobs.formatting import number_ranges, plain
 from jobs.report.build import BUCKETS_MS
 from jobs.report.data import Count, GroupDetail, Report
 

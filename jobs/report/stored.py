@@ -10,17 +10,17 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
-from jobs.gaps import PARTITION
-from jobs.log_reader import FIRST_SEGMENT
-from jobs.log_schema import LOG_RECORDS
-from jobs.offsets import GROUP_OFFSETS
+from jobs.pipeline.gaps import PARTITION
+from jobs.pipeline.group_history import histories
+from jobs.pipeline.offsets import GROUP_OFFSETS
 from jobs.report.build import Source, build
 from jobs.report.coverage import MOST_GAPS
 from jobs.report.data import Gap, LogCoverage, Report
 from jobs.settings import Settings
 from jobs.sources.files import FAMILIES
-from jobs.stored_history import histories
-from jobs.tables import Tables
+from jobs.sources.log_reader import FIRST_SEGMENT
+from jobs.tables.delta import Tables
+from jobs.tables.log import LOG_RECORDS
 from jobs.versions import software_version
 
 BLOCK = 1 << 16

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.errors import InputError
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.errors import one_line
-from jobs.sources import kafka_shape
+from jobs.sources import kafka_columns
 from jobs.sources.files import KNOWN_TOPICS, LOG_SUFFIX, SEGMENT, SNAPSHOT_SUFFIX, find_logs, refuse_empty_files
 from jobs.sources.json_source import JsonLines
 from jobs.sources.segments import Segments
@@ -98,7 +98,7 @@ def open_dump(
 
 
 def _open_live(spark: SparkSession, url: str, kafka: Kafka) -> Dump:
-    from jobs.sources.live import KafkaLog
+    from jobs.sources.kafka_broker import KafkaLog
 
     servers, _, topic = url.removeprefix(LIVE_SCHEME).partition("/")
     if not servers or not topic:
@@ -165,10 +165,10 @@ def _table(spark: SparkSession, shape: Shape, files: list[str], topic: str) -> D
     try:
         if shape is Shape.DELTA:
             tables = [reader.format("delta").load(file) for file in files]
-            return _union(kafka_shape.dumped(table, file, topic) for table, file in zip(tables, files, strict=True))
+            return _union(kafka_columns.dumped(table, file, topic) for table, file in zip(tables, files, strict=True))
         named = [path for file in files for path in (_files(file, (".parquet",)) if _is_hidden(file) else [file])]
         rows = reader.parquet(*named)
-        return kafka_shape.dumped(rows, ", ".join(files), topic)
+        return kafka_columns.dumped(rows, ", ".join(files), topic)
     except InputError:
         raise
     except Exception as error:

@@ -21,8 +21,8 @@ from typing import Any, Final
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
 from coordinator_core.records import LOG_TOPICS, Family
-from coordinator_core.wire.json_form import key_from_json, value_from_json
-from coordinator_core.wire.row import encode_key, encode_value
+from coordinator_core.wire.kafka_json import key_from_json, value_from_json
+from coordinator_core.wire.record_codec import encode_key, encode_value
 
 MAX_LINE_BYTES: Final = 16 << 20
 """Longer lines are no records: brokers take batches of 1 MB unless configured."""

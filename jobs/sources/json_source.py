@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from jobs.sources import json_lines
-from jobs.sources.dumped import SPARK_SCHEMA, dumped_batches
+from jobs.sources.dump_batches import SPARK_SCHEMA, dumped_batches
 
 
 class JsonLines(DataSource):

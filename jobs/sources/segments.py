@@ -27,7 +27,7 @@ from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, Damage, DamageKi
 from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.framing import boundaries
 from coordinator_core.wire.transactions import holes, markers, outcomes
-from jobs.sources.dumped import SPARK_SCHEMA, dumped_batch, dumped_batches
+from jobs.sources.dump_batches import SPARK_SCHEMA, dumped_batch, dumped_batches
 from jobs.sources.files import KNOWN_TOPICS, METADATA_TOPIC, UNKNOWN_PARTITION, LogFile, find_logs
 
 SPLIT_BYTES: Final = 64 << 20

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Request
 from typer.testing import CliRunner
 
-from coordinator_core.audit.findings.material import GroupHistory
+from coordinator_core.audit.findings.group_history import GroupHistory
 from jobs.cli.app import app
 from jobs.report.build import Source, build
 from jobs.report.render import to_html

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from coordinator_core.audit.codec import memory_from_json, memory_to_json
-from coordinator_core.audit.rules.codec import watch_from_json, watch_to_json
-from coordinator_core.audit.rules.fold import RuleFold
-from coordinator_core.audit.targets import TargetAuditor
+from coordinator_core.audit.rules.rule_fold import RuleFold
+from coordinator_core.audit.rules.state_json import watch_from_json, watch_to_json
+from coordinator_core.audit.state_json import memory_from_json, memory_to_json
+from coordinator_core.audit.targets.auditor import TargetAuditor
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.groups.codec import decode_group, encode_group, read_json, write_json
-from coordinator_core.history.codec import ledger_from_json, ledger_to_json
+from coordinator_core.groups.state_json import decode_group, encode_group, read_json, write_json
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.fold import GroupFold
+from coordinator_core.history.history_fold import GroupFold
+from coordinator_core.history.state_json import ledger_from_json, ledger_to_json
 
 
 def next_history(fold: GroupFold, topics: TopicHistory | None = None) -> GroupFold:

@@ -11,7 +11,7 @@ from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, LogPosition
-from coordinator_core.wire.row import decode_record
+from coordinator_core.wire.record_codec import decode_record
 from tests.differential.decoded import Line, log_entries, read_lines
 from tests.shared_data import CORPUS, TRACES
 

@@ -12,7 +12,7 @@ from coordinator_core.errors import UnknownTypeError
 from coordinator_core.records import CoordinatorRecord, Family, LogPosition
 from coordinator_core.wire.batch_records import LogRecord
 from coordinator_core.wire.batches import read_rows
-from coordinator_core.wire.row import decode_record
+from coordinator_core.wire.record_codec import decode_record
 
 
 def metadata_records(logs: Path) -> Iterator[CoordinatorRecord]:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from coordinator_core.audit.fold import GroupAudit
+from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.errors import StateFormatError

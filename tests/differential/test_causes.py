@@ -11,7 +11,7 @@ import pytest
 
 from coordinator_core.groups.group import Group
 from coordinator_core.history.causes import CauseKind
-from coordinator_core.history.fold import fold
+from coordinator_core.history.history_fold import fold
 from coordinator_core.history.rows import Cause, MembershipRow, RebalanceRow
 from tests.differential.histories import groups_of
 from tests.differential.metadata import topic_history

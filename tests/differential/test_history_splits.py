@@ -7,7 +7,7 @@ import random
 import pytest
 
 from coordinator_core.groups.group import Group
-from coordinator_core.history.fold import GroupFold
+from coordinator_core.history.history_fold import GroupFold
 from tests.core.stored import next_history
 from tests.differential.histories import Tables, groups_of
 from tests.differential.metadata import topic_history

@@ -16,15 +16,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.groups.describe import describe
-from jobs.answers import GroupsThen
-from jobs.local import Moment, replay
-from jobs.log_reader import LogReader
-from jobs.log_schema import QUARANTINE, RUNS
-from jobs.record_schema import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.queries.from_logs.groups import Moment, replay
+from jobs.queries.from_tables.groups import StoredMoment
+from jobs.queries.interface import GroupsThen
 from jobs.sources.files import find_logs
-from jobs.stored_groups import StoredMoment
-from jobs.tables import Tables
-from tests.jobs.lake import TOPIC, take
+from jobs.sources.log_reader import LogReader
+from jobs.tables.delta import Tables
+from jobs.tables.log import QUARANTINE, RUNS
+from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from tests.jobs.filled_tables import TOPIC, take
 from tests.shared_data import CORPUS
 
 LOGS = (

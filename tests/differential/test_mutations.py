@@ -6,9 +6,9 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 
-from coordinator_core.assignors.spec import Tasks
+from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.audit.rows import Verdict
-from coordinator_core.audit.targets import TargetAuditor
+from coordinator_core.audit.targets.auditor import TargetAuditor
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage

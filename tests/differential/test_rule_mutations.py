@@ -8,10 +8,10 @@ from itertools import islice
 
 import pytest
 
-from coordinator_core.audit.rules.fold import judge
+from coordinator_core.audit.rules.rule_fold import judge
 from coordinator_core.groups.group import Group
+from tests.core.audit.rules.mutations import MUTATIONS, Mutation, mutations_of
 from tests.differential.logs_by_group import Log, corpus_log
-from tests.rule_mutations import MUTATIONS, Mutation, mutations_of
 
 PER_GROUP = 4
 

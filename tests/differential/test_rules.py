@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from coordinator_core.audit.rules.fold import RuleFold, judge
+from coordinator_core.audit.rules.rule_fold import RuleFold, judge
 from coordinator_core.groups.group import Group
 from tests.core.stored import next_rules
 from tests.differential.logs_by_group import EVERYTHING, LOGS, TRACE_FILES, corpus_log, traces

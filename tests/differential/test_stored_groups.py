@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_core.groups.codec import decode_group, encode_group
 from coordinator_core.groups.group import Group, is_group_record
+from coordinator_core.groups.state_json import decode_group, encode_group
 from coordinator_core.records import CoordinatorRecord
 from tests.differential.decoded import log_entries
 from tests.shared_data import CORPUS

@@ -9,9 +9,9 @@ import pytest
 
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets import TargetAuditor, audit_group
+from coordinator_core.audit.targets.auditor import TargetAuditor, audit_group
 from coordinator_core.groups.group import Group
-from jobs.local_audit import group_histories
+from jobs.queries.from_logs.history import group_histories
 from jobs.sources.files import find_logs
 from tests.core.stored import next_auditor
 from tests.differential.logs_by_group import corpus_log

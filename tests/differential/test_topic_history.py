@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
-from coordinator_core.history import epochs, inputs
+from coordinator_core.history import epochs, topic_inputs
 from coordinator_core.history.topics import topics_used
 from coordinator_core.records import RecordType
 from tests.differential.decoded import log_entries, read_lines
@@ -18,7 +18,7 @@ EPOCHS = {
     RecordType.SHARE_GROUP_METADATA: epochs.SHARE,
     RecordType.STREAMS_GROUP_METADATA: epochs.STREAMS,
 }
-OF_EPOCHS = epochs.HANDLERS.keys() | inputs.HANDLERS.keys()
+OF_EPOCHS = epochs.HANDLERS.keys() | topic_inputs.HANDLERS.keys()
 """Records of groups with epochs."""
 
 

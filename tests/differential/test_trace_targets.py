@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets import audit_group
+from coordinator_core.audit.targets.auditor import audit_group
 from coordinator_core.groups.group import Group
 from tests.differential.logs_by_group import EVERYTHING, TraceLog, traces
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_core.audit.traces import run_traces
+from coordinator_core.coordinator.traces.run import run_traces
 from tests.shared_data import TRACES
 
 STEPS = {"classic": 5320, "consumer": 4893, "migration": 4926, "share": 5066, "streams": 4915}

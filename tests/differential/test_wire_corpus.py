@@ -14,11 +14,11 @@ import pytest
 from coordinator_core.errors import UnknownTypeError
 from coordinator_core.records import Family
 from coordinator_core.wire.arrow_types import message_type, to_arrow
+from coordinator_core.wire.batch_decode import decode_keys, decode_values
 from coordinator_core.wire.batch_records import LogRecord
 from coordinator_core.wire.batches import read_rows
-from coordinator_core.wire.columnar import decode_keys, decode_values
-from coordinator_core.wire.json_form import key_to_json, value_to_json
-from coordinator_core.wire.row import DecodedRecord, decode_record, encode_record, record_schema
+from coordinator_core.wire.kafka_json import key_to_json, value_to_json
+from coordinator_core.wire.record_codec import DecodedRecord, decode_record, encode_record, record_schema
 from tests.shared_data import CORPUS, TRACES
 
 Line = dict[str, Any]

@@ -11,7 +11,7 @@ from coordinator_core.groups.describe import group_state
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
-from coordinator_core.wire.row import decode_record
+from coordinator_core.wire.record_codec import decode_record
 from tests.differential.decoded import Line
 
 IN_MEMORY_ONLY = ("endpoint_information_epoch", "pending_members", "awaiting_join")

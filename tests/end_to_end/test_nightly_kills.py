@@ -15,16 +15,17 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs import session, settings
-from jobs.audit import FINDINGS
-from jobs.history_schema import HISTORY
-from jobs.log_schema import LOG_RECORDS, QUARANTINE
+from jobs import settings
 from jobs.nightly import NIGHTLY_STEPS
-from jobs.offsets import GROUP_OFFSETS
-from jobs.record_schema import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
-from jobs.tables import Tables
+from jobs.pipeline.findings import FINDINGS
+from jobs.pipeline.offsets import GROUP_OFFSETS
+from jobs.tables import session
+from jobs.tables.delta import Tables
+from jobs.tables.history import HISTORY
+from jobs.tables.log import LOG_RECORDS, QUARANTINE
+from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from tests.jobs.conftest import SAMPLE_LOGS, SMALL
-from tests.jobs.lake import content
+from tests.jobs.filled_tables import content
 from tests.shared_data import CORPUS
 
 pytestmark = pytest.mark.long
@@ -42,7 +43,7 @@ COMPARED = (
 NIGHT = """
 import sys
 from jobs import nightly, session, settings
-from jobs.tables import Tables
+from jobs.tables.delta import Tables
 from tests.jobs.conftest import SMALL
 
 home, dump = sys.argv[1:]

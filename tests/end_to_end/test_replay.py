@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from jobs import decode, ingest, replay, session, settings
+from jobs import settings
+from jobs.pipeline import decode, ingest, replay
 from jobs.sources.dump import open_dump
-from jobs.tables import Tables
+from jobs.tables import session
+from jobs.tables.delta import Tables
 from tests.jobs.conftest import SMALL
-from tests.jobs.nights import by_offset, decoded, in_nights, rows_of
+from tests.jobs.split_nights import by_offset, decoded, in_nights, rows_of
 from tests.shared_data import CORPUS
 
 pytestmark = pytest.mark.long
@@ -28,7 +30,7 @@ KILLS = 20
 REPLAY = """
 import sys
 from jobs import replay, session, settings
-from jobs.tables import Tables
+from jobs.tables.delta import Tables
 from tests.jobs.conftest import SMALL
 
 flags = {"spark.master": "local[2]", "spark.conf": SMALL}

@@ -29,7 +29,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session that the jobs would make, in ``local[2]``."""
-    from jobs import session, settings
+    from jobs import settings
+    from jobs.tables import session
 
     warehouse = tmp_path_factory.mktemp("warehouse")
     wanted = settings.load(

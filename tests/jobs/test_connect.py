@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.tables import Tables
+from jobs.tables.delta import Tables
 from tests.jobs.conftest import SAMPLE_LOGS, SMALL
-from tests.jobs.lake import TOPIC, decoded, expected, kafka_rows, sample_rows, write_json, write_parquet
+from tests.jobs.filled_tables import TOPIC, decoded, expected, kafka_rows, sample_rows, write_json, write_parquet
 
 SCRIPT = """
 import json, sys

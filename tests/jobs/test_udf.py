@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from coordinator_core.wire.row import encode_key, encode_value
+from coordinator_core.wire.record_codec import encode_key, encode_value
 from jobs import udf
 
 KEY = encode_key(1, {"group": "g", "topic": "t", "partition": 3})

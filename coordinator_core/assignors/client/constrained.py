@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from coordinator_core.assignors.client.claims import Claims
+from coordinator_core.assignors.client.claimed_partitions import Claims
+from coordinator_core.assignors.client.leader_view import LeaderView
 from coordinator_core.assignors.client.racks import Racks
-from coordinator_core.assignors.client.view import LeaderView
 from coordinator_core.errors import AssignorError
 
 

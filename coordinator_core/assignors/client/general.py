@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from coordinator_core.assignors.client.claims import Claims
+from coordinator_core.assignors.client.claimed_partitions import Claims
 from coordinator_core.assignors.client.constrained import unassigned
-from coordinator_core.assignors.client.loads import Loads
-from coordinator_core.assignors.client.movements import Movements
+from coordinator_core.assignors.client.leader_view import LeaderView
+from coordinator_core.assignors.client.member_loads import Loads
+from coordinator_core.assignors.client.partition_movements import Movements
 from coordinator_core.assignors.client.racks import Racks
-from coordinator_core.assignors.client.view import LeaderView
 from coordinator_core.assignors.java_hash import int32
 from coordinator_core.errors import AssignorError
 

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from coordinator_core.assignors.client.leader_view import TopicPartition
 from coordinator_core.assignors.client.sticky import MEMBER_DATA, remembered
-from coordinator_core.assignors.client.view import TopicPartition
+from coordinator_core.assignors.inputs import ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import hash_order
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.assignors.registry import assign
-from coordinator_core.assignors.spec import ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 from coordinator_core.records import Fields

@@ -7,7 +7,7 @@ from functools import reduce
 from itertools import chain
 from operator import or_
 
-from coordinator_core.assignors.client.view import LeaderView
+from coordinator_core.assignors.client.leader_view import LeaderView
 from coordinator_core.cluster.image import TopicImage
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import islice
 
+from coordinator_core.assignors.client.leader_view import LeaderView, TopicPartition
 from coordinator_core.assignors.client.racks import Racks
-from coordinator_core.assignors.client.view import LeaderView, TopicPartition
+from coordinator_core.assignors.inputs import Assignment, ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.assignors.java_hash import STRING, utf16
 from coordinator_core.assignors.java_order import hash_order
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.spec import Assignment, ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.cluster.image import TopicImage
 
 

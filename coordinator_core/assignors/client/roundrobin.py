@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from coordinator_core.assignors.client.leader_view import LeaderView, TopicPartition
 from coordinator_core.assignors.client.range import static_first
-from coordinator_core.assignors.client.view import LeaderView, TopicPartition
+from coordinator_core.assignors.inputs import Assignment, ClassicGroupSpec
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.spec import Assignment, ClassicGroupSpec
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from coordinator_core.assignors.client.claims import MemberData, former_owners, generation_or_none, settle
+from coordinator_core.assignors.client.claimed_partitions import MemberData, former_owners, generation_or_none, settle
 from coordinator_core.assignors.client.constrained import ConstrainedAssignment
 from coordinator_core.assignors.client.general import GeneralAssignment
+from coordinator_core.assignors.client.leader_view import LeaderView, TopicPartition
 from coordinator_core.assignors.client.racks import Racks
 from coordinator_core.assignors.client.user_data import cooperative_data, sticky_data
-from coordinator_core.assignors.client.view import LeaderView, TopicPartition
+from coordinator_core.assignors.inputs import Assignment, ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.spec import Assignment, ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.cluster.image import TopicImage
 
 

@@ -5,8 +5,8 @@ Source: Kafka 4.3.1 ``StickyAssignor.memberData`` and ``CooperativeStickyAssigno
 
 from __future__ import annotations
 
-from coordinator_core.assignors.client.claims import NO_GENERATION, MemberData
-from coordinator_core.assignors.spec import ClassicMemberSpec
+from coordinator_core.assignors.client.claimed_partitions import NO_GENERATION, MemberData
+from coordinator_core.assignors.inputs import ClassicMemberSpec
 from coordinator_core.errors import DecodeError
 from coordinator_core.wire.embedded import decode_blob
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from coordinator_core.assignors.connect.work import WorkerAssignment
-from coordinator_core.assignors.spec import ConnectorTask, WorkerSpec
+from coordinator_core.assignors.inputs import ConnectorTask, WorkerSpec
 from coordinator_core.records import Fields
 from coordinator_core.wire.embedded import Blob
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from coordinator_core.assignors.connect.work import NO_ERROR, Unit, Work, WorkerAssignment, configured, target
+from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, WorkerSpec
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.assignors.registry import assign
-from coordinator_core.assignors.spec import Assignment, ConnectGroupSpec, WorkerSpec
 from coordinator_core.cluster.image import TopicImage
 
 

@@ -16,9 +16,9 @@ from coordinator_core.assignors.connect.work import (
     configured,
     written,
 )
+from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec
 from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.spec import Assignment, ConnectGroupSpec
 from coordinator_core.cluster.image import TopicImage
 
 

@@ -23,10 +23,10 @@ from coordinator_core.assignors.connect.work import (
     configured,
     written,
 )
+from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec
 from coordinator_core.assignors.java_hash import STRING, TASK_ID, utf16
 from coordinator_core.assignors.java_order import copied_order, hash_order
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.spec import Assignment, ConnectGroupSpec
 from coordinator_core.cluster.image import TopicImage
 
 E = TypeVar("E")

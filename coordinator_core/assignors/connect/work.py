@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from coordinator_core.assignors.inputs import ConnectGroupSpec, ConnectorTask, WorkerSpec
 from coordinator_core.assignors.java_hash import STRING, utf16
 from coordinator_core.assignors.java_order import copied_order
-from coordinator_core.assignors.spec import ConnectGroupSpec, ConnectorTask, WorkerSpec
 from coordinator_core.errors import AssignorError
 
 NO_ERROR = 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from coordinator_core.assignors.inputs import Assignment, GroupSpec, MemberSpec, Partitions
 from coordinator_core.assignors.java_hash import UUID, utf16
 from coordinator_core.assignors.java_order import hash_order
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.server.topics import partition_count
-from coordinator_core.assignors.spec import Assignment, GroupSpec, MemberSpec, Partitions
 from coordinator_core.cluster.image import TopicImage
 
 _MISSING = "Member is subscribed to a non-existent topic"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from coordinator_core.assignors.inputs import Assignment, GroupSpec, Partitions
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.server.simple_differing import assign_differing
 from coordinator_core.assignors.server.simple_equal import assign_equal
-from coordinator_core.assignors.spec import Assignment, GroupSpec, Partitions
 from coordinator_core.cluster.image import TopicImage
 
 

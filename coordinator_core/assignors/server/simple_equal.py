@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from coordinator_core.assignors.inputs import GroupSpec, Partitions
 from coordinator_core.assignors.java_order import int_order
 from coordinator_core.assignors.profiles import Profile
+from coordinator_core.assignors.server.assignment_changes import Edits, ints
 from coordinator_core.assignors.server.balance import AllTopics, Balance
-from coordinator_core.assignors.server.copies import Copies
-from coordinator_core.assignors.server.edits import Edits, ints
-from coordinator_core.assignors.server.held import Held
-from coordinator_core.assignors.server.sharing import assignable, map_capacity, shares
-from coordinator_core.assignors.spec import GroupSpec, Partitions
+from coordinator_core.assignors.server.copied_assignments import Copies
+from coordinator_core.assignors.server.previous_assignments import Held
+from coordinator_core.assignors.server.quotas import assignable, map_capacity, shares
 from coordinator_core.cluster.image import TopicImage
 
 

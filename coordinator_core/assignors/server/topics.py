@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from coordinator_core.assignors.spec import GroupSpec
+from coordinator_core.assignors.inputs import GroupSpec
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError, InputError
 

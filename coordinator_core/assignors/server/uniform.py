@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from coordinator_core.assignors.inputs import Assignment, GroupSpec, Partitions
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.server.uniform_3_9 import assign_differing_3_9
 from coordinator_core.assignors.server.uniform_differing import assign_differing
 from coordinator_core.assignors.server.uniform_equal import assign_equal
-from coordinator_core.assignors.spec import Assignment, GroupSpec, Partitions
 from coordinator_core.cluster.image import TopicImage
 
 DIFFERING_REPLACED = (4, 0)

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from coordinator_core.assignors.inputs import GroupSpec, Partitions
 from coordinator_core.assignors.java_hash import uuid_bits
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.server.copies import Copies
-from coordinator_core.assignors.server.edits import ADDED, REMOVED, Edits, Ints
+from coordinator_core.assignors.server.assignment_changes import ADDED, REMOVED, Edits, Ints
+from coordinator_core.assignors.server.copied_assignments import Copies
 from coordinator_core.assignors.server.topics import missing_topic, partition_count
-from coordinator_core.assignors.spec import GroupSpec, Partitions
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 

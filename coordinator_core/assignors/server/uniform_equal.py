@@ -10,13 +10,13 @@ from itertools import chain
 
 import numpy as np
 
+from coordinator_core.assignors.inputs import GroupSpec, Partitions
 from coordinator_core.assignors.java_hash import UUID
 from coordinator_core.assignors.java_order import copy_capacity, hash_order
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.server.copies import Copies
-from coordinator_core.assignors.server.edits import ADDED, REMOVED, Edits, ints
+from coordinator_core.assignors.server.assignment_changes import ADDED, REMOVED, Edits, ints
+from coordinator_core.assignors.server.copied_assignments import Copies
 from coordinator_core.assignors.server.topics import assigned_partitions, missing_topic, partition_count
-from coordinator_core.assignors.spec import GroupSpec, Partitions
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 

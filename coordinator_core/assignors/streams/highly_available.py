@@ -12,8 +12,8 @@ No broker has it yet. It follows KIP-1071 (what it must hold to), KIP-441 (caugh
 
 from __future__ import annotations
 
+from coordinator_core.assignors.inputs import Assignment, StreamsGroupSpec, Tasks
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.spec import Assignment, StreamsGroupSpec, Tasks
 from coordinator_core.assignors.streams.placement import Placement
 from coordinator_core.assignors.streams.state import TaskState
 from coordinator_core.assignors.streams.topology import Topology

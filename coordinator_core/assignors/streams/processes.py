@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from coordinator_core.assignors.inputs import StreamsGroupSpec
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_heap import PriorityQueue
 from coordinator_core.assignors.java_order import hash_order
-from coordinator_core.assignors.spec import StreamsGroupSpec
 
 
 class Processes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator_core.assignors.spec import StreamsGroupSpec
+from coordinator_core.assignors.inputs import StreamsGroupSpec
 from coordinator_core.assignors.streams.topology import Topology
 
 

@@ -6,9 +6,9 @@ racks.
 
 from __future__ import annotations
 
+from coordinator_core.assignors.inputs import Assignment, StreamsGroupSpec, Tasks
 from coordinator_core.assignors.java_heap import PriorityQueue
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.spec import Assignment, StreamsGroupSpec, Tasks
 from coordinator_core.assignors.streams.processes import Processes
 from coordinator_core.assignors.streams.topology import Topology
 from coordinator_core.cluster.image import TopicImage

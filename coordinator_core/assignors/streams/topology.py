@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from coordinator_core.assignors.inputs import Partitions, Subtopology, TaskId
 from coordinator_core.assignors.java_hash import utf16
-from coordinator_core.assignors.spec import Partitions, Subtopology, TaskId
 from coordinator_core.errors import InputError
 
 

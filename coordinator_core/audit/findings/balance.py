@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from coordinator_core.audit.findings.material import GroupHistory
+from coordinator_core.audit.findings.converged_states import Settled, settled_moments
+from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
-from coordinator_core.audit.findings.settled import Settled, settled_moments
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.history.causes import CauseKind
 

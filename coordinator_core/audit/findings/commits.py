@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from coordinator_core.audit.findings.material import OpenTransaction, PartitionCommits, Removal, Rewind
+from coordinator_core.audit.findings.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
 
 MOST_KEPT = 1_000

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 
-from coordinator_core.audit.findings.material import GroupHistory, PartitionCommits, Removal, Rewind, counted
+from coordinator_core.audit.findings.group_history import GroupHistory, PartitionCommits, Removal, Rewind, counted
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.history.rows import AssignmentRow, RebalanceRow

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from coordinator_core.audit.rules.hands import name
-from coordinator_core.audit.rules.scene import Scene, classic_held
-from coordinator_core.audit.rules.watch import EPOCH
+from coordinator_core.audit.rules.holders import name
+from coordinator_core.audit.rules.judged_group import Scene, classic_held
+from coordinator_core.audit.rules.known_facts import EPOCH
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.violations import Rule
 from coordinator_core.records import CoordinatorRecord, LogPosition

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from coordinator_core.audit.rules.scene import Scene
-from coordinator_core.audit.rules.watch import EPOCH
+from coordinator_core.audit.rules.judged_group import Scene
+from coordinator_core.audit.rules.known_facts import EPOCH
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.share.state import ShareGroup

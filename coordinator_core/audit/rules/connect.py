@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from coordinator_core.audit.rules.hands import minus, name, names
-from coordinator_core.audit.rules.scene import Scene
-from coordinator_core.audit.rules.watch import ASSIGNMENT_EPOCH, CURRENT, EPOCH, MEMBER
+from coordinator_core.audit.rules.holders import minus, name, names
+from coordinator_core.audit.rules.judged_group import Scene
+from coordinator_core.audit.rules.known_facts import ASSIGNMENT_EPOCH, CURRENT, EPOCH, MEMBER
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.violations import Rule
-from coordinator_core.history.units import work_held
+from coordinator_core.history.held_units import work_held
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord
 
 WORK = "work"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from coordinator_core.audit.rules.hands import name
-from coordinator_core.audit.rules.kinds import EpochKind
-from coordinator_core.audit.rules.scene import Scene, begins_anew
-from coordinator_core.audit.rules.watch import ASSIGNMENT_EPOCH, EPOCH, TARGET, HeldUnit
+from coordinator_core.audit.rules.group_types import EpochKind
+from coordinator_core.audit.rules.holders import name
+from coordinator_core.audit.rules.judged_group import Scene, begins_anew
+from coordinator_core.audit.rules.known_facts import ASSIGNMENT_EPOCH, EPOCH, TARGET, HeldUnit
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.holdings import Held

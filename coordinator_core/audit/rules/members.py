@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from coordinator_core.audit.rules.epochs import MAX_ASSIGNMENT_INTERVAL_MS, twice
-from coordinator_core.audit.rules.hands import NOTHING, both, minus, name, names
-from coordinator_core.audit.rules.kinds import CONSUMER, STREAMS, EpochKind
-from coordinator_core.audit.rules.scene import Scene, joined
-from coordinator_core.audit.rules.watch import (
+from coordinator_core.audit.rules.group_types import CONSUMER, STREAMS, EpochKind
+from coordinator_core.audit.rules.holders import NOTHING, both, minus, name, names
+from coordinator_core.audit.rules.judged_group import Scene, joined
+from coordinator_core.audit.rules.known_facts import (
     ASSIGNMENT_EPOCH,
     CURRENT,
     EPOCH,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from coordinator_core.audit.rules.scene import Scene
-from coordinator_core.audit.rules.watch import CURRENT, MEMBER, TARGET, Operation
+from coordinator_core.audit.rules.judged_group import Scene
+from coordinator_core.audit.rules.known_facts import CURRENT, MEMBER, TARGET, Operation
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.violations import Rule
 from coordinator_core.records import CoordinatorRecord

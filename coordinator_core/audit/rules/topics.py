@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from coordinator_core.audit.rules.epochs import on_target
-from coordinator_core.audit.rules.kinds import SHARE, STREAMS
-from coordinator_core.audit.rules.scene import Scene
-from coordinator_core.audit.rules.watch import SHARE_STATE, TOPOLOGY
+from coordinator_core.audit.rules.group_types import SHARE, STREAMS
+from coordinator_core.audit.rules.judged_group import Scene
+from coordinator_core.audit.rules.known_facts import SHARE_STATE, TOPOLOGY
 from coordinator_core.groups.epochs import Partitions
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.state import StreamsGroup

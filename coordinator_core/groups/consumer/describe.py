@@ -8,7 +8,7 @@ from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import TimelineHashMap
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerGroupState, ConsumerMember, MemberState
-from coordinator_core.groups.naming import topic_partitions
+from coordinator_core.groups.partition_names import topic_partitions
 
 TELLS_PROTOCOL = 22
 """The metadata version of Kafka 4.0, the first with ConsumerGroupDescribe version 1, which has the members' type."""

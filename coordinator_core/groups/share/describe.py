@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.groups.naming import topic_partitions
+from coordinator_core.groups.partition_names import topic_partitions
 from coordinator_core.groups.share.state import ShareGroup, ShareGroupState, ShareMember
 
 

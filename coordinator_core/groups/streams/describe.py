@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.groups.streams.records import task_ids
+from coordinator_core.coordinator.streams.records import task_ids
 from coordinator_core.groups.streams.state import (
     CurrentTasks,
     Endpoint,

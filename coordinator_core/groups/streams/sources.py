@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.groups.consumer import re2
+from coordinator_core.groups import re2
 from coordinator_core.groups.streams.state import CopartitionGroup, Subtopology, Topology
 
 

@@ -7,18 +7,18 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from coordinator_core.assignors.client.leader import leader_round, subscribed_member
-from coordinator_core.assignors.spec import ClassicMemberSpec
+from coordinator_core.assignors.inputs import ClassicMemberSpec
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.groups.classic.live import LiveClassicGroup
-from coordinator_core.groups.classic.rebalance import heartbeat_key
+from coordinator_core.coordinator.classic.group import LiveClassicGroup
+from coordinator_core.coordinator.classic.rebalance import heartbeat_key
+from coordinator_core.coordinator.consumer.group import LiveConsumerGroup, is_reconciled_to
+from coordinator_core.coordinator.protocol import ErrorCode
+from coordinator_core.coordinator.timer_keys import session_key
 from coordinator_core.groups.classic.state import ClassicGroupState
-from coordinator_core.groups.consumer.live import LiveConsumerGroup, is_reconciled_to
-from coordinator_core.groups.protocol import ErrorCode
-from coordinator_core.groups.timer_keys import session_key
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients import blobs
 from coordinator_core.simulator.clients.client import Client
-from coordinator_core.simulator.truth import Why
+from coordinator_core.simulator.ground_truth import Why
 from coordinator_core.wire.embedded import decode_assignment, decode_subscription
 
 JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, LEAVE_VERSION = 9, 5, 4, 5

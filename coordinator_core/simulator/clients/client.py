@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
-from coordinator_core.groups.protocol import ErrorCode
+from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.records import Fields
-from coordinator_core.simulator.chance import Chance
 from coordinator_core.simulator.commits import CommitStream, OwnedPartition
 from coordinator_core.simulator.scenario import Group
+from coordinator_core.simulator.seeded_random import Chance
 from coordinator_core.simulator.shard import Shard
 from coordinator_core.simulator.transactions import Transactions
 

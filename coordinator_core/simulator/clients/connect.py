@@ -7,8 +7,8 @@ from typing import Any
 
 from coordinator_core.assignors.connect.blobs import CONNECTOR, worker, worker_assignment
 from coordinator_core.assignors.connect.work import NO_ERROR, WorkerAssignment
+from coordinator_core.assignors.inputs import ConnectGroupSpec, ConnectorTask
 from coordinator_core.assignors.registry import assign
-from coordinator_core.assignors.spec import ConnectGroupSpec, ConnectorTask
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.classic import NO_GENERATION, ClassicMember

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from coordinator_core.groups.consumer.live import LiveConsumerGroup, is_reconciled_to
+from coordinator_core.coordinator.consumer.group import LiveConsumerGroup, is_reconciled_to
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.epoch_client import ReconcilingClient
-from coordinator_core.simulator.truth import Why
+from coordinator_core.simulator.ground_truth import Why
 
 HEARTBEAT_VERSION = 1
 

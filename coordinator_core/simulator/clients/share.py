@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from coordinator_core.coordinator.share.group import LiveShareGroup
+from coordinator_core.coordinator.share.partitions import assignment_pending
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
-from coordinator_core.groups.share.live import LiveShareGroup
-from coordinator_core.groups.share.partitions import assignment_pending
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.epoch_client import EpochClient
-from coordinator_core.simulator.truth import Why
+from coordinator_core.simulator.ground_truth import Why
 
 HEARTBEAT_VERSION = 1
 

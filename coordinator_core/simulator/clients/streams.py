@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
-from coordinator_core.groups.streams.live import LiveStreamsGroup
 from coordinator_core.groups.streams.state import MemberState
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.epoch_client import ReconcilingClient

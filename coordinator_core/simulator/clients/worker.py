@@ -6,15 +6,15 @@ from typing import Any
 
 from coordinator_core.assignors.connect.declared import DeclaredTarget, declare_target
 from coordinator_core.assignors.connect.work import Unit
-from coordinator_core.assignors.spec import ConnectGroupSpec, WorkerSpec
+from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
+from coordinator_core.coordinator.connect.group import ConnectMemory, as_fields, from_fields
+from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.groups.connect.describe import is_reconciled
-from coordinator_core.groups.connect.live import ConnectMemory, as_fields, from_fields
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
-from coordinator_core.groups.protocol import ErrorCode
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.connect import EAGER, VERSIONS
 from coordinator_core.simulator.clients.epoch_client import ReconcilingClient
-from coordinator_core.simulator.truth import Why
+from coordinator_core.simulator.ground_truth import Why
 from coordinator_core.wire.embedded import decode_blob, encode_blob
 
 PREPARE_API, INSTALL_API = "ConnectGroupPrepareAssignment", "ConnectGroupInstallAssignment"

@@ -20,7 +20,7 @@ from coordinator_core.assignors.java_order import (
     int_order,
     spreads,
 )
-from coordinator_core.assignors.server.edits import ints
+from coordinator_core.assignors.server.assignment_changes import ints
 from coordinator_core.errors import InputError
 
 COLLIDING = st.integers(0, 40).map(lambda number: number * 64) | st.integers(0, 500)

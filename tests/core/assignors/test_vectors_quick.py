@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_core.assignors.cases.kinds import RUNNERS, run_case
+from coordinator_core.assignors.case_files.case_types import RUNNERS, run_case
 from tests.core.assignors.cases import comparable
 from tests.shared_data import ROOT
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
-from coordinator_core.audit.rules.fold import judge
-from coordinator_core.audit.targets import audit_group
+from coordinator_core.audit.rules.rule_fold import judge
+from coordinator_core.audit.targets.auditor import audit_group
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, LogPosition
-from coordinator_core.wire.row import decode_record
+from coordinator_core.wire.record_codec import decode_record
 from tests.differential.logs_by_group import EVERYTHING, traces_of
 
 TRACES = sorted((Path(__file__).parents[2] / "data" / "traces").glob("*.jsonl"))

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.errors import StateFormatError
-from coordinator_core.groups.codec import VERSION, coder, decode_group, encode_group
 from coordinator_core.groups.describe import Surroundings, describe
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets
+from coordinator_core.groups.state_json import VERSION, coder, decode_group, encode_group
 from coordinator_core.records import CoordinatorRecord
 from tests.core.groups.records import logs
 

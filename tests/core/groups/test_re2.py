@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_core.groups.consumer.re2 import error_in, matching
+from coordinator_core.groups.re2 import error_in, matching
 
 NAMES = ["foo", "Foo", "foo-bar", "a", "a+", "naïve", "t-10", "a\n"]
 

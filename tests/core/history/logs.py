@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.fold import fold
+from coordinator_core.history.history_fold import fold
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, HistoryRow, MembershipRow, RebalanceRow
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
 from coordinator_core.wire.embedded import encode_blob

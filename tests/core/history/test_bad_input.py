@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from coordinator_core.cluster.snapshots import fold_snapshots
+from coordinator_core.cluster.topic_lists import fold_snapshots
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, MembershipRow, RebalanceRow
 from tests.core.history.logs import (

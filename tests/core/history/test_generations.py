@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator_core.cluster.snapshots import fold_snapshots
+from coordinator_core.cluster.topic_lists import fold_snapshots
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import LogPosition, RecordType
 from tests.core.cluster.test_metadata_log import Log, partition, topic

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from coordinator_core.groups.group import Group
-from coordinator_core.history.fold import GroupFold, fold
+from coordinator_core.history.history_fold import GroupFold, fold
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, HistoryRow, MembershipRow, RebalanceRow
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, LogPosition
-from tests.core.groups.test_connect_coordinator import GROUP, A, B, Cluster, Worker, first_worker
+from tests.core.coordinator.test_connect import GROUP, A, B, Cluster, Worker, first_worker
 from tests.core.history.logs import kinds
 from tests.core.stored import next_history
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from coordinator_core.records import Family, Fields
 from coordinator_core.wire.codec import UNKNOWN_TAGGED_FIELDS
-from coordinator_core.wire.layout import Array, Node, Scalar, Sized, Struct, layout
+from coordinator_core.wire.message_layout import Array, Node, Scalar, Sized, Struct, layout
 from coordinator_core.wire.primitives import uuid_text
-from coordinator_core.wire.row import TRAILING_BYTES, DecodedRecord
+from coordinator_core.wire.record_codec import TRAILING_BYTES, DecodedRecord
 from coordinator_core.wire.schema import Message, RecordSchema, record_schemas
 
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}

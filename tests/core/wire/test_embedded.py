@@ -16,8 +16,8 @@ from coordinator_core.wire.embedded import (
     decode_subscription,
     encode_blob,
 )
-from coordinator_core.wire.layout import layout
-from coordinator_core.wire.row import TRAILING_BYTES
+from coordinator_core.wire.message_layout import layout
+from coordinator_core.wire.record_codec import TRAILING_BYTES
 from coordinator_core.wire.schema import embedded_schemas
 from tests.core.wire.strategies import fields
 from tests.core.wire.test_hand_built import i8, i16, i32, i64, text

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coordinator_core.records import Family, Fields
-from coordinator_core.wire.row import decode_key, decode_value, encode_key, encode_value
+from coordinator_core.wire.record_codec import decode_key, decode_value, encode_key, encode_value
 
 TOPIC_ID = bytes(range(16))
 TOPIC_ID_TEXT = "AAECAwQFBgcICQoLDA0ODw"

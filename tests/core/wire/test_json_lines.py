@@ -19,7 +19,7 @@ from coordinator_core.wire.batch_writer import (
 from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.control import COMMIT
 from coordinator_core.wire.json_lines import Place, line, lines
-from coordinator_core.wire.row import encode_key, encode_value
+from coordinator_core.wire.record_codec import encode_key, encode_value
 from tests.core.wire.samples import sample_records
 from tests.core.wire.segments import reader
 from tests.core.wire.test_mutations import mutated

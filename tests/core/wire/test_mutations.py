@@ -10,9 +10,9 @@ import pytest
 from coordinator_core.errors import DecodeError
 from coordinator_core.records import Family, Fields
 from coordinator_core.wire.arrow_types import message_type, to_arrow
-from coordinator_core.wire.columnar import Decoded, decode_keys, decode_values
+from coordinator_core.wire.batch_decode import Decoded, decode_keys, decode_values
 from coordinator_core.wire.embedded import decode_assignment, decode_subscription
-from coordinator_core.wire.row import decode_key, decode_metadata, decode_value
+from coordinator_core.wire.record_codec import decode_key, decode_metadata, decode_value
 from coordinator_core.wire.schema import record_schemas
 from tests.core.wire.samples import RawRecord, sample_records
 

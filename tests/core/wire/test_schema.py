@@ -12,7 +12,7 @@ import pytest
 
 from coordinator_core.errors import SchemaError
 from coordinator_core.records import ConnectRecordType, Family, RecordType
-from coordinator_core.wire.layout import Array, Scalar, Sized, layout
+from coordinator_core.wire.message_layout import Array, Scalar, Sized, layout
 from coordinator_core.wire.schema import Field, Message, embedded_schemas, record_schemas
 from tests.shared_data import ROOT
 
@@ -106,9 +106,9 @@ def test_schemas_are_read_from_a_zip_on_the_path(tmp_path: Path) -> None:
         for source in (ROOT / "schemas").rglob("*.json"):
             target.write(source, Path("coordinator_core") / source.relative_to(ROOT))
     program = (
-        "from coordinator_core.wire import schema, row; from coordinator_core.records import Family;"
+        "from coordinator_core.wire import schema, record_codec; from coordinator_core.records import Family;"
         "assert 'package.zip' in schema.__file__, schema.__file__;"
-        "print(len(schema.record_schemas(Family.GROUP)), row.decode_key(bytes([0, 2, 0, 1, 103])))"
+        "print(len(schema.record_schemas(Family.GROUP)), record_codec.decode_key(bytes([0, 2, 0, 1, 103])))"
     )
     found = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env={"PYTHONPATH": str(archive)}, capture_output=True, text=True

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_core.assignors.cases.kinds import run_case
+from coordinator_core.assignors.case_files.case_types import run_case
+from coordinator_core.assignors.inputs import ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.assignors.registry import assign
-from coordinator_core.assignors.spec import ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.errors import AssignorError, InputError
 from tests.core.assignors.client.groups import owning, run

@@ -9,7 +9,7 @@ from itertools import cycle
 import pytest
 from hypothesis import given
 
-from coordinator_core.assignors.spec import ClassicMemberSpec
+from coordinator_core.assignors.inputs import ClassicMemberSpec
 from coordinator_core.cluster.image import Topic, TopicImage
 from tests.core.assignors.client.groups import assigned, check_sound, everything, images, run, sizes, subscribers
 

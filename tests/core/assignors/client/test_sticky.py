@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.assignors.client.sticky import remembered
-from coordinator_core.assignors.spec import ClassicGroupSpec, ClassicMemberSpec
+from coordinator_core.assignors.inputs import ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.cluster.image import Topic, TopicImage
 from tests.core.assignors.client.groups import (
     Work,

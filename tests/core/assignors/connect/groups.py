@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator_core.assignors.connect.work import Unit, Work, WorkerAssignment, target
+from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, WorkerSpec
 from coordinator_core.assignors.profiles import DEFAULT
 from coordinator_core.assignors.registry import assign
-from coordinator_core.assignors.spec import Assignment, ConnectGroupSpec, WorkerSpec
 from coordinator_core.cluster.image import TopicImage
 
 MAX_DELAY_MS = 300_000

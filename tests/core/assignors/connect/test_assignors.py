@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.assignors.connect.work import CONFIG_MISMATCH, Work, configured
+from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
 from coordinator_core.assignors.registry import assign
-from coordinator_core.assignors.spec import ConnectGroupSpec, WorkerSpec
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 from tests.core.assignors.connect.groups import MAX_DELAY_MS, Cluster

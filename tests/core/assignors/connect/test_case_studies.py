@@ -11,7 +11,7 @@ from typing import Any
 from coordinator_core.assignors.connect.declared import DeclaredTarget, declare_target
 from coordinator_core.assignors.connect.selection import VersionRange, breaches, select_worker
 from coordinator_core.assignors.connect.work import Unit, configured
-from coordinator_core.assignors.spec import ConnectGroupSpec, WorkerSpec
+from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
 
 TRANSCRIPT = Path(__file__).with_name("case_studies.txt")
 DELAY_S = 300

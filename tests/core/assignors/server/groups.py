@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from coordinator_core.assignors.inputs import Assignment, GroupSpec, GroupType, MemberSpec, Partitions
 from coordinator_core.assignors.registry import assign
-from coordinator_core.assignors.spec import Assignment, GroupSpec, GroupType, MemberSpec, Partitions
 from coordinator_core.cluster.image import Topic, TopicImage
 
 Group = tuple[GroupSpec, TopicImage]

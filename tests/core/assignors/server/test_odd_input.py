@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator_core.assignors.inputs import GroupSpec, GroupType, MemberSpec
 from coordinator_core.assignors.profiles import profile
 from coordinator_core.assignors.registry import assign
-from coordinator_core.assignors.spec import GroupSpec, GroupType, MemberSpec
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.errors import AssignorError, InputError
 from tests.core.assignors.server.groups import TYPES, image_of, topic_id

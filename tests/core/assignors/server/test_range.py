@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from coordinator_core.assignors.spec import GroupSpec, MemberSpec
+from coordinator_core.assignors.inputs import GroupSpec, MemberSpec
 from tests.core.assignors.server.groups import Group, check_exclusive, groups, image_of, run, topic_id
 
 

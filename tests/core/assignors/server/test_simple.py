@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_core.assignors.spec import GroupSpec, GroupType, MemberSpec
+from coordinator_core.assignors.inputs import GroupSpec, GroupType, MemberSpec
 from coordinator_core.errors import AssignorError
 from tests.core.assignors.server.groups import groups, held, image_of, loads, run, settled, subscribed, topic_id
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_core.assignors.inputs import GroupSpec, MemberSpec
 from coordinator_core.assignors.profiles import profile
 from coordinator_core.assignors.registry import assign
-from coordinator_core.assignors.spec import GroupSpec, MemberSpec
 from tests.core.assignors.server.groups import check_exclusive, groups, held, image_of, loads, run, settled, topic_id
 
 T = topic_id(1)

@@ -6,7 +6,7 @@ from collections import Counter
 
 from hypothesis import strategies as st
 
-from coordinator_core.assignors.spec import (
+from coordinator_core.assignors.inputs import (
     Assignment,
     StreamsConfigs,
     StreamsGroupSpec,

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from coordinator_core.assignors.registry import assign
-from coordinator_core.assignors.spec import (
+from coordinator_core.assignors.inputs import (
     Assignment,
     StreamsConfigs,
     StreamsGroupSpec,
@@ -18,6 +17,7 @@ from coordinator_core.assignors.spec import (
     TaskId,
     Tasks,
 )
+from coordinator_core.assignors.registry import assign
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 from tests.core.assignors.streams.groups import END, check_invariants, groups, grown_groups, task_ids

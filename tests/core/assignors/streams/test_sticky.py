@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_core.assignors.registry import assign
-from coordinator_core.assignors.spec import (
+from coordinator_core.assignors.inputs import (
     Assignment,
     StreamsConfigs,
     StreamsGroupSpec,
@@ -17,6 +16,7 @@ from coordinator_core.assignors.spec import (
     Subtopology,
     Tasks,
 )
+from coordinator_core.assignors.registry import assign
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError, InputError
 from tests.core.assignors.streams.groups import check_invariants, groups, grown_groups, task_ids

@@ -1,0 +1,100 @@
+"""What an assignment is worth: balance, movement and rack locality, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator_core.assignors.client.user_data import sticky_data
+from coordinator_core.assignors.connect.work import WorkerAssignment
+from coordinator_core.assignors.inputs import (
+    Assignment,
+    ClassicMemberSpec,
+    GroupSpecs,
+    MemberSpec,
+    Partitions,
+    StreamsMemberSpec,
+    Tasks,
+    WorkerSpec,
+)
+from coordinator_core.cluster.image import Topic, TopicImage
+
+Unit = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Counts over one assignment.
+
+    ``imbalance`` is the largest load of a member minus the smallest (partitions, or tasks of every role). ``kept``
+    counts the units that stay where they were, ``moved`` those that another member held before, ``fresh`` those that
+    nobody held, ``lost`` those held before and assigned to nobody now. ``rack_misses`` counts the partitions whose
+    member has a rack that no replica is in (0 where racks are unknown).
+    """
+
+    members: int
+    units: int
+    imbalance: int
+    kept: int
+    moved: int
+    fresh: int
+    lost: int
+    rack_misses: int
+
+
+def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) -> Figures:
+    """The figures of an assignment of that group; a connector itself counts as one more of its tasks."""
+    before = {member: set(_previous(had)) for member, had in spec.members.items()}
+    held = set[Unit]().union(*before.values())
+    loads: list[int] = []
+    kept = moved = fresh = misses = 0
+    now: set[Unit] = set()
+    for member, had in spec.members.items():
+        work = _units(assignment.members.get(member))
+        loads.append(len(work))
+        now.update(work)
+        stay, known = sum(map(before[member].__contains__, work)), sum(map(held.__contains__, work))
+        kept += stay
+        moved += known - stay
+        fresh += len(work) - known
+        rack = getattr(had, "rack_id", None)
+        if rack is not None:
+            misses += sum(_misses_rack(image, unit, rack) for unit in work)
+    return Figures(
+        members=len(loads),
+        units=sum(loads),
+        imbalance=max(loads, default=0) - min(loads, default=0),
+        kept=kept,
+        moved=moved,
+        fresh=fresh,
+        lost=len(held - now),
+        rack_misses=misses,
+    )
+
+
+def _previous(member: MemberSpec | StreamsMemberSpec | ClassicMemberSpec | WorkerSpec) -> Sequence[Unit]:
+    if isinstance(member, ClassicMemberSpec):
+        return member.owned or sticky_data(member).partitions
+    return _units(member if isinstance(member, WorkerSpec) else member.previous)
+
+
+def _units(work: Partitions | Tasks | WorkerSpec | WorkerAssignment | Sequence[Unit] | None) -> Sequence[Unit]:
+    """Every partition or task of a member's work, whatever its form."""
+    if work is None:
+        return ()
+    if isinstance(work, Tasks):
+        return [unit for role in (work.active, work.standby, work.warmup) for unit in _units(role)]
+    if isinstance(work, WorkerSpec | WorkerAssignment):
+        return [*((connector, -1) for connector in work.connectors), *work.tasks]
+    if isinstance(work, Mapping):
+        return [(name, number) for name, numbers in work.items() for number in numbers]
+    return work
+
+
+def _misses_rack(image: TopicImage, unit: Unit, rack: str) -> bool:
+    name, partition = unit
+    topic: Topic | None = image.by_id.get(name) or image.by_name.get(name)
+    if topic is None or partition >= len(topic.racks) or not topic.racks[partition]:
+        return False
+    return rack not in topic.racks[partition]

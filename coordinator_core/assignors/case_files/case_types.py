@@ -1,0 +1,51 @@
+"""The kinds of case, by the name in their ``assignor`` field, and how to run one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coordinator_core.assignors import registry
+from coordinator_core.assignors.case_files import broker, client, connect, hash_order, streams, streams_mock
+from coordinator_core.assignors.profiles import DEFAULT, Profile
+from coordinator_core.assignors.registry import Assign
+from coordinator_core.errors import InputError
+
+Runner = Callable[[Mapping[str, Any], Profile, Assign], dict[str, Any]]
+"""A case's ``input``, the profile and how to assign -> its ``expected``, with ``presented`` where the kind has it."""
+
+RUNNERS: dict[str, Runner] = {
+    "client-range": client.runner("range"),
+    "client-roundrobin": client.runner("roundrobin"),
+    "client-sticky": client.runner("sticky"),
+    "client-cooperative-sticky": client.runner("cooperative-sticky"),
+    "connect-eager": connect.run,
+    "connect-incremental": connect.run,
+    "hash-order": hash_order.run,
+    "uniform": broker.uniform,
+    "range": broker.range_,
+    "simple": broker.simple,
+    "streams-sticky": streams.sticky,
+    "streams-mock": streams_mock.run,
+}
+
+
+def run_case(
+    case: Mapping[str, Any], profile: Profile = DEFAULT, *, presented: bool = False, assign: Assign = registry.assign
+) -> dict[str, Any]:
+    """The ``expected`` of one case, ``{"steps": [...]}`` for most kinds.
+
+    ``presented`` keeps what the coordinator gave the assignor. Raises InputError for an unknown kind or for input
+    that lacks what its kind needs.
+    """
+    kind = case.get("assignor")
+    if kind not in RUNNERS:
+        raise InputError(f"no assignor {kind!r} to run a case; there are {', '.join(sorted(RUNNERS))}")
+    try:
+        expected = RUNNERS[kind](case["input"], profile, assign)
+    except (AttributeError, KeyError, TypeError, ValueError) as cause:
+        raise InputError(f"case {case.get('id')!r} is no {kind} case: {type(cause).__name__} {cause}") from cause
+    if not presented:
+        for step in expected.get("steps", ()):
+            step.pop("presented", None)
+    return expected

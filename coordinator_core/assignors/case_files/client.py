@@ -1,0 +1,75 @@
+"""Cases of classic groups' assignors: each step one round, assigned by the member that is leader in it."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from coordinator_core.assignors.client.leader import leader_order
+from coordinator_core.assignors.client.sticky import MEMBER_DATA, remembered
+from coordinator_core.assignors.inputs import ClassicGroupSpec, ClassicMemberSpec
+from coordinator_core.assignors.profiles import Profile
+from coordinator_core.assignors.registry import Assign
+from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.errors import AssignorError, InputError
+
+
+def runner(name: str) -> Callable[[Mapping[str, Any], Profile, Assign], dict[str, Any]]:
+    """Runs cases of this assignor. Its memory lives as long as its member is in the group."""
+
+    def run(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, Any]:
+        broker_racks = {broker["id"]: broker.get("rack") for broker in case["brokers"]}
+        memories: dict[str, Any] = {}
+        results: list[dict[str, Any]] = []
+        for step in case["steps"]:
+            members = leader_order(_members(step["members"]))
+            memories = {member: memory for member, memory in memories.items() if member in members}
+            leader = step["leader"]
+            spec = ClassicGroupSpec(members, memories.get(leader))
+            try:
+                assigned = assign(name, spec, _image(step["topics"], broker_racks), profile)
+                results.append({"assignment": {member: _runs(work) for member, work in assigned.members.items()}})
+            except AssignorError as error:
+                results.append({"error": error.kind, "message": error.message})
+            if name in MEMBER_DATA:
+                memories[leader] = remembered(name, spec)
+        return {"steps": results}
+
+    return run
+
+
+def _members(members: Iterable[Mapping[str, Any]]) -> dict[str, ClassicMemberSpec]:
+    specs: dict[str, ClassicMemberSpec] = {}
+    for member in members:
+        if member["id"] in specs:
+            raise InputError(f"member {member['id']!r} is in the group twice")
+        owned, user_data = member.get("owned"), member.get("user_data")
+        specs[member["id"]] = ClassicMemberSpec(
+            topics=member["topics"],
+            owned=None if owned is None else [(topic, number) for topic, numbers in owned for number in numbers],
+            generation=member.get("generation"),
+            user_data=None if user_data is None else b64decode(user_data),
+            instance_id=member.get("instance"),
+            rack_id=member.get("rack"),
+        )
+    return specs
+
+
+def _image(topics: Iterable[Mapping[str, Any]], broker_racks: Mapping[int, str | None]) -> TopicImage:
+    image = []
+    for topic in topics:
+        if topic["partitions"] < 0:
+            raise InputError(f"topic {topic['name']!r} has {topic['partitions']} partitions")
+        replicas = tuple(map(tuple, topic.get("replicas", ())))
+        racks = tuple(
+            tuple(rack for rack in map(broker_racks.get, brokers) if rack is not None) for brokers in replicas
+        )
+        image.append(Topic(topic["name"], "", topic["partitions"], racks, replicas))
+    return TopicImage.of(image, broker_racks)
+
+
+def _runs(work: Sequence[tuple[str, int]]) -> list[list[Any]]:
+    """Partitions as runs of one topic."""
+    return [[topic, [number for _, number in run]] for topic, run in groupby(work, key=lambda partition: partition[0])]

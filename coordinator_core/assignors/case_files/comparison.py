@@ -1,0 +1,100 @@
+"""Several assignors on the same case: balance, movement and rack figures side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from coordinator_core.assignors import registry
+from coordinator_core.assignors.assignment_metrics import Figures, measure
+from coordinator_core.assignors.case_files.case_types import run_case
+from coordinator_core.assignors.inputs import Assignment, GroupSpecs, GroupType
+from coordinator_core.assignors.profiles import DEFAULT, Profile
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.errors import AssignorError, InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The figures of one assignor in one round of a case; ``error`` says why there are none.
+
+    ``round`` counts assignments from 1; ``all`` sums them up (of members, units and imbalance it gives the largest).
+    """
+
+    assignor: str
+    round: str
+    members: int
+    units: int
+    imbalance: int
+    kept: int
+    moved: int
+    fresh: int
+    lost: int
+    rack_misses: int
+    error: str = ""
+
+
+NOTHING = Figures(0, 0, 0, 0, 0, 0, 0, 0)
+
+
+def compare_case(
+    case: Mapping[str, Any], profile: Profile = DEFAULT, assignors: Sequence[str] | None = None
+) -> list[Row]:
+    """Run a case with each assignor (all that serve its type of group, if None); round by round, then in all.
+
+    Each assignor starts from its own former results where the case carries them from step to step. Raises InputError
+    for an unknown assignor and for a case in which nothing is assigned.
+    """
+    rows: list[Row] = []
+    for name in assignors or _names(case, profile):
+        recorder = _Recorder(name)
+        run_case(case, profile, assign=recorder)
+        rows += recorder.rows
+        rows.append(Row(name, "all", **asdict(_total(recorder.rows))))
+    return rows
+
+
+class _Recorder:
+    """Assigns with one assignor, whatever the case asks for, and keeps the figures of each round."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.rows: list[Row] = []
+
+    def __call__(self, _: str, spec: GroupSpecs, image: TopicImage, profile: Profile) -> Assignment[Any]:
+        number = str(len(self.rows) + 1)
+        try:
+            assignment = registry.assign(self.name, spec, image, profile)
+        except AssignorError as error:
+            self.rows.append(Row(self.name, number, **asdict(NOTHING), error=str(error)))
+            raise
+        self.rows.append(Row(self.name, number, **asdict(measure(spec, image, assignment))))
+        return assignment
+
+
+def _names(case: Mapping[str, Any], profile: Profile) -> list[str]:
+    """The names under which assignors serve the case's type of group."""
+    types: set[GroupType] = set()
+
+    def noted(name: str, spec: GroupSpecs, image: TopicImage, profile: Profile) -> Assignment[Any]:
+        types.add(spec.type)
+        return registry.assign(name, spec, image, profile)
+
+    run_case(case, profile, assign=noted)
+    if not types:
+        raise InputError(f"case {case.get('id')!r} assigns nothing that could be compared")
+    return [name for group_type, name in registry.ASSIGNORS if group_type in types]
+
+
+def _total(rounds: Sequence[Row]) -> Figures:
+    return Figures(
+        members=max((each.members for each in rounds), default=0),
+        units=max((each.units for each in rounds), default=0),
+        imbalance=max((each.imbalance for each in rounds), default=0),
+        kept=sum(each.kept for each in rounds),
+        moved=sum(each.moved for each in rounds),
+        fresh=sum(each.fresh for each in rounds),
+        lost=sum(each.lost for each in rounds),
+        rack_misses=sum(each.rack_misses for each in rounds),
+    )

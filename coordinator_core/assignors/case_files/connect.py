@@ -1,0 +1,84 @@
+"""Cases of Connect's assignors: each step one round, assigned by the worker that is leader in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from coordinator_core.assignors.client.leader import leader_order
+from coordinator_core.assignors.connect.work import WorkerAssignment
+from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, ConnectorTask, WorkerSpec
+from coordinator_core.assignors.java_hash import utf16
+from coordinator_core.assignors.profiles import Profile
+from coordinator_core.assignors.registry import Assign
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.errors import AssignorError, InputError
+
+PROTOCOLS = {"EAGER": "default", "COMPATIBLE": "compatible", "SESSIONED": "sessioned"}
+"""Names of Connect's protocols in cases to those in group records."""
+
+
+def run(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, Any]:
+    """The rounds of one case. A worker's assignor lives as long as the worker is in the group."""
+    protocol = PROTOCOLS.get(case["protocol"])
+    if protocol is None:
+        raise InputError(f"no Connect protocol {case['protocol']!r}; there are {', '.join(PROTOCOLS)}")
+    memories: dict[str, Any] = {}
+    steps: list[dict[str, Any]] = []
+    for step in case["steps"]:
+        members = leader_order(_workers(step["members"]))
+        leader = step["leader"]
+        memories = {worker: memory for worker, memory in memories.items() if worker in members}
+        spec = ConnectGroupSpec(
+            members=members,
+            leader=leader,
+            connectors=step["config"],
+            config_offset=step["config_offset"],
+            generation=step["generation"],
+            last_completed_generation=step.get("last_completed_generation", -1),
+            now_ms=step["now_ms"],
+            max_delay_ms=case["max_delay"],
+            memory=memories.get(leader),
+        )
+        try:
+            assigned = assign(protocol, spec, TopicImage.of(()), profile)
+        except AssignorError as error:
+            steps.append({"error": error.kind, "message": error.message})
+            continue
+        memories[leader] = assigned.memory
+        steps.append(_step(assigned))
+    return {"steps": steps}
+
+
+def _workers(members: Iterable[Mapping[str, Any]]) -> dict[str, WorkerSpec]:
+    workers: dict[str, WorkerSpec] = {}
+    for member in members:
+        if member["id"] in workers:
+            raise InputError(f"worker {member['id']!r} is in the group twice")
+        workers[member["id"]] = WorkerSpec(
+            member["url"], member["offset"], member.get("connectors", ()), [*map(_task, member.get("tasks", ()))]
+        )
+    return workers
+
+
+def _task(text: str) -> ConnectorTask:
+    connector, dash, number = text.rpartition("-")
+    if not dash or not number.isdecimal():
+        raise InputError(f"{text!r} is no task: connector-number expected")
+    return connector, int(number)
+
+
+def _step(assigned: Assignment[WorkerAssignment]) -> dict[str, Any]:
+    workers = {}
+    for worker in sorted(assigned.members, key=utf16):
+        mine = assigned.members[worker]
+        workers[worker] = {"connectors": list(mine.connectors), "tasks": _names(mine.tasks)}
+        if mine.revoked_connectors:
+            workers[worker]["revoked_connectors"] = list(mine.revoked_connectors)
+        if mine.revoked_tasks:
+            workers[worker]["revoked_tasks"] = _names(mine.revoked_tasks)
+    return {"assignment": workers, "delay": mine.delay_ms, "error_code": mine.error, "offset": mine.config_offset}
+
+
+def _names(tasks: Iterable[ConnectorTask]) -> list[str]:
+    return [f"{connector}-{number}" for connector, number in tasks]

@@ -1,0 +1,136 @@
+"""Cases of streams groups: kind ``streams-sticky``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coordinator_core.assignors.coordinator_view import Process, StreamsView
+from coordinator_core.assignors.inputs import Assignment, StreamsConfigs, StreamsGroupSpec, Subtopology, Tasks
+from coordinator_core.assignors.java_hash import utf16
+from coordinator_core.assignors.profiles import Profile
+from coordinator_core.assignors.registry import Assign
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.errors import AssignorError, InputError
+
+Step = dict[str, Any]
+StreamsAssign = Callable[[StreamsGroupSpec, Profile], Assignment[Tasks]]
+
+
+class StreamsCase:
+    """The group of a case, as the steps have left it."""
+
+    def __init__(
+        self, view: StreamsView, run_assignor: StreamsAssign, case: Mapping[str, Any], profile: Profile
+    ) -> None:
+        self.view = view
+        self.run_assignor = run_assignor
+        self.profile = profile
+        self.subtopologies: list[Subtopology] = []
+        self.configs = StreamsConfigs()
+        self.change_topology(case)
+
+    def change_topology(self, change: Mapping[str, Any]) -> None:
+        """Other subtopologies, another number of standby replicas."""
+        if "subtopologies" in change:
+            self.subtopologies = [
+                Subtopology(each["id"], each["tasks"], each["stateful"]) for each in change["subtopologies"]
+            ]
+        if "num_standby_replicas" in change:
+            self.configs = StreamsConfigs(num_standby_replicas=change["num_standby_replicas"])
+
+    def step(self, step: Mapping[str, Any]) -> Step:
+        """What one step gives; where the assignor fails, nothing of its result is applied."""
+        self.change_topology(step)
+        if step["op"] == "join":
+            member = step["member"]
+            return self._assign(member["id"], _process(member))
+        if step["op"] == "bulk":
+            for member in step["members"]:
+                self.view.put_member(member["id"], _process(member))
+        elif step["op"] == "leave":
+            for member_id in step["members"]:
+                self.view.remove_target(member_id)
+                self.view.remove_member(member_id)
+        elif step["op"] == "set_target":
+            for member_id, target in step["assignments"].items():
+                self.view.put_target(member_id, Tasks(target["active"], target["standby"]))
+        elif step["op"] != "topology":
+            raise InputError(f"no step {step['op']!r} in a case of a streams group")
+        by = step.get("by", "")
+        if by not in self.view.members:
+            return {"skipped": True}
+        return self._assign(by, self.view.members[by])
+
+    def _assign(self, member: str, process: Process) -> Step:
+        """One heartbeat of a member that leads to a new target, and the records that come of it."""
+        view = self.view
+        replaced = view.static.get(process.instance_id or "", member)
+        updates: dict[str, Process | None] = {member: process}
+        if replaced != member:
+            updates[replaced] = None
+        spec = view.spec(self.subtopologies, self.configs, updates)
+        presented = {"presented": _presented(spec)}
+        try:
+            assignment = self.run_assignor(spec, self.profile)
+        except AssignorError as error:
+            return {**presented, "error": error.kind, "message": error.message}
+        if replaced != member:
+            view.put_target(member, view.targets.get(replaced, Tasks()))
+            view.remove_target(replaced)
+            view.remove_member(replaced)
+        if view.members.get(member) is not process:
+            view.put_member(member, process)
+        for member_id in spec.members:
+            target = assignment.members.get(member_id, Tasks())
+            if member_id not in view.targets or _sets(target) != _sets(view.targets[member_id]):
+                view.put_target(member_id, _as_recorded(target))
+        return {
+            **presented,
+            "assignment": {member_id: _as_json(assignment.members[member_id]) for member_id in spec.members},
+        }
+
+
+def sticky(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, Any]:
+    """Every step of a case of the ``sticky`` assignor."""
+
+    def run_assignor(spec: StreamsGroupSpec, profile: Profile) -> Assignment[Tasks]:
+        return assign("sticky", spec, TopicImage.of(()), profile)
+
+    group = StreamsCase(StreamsView(jdk=profile.jdk), run_assignor, case, profile)
+    return {"steps": [group.step(step) for step in case["steps"]]}
+
+
+def _process(member: Mapping[str, Any]) -> Process:
+    return Process(member["process_id"], member.get("instance"), member.get("rack"), member.get("tags", {}))
+
+
+def _sets(tasks: Tasks) -> list[dict[str, set[int]]]:
+    return [
+        {key: set(numbers) for key, numbers in role.items()} for role in (tasks.active, tasks.standby, tasks.warmup)
+    ]
+
+
+def _as_recorded(tasks: Tasks) -> Tasks:
+    """As the coordinator writes it: by subtopology id, partitions ascending."""
+    active, standby, warmup = (
+        {key: sorted(role[key]) for key in sorted(role, key=utf16)}
+        for role in (tasks.active, tasks.standby, tasks.warmup)
+    )
+    return Tasks(active, standby, warmup)
+
+
+def _as_json(tasks: Tasks) -> dict[str, Any]:
+    recorded = _as_recorded(tasks)
+    return {"active": recorded.active, "standby": recorded.standby}
+
+
+def _presented(spec: StreamsGroupSpec) -> dict[str, Any]:
+    previous = {}
+    for member, had in spec.members.items():
+        active, standby = (
+            [[key, list(numbers)] for key, numbers in role.items()]
+            for role in (had.previous.active, had.previous.standby)
+        )
+        previous[member] = {"active": active, "standby": standby}
+    return {"order": list(spec.members), "prev": previous}

@@ -1,0 +1,104 @@
+"""What members of a sticky group say they own, and who is believed.
+
+Source: Kafka 4.3.1 ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coordinator_core.assignors.client.leader_view import LeaderView, TopicPartition
+
+NO_GENERATION = -1
+
+
+def generation_or_none(generation: int | None) -> int:
+    """The generation as a number that compares: -1 where there is none."""
+    return NO_GENERATION if generation is None else generation
+
+
+@dataclass(frozen=True, slots=True)
+class MemberData:
+    """The partitions that a member says it owns, and the generation in which it did (None: it does not say)."""
+
+    partitions: Sequence[TopicPartition]
+    generation: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Who owns what.
+
+    ``owned[m]`` holds the partitions that member m keeps a claim on; ``contested`` those that two members claimed in
+    one generation. ``equal`` tells whether Kafka takes all subscriptions for equal.
+    """
+
+    owned: list[list[int]]
+    contested: set[int]
+    equal: bool
+
+
+def settle(view: LeaderView, data: Sequence[MemberData]) -> Claims:
+    """Settle the members' claims: of two claims to a partition that of the later generation stands.
+
+    The rival's generation is the one of its subscription, even where the claims come from its user data: Kafka's
+    sticky assignor compares these two.
+    """
+    owned: list[list[int]] = [[] for _ in view.members]
+    contested: set[int] = set()
+    holder: dict[int, int] = {}
+    index, partition_of = view.partitions.index, view.partitions.of
+    for m in view.order:
+        generation = generation_or_none(data[m].generation)
+        mine = owned[m]
+        for name, number in data[m].partitions:
+            topic = index.get(name)
+            if topic is None:
+                continue
+            partition = partition_of(topic, number)
+            rival = holder.get(partition)
+            if rival is None:
+                mine.append(partition)
+                holder[partition] = m
+                continue
+            rival_generation = generation_or_none(view.specs[rival].generation)
+            if generation < rival_generation:
+                continue
+            if generation == rival_generation:
+                contested.add(partition)
+            else:
+                mine.append(partition)
+            if partition in owned[rival]:
+                owned[rival].remove(partition)
+            holder[partition] = m
+    return Claims(owned, contested, _all_equal(view))
+
+
+def _all_equal(view: LeaderView) -> bool:
+    """Whether all subscribe to the same topics, as Kafka judges: members that come first with no topic do not count."""
+    same: set[str] = set()
+    for m in view.order:
+        topics = view.specs[m].topics
+        if not same:
+            same = set(topics)
+        elif len(topics) != len(same) or not same.issuperset(topics):
+            return False
+    return True
+
+
+def former_owners(view: LeaderView, data: Sequence[MemberData], max_generation: int) -> dict[int, int]:
+    """Owner of each partition in the latest generation before the current one, from the members that fell behind."""
+    owners: dict[int, tuple[int, int]] = {}
+    index, partition_of = view.partitions.index, view.partitions.of
+    for m in view.order:
+        generation = generation_or_none(data[m].generation)
+        if generation >= max_generation:
+            continue
+        for name, number in data[m].partitions:
+            if name not in index:
+                continue
+            partition = partition_of(index[name], number)
+            if partition not in owners or generation > owners[partition][1]:
+                owners[partition] = m, generation
+    return {partition: m for partition, (m, _) in owners.items()}

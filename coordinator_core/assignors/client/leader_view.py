@@ -1,0 +1,87 @@
+"""A classic group as its leader sees it, on integers.
+
+Members and topics are numbered in the order of ``String.compareTo`` and partitions in the order (topic, partition), so
+that every tie that Kafka breaks by a name is a comparison of integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, chain, repeat
+
+from coordinator_core.assignors.inputs import ClassicMemberSpec
+from coordinator_core.assignors.java_hash import utf16
+from coordinator_core.cluster.image import TopicImage
+
+TopicPartition = tuple[str, int]
+
+
+class PartitionIds:
+    """Numbers for partitions: ``0 .. total - 1`` are those of the topics, in order of (topic, partition).
+
+    A member may claim a partition that its topic does not have (the topic was created anew with fewer). Such a
+    partition gets a number from ``total`` on, because Kafka's sticky assignors do not tell it from a real one.
+    """
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self.topics: list[str] = sorted(counts, key=utf16)
+        self.index: dict[str, int] = {name: i for i, name in enumerate(self.topics)}
+        self.counts: list[int] = [counts[name] for name in self.topics]
+        self.first: list[int] = list(accumulate(self.counts, initial=0))
+        self.total = self.first[-1]
+        self.topic_of: list[int] = list(chain.from_iterable(repeat(t, n) for t, n in enumerate(self.counts)))
+        self.number_of: list[int] = list(chain.from_iterable(range(n) for n in self.counts))
+        self._missing: dict[tuple[int, int], int] = {}
+
+    def of(self, topic: int, number: int) -> int:
+        """The partition's number, newly given if the topic has no such partition."""
+        if 0 <= number < self.counts[topic]:
+            return self.first[topic] + number
+        partition = self._missing.get((topic, number))
+        if partition is None:
+            partition = self._missing[topic, number] = len(self.topic_of)
+            self.topic_of.append(topic)
+            self.number_of.append(number)
+        return partition
+
+    def of_topic(self, topic: int) -> range:
+        """All partitions of a topic."""
+        return range(self.first[topic], self.first[topic + 1])
+
+    def name(self, partition: int) -> TopicPartition:
+        """The partition as the outside knows it."""
+        return self.topics[self.topic_of[partition]], self.number_of[partition]
+
+    @property
+    def any_missing(self) -> bool:
+        """Whether a member claimed a partition that does not exist."""
+        return bool(self._missing)
+
+
+class LeaderView:
+    """Members with their subscriptions, and the partitions of every subscribed topic that exists.
+
+    ``members[m]`` and ``specs[m]`` are the member numbered m; ``order`` lists the members as the leader iterates over
+    them; ``subscribed[m]`` holds the existing topics of m's subscription, in its order.
+    """
+
+    def __init__(self, members: Mapping[str, ClassicMemberSpec], image: TopicImage) -> None:
+        self.members: list[str] = sorted(members, key=utf16)
+        self.specs: list[ClassicMemberSpec] = [members[member] for member in self.members]
+        numbers = {member: m for m, member in enumerate(self.members)}
+        self.order: list[int] = [numbers[member] for member in members]
+        self.partitions = PartitionIds(
+            {
+                name: image.by_name[name].partitions
+                for spec in self.specs
+                for name in spec.topics
+                if name in image.by_name and image.by_name[name].partitions > 0
+            }
+        )
+        index = self.partitions.index
+        self.subscribed: list[list[int]] = [[index[t] for t in spec.topics if t in index] for spec in self.specs]
+
+    def result(self, work: Sequence[Iterable[int]]) -> dict[str, list[TopicPartition]]:
+        """Partitions by member number, as names, in the leader's order of members."""
+        name = self.partitions.name
+        return {self.members[m]: [name(partition) for partition in work[m]] for m in self.order}

@@ -1,0 +1,61 @@
+"""Which partitions a sticky assignor has moved between which members, so that moves of one topic do not cross.
+
+Source: Kafka 4.3.1 ``AbstractStickyAssignor.PartitionMovements``.
+"""
+
+from __future__ import annotations
+
+from coordinator_core.assignors.client.leader_view import PartitionIds, TopicPartition
+from coordinator_core.assignors.java_hash import TOPIC_PARTITION
+from coordinator_core.assignors.java_order import HashMap
+
+Pair = tuple[int, int]
+"""The member that had the partition at first, and the one that has it now."""
+
+
+class Movements:
+    """Moves so far: by partition, and by topic and pair of members."""
+
+    def __init__(self, partitions: PartitionIds) -> None:
+        self._partitions = partitions
+        self._moves: dict[int, Pair] = {}
+        self._by_topic: dict[int, dict[Pair, HashMap[TopicPartition, None]]] = {}
+
+    def instead_of(self, partition: int, owner: int, new_owner: int) -> int:
+        """The partition to move instead: one of the topic that went from the new owner to the old one, if any did.
+
+        The old owner is the partition's first one when it has moved before. The partition returned may thus belong to
+        another member than ``owner``.
+        """
+        moved = self._by_topic.get(self._partitions.topic_of[partition])
+        if moved is None:
+            return partition
+        first_owner = self._moves[partition][0] if partition in self._moves else owner
+        back = moved.get((new_owner, first_owner))
+        if back is None:
+            return partition
+        name, number = next(iter(back))
+        return self._partitions.of(self._partitions.index[name], number)
+
+    def record(self, partition: int, owner: int, new_owner: int) -> None:
+        """Note that the partition moves."""
+        earlier = self._moves.pop(partition, None)
+        if earlier is None:
+            self._add(partition, (owner, new_owner))
+            return
+        topic = self._partitions.topic_of[partition]
+        moved = self._by_topic[topic]
+        del moved[earlier][self._partitions.name(partition)]
+        if not moved[earlier]:
+            del moved[earlier]
+        if not moved:
+            del self._by_topic[topic]
+        if earlier[0] != new_owner:
+            self._add(partition, (earlier[0], new_owner))
+
+    def _add(self, partition: int, pair: Pair) -> None:
+        self._moves[partition] = pair
+        moved = self._by_topic.setdefault(self._partitions.topic_of[partition], {})
+        if pair not in moved:
+            moved[pair] = HashMap(TOPIC_PARTITION)
+        moved[pair][self._partitions.name(partition)] = None

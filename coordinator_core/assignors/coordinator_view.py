@@ -1,0 +1,305 @@
+"""What the group coordinator presents to a server-side assignor, in the order in which it presents it.
+
+The views below hold the part of a group's state that decides about it. Feed them what the coordinator's log says, in
+the log's order (a member's record, its tombstone, a target, its tombstone, a resolved regular expression); then
+``spec`` gives what the assignor is called with when some members are joining, updated or replaced right now. Source:
+Kafka 4.3.1, TargetAssignmentBuilder and ModernGroup.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from coordinator_core.assignors.inputs import (
+    GroupSpec,
+    GroupType,
+    MemberSpec,
+    Partitions,
+    StreamsConfigs,
+    StreamsGroupSpec,
+    StreamsMemberSpec,
+    Subtopology,
+    Tasks,
+)
+from coordinator_core.assignors.java_hash import STRING, UUID
+from coordinator_core.assignors.java_order import HashMap, TimelineHashMap, copied_order, copy_capacity, hash_order
+from coordinator_core.assignors.java_order import int_order as _int_order
+from coordinator_core.cluster.image import TopicImage
+
+M = TypeVar("M", "Subscriber", "Process")
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """A member of a consumer or share group: the names it subscribes to, as its record or request lists them."""
+
+    names: tuple[str, ...] = ()
+    regex: str | None = None
+    instance_id: str | None = None
+    rack_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A member of a streams group: the process that it is a thread of."""
+
+    process_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def presented_members(members: Iterable[str], updates: Mapping[str, object | None]) -> list[str]:
+    """Member ids as an assignor sees them: the group's, in its map's order, then the updates (None: removed)."""
+    present = list(members)
+    if all(update is not None for update in updates.values()):
+        known = set(present)
+        new = [member for member in hash_order(STRING, list(updates)) if member not in known]
+        return hash_order(STRING, present + new)
+    specs: HashMap[str, None] = HashMap(STRING)
+    specs.update((member, None) for member in present)
+    for member in hash_order(STRING, list(updates)):
+        if updates[member] is None:
+            specs.pop(member, None)
+        else:
+            specs[member] = None
+    return list(specs)
+
+
+def presented_sets(entries: Iterable[tuple[str, Sequence[int]]], jdk: int, *, ids: bool) -> Partitions:
+    """A target as the coordinator keeps it after reading its record: a HashMap of copied HashSets.
+
+    The keys are topic ids (``ids``) or subtopology ids.
+    """
+    sets = {key: _int_order(numbers, copy_capacity(len(numbers), jdk)) for key, numbers in entries}
+    if len(sets) < 2:
+        return sets
+    return {key: sets[key] for key in hash_order(UUID if ids else STRING, list(sets))}
+
+
+def _replaced(updates: Mapping[str, M | None], static: Mapping[str, str], member: str) -> str:
+    """Whose target an updated member starts from: its own, or that of the static member whose place it takes."""
+    update = updates.get(member)
+    if update is None or update.instance_id is None:
+        return member
+    return static.get(update.instance_id, member)
+
+
+class SubscriptionView:
+    """The state of a consumer or share group that decides what its assignor sees."""
+
+    def __init__(self, group_type: GroupType = GroupType.CONSUMER, *, jdk: int = 17) -> None:
+        self.type = group_type
+        self.jdk = jdk
+        self.members: TimelineHashMap[str, Subscriber] = TimelineHashMap(STRING)
+        self.targets: dict[str, Partitions] = {}
+        self.assigned: dict[str, dict[int, str]] = {}
+        self.static: dict[str, str] = {}
+        self.regexes: dict[str, list[str]] = {}
+        self.homogeneous = True
+        self._named: Counter[str] = Counter()
+        self._matched: Counter[str] = Counter()
+        self._subscribed_regexes: Counter[str] = Counter()
+
+    def put_member(self, member: str, subscriber: Subscriber) -> None:
+        """A member's metadata record."""
+        self._count(self.members.get(member), -1)
+        self._count(subscriber, +1)
+        self.members[member] = subscriber
+        if subscriber.instance_id is not None:
+            self.static[subscriber.instance_id] = member
+        self.homogeneous = self.rejudged()
+
+    def put_again(self, member: str) -> None:
+        """A member's current assignment record: the coordinator puts the member into its map again.
+
+        That can make the map grow, and subscriptions that were resolved meanwhile are judged anew.
+        """
+        self.members[member] = self.members.get(member, Subscriber())
+        if self._subscribed_regexes:
+            self.homogeneous = self.rejudged()
+
+    def restore(self, members: TimelineHashMap[str, Subscriber], regexes: dict[str, list[str]]) -> None:
+        """Take the members and resolved regular expressions of another view of the same group."""
+        self.members, self.regexes = members, regexes
+        for subscriber in members.values():
+            self._count(subscriber, +1)
+        for topics in regexes.values():
+            self._matched.update(topics)
+
+    def remove_member(self, member: str) -> None:
+        """The tombstone of a member's metadata record."""
+        old = self.members.pop(member, None)
+        self._count(old, -1)
+        if old is not None and old.instance_id is not None:
+            self.static.pop(old.instance_id, None)
+        self.homogeneous = self.rejudged()
+
+    def put_target(self, member: str, entries: Iterable[tuple[str, Sequence[int]]]) -> None:
+        """A member's target assignment record: topic ids and partitions in its order."""
+        target = presented_sets(entries, self.jdk, ids=True)
+        self._reassign(member, self.targets.get(member, {}), target)
+        self.targets[member] = target
+
+    def remove_target(self, member: str) -> None:
+        """The tombstone of a member's target assignment record."""
+        self._reassign(member, self.targets.pop(member, {}), {})
+
+    def resolve(self, regex: str, topics: Sequence[str] | None) -> None:
+        """A resolved regular expression's record, or its tombstone (None)."""
+        self._matched.subtract(self.regexes.pop(regex, ()))
+        if topics is not None:
+            self.regexes[regex] = copied_order(STRING, topics, self.jdk)
+            self._matched.update(self.regexes[regex])
+
+    def rejudged(self) -> bool:
+        """Whether the group as it is counts as homogeneous; ``homogeneous`` is the judgement of an earlier moment."""
+        return self._judge(self._named, self._matched, self._subscribed_regexes, len(self.members))
+
+    def judge(self, member: str, subscriber: Subscriber) -> bool:
+        """Whether the group counts as homogeneous once this member joins, or has this subscription."""
+        replaced = _replaced({member: subscriber}, self.static, member)
+        old = self.members.get(replaced)
+        named, matched, regexes = Counter(self._named), Counter(self._matched), Counter(self._subscribed_regexes)
+        if old is not None:
+            named.subtract(set(old.names))
+            if old.regex and old.regex != subscriber.regex and regexes[old.regex] == 1:
+                matched.subtract(self.regexes.get(old.regex, ()))
+            regexes.subtract([old.regex] if old.regex else ())
+        named.update(set(subscriber.names))
+        regexes.update([subscriber.regex] if subscriber.regex else ())
+        return self._judge(named, matched, regexes, len(self.members) + (old is None))
+
+    def spec(
+        self,
+        image: TopicImage,
+        updates: Mapping[str, Subscriber | None] | None = None,
+        *,
+        homogeneous: bool | None = None,
+        assignable: Mapping[str, Collection[int]] | None = None,
+        entered: Collection[str] = (),
+    ) -> GroupSpec:
+        """What the assignor gets while ``updates`` (None: removed) are laid over the group.
+
+        ``homogeneous`` overrides the group's own judgement; ``assignable`` is a share group's initialised partitions.
+        ``entered`` are updated members that the coordinator put into its map before (share groups: whoever joins).
+        """
+        updates = updates or {}
+        members = self.members
+        if entered:
+            members = TimelineHashMap.restored(STRING, members.capacity, members.items())
+            members.update(dict.fromkeys(entered, Subscriber()))
+        subscriptions: dict[tuple[tuple[str, ...], str | None], tuple[tuple[str, ...], int]] = {}
+        specs: dict[str, MemberSpec] = {}
+        for member in presented_members(members, updates):
+            subscriber = updates.get(member) or self.members[member]
+            key = subscriber.names, subscriber.regex
+            if key not in subscriptions:
+                subscriptions[key] = self._subscription(subscriber, image)
+            topics, names = subscriptions[key]
+            holder = member
+            if self.type is GroupType.CONSUMER:
+                holder = _replaced(updates, self.static, member)
+            specs[member] = MemberSpec(
+                topics, self.targets.get(holder, {}), subscriber.instance_id, subscriber.rack_id, names
+            )
+        judged = self.homogeneous if homogeneous is None else homogeneous
+        return GroupSpec(specs, judged, self.assigned, assignable, self.type)
+
+    def _subscription(self, subscriber: Subscriber, image: TopicImage) -> tuple[tuple[str, ...], int]:
+        """Ids of the existing subscribed topics, and the count of subscribed names."""
+        names = copied_order(STRING, subscriber.names, self.jdk)
+        matched = self.regexes.get(subscriber.regex, []) if subscriber.regex else []
+        if names and matched:
+            large, small = (names, matched) if len(names) > len(matched) else (matched, names)
+            names = large + [name for name in small if name not in set(large)]
+        elif matched:
+            names = matched
+        return tuple(image.by_name[name].id for name in names if name in image.by_name), len(names)
+
+    def _count(self, subscriber: Subscriber | None, by: int) -> None:
+        if subscriber is not None:
+            for name in set(subscriber.names):
+                self._named[name] += by
+            if subscriber.regex:
+                self._subscribed_regexes[subscriber.regex] += by
+
+    def _judge(self, named: Counter[str], matched: Counter[str], regexes: Counter[str], members: int) -> bool:
+        """KIP-848: homogeneous when all subscribe to the same names, or all to one regular expression and no names."""
+        topics = {topic for counts in (named, matched) for topic, count in counts.items() if count}
+        used = [count for count in regexes.values() if count]
+        if not used:
+            return all(named[topic] == members for topic in topics)
+        return used == [members] and all(matched[topic] == 1 and not named[topic] for topic in topics)
+
+    def _reassign(self, member: str, old: Partitions, new: Partitions) -> None:
+        """Keep the inverted target assignment, in which the newest holder of a partition wins."""
+        for topic in {**old, **new}:
+            holders = self.assigned.setdefault(topic, {})
+            before, after = old.get(topic, ()), new.get(topic, ())
+            for partition in set(before).difference(after):
+                if holders.get(partition) == member:
+                    del holders[partition]
+            holders.update(dict.fromkeys(set(after).difference(before), member))
+            if not holders:
+                del self.assigned[topic]
+
+
+class StreamsView:
+    """The state of a streams group that decides what its assignor sees."""
+
+    def __init__(self, *, jdk: int = 17) -> None:
+        self.jdk = jdk
+        self.members: TimelineHashMap[str, Process] = TimelineHashMap(STRING)
+        self.targets: dict[str, Tasks] = {}
+        self.static: dict[str, str] = {}
+
+    def put_member(self, member: str, process: Process) -> None:
+        """A member's metadata record."""
+        self.members[member] = process
+        if process.instance_id is not None:
+            self.static[process.instance_id] = member
+
+    def put_again(self, member: str) -> None:
+        """A member's current assignment record: the coordinator puts the member into its map again, which may grow."""
+        self.members[member] = self.members.get(member, Process(""))
+
+    def remove_member(self, member: str) -> None:
+        """The tombstone of a member's metadata record."""
+        old = self.members.pop(member, None)
+        if old is not None and old.instance_id is not None and self.static.get(old.instance_id) == member:
+            del self.static[old.instance_id]
+
+    def put_target(self, member: str, target: Tasks) -> None:
+        """A member's target assignment record: tasks by role, subtopologies and partitions in its order."""
+        active, standby, warmup = (
+            presented_sets(role.items(), self.jdk, ids=False) for role in (target.active, target.standby, target.warmup)
+        )
+        self.targets[member] = Tasks(active, standby, warmup)
+
+    def remove_target(self, member: str) -> None:
+        """The tombstone of a member's target assignment record."""
+        self.targets.pop(member, None)
+
+    def spec(
+        self,
+        subtopologies: Sequence[Subtopology],
+        configs: StreamsConfigs,
+        updates: Mapping[str, Process | None] | None = None,
+    ) -> StreamsGroupSpec:
+        """What the assignor gets while ``updates`` (None: removed) are laid over the group."""
+        updates = updates or {}
+        specs: dict[str, StreamsMemberSpec] = {}
+        for member in presented_members(self.members, updates):
+            process = updates.get(member) or self.members[member]
+            specs[member] = StreamsMemberSpec(
+                process.process_id,
+                self.targets.get(_replaced(updates, self.static, member), Tasks()),
+                process.instance_id,
+                process.rack_id,
+                process.client_tags,
+            )
+        return StreamsGroupSpec(specs, subtopologies, configs)

@@ -1,0 +1,147 @@
+"""Copies of previous assignments with edits made to them, in the order in which Java's collections end up.
+
+Kafka's assignors copy a member's assignment (a HashMap of HashSets) before they change it. The coordinator writes the
+copy down in its iteration order, and the next assignment starts from that. Copies without edits, and assignments made
+from nothing, are ordered for all members at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain, pairwise
+
+import numpy as np
+
+from coordinator_core.assignors.inputs import MemberSpec, Partitions
+from coordinator_core.assignors.java_hash import UUID, spread, uuid_hash
+from coordinator_core.assignors.java_order import DEFAULT_CAPACITY, Ints, grouped_order, hash_order, int_order
+from coordinator_core.assignors.server.assignment_changes import ADDED, Columns, Edits, by_member, ints
+from coordinator_core.assignors.server.copied_member import copy_capacities, edited
+
+
+class Copies:
+    """Makes the copies.
+
+    ``set_capacities`` are those of the sets that topics new to an assignment get. ``keep_empty`` leaves a topic whose
+    last partition was removed in the assignment, with an empty set.
+    """
+
+    def __init__(
+        self,
+        members: Mapping[str, MemberSpec],
+        edits: Edits,
+        jdk: int,
+        *,
+        set_capacities: Mapping[str, int] | None = None,
+        keep_empty: bool = False,
+    ) -> None:
+        self._members = members
+        self._edits = edits
+        self._jdk = jdk
+        self._set_capacities = set_capacities or {}
+        self._keep_empty = keep_empty
+        self._result = [had.previous for had in members.values()]
+
+    def all(self) -> dict[str, Partitions]:
+        """The assignments of all members; those without edits stay as they are."""
+        columns = self._edits.columns()
+        had_some = np.fromiter(map(bool, self._result), bool, len(self._result))
+        touched = np.zeros(len(self._result), bool)
+        touched[columns.member] = True
+        one_by_one = touched & had_some
+        one_by_one[columns.member[columns.kind != ADDED]] = True
+        one_by_one[_given_twice(columns)] = True
+        self._copy([index for index in self._edits.copied if not touched[index]])
+        self._make(Columns(*(column[~one_by_one[columns.member]] for column in columns)))
+        for index, rows in by_member(columns, np.flatnonzero(one_by_one).tolist()):
+            changes = [(kind, self._edits.topics[topic], partition) for kind, topic, partition in rows]
+            self._result[index] = edited(
+                self._result[index], changes, self._jdk, self._set_capacities, keep_empty=self._keep_empty
+            )
+        return dict(zip(self._members, self._result, strict=True))
+
+    def _copy(self, members: list[int]) -> None:
+        """Copies without edits: topics and partitions put one after another."""
+        previous = [self._result[index] for index in members]
+        sets = list(chain.from_iterable(had.values() for had in previous))
+        lengths = ints(map(len, sets))
+        topics = list(chain.from_iterable(previous))
+        sizes = ints(map(len, previous))
+        numbers = _sets(ints(chain.from_iterable(sets)), lengths, copy_capacities(lengths, self._jdk), sets)
+        self._put(members, np.repeat(np.arange(len(members)), sizes), topics, numbers, sizes, sizes, at_head=False)
+
+    def _make(self, columns: Columns) -> None:
+        """Assignments made from nothing: each partition by computeIfAbsent of its topic, and then added to its set."""
+        width = len(self._edits.topics)
+        pairs, first, pair = np.unique(columns.member * width + columns.topic, return_index=True, return_inverse=True)
+        met = np.argsort(first)
+        rank = np.empty(len(met), np.int64)
+        rank[met] = np.arange(len(met))
+        own_set = rank[pair]
+        lengths = np.bincount(own_set, minlength=len(met))
+        topic = pairs[met] % max(width, 1)
+        capacities = ints(self._set_capacities.get(name, DEFAULT_CAPACITY) for name in self._edits.topics)[topic]
+        numbers = _sets(columns.partition[np.argsort(own_set, kind="stable")], lengths, capacities)
+        members, group = np.unique(pairs[met] // max(width, 1), return_inverse=True)
+        # A table that is full doubles when computeIfAbsent is called again, be it for a topic that is there.
+        last_call, last_new = np.zeros(len(members), np.int64), np.zeros(len(members), np.int64)
+        last_call[np.searchsorted(members, columns.member)] = np.arange(len(columns.member))
+        last_new[group] = first[met]
+        sizes = np.bincount(group, minlength=len(members))
+        topics = [self._edits.topics[number] for number in topic.tolist()]
+        to_hold = sizes - (last_call == last_new)
+        self._put(members.tolist(), group, topics, numbers, np.zeros_like(sizes), to_hold, at_head=True)
+
+    def _put(
+        self,
+        members: Sequence[int],
+        group: Ints,
+        topics: Sequence[str],
+        numbers: Sequence[Sequence[int]],
+        capacity: Ints,
+        to_hold: Ints,
+        *,
+        at_head: bool,
+    ) -> None:
+        """Order the topics (``group``: of which of the members) by their maps, and set the members' results."""
+        hashes = {topic: spread(uuid_hash(topic)) for topic in set(topics)}
+        order, crowded = grouped_order(group, ints(map(hashes.__getitem__, topics)), capacity, to_hold, at_head=at_head)
+        keys = [topics[index] for index in order.tolist()]
+        values = [numbers[index] for index in order.tolist()]
+        ends = [0, *np.cumsum(np.bincount(group, minlength=len(members))).tolist()]
+        for index, (start, end) in zip(members, pairwise(ends), strict=True):
+            self._result[index] = dict(zip(keys[start:end], values[start:end], strict=True))
+        for number in crowded:
+            entries = np.flatnonzero(group == number).tolist()
+            sets = {topics[index]: numbers[index] for index in entries}
+            touched = at_head and int(to_hold[number]) == len(entries)
+            names = hash_order(UUID, list(sets), int(capacity[number]), at_head=at_head, touched=touched)
+            self._result[members[number]] = {name: sets[name] for name in names}
+
+
+def _given_twice(columns: Columns) -> Ints:
+    """Members that are given some partition of a topic more than once."""
+    width = int(columns.partition.max(initial=0)) + 1
+    topics = int(columns.topic.max(initial=0)) + 1
+    keys = np.sort((columns.member * topics + columns.topic) * width + columns.partition)
+    twice: Ints = keys[1:][keys[1:] == keys[:-1]] // (topics * width)
+    return twice
+
+
+def _sets(
+    numbers: Ints, lengths: Ints, capacities: Ints, given: Sequence[Sequence[int]] = ()
+) -> Sequence[Sequence[int]]:
+    """Sets of those lengths and initial capacities, made of successive numbers, each in HashSet's order.
+
+    ``given`` are the same numbers as sequences, which are returned as they are if they are in that order already.
+    """
+    group = np.repeat(np.arange(len(lengths)), lengths)
+    order, crowded = grouped_order(group, numbers ^ numbers >> 16, capacities, lengths)
+    if given and not crowded and (order[1:] > order[:-1]).all():
+        return given
+    ends = [0, *np.cumsum(lengths).tolist()]
+    ordered = numbers[order].tolist()
+    sets = [ordered[start:end] for start, end in pairwise(ends)]
+    for number in crowded:
+        sets[number] = int_order(numbers[ends[number] : ends[number + 1]].tolist(), int(capacities[number]))
+    return sets

@@ -1,0 +1,49 @@
+"""Groups and topics that nobody works on any more, while their offsets stay."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from coordinator_core.audit.findings.group_history import GroupHistory, PartitionCommits, counted
+from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.thresholds import Thresholds
+
+
+def zombies(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """A dead group as a whole, or the dead topics of one that lives."""
+    kept = [each for each in history.commits if each.offset is not None]
+    if not kept:
+        return
+    last = max((each.last for each in kept), key=lambda at: at.timestamp_ms)
+    if any(row.is_open for row in history.memberships):
+        yield from _topics(history, limits, kept)
+        return
+    ends = [last, *(row.left for row in history.memberships if row.left is not None)]
+    latest = max(ends, key=lambda at: at.timestamp_ms)
+    silent = history.now_ms - latest.timestamp_ms
+    if silent >= limits.zombie_ms:
+        detail = f"no member and no commit for {silent} ms; offsets of {len(kept)} partitions are kept"
+        yield history.finding(
+            FindingKind.ZOMBIE_GROUP, silent, limits.zombie_ms, detail, [latest], until_ms=history.now_ms
+        )
+
+
+def _topics(history: GroupHistory, limits: Thresholds, kept: list[PartitionCommits]) -> Iterator[FindingRow]:
+    """Topics that no member has a partition of, and that nobody commits any more."""
+    held = {row.topic for row in history.assignments if row.is_open}
+    by_topic: dict[str, list[PartitionCommits]] = defaultdict(list)
+    for each in kept:
+        by_topic[each.topic].append(each)
+    for topic, commits in sorted(by_topic.items()):
+        last = max((each.last for each in commits), key=lambda at: at.timestamp_ms)
+        silent = history.now_ms - last.timestamp_ms
+        if topic in held or silent < limits.zombie_ms:
+            continue
+        gone = bool(history.partitions) and topic not in history.partitions
+        detail = f"offsets of {counted(len(commits), 'partition')} of {topic} are kept, the last of {silent} ms ago"
+        if gone:
+            detail += "; the topic is gone"
+        yield history.finding(
+            FindingKind.ZOMBIE_TOPIC, silent, limits.zombie_ms, detail, [last], subject=topic, until_ms=history.now_ms
+        )

@@ -1,0 +1,56 @@
+"""All findings of one group, the most urgent first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from coordinator_core.audit.findings import abandoned, balance, membership, offsets, rebalances
+from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.rules.table import RULE, Severity
+
+Finder = Callable[[GroupHistory, Thresholds], Iterator[FindingRow]]
+WRONG = frozenset(("divergent", "invalid"))
+
+
+def broken_rules(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Violations of the protocol, in one finding; notices are none."""
+    rows = [row for row in history.violations if RULE[row.rule].severity != Severity.NOTICE]
+    if rows:
+        kinds = ", ".join(f"{rule} {count}" for rule, count in Counter(row.rule for row in rows).most_common())
+        yield history.finding(FindingKind.RULES_BROKEN, len(rows), 1, kinds, [row.at for row in rows])
+
+
+def wrong_targets(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Targets that were judged divergent or invalid, in one finding."""
+    rows = [row for row in history.targets if row.verdict in WRONG]
+    if rows:
+        epochs = ", ".join(f"{row.epoch} {row.verdict}" for row in rows[:5])
+        yield history.finding(FindingKind.TARGETS_WRONG, len(rows), 1, f"epochs {epochs}", [row.at for row in rows])
+
+
+FINDERS: tuple[Finder, ...] = (
+    broken_rules,
+    wrong_targets,
+    rebalances.storms,
+    rebalances.slow,
+    rebalances.never_converges,
+    membership.flapping,
+    membership.rolling_deploys,
+    membership.static_members,
+    balance.shares,
+    balance.unassigned,
+    abandoned.zombies,
+    offsets.rewound,
+    offsets.expired,
+    offsets.floods,
+    offsets.open_transactions,
+)
+
+
+def findings(history: GroupHistory, limits: Thresholds) -> list[FindingRow]:
+    """Everything found, by falling score; equal scores by kind and subject."""
+    rows = [row for finder in FINDERS for row in finder(history, limits)]
+    return sorted(rows, key=lambda row: (-row.score, row.kind, row.subject or "", row.since_ms))

@@ -1,0 +1,190 @@
+"""What findings are made from: the rows of one group's history, and what is known of its commits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from typing import Annotated, Any, NamedTuple
+
+from coordinator_core.audit.findings.rows import MOST_EVIDENCE, FindingKind, FindingRow, score
+from coordinator_core.audit.group_audit import AuditedRow
+from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.groups.violations import Violation
+from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, MembershipRow, RebalanceRow
+from coordinator_core.records import LogPosition
+
+AT_ONCE = 2
+"""How many members one client may be at once: one that crashed, and its successor before the session expires."""
+
+
+class Rewind(NamedTuple):
+    """A commit below the one before it."""
+
+    at: Annotated[LogPosition, "the commit that goes back"]
+    before: Annotated[int, "offset committed before"]
+    after: Annotated[int, "offset committed now"]
+
+
+class Removal(NamedTuple):
+    """The tombstone of a committed offset."""
+
+    at: Annotated[LogPosition, "the tombstone"]
+    offset: Annotated[int, "the offset that was committed"]
+    how: Annotated[str, "group deleted, topic deleted, expired, or expired or deleted"]
+
+
+class PartitionCommits(NamedTuple):
+    """The commits of one group for one partition; those of aborted and of open transactions do not count."""
+
+    topic: Annotated[str, "topic name"]
+    partition: Annotated[int, "partition"]
+    commits: Annotated[int, "how many"]
+    first: Annotated[LogPosition, "the first one"]
+    last: Annotated[LogPosition, "the last one"]
+    offset: Annotated[int | None, "the offset that is committed; null: removed"]
+    rewinds: Annotated[tuple[Rewind, ...], "commits that went back"]
+    removals: Annotated[tuple[Removal, ...], "tombstones"]
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that has committed offsets of the group and did not end."""
+
+    producer_id: Annotated[int, "the producer"]
+    first: Annotated[LogPosition, "its first commit"]
+    partitions: Annotated[int, "partitions of which it has commits"]
+
+
+@dataclass(frozen=True)
+class GroupHistory:
+    """All that is known of one group, as of ``now_ms``, the last time that its log shows.
+
+    ``partitions`` has the number of partitions by topic name as of then, empty where nobody knows the topics.
+    """
+
+    group_id: str
+    now_ms: int
+    epochs: Sequence[GroupEpochRow] = ()
+    rebalances: Sequence[RebalanceRow] = ()
+    memberships: Sequence[MembershipRow] = ()
+    assignments: Sequence[AssignmentRow] = ()
+    violations: Sequence[Violation] = ()
+    targets: Sequence[TargetAuditRow] = ()
+    commits: Sequence[PartitionCommits] = ()
+    transactions: Sequence[OpenTransaction] = ()
+    partitions: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def gather(
+        cls,
+        group_id: str,
+        now_ms: int,
+        rows: Iterable[AuditedRow | PartitionCommits | OpenTransaction],
+        partitions: Mapping[str, int],
+    ) -> GroupHistory:
+        """The history that these rows are of, in whatever order they come."""
+        by_type: dict[type, list[Any]] = defaultdict(list)
+        for row in rows:
+            by_type[type(row)].append(row)
+        return cls(
+            group_id,
+            now_ms,
+            epochs=sorted(by_type[GroupEpochRow], key=lambda row: row.opened.offset),
+            rebalances=sorted(by_type[RebalanceRow], key=lambda row: row.at.offset),
+            memberships=sorted(by_type[MembershipRow], key=lambda row: (row.joined.offset, row.member_id)),
+            assignments=sorted(by_type[AssignmentRow], key=_assignment_order),
+            violations=sorted(set(by_type[Violation]), key=lambda row: (row.at.offset, row.rule, row.detail)),
+            targets=sorted(by_type[TargetAuditRow], key=lambda row: row.at.offset),
+            commits=sorted(by_type[PartitionCommits]),
+            transactions=sorted(by_type[OpenTransaction]),
+            partitions=partitions,
+        )
+
+    @property
+    def group_type(self) -> str | None:
+        """Its type, when last seen."""
+        last = max(self.epochs, key=lambda row: row.opened.offset, default=None)
+        return None if last is None else last.group_type
+
+    @property
+    def present(self) -> GroupEpochRow | None:
+        """The epoch that lasts."""
+        return next((row for row in self.epochs if row.is_open), None)
+
+    def finding(
+        self,
+        kind: FindingKind,
+        number: int,
+        threshold: int,
+        detail: str,
+        evidence: Sequence[LogPosition],
+        *,
+        subject: str | None = None,
+        until_ms: int | None = None,
+        complete: bool = True,
+    ) -> FindingRow:
+        """A finding about this group; it lasts from the first to the last evidence, or ``until_ms``."""
+        times = [at.timestamp_ms for at in evidence]
+        return FindingRow(
+            self.group_id,
+            self.group_type,
+            str(kind),
+            score(kind, number, threshold),
+            number,
+            threshold,
+            subject,
+            detail,
+            min(times, default=self.now_ms),
+            max(times, default=self.now_ms) if until_ms is None else until_ms,
+            tuple(sorted(evidence, key=lambda at: at.offset)[:MOST_EVIDENCE]),
+            complete,
+        )
+
+    def client(self, member_id: str | None) -> str | None:
+        """Who a member is beyond its id, which changes with every start; its id where nothing else tells it apart."""
+        known = self._members.get(member_id or "")
+        if known is None:
+            return member_id
+        name = client_name(known)
+        return member_id if name in self.shared_names else name
+
+    @cached_property
+    def shared_names(self) -> frozenset[str]:
+        """Names that more members had at once than one client, restarted, would: they tell nobody apart."""
+        return frozenset(_shared_names(self.memberships))
+
+    @cached_property
+    def _members(self) -> dict[str, MembershipRow]:
+        return {row.member_id: row for row in self.memberships}
+
+
+def _assignment_order(row: AssignmentRow) -> tuple[int, str, str, str, str, int]:
+    return row.since.offset, row.member_id, row.kind, row.role, row.resource, row.partition
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things: ``1 partition``, ``2 partitions``."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def client_name(row: MembershipRow) -> str:
+    """A member by what stays the same when it starts again: its instance id, or client id and host."""
+    if row.instance_id is not None:
+        return f"instance {row.instance_id}"
+    if row.client_id is None:
+        return row.member_id
+    return f"{row.client_id} at {(row.client_host or '?').lstrip('/')}"
+
+
+def _shared_names(memberships: Sequence[MembershipRow]) -> Iterator[str]:
+    by_name: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for row in memberships:
+        moments = by_name[client_name(row)]
+        moments.append((row.joined.offset, 1))
+        if row.left is not None:
+            moments.append((row.left.offset, -1))
+    for name, moments in by_name.items():
+        if max(accumulate(step for _, step in sorted(moments))) > AT_ONCE:
+            yield name

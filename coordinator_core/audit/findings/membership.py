@@ -1,0 +1,133 @@
+"""Members that come and go: flapping ones, rolling deploys, static members fenced or expired."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from coordinator_core.audit.findings.group_history import GroupHistory, client_name, counted
+from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.history.rows import MembershipRow
+
+LEFT = "leave or expiry"
+
+
+def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Clients that stayed short again and again."""
+    for name, rows in _by_client(history).items():
+        if name in history.shared_names:
+            continue
+        short = [
+            row
+            for row in rows
+            if row.left is not None
+            and row.went_by == LEFT
+            and row.left.timestamp_ms - row.joined.timestamp_ms <= limits.flapping_stay_ms
+        ]
+        if len(short) >= limits.flapping_stays:
+            detail = f"{name} came and went {len(short)} times, staying {limits.flapping_stay_ms} ms at most"
+            evidence = [at for row in short for at in (row.joined, row.left) if at is not None]
+            yield history.finding(
+                FindingKind.FLAPPING_MEMBER, len(short), limits.flapping_stays, detail, evidence, subject=name
+            )
+
+
+class _Restart:
+    """A client that went and came back shortly after."""
+
+    def __init__(self, name: str, gone: MembershipRow, back: MembershipRow) -> None:
+        assert gone.left is not None
+        self.name = name
+        self.left = gone.left
+        self.back = back.joined
+
+
+def rolling_deploys(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Restarts of several clients one after the other, none of them static."""
+    wave: list[_Restart] = []
+    for restart in sorted(_restarts(history, limits), key=lambda each: each.left.offset):
+        if wave and restart.left.timestamp_ms - wave[-1].back.timestamp_ms > limits.rolling_deploy_gap_ms:
+            yield from _deploy(history, limits, wave)
+            wave = []
+        wave.append(restart)
+    yield from _deploy(history, limits, wave)
+
+
+def _restarts(history: GroupHistory, limits: Thresholds) -> Iterator[_Restart]:
+    for name, rows in _by_client(history).items():
+        rows = [row for row in rows if row.instance_id is None and row.client_id is not None]
+        alone = _one_at_a_time(rows)
+        for gone, back in itertools.pairwise(rows):
+            if not alone or gone.left is None or gone.went_by != LEFT:
+                continue
+            if 0 <= back.joined.timestamp_ms - gone.left.timestamp_ms <= limits.rolling_deploy_gap_ms:
+                yield _Restart(name, gone, back)
+
+
+def _one_at_a_time(rows: Sequence[MembershipRow]) -> bool:
+    """Whether the name is that of one client: several at once cannot be told apart."""
+    return all(
+        gone.left is not None and gone.left.offset <= back.joined.offset for gone, back in itertools.pairwise(rows)
+    )
+
+
+def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart]) -> Iterator[FindingRow]:
+    clients = {each.name for each in wave}
+    if len(clients) < limits.rolling_deploy_clients or len(wave) > 2 * len(clients):
+        return
+    moments = {each.left.offset for each in wave} | {each.back.offset for each in wave}
+    first, last = min(moments), max(moments)
+    rebalances = [
+        row
+        for row in history.rebalances
+        if any(cause.at.offset in moments for cause in row.causes) or first <= row.at.offset <= last
+    ]
+    if len(rebalances) < limits.rolling_deploy_rebalances:
+        return
+    moved = sum(row.units_moved or 0 for row in rebalances)
+    detail = (
+        f"{len(clients)} clients were restarted one after the other: {len(rebalances)} rebalances, {moved} moves; "
+        f"static members would have kept what they had"
+    )
+    yield history.finding(
+        FindingKind.ROLLING_DEPLOY,
+        len(rebalances),
+        limits.rolling_deploy_rebalances,
+        detail,
+        [at for each in wave for at in (each.left, each.back)],
+    )
+
+
+def static_members(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Instance ids taken over while their member was there, and static members that did not come back."""
+    fenced, expired = defaultdict(list), defaultdict(list)
+    replaced = {row.replaces: row for row in history.memberships if row.replaces is not None}
+    for row in history.memberships:
+        if row.instance_id is None or row.left is None:
+            continue
+        taken = replaced.get(row.member_id)
+        classic = row.group_type == "CLASSIC"
+        if taken is not None and row.away_since is None and not classic:
+            fenced[row.instance_id].append(row.left)
+        elif row.went_by == LEFT and (row.away_since is not None or (row.hint or "").startswith("expired")):
+            expired[row.instance_id].append(row.left)
+    kinds = (
+        (FindingKind.STATIC_MEMBER_FENCED, fenced, limits.fenced_times, "was taken over while its member was there"),
+        (FindingKind.STATIC_MEMBER_EXPIRED, expired, limits.static_expired_times, "did not come back in time"),
+    )
+    for kind, found, threshold, what in kinds:
+        for instance_id, positions in found.items():
+            if len(positions) >= threshold:
+                detail = f"instance {instance_id} {what}, {counted(len(positions), 'time')}"
+                yield history.finding(
+                    kind, len(positions), threshold, detail, positions, subject=f"instance {instance_id}"
+                )
+
+
+def _by_client(history: GroupHistory) -> dict[str, list[MembershipRow]]:
+    found: dict[str, list[MembershipRow]] = defaultdict(list)
+    for row in sorted(history.memberships, key=lambda row: row.joined.offset):
+        found[client_name(row)].append(row)
+    return found

@@ -1,0 +1,124 @@
+"""Rebalances that come too often, take too long, or never settle."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.history.rows import RebalanceRow
+
+SETTLED = frozenset(("converged", "emptied", "group deleted", "group upgraded", "group downgraded"))
+"""Outcomes after which a group had come to rest, or was gone."""
+DRIVES_ONE_IN = 3
+"""A client drives a storm that is named in the causes of one rebalance in so many."""
+
+
+def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """The stretches in which every window has too many rebalances, each with the client that drives most of them."""
+    rows = _in_order(history)
+    stretch: list[RebalanceRow] = []
+    begin, most = 0, 0
+    for end, row in enumerate(rows):
+        while row.at.timestamp_ms - rows[begin].at.timestamp_ms > limits.storm_window_ms:
+            begin += 1
+        if end - begin + 1 < limits.storm_rebalances:
+            continue
+        if stretch and stretch[-1].at.offset < rows[begin].at.offset:
+            yield _storm(history, limits, stretch, most)
+            stretch, most = [], 0
+        known = {each.at.offset for each in stretch}
+        stretch += [each for each in rows[begin : end + 1] if each.at.offset not in known]
+        most = max(most, end - begin + 1)
+    if stretch:
+        yield _storm(history, limits, stretch, most)
+
+
+def _storm(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], most: int) -> FindingRow:
+    drivers = Counter(name for row in rows for name in {history.client(each.member_id) for each in row.causes} if name)
+    kinds = Counter(each.kind for row in rows for each in row.causes)
+    driver, count = drivers.most_common(1)[0] if drivers else (None, 0)
+    causes = ", ".join(f"{kind.replace('_', ' ')} {number}" for kind, number in kinds.most_common(3))
+    detail = f"{most} rebalances within {limits.storm_window_ms // 1000} s, {len(rows)} in all; causes: {causes}"
+    if count * DRIVES_ONE_IN < len(rows):
+        driver = None
+        detail += "; no single member drives them"
+    else:
+        detail += f"; {driver} drives {count} of them"
+    return history.finding(
+        FindingKind.REBALANCE_STORM,
+        most,
+        limits.storm_rebalances,
+        detail,
+        [row.at for row in rows],
+        subject=driver,
+        complete=all(row.history_complete for row in rows),
+    )
+
+
+def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Rebalances that took long, or last too long already, each with who held it up."""
+    for row in _in_order(history):
+        took = history.now_ms - row.at.timestamp_ms if row.outcome == "open" else row.duration_min_ms
+        if took is None or took < limits.slow_rebalance_ms or row.outcome == "superseded":
+            continue
+        who = row.held_up_by or next(iter(row.behind), None)
+        name = history.client(who)
+        state = "lasts for" if row.outcome == "open" else "took"
+        detail = f"the rebalance to {row.to_epoch} {state} {took} ms"
+        if who is not None:
+            detail += f", held up by {name}" + (f" ({who})" if name != who else "")
+        end = row.finished or row.at
+        yield history.finding(
+            FindingKind.SLOW_REBALANCE,
+            took,
+            limits.slow_rebalance_ms,
+            detail,
+            [row.at, *([row.target] if row.target else []), end],
+            subject=name,
+            complete=row.history_complete,
+        )
+
+
+def never_converges(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Stretches of superseded rebalances, and with them the member that was behind most often."""
+    stretch: list[RebalanceRow] = []
+    for row in _in_order(history):
+        stretch.append(row)
+        if row.outcome not in SETTLED and row.outcome != "open":
+            continue
+        if len(stretch) > 1:
+            end_ms = history.now_ms if row.outcome == "open" else (row.finished or row.at).timestamp_ms
+            yield from _unsettled(history, limits, stretch, end_ms)
+        stretch = []
+    if len(stretch) > 1:
+        yield from _unsettled(history, limits, stretch, history.now_ms)
+
+
+def _unsettled(
+    history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], end_ms: int
+) -> Iterator[FindingRow]:
+    took = end_ms - rows[0].at.timestamp_ms
+    if took < limits.never_converges_ms:
+        return
+    behind = Counter(history.client(member_id) for row in rows for member_id in row.behind)
+    who = behind.most_common(1)[0] if behind else None
+    detail = f"{len(rows)} rebalances, {rows[0].to_epoch} to {rows[-1].to_epoch}, without rest for {took} ms"
+    if who is not None:
+        detail += f"; {who[0]} was behind in {who[1]} of them"
+    yield history.finding(
+        FindingKind.NEVER_CONVERGES,
+        took,
+        limits.never_converges_ms,
+        detail,
+        [row.at for row in rows],
+        subject=None if who is None else who[0],
+        until_ms=end_ms,
+        complete=all(row.history_complete for row in rows),
+    )
+
+
+def _in_order(history: GroupHistory) -> list[RebalanceRow]:
+    return sorted(history.rebalances, key=lambda row: row.at.offset)

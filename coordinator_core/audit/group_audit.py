@@ -1,0 +1,110 @@
+"""Everything that is made of one group's records in one pass: history, broken rules, verdicts on targets."""
+
+from __future__ import annotations
+
+from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.audit.rules.rule_fold import RuleFold
+from coordinator_core.audit.rules.state_json import VERSION as RULES_VERSION
+from coordinator_core.audit.rules.state_json import watch_from_json, watch_to_json
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.state_json import VERSION as AUDIT_VERSION
+from coordinator_core.audit.state_json import memory_from_json, memory_to_json
+from coordinator_core.audit.targets.auditor import TargetAuditor
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.errors import StateFormatError
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.state_json import VERSION as GROUP_VERSION
+from coordinator_core.groups.state_json import group_from_json, group_to_json, read_json, write_json
+from coordinator_core.groups.violations import Violation
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.history_fold import GroupFold
+from coordinator_core.history.rows import TABLES, HistoryRow, Table
+from coordinator_core.history.state_json import VERSION as HISTORY_VERSION
+from coordinator_core.history.state_json import ledger_from_json, ledger_to_json
+from coordinator_core.records import CoordinatorRecord, Family, RecordType
+
+STATE_VERSION = f"{HISTORY_VERSION}.{RULES_VERSION}.{AUDIT_VERSION}.{GROUP_VERSION}"
+"""Of the form of ``GroupAudit.state``: one of another form is of no use, and the group is folded anew."""
+
+TARGET_AUDITS = Table("target_audits", TargetAuditRow, ("group_id", "at.partition", "at.offset"))
+AUDITED_TABLES = (*TABLES, TARGET_AUDITS)
+"""Every table whose rows the core makes of the records of groups and topics."""
+
+AuditedRow = HistoryRow | Violation | TargetAuditRow
+
+
+class GroupAudit:
+    """One group, changed record by record, and those who read it: its history, the rules, the audit of its targets.
+
+    Connect groups of a log of their own have no targets that could be recomputed.
+    """
+
+    __slots__ = ("_group", "_history", "_rules", "_targets")
+
+    def __init__(self, history: GroupFold, rules: RuleFold, targets: TargetAuditor | None) -> None:
+        """All of them read the same group."""
+        self._group = history.group
+        self._history = history
+        self._rules = rules
+        self._targets = targets
+
+    @classmethod
+    def begin(
+        cls,
+        group_id: str,
+        family: Family,
+        topics: TopicHistory | None,
+        coverage: Coverage,
+        settings: AuditSettings | None,
+        *,
+        from_start: bool,
+    ) -> GroupAudit:
+        """The folds of a group of which nothing was read before; without ``settings`` targets are not judged."""
+        group = Group(group_id, from_start=from_start, family=family)
+        targets = None
+        if settings is not None and family is Family.GROUP:
+            targets = TargetAuditor(group, None, topics, settings, coverage)
+        return cls(GroupFold(group, None, topics, coverage), RuleFold(group, None, coverage), targets)
+
+    @classmethod
+    def resume(cls, text: str, topics: TopicHistory | None, coverage: Coverage, settings: AuditSettings) -> GroupAudit:
+        """The folds as ``state`` wrote them; raises StateFormatError if that was another form."""
+        stored = read_json(text, "state of a group's audit")
+        try:
+            state, history, rules, targets = (stored[name] for name in ("group", "history", "rules", "targets"))
+        except (TypeError, KeyError) as error:
+            raise StateFormatError("not a stored state of a group's audit") from error
+        group = group_from_json(state)
+        return cls(
+            GroupFold(group, ledger_from_json(history), topics, coverage),
+            RuleFold(group, watch_from_json(rules), coverage),
+            None if targets is None else TargetAuditor(group, memory_from_json(targets), topics, settings, coverage),
+        )
+
+    def feed(self, record: CoordinatorRecord, leader_epoch: int | None = None) -> list[AuditedRow]:
+        """The rows that this record makes final; raises nothing. Feed each once, in offset order."""
+        history, rules, targets = self._history, self._rules, self._targets
+        if record.type <= RecordType.OFFSET_COMMIT:
+            history.note_commit(record)
+            return [*rules.on_commit(record)]
+        known, had = history.before(record), rules.before(record)
+        seen = self._group.apply(record)
+        rows: list[AuditedRow] = [*history.after(record, known), *rules.after(record, had, seen)]
+        if targets is not None:
+            rows += targets.after(record, leader_epoch)
+        return rows
+
+    def open_rows(self) -> list[AuditedRow]:
+        """Rows of what lasts as of the last record: a later run replaces them by their keys."""
+        return [*self._history.open_rows(), *self._rules.open_rows()]
+
+    def state(self) -> str:
+        """What the next run goes on with, as one JSON text."""
+        targets = self._targets
+        stored = {
+            "group": group_to_json(self._group),
+            "history": ledger_to_json(self._history.ledger),
+            "rules": watch_to_json(self._rules.watch),
+            "targets": None if targets is None else memory_to_json(targets.memory),
+        }
+        return write_json(stored)

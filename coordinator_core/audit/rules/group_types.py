@@ -1,0 +1,83 @@
+"""What the group types with epochs have in common, as the rules see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from coordinator_core.groups import record_types
+from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.consumer.state import MemberState as ConsumerMemberState
+from coordinator_core.groups.record_types import RecordTypes
+from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareGroup
+from coordinator_core.groups.streams.state import CurrentTasks, StreamsGroup, StreamsMember
+from coordinator_core.groups.streams.state import MemberState as StreamsMemberState
+from coordinator_core.history.held_units import partitions_held, partitions_owned, streams_target
+from coordinator_core.history.holdings import Held
+
+
+class EpochKind(NamedTuple):
+    """One group type: its states, and how to read what members have, give up and are to have.
+
+    ``exclusive``: a partition has one owner at most.
+    """
+
+    types: RecordTypes
+    state: type[Any]
+    stable: int
+    unrevoked: int | None
+    exclusive: bool
+    assigned: Callable[[Any], Held]
+    revoking: Callable[[Any], Held]
+    wanted: Callable[[Any], Held]
+
+
+def _tasks(tasks: CurrentTasks) -> Held:
+    roles = (("active", tasks.active), ("standby", tasks.standby), ("warmup", tasks.warmup))
+    return {
+        (role, subtopology): set(partitions)
+        for role, by_subtopology in roles
+        for subtopology, partitions in by_subtopology.items()
+        if partitions
+    }
+
+
+def _streams_assigned(member: StreamsMember) -> Held:
+    return _tasks(member.assigned)
+
+
+def _streams_revoking(member: StreamsMember) -> Held:
+    return _tasks(member.pending_revocation)
+
+
+CONSUMER = EpochKind(
+    record_types.CONSUMER,
+    ConsumerGroup,
+    ConsumerMemberState.STABLE,
+    ConsumerMemberState.UNREVOKED_PARTITIONS,
+    True,
+    lambda member: partitions_owned(member.assigned),
+    lambda member: partitions_owned(member.pending_revocation),
+    partitions_held,
+)
+SHARE = EpochKind(
+    record_types.SHARE,
+    ShareGroup,
+    MEMBER_STATE_STABLE,
+    None,
+    False,
+    lambda member: partitions_held(member.assigned),
+    lambda member: {},
+    partitions_held,
+)
+STREAMS = EpochKind(
+    record_types.STREAMS,
+    StreamsGroup,
+    StreamsMemberState.STABLE,
+    StreamsMemberState.UNREVOKED_TASKS,
+    True,
+    _streams_assigned,
+    _streams_revoking,
+    streams_target,
+)
+KINDS = (CONSUMER, SHARE, STREAMS)

@@ -1,0 +1,169 @@
+"""One group while its log is judged: its state, what of it is known, and in whose hands everything is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from coordinator_core.audit.rules.group_types import KINDS
+from coordinator_core.audit.rules.holders import Hands
+from coordinator_core.audit.rules.known_facts import (
+    ASSIGNMENT_EPOCH,
+    CURRENT,
+    EPOCH,
+    MEMBER,
+    TARGET,
+    UNKNOWN,
+    WHOLE,
+    Departure,
+    Operation,
+    Watch,
+)
+from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
+from coordinator_core.groups.connect.state import ConnectGroup
+from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
+from coordinator_core.groups.group import Group, GroupState
+from coordinator_core.groups.violations import Rule, Violation, Violations
+from coordinator_core.history.held_units import classic_assignment, work_held
+from coordinator_core.history.holdings import Held
+from coordinator_core.records import LogPosition
+
+COMPARED_WITH: Mapping[Rule, str] = {
+    Rule.EPOCH_WENT_BACK: EPOCH,
+    Rule.GENERATION_WENT_BACK: EPOCH,
+    Rule.ASSIGNMENT_EPOCH_WENT_BACK: ASSIGNMENT_EPOCH,
+    Rule.ASSIGNMENT_EPOCH_AHEAD: EPOCH,
+    Rule.MEMBER_EPOCH_WENT_BACK: CURRENT,
+    Rule.MEMBER_EPOCH_AHEAD: EPOCH,
+    Rule.ASSIGNMENT_WITHOUT_MEMBER: MEMBER,
+    Rule.TARGET_WITHOUT_MEMBER: MEMBER,
+    Rule.TOMBSTONE_WITHOUT_VALUE: WHOLE,
+    Rule.MEMBER_REMOVED_WITH_ASSIGNMENT: CURRENT,
+    Rule.GROUP_REMOVED_WITH_MEMBERS: WHOLE,
+    Rule.TYPE_CHANGED_WITHOUT_TOMBSTONE: EPOCH,
+}
+"""What of the group a rule of replay compares the record with; a rule that is not here looks at the record alone."""
+STARTS_ANEW = frozenset((Rule.EPOCH_WENT_BACK, Rule.ASSIGNMENT_EPOCH_WENT_BACK, Rule.TYPE_CHANGED_WITHOUT_TOMBSTONE))
+"""What an empty group may do: Kafka 4.3 drops one from memory, without a record, when it refuses a JoinGroup."""
+MEMBER_FACTS = frozenset((MEMBER, TARGET, CURRENT))
+
+
+class Scene:
+    """What the rules look at, and the violations that they found (``rows``).
+
+    ``current`` and ``target`` follow from the group's state: after a restart they are made from it.
+    """
+
+    __slots__ = (CURRENT, "group", "rows", "target", "watch")
+
+    def __init__(self, group: Group, watch: Watch) -> None:
+        self.group = group
+        self.watch = watch
+        self.rows: list[Violation] = []
+        self.current = Hands(_current(group))
+        self.target = Hands(_target(group))
+
+    @property
+    def operation(self) -> Operation:
+        """The operation under way."""
+        operation = self.watch.operation
+        assert operation is not None, "a record is judged within an operation"
+        return operation
+
+    def broken(self, rule: Rule, at: LogPosition, member_id: str | None, detail: str) -> None:
+        """The rule is broken by the record at this position."""
+        self.rows.append(Violation(rule, at, self.group.group_id, member_id, detail))
+
+    def keep(self, violations: Violations) -> None:
+        """Keeps those of the violations that replay sees which no gap in the log explains."""
+        self.rows += [seen for seen in violations if self._certain(seen)]
+
+    def _certain(self, seen: Violation) -> bool:
+        watch, member_id = self.watch, seen.member_id or ""
+        if seen.rule in STARTS_ANEW and self.operation.empty and _is_first(self.group.state, seen.rule):
+            return False
+        fact = COMPARED_WITH.get(seen.rule)
+        if fact is None:
+            return True
+        return watch.knows_member(fact, member_id) if fact in MEMBER_FACTS else watch.knows(fact)
+
+    def departing(self, member_id: str, kind: str, at: LogPosition, member: Any) -> None:
+        """One of the three tombstones of a ``member`` is written; None: the group has no such member."""
+        departed = self.operation.departed
+        known = departed.get(member_id)
+        if known is None:
+            departed[member_id] = Departure(at, (kind,), self._instance_of(member_id, member))
+        else:
+            departed[member_id] = known._replace(kinds=(*known.kinds, kind))
+
+    def arrived(self, epoch: int, at: LogPosition) -> None:
+        """A group goes on as another type with this epoch or generation, if it crossed over."""
+        operation = self.operation
+        if operation.crossed is not None and operation.crossed_epoch is not None and epoch < operation.crossed_epoch:
+            detail = f"it begins with {epoch}, it was at {operation.crossed_epoch} before"
+            self.broken(Rule.CONVERSION_EPOCH_WRONG, at, None, detail)
+        operation.crossed = operation.crossed_epoch = None
+
+    def member(self, member_id: str) -> Any:
+        """The member as a group with epochs has it, None if it has none."""
+        state = self.group.state
+        return state.members.get(member_id) if isinstance(state, EpochGroup) else None
+
+    def _instance_of(self, member_id: str, member: Any) -> str | None:
+        if member is None or not member.has_metadata or not self.watch.knows_member(MEMBER, member_id):
+            return UNKNOWN
+        instance: str | None = getattr(member, "instance_id", None)
+        return instance
+
+
+def _is_first(state: GroupState | None, rule: Rule) -> bool:
+    """Whether the group is where a new one begins: generation 0, or the first epochs.
+
+    What the log has of the one before, such as the epoch of its target, stands until it is written over.
+    """
+    if isinstance(state, ClassicGroup):
+        return state.generation == 0
+    if not isinstance(state, EpochGroup):
+        return False
+    return begins_anew(state.assignment_epoch if rule is Rule.ASSIGNMENT_EPOCH_WENT_BACK else state.group_epoch)
+
+
+def begins_anew(epoch: int | None) -> bool:
+    """Whether a group, or the target of one, may begin with this epoch."""
+    return (epoch or 0) <= INITIAL_EPOCH + 1
+
+
+def _current(group: Group) -> dict[str, Held]:
+    state = group.state
+    for kind in KINDS:
+        if isinstance(state, kind.state) and kind.exclusive:
+            return {
+                member_id: joined(kind.assigned(member), kind.revoking(member))
+                for member_id, member in state.members.items()
+            }
+    if isinstance(state, ConnectGroup):
+        return {i: work_held(each.current.work) for i, each in state.members.items() if each.current is not None}
+    if isinstance(state, ClassicGroup):
+        return {i: classic_held(state, member) for i, member in state.members.items()}
+    return {}
+
+
+def _target(group: Group) -> dict[str, Held]:
+    state = group.state
+    for kind in KINDS:
+        if isinstance(state, kind.state) and kind.exclusive:
+            return {member_id: kind.wanted(target) for member_id, target in state.targets.items()}
+    return {}
+
+
+def classic_held(group: ClassicGroup, member: ClassicMember) -> Held:
+    """What a member of a classic group has, nothing where its assignment cannot be read."""
+    given = classic_assignment(group.protocol_type or "", group.protocol, member.assignment, member.subscription)
+    return {} if given is None else given.held
+
+
+def joined(left: Held, right: Held) -> Held:
+    """All units of both."""
+    if not right:
+        return left
+    return {key: left.get(key, frozenset()) | right.get(key, frozenset()) for key in (*left, *right)}

@@ -1,0 +1,168 @@
+"""The rules over the log of one group, record by record: the violations, wherever the log is split into runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from coordinator_core.audit.rules import classic, connect, epochs, members, operations, topics
+from coordinator_core.audit.rules.commits import on_commit
+from coordinator_core.audit.rules.group_types import CONSUMER, SHARE, STREAMS, EpochKind
+from coordinator_core.audit.rules.judged_group import Scene
+from coordinator_core.audit.rules.known_facts import Watch
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.violations import Rule, Violation, Violations
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, RecordType
+
+
+class Handler(NamedTuple):
+    """The rules of one type of record: ``after`` judges it when it has changed the group.
+
+    It is given what ``before`` took from the group as it was; None where nothing is needed.
+    """
+
+    after: Callable[[Scene, CoordinatorRecord, Any], None]
+    before: Callable[[Scene, CoordinatorRecord], Any] | None = None
+
+
+def _handlers(kind: EpochKind) -> dict[int, Handler]:
+    """The rules of the records that all groups with epochs have."""
+    epochs_before = partial(epochs.epochs_before, kind)
+    return {
+        kind.types.epoch: Handler(partial(epochs.on_epoch, kind), epochs_before),
+        kind.types.target: Handler(partial(epochs.on_target, kind)),
+        kind.types.target_epoch: Handler(partial(epochs.on_target_epoch, kind), epochs_before),
+        kind.types.member: Handler(partial(members.on_member, kind), members.member_before),
+        kind.types.current: Handler(partial(members.on_current, kind), partial(members.current_before, kind)),
+    }
+
+
+_HANDLERS: Mapping[Family, Mapping[int, Handler]] = {
+    Family.GROUP: {
+        RecordType.GROUP_METADATA: Handler(classic.on_generation, classic.generation_before),
+        **_handlers(CONSUMER),
+        **_handlers(SHARE),
+        **_handlers(STREAMS),
+        RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: Handler(topics.on_share_target, topics.share_target_before),
+        RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: Handler(topics.on_share_state),
+        RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: Handler(topics.on_streams_target),
+        RecordType.STREAMS_GROUP_TOPOLOGY: Handler(topics.on_topology, topics.topology_epoch_before),
+    },
+    Family.CONNECT: dict.fromkeys(ConnectRecordType, Handler(connect.on_record, connect.epoch_before)),
+}
+"""By log, the rules of each record type; for a type that is not here replay's own are all."""
+
+
+class RuleFold:
+    """The rules over the records of one group.
+
+    They read the ``group``, which others change: they are told of each record once, in offset order, ``before`` and
+    ``after`` the group is changed by it. ``feed`` does all three; offset commits change nothing. A violation is final
+    once it is returned. What an operation lacks is known when the next one begins: of the last one ``open_rows`` tells
+    as of now.
+    """
+
+    __slots__ = ("_coverage", "_handlers", "_scene")
+
+    def __init__(self, group: Group, watch: Watch | None = None, coverage: Coverage | None = None) -> None:
+        """Begin with a new ``group``, or go on with the ``group`` and ``watch`` that an earlier run left.
+
+        ``coverage`` says which offsets are there. Without it nothing is known of what lies between two records, and
+        only what a record says by itself can break a rule.
+        """
+        self._handlers = _HANDLERS[group.family]
+        self._scene = Scene(group, watch or Watch())
+        self._coverage = coverage
+
+    @property
+    def group(self) -> Group:
+        """The group as of the last record."""
+        return self._scene.group
+
+    @property
+    def watch(self) -> Watch:
+        """What is known of the log as of the last record."""
+        return self._scene.watch
+
+    def feed(self, record: CoordinatorRecord) -> list[Violation]:
+        """Changes the group by a record; returns what rules this breaks, as ``after`` does. Raises nothing."""
+        if record.type <= RecordType.OFFSET_COMMIT:
+            return self.on_commit(record)
+        before = self.before(record)
+        return self.after(record, before, self._scene.group.apply(record))
+
+    def before(self, record: CoordinatorRecord) -> Any:
+        """What ``after`` needs of the group as it is before the record."""
+        self._follow(record)
+        operations.begin(self._scene, record)
+        handler = self._handlers.get(record.type)
+        return None if handler is None or handler.before is None else handler.before(self._scene, record)
+
+    def after(self, record: CoordinatorRecord, before: Any, seen: Violations) -> list[Violation]:
+        """The rules that a record breaks, or shows to be broken by the operation before it; raises nothing.
+
+        ``seen`` is what replay saw of the rules when it changed the group.
+        """
+        if seen:
+            self._scene.keep(seen)
+        handler = self._handlers.get(record.type)
+        if handler is not None:
+            handler.after(self._scene, record, before)
+        return self._taken()
+
+    def on_commit(self, record: CoordinatorRecord) -> list[Violation]:
+        """The rules that an offset commit breaks; raises nothing."""
+        if self._is_next(record):
+            on_commit(self._scene, record)
+        return self._taken()
+
+    def open_rows(self) -> list[Violation]:
+        """What the operation under way lacks, if no more of it follows."""
+        watch, coverage = self._scene.watch, self._coverage
+        operation = watch.operation
+        if operation is None or coverage is None or watch.last is None:
+            return []
+        if not coverage.continues(operation.first.partition, watch.last):
+            return []
+        operations.end(self._scene, operation)
+        return [row._replace(is_open=True) for row in self._taken()]
+
+    def _taken(self) -> list[Violation]:
+        rows = self._scene.rows
+        if rows:
+            self._scene.rows = []
+        return rows
+
+    def _is_next(self, record: CoordinatorRecord) -> bool:
+        """Whether no record of the group can be missing before this commit."""
+        last, at, coverage = self._scene.watch.last, record.at, self._coverage
+        return last is not None and coverage is not None and coverage.unbroken(at.partition, last, at.offset)
+
+    def _follow(self, record: CoordinatorRecord) -> None:
+        """Keep up how far back the log is whole."""
+        scene, at, coverage = self._scene, record.at, self._coverage
+        watch = scene.watch
+        if watch.last is None:
+            if coverage is not None and coverage.unbroken(at.partition, 0, at.offset):
+                watch.whole = True
+            else:
+                watch.interrupt(at)
+        elif at.partition != watch.partition or at.offset <= watch.last:
+            detail = f"after offset {watch.last} of partition {watch.partition}"
+            scene.broken(Rule.GROUP_OF_TWO_LOGS, at, None, detail)
+            watch.interrupt(at)
+        elif coverage is None or not coverage.unbroken(at.partition, watch.last, at.offset):
+            watch.interrupt(at)
+        watch.partition, watch.last = at.partition, at.offset
+        if watch.told:
+            watch.told = []
+
+
+def judge(records: Iterable[CoordinatorRecord], group: Group, coverage: Coverage | None = None) -> Iterator[Violation]:
+    """All violations in a group's records, in one pass."""
+    rules = RuleFold(group, None, coverage)
+    for record in records:
+        yield from rules.feed(record)
+    yield from rules.open_rows()

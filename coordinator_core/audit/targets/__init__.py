@@ -1,0 +1,1 @@
+"""Recompute each recorded target assignment and judge it."""

@@ -1,0 +1,155 @@
+"""The inputs that the coordinator may have given to its assignor, as far as the log allows, the likeliest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby, islice, permutations, product
+from typing import NamedTuple
+
+from coordinator_core.assignors.coordinator_view import StreamsView, SubscriptionView
+from coordinator_core.assignors.inputs import GroupSpecs, GroupType
+from coordinator_core.assignors.java_hash import STRING, spread
+from coordinator_core.assignors.java_order import copied_order, copy_capacity, table_size
+from coordinator_core.assignors.profiles import Profile
+from coordinator_core.assignors.registry import ASSIGNORS
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.targets.group_view import GroupView, View
+from coordinator_core.audit.targets.inputs import EpochState, assignable, judgements, streams_spec, subscription_spec
+from coordinator_core.audit.targets.map_orders import can_matter
+from coordinator_core.audit.targets.operation import TargetOperation
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.records import LogPosition
+
+MOST_NAME_ORDERS = 64
+"""How many orders of the names in a member's subscription are tried against one target."""
+
+Names = Mapping[str, tuple[str, ...]]
+"""Subscriptions of members in another order than their records'."""
+
+
+class Attempt(NamedTuple):
+    """One input of the assignor, and what it takes for granted (``story``; ``release`` of the brokers)."""
+
+    view: View
+    spec: GroupSpecs
+    assignor: str
+    profile: Profile
+    story: str
+    release: str = ""
+
+
+class Attempts:
+    """The attempts at one target: ``state`` is the group after the operation, ``group_view`` before it."""
+
+    def __init__(
+        self,
+        group_view: GroupView,
+        state: EpochState,
+        operation: TargetOperation,
+        history: TopicHistory | None,
+        settings: AuditSettings,
+    ) -> None:
+        self.group_view = group_view
+        self.state = state
+        self.operation = operation
+        self.history = history
+        self.settings = settings
+
+    def of(self, image: TopicImage) -> Iterator[Attempt]:
+        """Every attempt with these topics."""
+        view, story = self.group_view.view, self.group_view.orders.story
+        older = isinstance(self.state, ConsumerGroup) and self.state.subscription_metadata is not None
+        profiles = self.settings.profiles_for(recorded_topics=older)
+        for (profile, release), assignor, (spec, how) in product(profiles, self.assignors(), self._specs(view, image)):
+            yield Attempt(view, spec, assignor, profile, story + how, release)
+        profile, release = profiles[0]
+        for names in islice(self._names(), MOST_NAME_ORDERS):
+            told = f"{story}; topics in the order in which {next(iter(names))} named them"
+            for assignor, (spec, how) in product(self.assignors(), self._specs(view, image, names)):
+                yield Attempt(view, spec, assignor, profile, told + how, release)
+        present, known = tuple(view.members), set(view.members)
+        if not can_matter(present):
+            return
+        for order in self.group_view.orders.possible(self._registrations()):
+            if tuple(order.members) != present and set(order.members) == known:
+                other = self.group_view.ordered(order.members)
+                for assignor, (spec, how) in product(self.assignors(), self._specs(other, image)):
+                    yield Attempt(other, spec, assignor, profile, order.story + how, release)
+
+    def assignors(self) -> list[str]:
+        """The assignors that may have been chosen: where votes are even, it depends on who asks now (KIP-848)."""
+        if isinstance(self.state, StreamsGroup):
+            return ["sticky"]
+        if not isinstance(self.state, ConsumerGroup):
+            return ["simple"]
+        return list(dict.fromkeys(name or self.settings.default_assignor for name in self._chosen()))
+
+    def by_other_defaults(self, image: TopicImage) -> Iterator[Attempt]:
+        """Attempts where no member chose: by what else may be the brokers' default, which no log tells."""
+        if not isinstance(self.state, ConsumerGroup) or all(self._chosen()):
+            return
+        view = self.group_view.view
+        kinds = [name for kind, name in ASSIGNORS if kind == GroupType.CONSUMER]
+        for assignor, (spec, how) in product(kinds, self._specs(view, image)):
+            if assignor != self.settings.default_assignor:
+                profile, release = self.settings.profiles_for(recorded_topics=False)[0]
+                yield Attempt(view, spec, assignor, profile, how, release)
+
+    def _chosen(self) -> list[str | None]:
+        """What members may have chosen, None: nothing."""
+        votes, asked, member = self.group_view.votes, self.group_view.asked, self.operation.member
+        if member is not None and member.value is not None:
+            old = asked.get(self.operation.replaced or member.key["memberId"])
+            return [votes.preferred(old, member.value["serverAssignor"])]
+        return [votes.preferred(name, name) for name in (None, *votes.counts)]
+
+    def _specs(self, view: View, image: TopicImage, names: Names | None = None) -> Iterator[tuple[GroupSpecs, str]]:
+        """The group as the assignor may have seen it, with what is unusual in that."""
+        if isinstance(view, StreamsView):
+            assert isinstance(self.state, StreamsGroup)
+            yield streams_spec(view, self.operation, self.state, image), ""
+            return
+        initialised = assignable(self.state)
+        for number, judged in enumerate(judgements(view, self.operation)):
+            how = "; subscriptions judged anew" if number else ""
+            yield subscription_spec(view, self.operation, image, initialised, names or {}, homogeneous=judged), how
+
+    def _names(self) -> Iterator[Names]:
+        """Other orders of the names that a heartbeat may have had: records have them sorted, requests need not.
+
+        The coordinator works with the request's own list; it shows where names collide in a set of them.
+        """
+        view, member = self.group_view.view, self.operation.member
+        if not isinstance(view, SubscriptionView):
+            return
+        if member is not None:
+            subscriptions = {member.key["memberId"]: tuple((member.value or {}).get("subscribedTopicNames", ()))}
+        else:
+            subscriptions = {name: subscriber.names for name, subscriber in view.members.items()}
+        for name, topics in subscriptions.items():
+            for other in name_orders(topics, view.jdk):
+                yield {name: other}
+
+    def _registrations(self) -> list[tuple[int, LogPosition]]:
+        """Brokers that started while the group was there."""
+        changes = self.group_view.orders.changes
+        if self.history is None or not changes:
+            return []
+        found = self.history.registrations(changes[0].timestamp_ms, self.operation.end.at.timestamp_ms)
+        return [(each.broker, each.at) for each in found]
+
+
+def name_orders(names: tuple[str, ...], jdk: int) -> Iterator[tuple[str, ...]]:
+    """Lists of the same names that give their HashSet another order than this list does."""
+    slots = table_size(copy_capacity(len(names), jdk))
+
+    def slot(name: str) -> int:
+        return spread(STRING.hash_code(name)) & slots - 1
+
+    order = copied_order(STRING, names, jdk)
+    colliding = [list(each) for _, each in groupby(order, key=slot)]
+    for mixed in islice(product(*(permutations(each) for each in colliding)), 1, None):
+        yield tuple(name for each in mixed for name in each)

@@ -1,0 +1,45 @@
+"""What the target audit of a group keeps between records besides the group's state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from coordinator_core.audit.targets.classic_groups import LeaderMemory
+from coordinator_core.audit.targets.connect_groups import ConnectMemory
+from coordinator_core.audit.targets.group_view import GroupView
+from coordinator_core.groups.record_types import RecordTypes
+from coordinator_core.records import CoordinatorRecord
+
+DEFAULT_JDK = 17
+
+
+@dataclass(slots=True)
+class AuditMemory:
+    """Between two records.
+
+    ``view`` has the orders of the maps of a group with epochs, None without one; ``pending`` are the records of the
+    last operation (time and batch) that are not in it yet. ``born``: everything of the group since this offset was
+    given; None: it may have begun before. ``leader_epoch`` is the one of the log partition, where known.
+    """
+
+    operation: tuple[int, int] = (-1, -1)
+    pending: list[CoordinatorRecord] = field(default_factory=list)
+    view: GroupView | None = None
+    born: int | None = None
+    leader_epoch: int | None = None
+    classic: LeaderMemory = field(default_factory=LeaderMemory)
+    connect: ConnectMemory = field(default_factory=ConnectMemory)
+
+    def view_of(self, kind: RecordTypes, jdk: int | None) -> GroupView:
+        """The view of the group as one of that type."""
+        if self.view is None or self.view.kind is not kind:
+            self.view = GroupView.of(kind, jdk or DEFAULT_JDK)
+        return self.view
+
+    def note_leader(self, leader_epoch: int | None, offset: int) -> None:
+        """The leader epoch of an operation: a new one says that a coordinator loaded the partition before it."""
+        if leader_epoch is None:
+            return
+        if self.view is not None and self.leader_epoch is not None and leader_epoch > self.leader_epoch:
+            self.view.orders.new_leader(leader_epoch, offset)
+        self.leader_epoch = leader_epoch

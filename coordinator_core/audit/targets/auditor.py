@@ -1,0 +1,168 @@
+"""The audit of every target in a group's log: feed it the records in log order, take the verdicts as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from coordinator_core.assignors.coordinator_view import SubscriptionView
+from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.targets.audit_state import AuditMemory
+from coordinator_core.audit.targets.classic_groups import ClassicAudit
+from coordinator_core.audit.targets.connect_groups import ConnectAudit
+from coordinator_core.audit.targets.conversions import downgrade_row, upgrade_row
+from coordinator_core.audit.targets.epoch_groups import EpochTargetAudit
+from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH, cut
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.epochs import EpochGroup
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.record_types import CONSUMER, KINDS, RecordTypes
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.records import CoordinatorRecord, RecordType
+
+FIRST_EPOCHS = (1, 2)
+"""The epochs with which groups begin: 1 where the record has no metadata hash (before Kafka 4.1), 2 where it has."""
+_NO_ROWS: list[TargetAuditRow] = []
+_KIND_OF: Mapping[int, RecordTypes] = {
+    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: CONSUMER,
+    **{record_type: kind for kind in KINDS for record_type in kind.all},
+}
+
+
+class TargetAuditor:
+    """The audit of one group's targets.
+
+    It reads the ``group``, which others change, and is told of each record once, in offset order, ``after`` the group
+    was changed by it; ``feed`` does both, and passes over offset commits. What one run leaves, ``group`` and
+    ``memory``, the next goes on with: rows are those of one pass.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        memory: AuditMemory | None = None,
+        topics: TopicHistory | None = None,
+        settings: AuditSettings | None = None,
+        coverage: Coverage | None = None,
+    ) -> None:
+        """Begin with ``Group(group_id)``, or go on. Without ``coverage`` it is unknown what the log lacks."""
+        self.group = group
+        self.memory = memory or AuditMemory()
+        self.topics = topics
+        self.settings = settings or AuditSettings()
+        self.coverage = coverage
+
+    def feed(self, record: CoordinatorRecord, leader_epoch: int | None = None) -> list[TargetAuditRow]:
+        """Changes the group by a record; returns the verdicts that this completes, as ``after`` does."""
+        if record.type <= RecordType.OFFSET_COMMIT:
+            return _NO_ROWS
+        self.group.apply(record)
+        return self.after(record, leader_epoch)
+
+    def after(self, record: CoordinatorRecord, leader_epoch: int | None) -> list[TargetAuditRow]:
+        """The verdicts that a record, by which the group has been changed, completes; raises nothing.
+
+        ``leader_epoch`` is that of its batch, None if unknown.
+        """
+        memory = self.memory
+        operation = (record.at.timestamp_ms, record.batch)
+        if operation != memory.operation:
+            self._settle(len(memory.pending))
+            memory.operation = operation
+            memory.note_leader(leader_epoch, record.at.offset)
+        rows = _NO_ROWS
+        if record.type == RecordType.GROUP_METADATA:
+            rows = self._audit_generation(record)
+        else:
+            kind = KIND_OF_TARGET_EPOCH.get(record.type)
+            if kind is not None and record.value is not None:
+                rows = self._audit(kind, record)
+            self._note_birth(record)
+        memory.pending.append(record)
+        return rows
+
+    def _audit(self, kind: RecordTypes, end: CoordinatorRecord) -> list[TargetAuditRow]:
+        memory = self.memory
+        operation = cut(kind, end, memory.pending)
+        first = memory.pending[operation.start] if operation.start < len(memory.pending) else end
+        self._settle(operation.start)
+        state = self.group.state
+        assert isinstance(state, EpochGroup)
+        if operation.copied and isinstance(state, ConsumerGroup):
+            static = {member_id: each.instance_id for member_id, each in state.members.items() if each.instance_id}
+            before, slack_ms = memory.classic.before, self.settings.clock_slack_ms
+            return [upgrade_row(first, operation, before, static, self.topics, slack_ms, self._gap(end))]
+        view = memory.view_of(kind, self.settings.jdk)
+        return [EpochTargetAudit(view, state, operation, self.topics, self.settings, self._gap(end)).row(first)]
+
+    def _audit_generation(self, record: CoordinatorRecord) -> list[TargetAuditRow]:
+        memory = self.memory
+        value = record.value
+        if value is None:
+            memory.classic.end()
+            memory.born = record.at.offset
+            return _NO_ROWS
+        members, protocol_type = value["members"], value["protocolType"]
+        rows = _NO_ROWS
+        ended = any(each.type == CONSUMER.epoch and each.value is None for each in memory.pending)
+        if not members:
+            pass
+        elif ended and memory.view is not None and isinstance(memory.view.view, SubscriptionView):
+            view, slack_ms = memory.view.view, self.settings.clock_slack_ms
+            rows = [downgrade_row(record, view, memory.pending, self.topics, slack_ms, self._gap(record))]
+        elif protocol_type == "connect":
+            rows = [ConnectAudit(memory.connect, record, self.settings).row()]
+        elif protocol_type == "consumer":
+            rows = [ClassicAudit(memory.classic, record, self.topics, self.settings, self._gap(record)).row()]
+        memory.classic.keep(value)
+        return rows
+
+    def _gap(self, record: CoordinatorRecord) -> str | None:
+        """What of the group's past was not seen before this record; None: nothing."""
+        born = self.memory.born or 0
+        if self.coverage is None:
+            return "which offsets the log holds"
+        if self.coverage.unbroken(record.at.partition, born, record.at.offset):
+            return None
+        return f"records of the group between offsets {born} and {record.at.offset}: the log was compacted or cut"
+
+    def _note_birth(self, record: CoordinatorRecord) -> None:
+        """The offset from which everything of the group is seen, if nothing is missing after it."""
+        kind = _KIND_OF.get(record.type)
+        if kind is None or record.type != kind.epoch:
+            return
+        memory = self.memory
+        if record.value is None:
+            memory.born = record.at.offset
+            return
+        begins = record.value["epoch"] == FIRST_EPOCHS["metadataHash" in record.value]
+        first = next((each for each in memory.pending if each.type == kind.member), None)
+        if begins and first is not None and memory.born is None and memory.view is None:
+            memory.born = first.at.offset
+
+    def _settle(self, count: int) -> None:
+        """Take in the first pending records: no target that comes can be of an operation with them."""
+        memory = self.memory
+        for record in memory.pending[:count]:
+            kind = _KIND_OF.get(record.type)
+            if kind is None:
+                continue
+            if record.type == kind.epoch and record.value is None:
+                memory.view = None
+                continue
+            memory.view_of(kind, self.settings.jdk).apply(record)
+        del memory.pending[:count]
+
+
+def audit_group(
+    records: Iterable[CoordinatorRecord],
+    group: Group,
+    topics: TopicHistory | None = None,
+    settings: AuditSettings | None = None,
+    coverage: Coverage | None = None,
+) -> Iterator[TargetAuditRow]:
+    """All verdicts on one group in one pass; ``records`` in offset order."""
+    auditor = TargetAuditor(group, None, topics, settings, coverage)
+    for record in records:
+        yield from auditor.feed(record)

@@ -1,0 +1,240 @@
+"""Assignments that the leaders of classic Connect groups made, recomputed round by round (KIP-415).
+
+Which connectors and tasks were configured is in the config topic, not in the coordinator log. What the log shows of it
+is what workers run, start, stop and wait for; the configurations that this allows are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice, product
+from typing import NamedTuple
+
+from coordinator_core.assignors.connect.blobs import CONNECTOR, worker, worker_assignment
+from coordinator_core.assignors.connect.incremental import Memory
+from coordinator_core.assignors.connect.work import Work, WorkerAssignment, target
+from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, WorkerSpec
+from coordinator_core.assignors.profiles import PROFILES
+from coordinator_core.assignors.registry import assign
+from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.targets.classic_groups import generation_row
+from coordinator_core.audit.targets.verdict import Judgement, broken_invariants, figures_of, judge, units
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.errors import AssignorError, DecodeError, InputError
+from coordinator_core.records import CoordinatorRecord, Fields
+from coordinator_core.wire.embedded import decode_assignment, decode_subscription
+
+NO_TOPICS = TopicImage.of(())
+EAGER = "default"
+MOST_CONFIGURATIONS = 256
+"""How many sets of connectors are tried against one round."""
+
+
+@dataclass(slots=True)
+class ConnectMemory:
+    """What is known of a Connect group from its former rounds.
+
+    ``assignor`` is what the assignor of ``leader`` kept after ``generation``; None: nothing known. ``connectors`` are
+    the task counts as of ``config_offset``; at -1 they are a guess, as no round showed them. ``longest_delay_ms`` is
+    the longest delay that was announced.
+    """
+
+    leader: str | None = None
+    generation: int = -1
+    assignor: Memory | None = None
+    config_offset: int = -1
+    connectors: dict[str, int] = field(default_factory=dict)
+    longest_delay_ms: int = 0
+
+
+class _Attempt(NamedTuple):
+    """``known``: former rounds showed its configuration; ``proven``: and the leader's memory is the one kept."""
+
+    spec: ConnectGroupSpec
+    story: str
+    known: bool
+    proven: bool
+
+
+class ConnectAudit:
+    """The audit of one generation of a Connect group."""
+
+    def __init__(self, memory: ConnectMemory, record: CoordinatorRecord, settings: AuditSettings) -> None:
+        """``record`` is the group's, with members."""
+        self.memory = memory
+        self.record = record
+        self.value: Fields = record.value or {}
+        self.settings = settings
+        self.leader: str = self.value["leader"]
+        self.protocol: str = self.value["protocol"]
+        self.workers: dict[str, WorkerSpec] = {}
+        self.told: dict[str, WorkerAssignment] = {}
+
+    def row(self) -> TargetAuditRow:
+        """The verdict; takes the round into memory; raises nothing."""
+        try:
+            self._read()
+        except DecodeError as error:
+            return self._row(Judgement(Verdict.UNKNOWN), missing=f"a worker's blob that can be read: {error}")
+        first: tuple[_Attempt, Assignment[WorkerAssignment]] | None = None
+        failure = ""
+        for attempt in self._attempts():
+            try:
+                result = assign(self.protocol, attempt.spec, NO_TOPICS, PROFILES[self.settings.profile])
+            except (AssignorError, InputError) as error:
+                failure = failure or str(error)
+                continue
+            first = first or (attempt, result)
+            if all(_exact(result.members[each]) == _exact(self.told[each]) for each in self.workers):
+                self._remember(attempt, result, fits=True)
+                figures = figures_of(attempt.spec, NO_TOPICS, self._runs(attempt.spec, self.told))
+                return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), fitted=attempt.story)
+        if first is None:
+            return self._row(Judgement(Verdict.UNKNOWN), missing=failure or "the assignments of all workers")
+        return self._differs(*first)
+
+    def _differs(self, attempt: _Attempt, result: Assignment[WorkerAssignment]) -> TargetAuditRow:
+        spec = attempt.spec
+        expected, recorded = (self._runs(spec, told) for told in (result.members, self.told))
+        everything = {unit for work in recorded.values() for unit in units(work)}
+        broken = broken_invariants(
+            spec.members, recorded, dict.fromkeys(spec.members, everything), shared=False, name_of=str
+        )
+        judged = judge(spec, NO_TOPICS, expected, recorded, broken, str)
+        self._remember(attempt, result, fits=False)
+        if judged.verdict is Verdict.INVALID or attempt.proven:
+            return self._row(judged)
+        missing = f"the config topic at offset {spec.config_offset}, or what the leader kept from former rounds"
+        return self._row(judged._replace(verdict=Verdict.UNKNOWN), missing=missing)
+
+    def _read(self) -> None:
+        for each in self.value["members"]:
+            metadata = decode_subscription("connect", self.protocol, each["subscription"])
+            assignment = decode_assignment("connect", self.protocol, each["assignment"])
+            if metadata is None:
+                raise DecodeError("no metadata", record_type=each["memberId"])
+            self.workers[each["memberId"]] = worker(metadata)
+            if assignment is not None:
+                self.told[each["memberId"]] = worker_assignment(assignment.fields)
+
+    def _attempts(self) -> Iterator[_Attempt]:
+        """Inputs that the log allows, the likeliest first."""
+        if self.told.keys() != self.workers.keys() or self.leader not in self.workers:
+            return
+        any_told = self.told[self.leader]
+        for (connectors, known), (memory, remembered), delay, now in product(
+            self._configurations(), self._memories(), self._max_delays(any_told.delay_ms), self._times(any_told)
+        ):
+            generation = self.value["generation"]
+            last = memory.generation if memory is not None else -1
+            spec = ConnectGroupSpec(
+                self.workers, self.leader, connectors, any_told.config_offset, generation, last, now, delay, memory
+            )
+            story = f"configuration {'of a former round' if known else 'that the round shows'}, {remembered}"
+            yield _Attempt(spec, story, known, known and (memory is not None or self.protocol == EAGER))
+
+    def _memories(self) -> list[tuple[Memory | None, str]]:
+        """What the leader's assignor may have kept."""
+        memory = self.memory
+        fresh: tuple[Memory | None, str] = (None, "a leader without memory")
+        if memory.assignor is None or self.protocol == EAGER:
+            return [fresh]
+        if memory.leader != self.leader:
+            return [fresh, (memory.assignor, "the memory of the leader before")]
+        lost = (Memory(), "a leader that lost a generation")
+        return [(memory.assignor, "the leader's memory"), fresh, lost]
+
+    def _max_delays(self, announced: int) -> list[int]:
+        return list(
+            dict.fromkeys((self.settings.connect_max_delay_ms, max(self.memory.longest_delay_ms, announced), announced))
+        )
+
+    def _times(self, told: WorkerAssignment) -> list[int]:
+        """When the leader assigned: a delay that goes on says it to the millisecond."""
+        times = [self.record.at.timestamp_ms]
+        scheduled = self.memory.assignor.rebalance_at_ms if self.memory.assignor else 0
+        if scheduled:
+            times.append(scheduled - told.delay_ms)
+        return times
+
+    def _configurations(self) -> list[tuple[dict[str, int], bool]]:
+        """Task counts of the connectors that the log allows, each with whether a former round showed it."""
+        memory, told = self.memory, self.told.values()
+        found: list[tuple[dict[str, int], bool]] = []
+        if memory.config_offset == self.told[self.leader].config_offset and memory.config_offset >= 0:
+            found.append((memory.connectors, True))
+        elif memory.config_offset < 0 and memory.connectors:
+            found.append((memory.connectors, False))
+        started = Work.union(Work.of(each.connectors, each.tasks) for each in told)
+        stopped = Work.union(Work.of(each.revoked_connectors, each.revoked_tasks) for each in told)
+        running = Work.union(Work.of(each.connectors, each.tasks) for each in self.workers.values())
+        waiting = memory.assignor.assigned.minus(running) if memory.assignor else Work.of()
+        if self.protocol == EAGER:
+            running = stopped = waiting = Work.of()
+        for parts in ([running, started, waiting], [running, started]):
+            for counts in islice(_remaining(_counts(Work.union(parts)), stopped, started), MOST_CONFIGURATIONS):
+                if all(counts != each for each, _ in found):
+                    found.append((counts, False))
+        return found
+
+    def _remember(self, attempt: _Attempt, result: Assignment[WorkerAssignment], *, fits: bool) -> None:
+        """Work that waits for a worker is in no assignment: a round with a delay does not show the configuration."""
+        memory = self.memory
+        shown = attempt.known or (fits and not self.told[self.leader].delay_ms)
+        memory.leader, memory.generation, memory.assignor = self.leader, self.value["generation"], result.memory
+        memory.config_offset = attempt.spec.config_offset if shown else -1
+        memory.connectors = dict(attempt.spec.connectors)
+        memory.longest_delay_ms = max(memory.longest_delay_ms, self.told[self.leader].delay_ms)
+
+    def _runs(self, spec: ConnectGroupSpec, told: Mapping[str, WorkerAssignment]) -> dict[str, dict[str, list[int]]]:
+        """What each worker runs after the round, by connector; -1 stands for the connector itself."""
+        return {each: _by_connector(work) for each, work in target(spec.members, told).items()}
+
+    def _row(self, judged: Judgement, *, fitted: str | None = None, missing: str | None = None) -> TargetAuditRow:
+        return generation_row(self.record, judged, basis=Basis.LEADER, fitted=fitted, missing=missing)
+
+
+def _by_connector(work: Work) -> dict[str, list[int]]:
+    numbers: dict[str, list[int]] = {connector: [CONNECTOR] for connector in work.connectors}
+    for connector, number in work.tasks:
+        numbers.setdefault(connector, []).append(number)
+    return numbers
+
+
+def _counts(work: Work) -> dict[str, int]:
+    """Task counts of connectors that run this."""
+    counts = dict.fromkeys(work.connectors, 0)
+    for connector, number in work.tasks:
+        counts[connector] = max(counts.get(connector, 0), number + 1)
+    return counts
+
+
+def _remaining(counts: dict[str, int], stopped: Work, started: Work) -> Iterator[dict[str, int]]:
+    """The task counts that may be left: what is stopped is to move, or is configured no more.
+
+    A connector loses its last tasks, or all of them with itself; tasks that are started now are configured.
+    """
+    choices: list[list[tuple[str, int | None]]] = []
+    for name, count in counts.items():
+        options: list[tuple[str, int | None]] = [(name, count)]
+        while count and (name, count - 1) in stopped.tasks and (name, count - 1) not in started.tasks:
+            count -= 1
+            options.append((name, count))
+        if not count and name in stopped.connectors and name not in started.connectors:
+            options.append((name, None))
+        choices.append(options)
+    for chosen in product(*choices):
+        yield {name: count for name, count in chosen if count is not None}
+
+
+def _exact(told: WorkerAssignment) -> WorkerAssignment:
+    """As comparable values, orders included."""
+    return replace(
+        told,
+        connectors=tuple(told.connectors),
+        tasks=tuple(told.tasks),
+        revoked_connectors=tuple(told.revoked_connectors),
+        revoked_tasks=tuple(told.revoked_tasks),
+    )

@@ -1,0 +1,303 @@
+"""Targets of groups with epochs (consumer, share, streams), recomputed as the coordinator computed them.
+
+Sources: KIP-848, KIP-932, KIP-1071; the coordinator of Kafka 4.3.1 (TargetAssignmentBuilder and its callers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from coordinator_core.assignors.inputs import GroupSpec, GroupSpecs, StreamsGroupSpec, Tasks
+from coordinator_core.assignors.java_hash import utf16
+from coordinator_core.assignors.registry import assign
+from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.targets.attempts import Attempt, Attempts
+from coordinator_core.audit.targets.group_view import GroupView, recorded_partitions, recorded_tasks
+from coordinator_core.audit.targets.inputs import EpochState, MissingInput, Topics, topics_used, topology_names
+from coordinator_core.audit.targets.operation import TargetOperation
+from coordinator_core.audit.targets.verdict import (
+    MOST_DIFFERENCES,
+    Judgement,
+    Unit,
+    broken_invariants,
+    figures_of,
+    judge,
+    units,
+)
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.errors import AssignorError, InputError
+from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.groups.streams.topology import configure
+from coordinator_core.records import CoordinatorRecord, LogPosition
+
+NO_WORK: Any = {}
+
+
+class Written(NamedTuple):
+    """One target record: a member, and its work in the order of the record."""
+
+    member_id: str
+    work: Any
+
+    @property
+    def exact(self) -> Any:
+        """The work with its orders."""
+        if isinstance(self.work, Tasks):
+            roles = (self.work.active, self.work.standby, self.work.warmup)
+            return self.member_id, [[(name, list(numbers)) for name, numbers in role.items()] for role in roles]
+        return self.member_id, [(name, list(numbers)) for name, numbers in self.work.items()]
+
+
+class EpochTargetAudit:
+    """The audit of one target: built once its operation is complete."""
+
+    def __init__(
+        self,
+        group_view: GroupView,
+        state: EpochState,
+        operation: TargetOperation,
+        history: TopicHistory | None,
+        settings: AuditSettings,
+        gap: str | None,
+    ) -> None:
+        """``state`` is the group after the operation, ``group_view`` before; ``gap``: what of its past was not seen."""
+        self.group_view = group_view
+        self.view = group_view.view
+        self.kind = group_view.kind
+        self.state = state
+        self.operation = operation
+        self.history = history
+        self.settings = settings
+        self.gap = gap
+        self.recorded = [self._written(record) for record in operation.targets]
+        self.attempts = Attempts(group_view, state, operation, history, settings)
+        self.assignor = self.attempts.assignors()[0]
+
+    def row(self, opened: CoordinatorRecord) -> TargetAuditRow:
+        """The verdict; raises nothing."""
+        topics = topics_used(self.state, self.operation.end.at, self.history, self.settings.clock_slack_ms)
+        if isinstance(topics, MissingInput):
+            return self._row(opened, None, Judgement(Verdict.UNKNOWN), missing=topics.what)
+        first: tuple[Attempt, list[Written]] | None = None
+        failure: tuple[Attempt, str] | None = None
+        for attempt in self.attempts.of(topics.image):
+            self.assignor = attempt.assignor
+            try:
+                expected = self._expected(attempt, topics.image)
+            except (AssignorError, InputError) as error:
+                failure = failure or (attempt, str(error))
+                continue
+            first = first or (attempt, expected)
+            if [each.exact for each in expected] == [each.exact for each in self.recorded]:
+                figures = figures_of(attempt.spec, topics.image, self._whole(attempt.spec, self.recorded))
+                judged = Judgement(Verdict.IDENTICAL, expected=figures, recorded=figures)
+                if attempt.view is not self.view:
+                    self.group_view.adopt(attempt.view, attempt.story)
+                return self._row(opened, topics, judged, attempt=attempt, fitted=attempt.story + attempt.release)
+        if first is None:
+            assert failure is not None
+            return self._not_recomputed(opened, topics, *failure)
+        attempt, expected = first
+        self.assignor = attempt.assignor
+        judged = self._judge(attempt.spec, topics.image, expected)
+        missing = None
+        if self.gap is not None and not (judged.verdict is Verdict.INVALID and self._contradicts_itself()):
+            judged, missing = judged._replace(verdict=Verdict.UNKNOWN), self.gap
+        elif isinstance(self.state, StreamsGroup) and self._waited_for_members():
+            unready = self._unready(self.state, topics)
+            if unready is not None:
+                met = f"offset {unready.offset} of the topics' log, {unready.timestamp_ms} ms"
+                missing = f"whether a heartbeat that failed found the topology not ready with the topics of {met}"
+                judged = judged._replace(verdict=Verdict.UNKNOWN)
+        else:
+            other = self._other_default(topics.image)
+            if other is not None:
+                missing = f"the brokers' default assignor: no member chose one, by {other!r} the target is as recorded"
+                judged = judged._replace(verdict=Verdict.UNKNOWN)
+        return self._row(opened, topics, judged, attempt=attempt, missing=missing)
+
+    def _other_default(self, image: TopicImage) -> str | None:
+        """The assignor that made this target, if that is the brokers' default instead of the one of the settings."""
+        for attempt in self.attempts.by_other_defaults(image):
+            with suppress(AssignorError):
+                if [each.exact for each in self._expected(attempt, image)] == [each.exact for each in self.recorded]:
+                    return attempt.assignor
+        return None
+
+    def _waited_for_members(self) -> bool:
+        """Whether this is the first target, made by the timer of the initial rebalance delay, and empty."""
+        operation = self.operation
+        made_by_timer = operation.member is None and operation.epoch is None and not self.view.targets
+        return made_by_timer and not any(True for each in self.recorded for _ in units(each.work))
+
+    def _unready(self, state: StreamsGroup, topics: Topics) -> LogPosition | None:
+        """Topics after the group's own with which its topology is not ready, None if there were none.
+
+        The timer takes the topology as it was last configured: in a heartbeat, and where that failed without a record.
+        """
+        if state.topology is None or self.history is None or topics.at is None:
+            return None
+        until = self.operation.end.at.timestamp_ms + self.settings.clock_slack_ms
+        for version in self.history.window(topics.at.timestamp_ms, until, topology_names(state.topology)):
+            if configure(state.topology, version.image).problem is not None:
+                return version.at
+        return None
+
+    def _not_recomputed(
+        self, opened: CoordinatorRecord, topics: Topics, attempt: Attempt, failure: str
+    ) -> TargetAuditRow:
+        """An assignor that is none of Kafka's, or that refuses this input: what holds for any assignor is checked."""
+        self.assignor = attempt.assignor
+        broken = self._broken(attempt.spec, topics.image, self._whole(attempt.spec, self.recorded))
+        if broken and self.gap is None:
+            judged = Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken))
+            return self._row(opened, topics, judged, attempt=attempt)
+        missing = f"what the assignor {attempt.assignor!r} does: {failure}"
+        return self._row(opened, topics, Judgement(Verdict.UNKNOWN), attempt=attempt, missing=missing)
+
+    def _expected(self, attempt: Attempt, image: TopicImage) -> list[Written]:
+        """The target records that the coordinator would write, in its order: of the members whose target changes."""
+        spec = attempt.spec
+        if isinstance(spec, StreamsGroupSpec) and not spec.subtopologies:
+            members: Mapping[str, Any] = {}
+        else:
+            members = assign(attempt.assignor, spec, image, attempt.profile).members
+        written = []
+        for member in spec.members:
+            new = members.get(member, Tasks() if isinstance(spec, StreamsGroupSpec) else NO_WORK)
+            if isinstance(new, Tasks):
+                new = as_recorded(new)
+            old = self.view.targets.get(member)
+            if old is None or (old != new and _sets(old) != _sets(new)):
+                written.append(Written(member, new))
+        return written
+
+    def _holder(self, member: str) -> str:
+        """Whose target the member had: its own, or that of the static member whose place it takes."""
+        operation = self.operation
+        joined = operation.member
+        if operation.replaced is not None and joined is not None and member == joined.key["memberId"]:
+            return operation.replaced
+        return member
+
+    def _whole(self, spec: GroupSpecs, written: list[Written]) -> dict[str, Any]:
+        """The target of every member once these records are written."""
+        whole = {}
+        for member in spec.members:
+            kept = self.view.targets.get(self._holder(member))
+            whole[member] = kept if kept is not None else (Tasks() if isinstance(spec, StreamsGroupSpec) else NO_WORK)
+        whole.update({each.member_id: each.work for each in written})
+        return whole
+
+    def _judge(self, spec: GroupSpecs, image: TopicImage, expected: list[Written]) -> Judgement:
+        """What the assignor itself breaks here is not held against the record."""
+        recorded, ours = self._whole(spec, self.recorded), self._whole(spec, expected)
+        excused = set(self._broken(spec, image, ours))
+        broken = [each for each in self._broken(spec, image, recorded) if each not in excused]
+        judged = judge(spec, image, ours, recorded, broken, lambda topic: self._name_of(topic, image))
+        if not judged.difference_count:
+            return judged._replace(differences=("the same assignment, its records in another order",))
+        return judged
+
+    def _broken(self, spec: GroupSpecs, image: TopicImage, whole: Mapping[str, Any]) -> list[str]:
+        return broken_invariants(
+            spec.members,
+            whole,
+            self._wanted(spec, image),
+            shared=self.kind.group is GroupType.SHARE,
+            name_of=lambda topic_id: self._name_of(topic_id, image),
+        )
+
+    def _contradicts_itself(self) -> bool:
+        """Whether the records of the operation alone assign a partition twice, whatever was there before."""
+        given = {each.member_id: each.work for each in self.recorded}
+        anything = {unit for work in given.values() for unit in units(work)}
+        shared = self.kind.group is GroupType.SHARE
+        return bool(broken_invariants(given, given, dict.fromkeys(given, anything), shared=shared, name_of=str))
+
+    def _wanted(self, spec: GroupSpecs, image: TopicImage) -> dict[str, set[Unit]]:
+        """What each member may be given: in a group that counts as homogeneous, what any of them subscribes to."""
+        if isinstance(spec, StreamsGroupSpec):
+            tasks = {
+                Unit(role, each.id, number)
+                for each in spec.subtopologies
+                for number in range(each.tasks)
+                for role in ("active", "standby", "warm-up")
+            }
+            return dict.fromkeys(spec.members, tasks)
+        assert isinstance(spec, GroupSpec)
+        everyone = {topic_id for had in spec.members.values() for topic_id in had.topics}
+        return {
+            member: {
+                Unit("", topic_id, number)
+                for topic_id in (everyone if spec.homogeneous else had.topics)
+                for number in (
+                    range(image.by_id[topic_id].partitions)
+                    if spec.assignable is None
+                    else spec.assignable.get(topic_id, ())
+                )
+            }
+            for member, had in spec.members.items()
+        }
+
+    def _name_of(self, topic_id: str, image: TopicImage) -> str:
+        topic = image.by_id.get(topic_id)
+        known = topic.name if topic else self.history.topic_name(topic_id) if self.history else None
+        return known or f"topic id {topic_id}"
+
+    def _written(self, record: CoordinatorRecord) -> Written:
+        value = record.value or {}
+        is_streams = self.kind.group is GroupType.STREAMS
+        return Written(record.key["memberId"], recorded_tasks(value) if is_streams else recorded_partitions(value))
+
+    def _row(
+        self,
+        opened: CoordinatorRecord,
+        topics: Topics | None,
+        judged: Judgement,
+        *,
+        attempt: Attempt | None = None,
+        fitted: str | None = None,
+        missing: str | None = None,
+    ) -> TargetAuditRow:
+        end = self.operation.end
+        return TargetAuditRow(
+            group_id=end.group_id,
+            group_type=self.kind.group,
+            epoch=(end.value or {})["assignmentEpoch"],
+            at=end.at,
+            opened=opened.at,
+            verdict=judged.verdict,
+            basis=Basis.ASSIGNOR,
+            assignor=self.assignor,
+            fitted=fitted,
+            missing=missing,
+            differences=judged.differences,
+            difference_count=judged.difference_count,
+            members=len(attempt.spec.members) if attempt else 0,
+            expected=judged.expected,
+            recorded=judged.recorded,
+            topics_at=topics.at if topics else None,
+            topics_proven=topics.proven if topics else None,
+        )
+
+
+def as_recorded(tasks: Tasks) -> Tasks:
+    """As the coordinator writes it: by subtopology id, partitions ascending."""
+    active, standby, warmup = (
+        {key: sorted(role[key]) for key in sorted(role, key=utf16)}
+        for role in (tasks.active, tasks.standby, tasks.warmup)
+    )
+    return replace(tasks, active=active, standby=standby, warmup=warmup)
+
+
+def _sets(work: Any) -> Any:
+    if isinstance(work, Tasks):
+        return [_sets(role) for role in (work.active, work.standby, work.warmup)]
+    return {name: set(numbers) for name, numbers in work.items()}

@@ -1,0 +1,102 @@
+"""A group with epochs as its coordinator held it: what decides about an assignor's input and its order."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+from coordinator_core.assignors.assignor_votes import AssignorVotes
+from coordinator_core.assignors.coordinator_view import StreamsView, SubscriptionView
+from coordinator_core.assignors.inputs import GroupType as AssignedType
+from coordinator_core.assignors.inputs import Tasks
+from coordinator_core.assignors.java_hash import STRING
+from coordinator_core.assignors.java_order import TimelineHashMap
+from coordinator_core.audit.targets.inputs import process, subscriber
+from coordinator_core.audit.targets.map_orders import MemberMap, MemberOrders
+from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.record_types import RecordTypes
+from coordinator_core.records import CoordinatorRecord, Fields
+
+View = SubscriptionView | StreamsView
+
+
+@dataclass(slots=True)
+class GroupView:
+    """What the audit keeps of a group with epochs besides its state: the orders of its maps.
+
+    ``votes`` counts the assignors that members ask for; ``asked`` has that of each member that asks for one.
+    """
+
+    kind: RecordTypes
+    view: View
+    orders: MemberOrders = field(default_factory=MemberOrders)
+    votes: AssignorVotes = field(default_factory=AssignorVotes)
+    asked: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, kind: RecordTypes, jdk: int) -> GroupView:
+        """The view of a group without members."""
+        if kind.group is GroupType.STREAMS:
+            return cls(kind, StreamsView(jdk=jdk))
+        assigned = AssignedType.SHARE if kind.group is GroupType.SHARE else AssignedType.CONSUMER
+        return cls(kind, SubscriptionView(assigned, jdk=jdk))
+
+    def apply(self, record: CoordinatorRecord) -> None:
+        """Take in a record of the group that is part of no operation under judgement any more."""
+        kind, view, value = self.kind, self.view, record.value
+        if record.type == kind.current:
+            member_id = record.key["memberId"]
+            self.orders.change(record.at, member_id, metadata=False, present=value is not None)
+            if value is not None or member_id in view.members:
+                view.put_again(member_id)
+        elif record.type == kind.member:
+            member_id = record.key["memberId"]
+            self.orders.change(record.at, member_id, metadata=True, present=value is not None)
+            self._vote(member_id, None if value is None else value.get("serverAssignor"))
+            if value is None:
+                view.remove_member(member_id)
+            elif isinstance(view, StreamsView):
+                view.put_member(member_id, process(value))
+            else:
+                view.put_member(member_id, subscriber(value))
+        elif record.type == kind.target:
+            if value is None:
+                view.remove_target(record.key["memberId"])
+            elif isinstance(view, StreamsView):
+                view.put_target(record.key["memberId"], recorded_tasks(value))
+            else:
+                view.put_target(record.key["memberId"], recorded_partitions(value).items())
+        elif isinstance(view, SubscriptionView) and "regularExpression" in record.key:
+            view.resolve(record.key["regularExpression"], None if value is None else value["topics"])
+
+    def _vote(self, member_id: str, assignor: str | None) -> None:
+        self.votes.change(self.asked.pop(member_id, None), assignor)
+        if assignor is not None:
+            self.asked[member_id] = assignor
+
+    def ordered(self, members: MemberMap) -> View:
+        """The same view with the members in the order of that map."""
+        view = copy(self.view)
+        items = ((member, self.view.members[member]) for member in members)
+        ordered: TimelineHashMap[str, Any] = TimelineHashMap.restored(STRING, members.capacity, items)
+        view.members = ordered
+        return view
+
+    def adopt(self, view: View, story: str) -> None:
+        """Go on with a view in another order, which is now known to be the coordinator's."""
+        self.view, self.orders.story = view, story
+
+
+def recorded_partitions(value: Fields) -> dict[str, list[int]]:
+    """Topic ids and partitions of a target record, in its order."""
+    return {each["topicId"]: each["partitions"] for each in value["topicPartitions"]}
+
+
+def recorded_tasks(value: Fields) -> Tasks:
+    """Tasks of a streams target record, in its order."""
+    active, standby, warmup = (
+        {each["subtopologyId"]: each["partitions"] for each in value[role]}
+        for role in ("activeTasks", "standbyTasks", "warmupTasks")
+    )
+    return Tasks(active, standby, warmup)

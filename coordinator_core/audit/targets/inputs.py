@@ -1,0 +1,192 @@
+"""The assignor's input as the coordinator had it, from the group's state and the operation that used it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from coordinator_core.assignors.coordinator_view import Process, StreamsView, Subscriber, SubscriptionView
+from coordinator_core.assignors.inputs import GroupSpecs, StreamsConfigs, Subtopology
+from coordinator_core.assignors.inputs import GroupType as AssignedType
+from coordinator_core.assignors.java_hash import STRING
+from coordinator_core.assignors.java_order import hash_order
+from coordinator_core.audit.targets.operation import TargetOperation
+from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.cluster.topic_history import ImageVersion, TopicHistory
+from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.group import GroupState
+from coordinator_core.groups.share.state import ShareGroup
+from coordinator_core.groups.streams.state import StreamsGroup, Topology
+from coordinator_core.groups.streams.topology import configure
+from coordinator_core.records import Fields, LogPosition
+
+STANDBY_REPLICAS = "num.standby.replicas"
+
+EpochState = ConsumerGroup | ShareGroup | StreamsGroup
+
+
+class Topics(NamedTuple):
+    """The topics that the coordinator used; ``proven`` by its metadata hash, None where its records have none."""
+
+    image: TopicImage
+    at: LogPosition | None
+    proven: bool | None
+
+
+class MissingInput(NamedTuple):
+    """What the audit would need."""
+
+    what: str
+
+
+def subscriber(value: Fields) -> Subscriber:
+    """A member of a consumer or share group by its metadata record."""
+    return Subscriber(
+        tuple(value["subscribedTopicNames"]),
+        value.get("subscribedTopicRegex") or None,
+        value.get("instanceId"),
+        value.get("rackId"),
+    )
+
+
+def process(value: Fields) -> Process:
+    """A member of a streams group by its metadata record."""
+    tags = {each["key"]: each["value"] for each in value["clientTags"]}
+    return Process(value["processId"], value["instanceId"], value["rackId"], tags)
+
+
+def subscribed_names(state: EpochState) -> set[str]:
+    """The names of the topics that the group's metadata hash is over."""
+    if isinstance(state, StreamsGroup):
+        return set() if state.topology is None else topology_names(state.topology)
+    names = {name for member in state.members.values() for name in member.subscribed_topic_names}
+    if isinstance(state, ConsumerGroup):
+        for member in state.members.values():
+            resolved = state.regexes.get(member.subscribed_topic_regex or "")
+            if resolved is not None:
+                names.update(resolved.topics)
+    return names
+
+
+def topology_names(topology: Topology) -> set[str]:
+    """The topics of a topology: sources, repartition topics and changelogs (KIP-1071)."""
+    names: set[str] = set()
+    for each in topology.subtopologies:
+        names.update(each.source_topics)
+        names.update(topic.name for topic in (*each.repartition_source_topics, *each.state_changelog_topics))
+    return names
+
+
+def topics_used(
+    state: EpochState, at: LogPosition, history: TopicHistory | None, clock_slack_ms: int
+) -> Topics | MissingInput:
+    """The topics of the moment, proven by the group's hash, or as brokers before 4.1 recorded them with the group."""
+    if isinstance(state, ConsumerGroup) and state.subscription_metadata is not None:
+        return Topics(_recorded_image(state), None, None)
+    names = subscribed_names(state)
+    if not names:
+        return Topics(TopicImage.of(()), None, None)
+    if history is None or not len(history):
+        return MissingInput("topics of that time: supply the cluster metadata log or topic snapshots")
+    if state.metadata_hash is None:
+        return MissingInput("metadata hash: the record of the group's epoch was not seen")
+    found: ImageVersion | None = None
+    for slack in (0, clock_slack_ms):
+        found = found or history.newest_matching_hash(state.metadata_hash, names, at.timestamp_ms, slack)
+    if found is None:
+        return MissingInput(
+            f"topics of that time: no image known has the group's metadata hash {state.metadata_hash}; "
+            "supply the cluster metadata log or topic snapshots of this cluster from before"
+        )
+    return Topics(found.image, found.at, True)
+
+
+def _recorded_image(state: ConsumerGroup) -> TopicImage:
+    topics = []
+    for name, topic in (state.subscription_metadata or {}).items():
+        racks = tuple(tuple(topic.racks.get(partition, ())) for partition in range(topic.partitions))
+        topics.append(Topic(name, topic.topic_id, topic.partitions, racks if any(racks) else ()))
+    return TopicImage.of(topics)
+
+
+def assignor_of(state: GroupState, default: str) -> str:
+    """The name of the assignor that the group uses: that of most members, else the broker's default (KIP-848)."""
+    if isinstance(state, ShareGroup):
+        return "simple"
+    if isinstance(state, StreamsGroup):
+        return "sticky"
+    assert isinstance(state, ConsumerGroup)
+    votes = Counter(member.server_assignor for member in state.members.values() if member.server_assignor)
+    if not votes:
+        return default
+    return max(hash_order(STRING, list(votes)), key=lambda name: votes[name])
+
+
+def assignable(state: EpochState) -> Mapping[str, set[int]] | None:
+    """The partitions of a share group whose state is initialised; None: all may be assigned."""
+    if not isinstance(state, ShareGroup):
+        return None
+    if state.state_partitions is None:
+        return {}
+    return {topic_id: set(topic.partitions) for topic_id, topic in state.state_partitions.initialized.items()}
+
+
+def judgements(view: SubscriptionView, operation: TargetOperation) -> list[bool]:
+    """What the coordinator may hold of whether all members subscribe to the same, the likeliest first.
+
+    With an epoch record it judged anew, the joining member included. Without one its earlier judgement holds, unless it
+    had to look at the topics again and found them as they were.
+    """
+    anew = view.rejudged()
+    if operation.member is not None and operation.member.value is not None:
+        anew = view.judge(operation.member.key["memberId"], subscriber(operation.member.value))
+    return [anew] if operation.epoch is not None else list(dict.fromkeys((view.homogeneous, anew)))
+
+
+def subscription_spec(
+    view: SubscriptionView,
+    operation: TargetOperation,
+    image: TopicImage,
+    initialised: Mapping[str, set[int]] | None,
+    names: Mapping[str, tuple[str, ...]],
+    *,
+    homogeneous: bool,
+) -> GroupSpecs:
+    """What the assignor of a consumer or share group was called with.
+
+    ``homogeneous`` is the coordinator's judgement whether the subscriptions are all the same, ``names`` are
+    subscriptions in another order than the record's. A share group's joiner enters the map of members before.
+    """
+    updates: dict[str, Subscriber | None] = {}
+    entered: tuple[str, ...] = ()
+    if operation.member is not None and operation.member.value is not None:
+        member_id, updated = operation.member.key["memberId"], subscriber(operation.member.value)
+        updates[member_id] = updated
+        if view.type is AssignedType.SHARE and member_id not in view.members:
+            entered = (member_id,)
+    for member_id, named in names.items():
+        updates[member_id] = replace(updates.get(member_id) or view.members[member_id], names=named)
+    if operation.replaced is not None:
+        updates.setdefault(operation.replaced, None)
+    return view.spec(image, updates, homogeneous=homogeneous, assignable=initialised, entered=entered)
+
+
+def streams_spec(view: StreamsView, operation: TargetOperation, state: StreamsGroup, image: TopicImage) -> GroupSpecs:
+    """What the assignor of a streams group was called with; without subtopologies where the topology is not ready."""
+    updates: dict[str, Process | None] = {}
+    if operation.member is not None and operation.member.value is not None:
+        updates[operation.member.key["memberId"]] = process(operation.member.value)
+    if operation.replaced is not None:
+        updates.setdefault(operation.replaced, None)
+    subtopologies: list[Subtopology] = []
+    if state.topology is not None and state.validated_topology_epoch == state.topology.epoch:
+        configured = configure(state.topology, image)
+        if configured.problem is None:
+            subtopologies = [
+                Subtopology(name, each.tasks, bool(each.state_changelog_topics))
+                for name, each in configured.subtopologies.items()
+            ]
+    standby = int(state.last_assignment_configs.get(STANDBY_REPLICAS, "0"))
+    return view.spec(subtopologies, StreamsConfigs(num_standby_replicas=standby), updates)

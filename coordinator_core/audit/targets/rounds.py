@@ -1,0 +1,226 @@
+"""The rounds of a group: each assignment that the log shows, with what its assignor was given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from coordinator_core.assignors.client.leader import recorded
+from coordinator_core.assignors.connect.blobs import CONNECTOR
+from coordinator_core.assignors.connect.work import NO_ERROR, Work, WorkerAssignment, target
+from coordinator_core.assignors.inputs import GroupType as AssignedType
+from coordinator_core.assignors.inputs import Subtopology
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.targets.connect_groups import EAGER, NO_TOPICS, ConnectAudit, ConnectMemory
+from coordinator_core.audit.targets.inputs import STANDBY_REPLICAS, EpochState, MissingInput, assignor_of, topics_used
+from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH
+from coordinator_core.audit.targets.verdict import Unit
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.errors import DecodeError
+from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.epochs import EpochGroup
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.share.state import ShareGroup
+from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, TargetTasks, Topology
+from coordinator_core.groups.streams.topology import configure
+from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
+from coordinator_core.wire.embedded import decode_assignment, decode_subscription
+
+
+class RoundMember(NamedTuple):
+    """One member in one round. ``client`` tells restarts of one client from other clients."""
+
+    client: tuple[str, str]
+    topics: tuple[str, ...] = ()
+    instance_id: str | None = None
+    rack_id: str | None = None
+    process_id: str = ""
+    client_tags: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One assignment. ``recorded`` has each member's partitions by topic name, tasks by subtopology or by connector.
+
+    ``topology`` is that of a streams group, ``subtopologies`` its tasks with these topics. ``connectors`` are the task
+    counts of a Connect group as far as its assignments show them, ``max_delay_ms`` how long it waits for a worker to
+    come back, and ``asks_again`` that its workers are to join once more; a connector itself is its task -1.
+    """
+
+    at: LogPosition
+    type: AssignedType
+    assignor: str
+    members: Mapping[str, RoundMember]
+    image: TopicImage
+    recorded: Mapping[str, frozenset[Unit]]
+    eager: bool = False
+    topology: Topology | None = None
+    subtopologies: tuple[Subtopology, ...] = ()
+    standbys: int = 0
+    leader: str = ""
+    connectors: Mapping[str, int] = field(default_factory=dict)
+    max_delay_ms: int = 0
+    asks_again: bool = False
+
+
+def rounds(
+    records: Iterable[CoordinatorRecord], group: Group, topics: TopicHistory | None, settings: AuditSettings
+) -> Iterator[Round]:
+    """The rounds of one group; those whose topics are unknown, or that no assignor of Kafka made, are left out."""
+    workers = ConnectMemory()
+    for record in records:
+        if record.type <= RecordType.OFFSET_COMMIT:
+            continue
+        group.apply(record)
+        if record.value is None:
+            continue
+        found = None
+        if record.type == RecordType.GROUP_METADATA and record.value["protocolType"] == "connect":
+            found = _connect(record, record.value, workers, settings)
+        elif record.type == RecordType.GROUP_METADATA:
+            found = _generation(record, record.value, topics)
+        elif record.type in KIND_OF_TARGET_EPOCH and isinstance(group.state, EpochGroup):
+            found = _epoch(record, group.state, topics, settings)
+        if found is not None:
+            yield found
+
+
+def _generation(record: CoordinatorRecord, value: Fields, topics: TopicHistory | None) -> Round | None:
+    protocol = value["protocol"]
+    version = topics.at(record.at.timestamp_ms) if topics is not None else None
+    if value["protocolType"] != "consumer" or protocol in (None, "stream") or version is None:
+        return None
+    members, work = {}, {}
+    for each in value["members"]:
+        try:
+            subscription = decode_subscription("consumer", protocol, each["subscription"])
+            assignment = decode_assignment("consumer", protocol, each["assignment"])
+        except DecodeError:
+            return None
+        if subscription is None:
+            return None
+        members[each["memberId"]] = RoundMember(
+            (each["clientId"], each["clientHost"]),
+            tuple(subscription.fields["topics"]),
+            each.get("groupInstanceId"),
+            subscription.fields.get("rackId") or None,
+        )
+        named = recorded(assignment.fields) if assignment else {}
+        work[each["memberId"]] = frozenset(Unit("", name, number) for name in named for number in named[name])
+    eager = protocol != "cooperative-sticky"
+    return Round(record.at, AssignedType.CLASSIC, protocol, members, version.image, work, eager)
+
+
+def _connect(record: CoordinatorRecord, value: Fields, memory: ConnectMemory, settings: AuditSettings) -> Round | None:
+    """A round of Connect workers; None where some got nothing to read, or an error, and so all join again."""
+    if not value["members"] or value["leader"] is None:
+        return None
+    audit = ConnectAudit(memory, record, settings)
+    audit.row()
+    if audit.told.keys() != audit.workers.keys() or any(told.error != NO_ERROR for told in audit.told.values()):
+        return None
+    return Round(
+        record.at,
+        AssignedType.CONNECT,
+        value["protocol"],
+        {each["memberId"]: RoundMember((each["clientId"], each["clientHost"])) for each in value["members"]},
+        NO_TOPICS,
+        {worker: connect_units(work) for worker, work in target(audit.workers, audit.told).items()},
+        eager=value["protocol"] == EAGER,
+        leader=value["leader"],
+        connectors=dict(memory.connectors),
+        max_delay_ms=memory.longest_delay_ms or settings.connect_max_delay_ms,
+        asks_again=asks_again(audit.told.values()),
+    )
+
+
+def asks_again(told: Iterable[WorkerAssignment]) -> bool:
+    """Whether workers are to join again by themselves: after they stopped something, or after a delay."""
+    return any(each.revoked_connectors or each.revoked_tasks or each.delay_ms for each in told)
+
+
+def connect_units(work: Work) -> frozenset[Unit]:
+    """What a worker runs, as units: a connector is its task -1."""
+    return frozenset(Unit("", connector, CONNECTOR) for connector in work.connectors) | frozenset(
+        Unit("", connector, number) for connector, number in work.tasks
+    )
+
+
+def _epoch(
+    record: CoordinatorRecord, state: EpochState, topics: TopicHistory | None, settings: AuditSettings
+) -> Round | None:
+    used = topics_used(state, record.at, topics, settings.clock_slack_ms)
+    if isinstance(used, MissingInput):
+        return None
+    image = used.image
+    assignor = assignor_of(state, settings.default_assignor)
+    if isinstance(state, StreamsGroup):
+        return _streams(record, state, image, assignor)
+    work = {
+        member: frozenset(
+            Unit("", image.by_id[topic_id].name, number)
+            for topic_id, numbers in state.targets.get(member, {}).items()
+            if topic_id in image.by_id
+            for number in numbers
+        )
+        for member in state.members
+    }
+    members = {}
+    for member_id, member in state.members.items():
+        names = dict.fromkeys(member.subscribed_topic_names)
+        if isinstance(state, ConsumerGroup):
+            regex = state.regexes.get(state.members[member_id].subscribed_topic_regex or "")
+            names.update(dict.fromkeys(regex.topics if regex else ()))
+        instance_id = None if isinstance(state, ShareGroup) else state.members[member_id].instance_id
+        client = (member.client_id or "", member.client_host or "")
+        members[member_id] = RoundMember(client, tuple(names), instance_id, member.rack_id)
+    kind = AssignedType.SHARE if isinstance(state, ShareGroup) else AssignedType.CONSUMER
+    return Round(record.at, kind, assignor, members, image, work)
+
+
+def _streams(record: CoordinatorRecord, state: StreamsGroup, image: TopicImage, assignor: str) -> Round | None:
+    subtopologies = None if state.topology is None else tasks_of(state.topology, image)
+    if subtopologies is None:
+        return None
+    return Round(
+        record.at,
+        AssignedType.STREAMS,
+        assignor,
+        {member_id: _thread(member) for member_id, member in state.members.items()},
+        image,
+        {member_id: _tasks(state.targets.get(member_id)) for member_id in state.members},
+        topology=state.topology,
+        subtopologies=subtopologies,
+        standbys=int(state.last_assignment_configs.get(STANDBY_REPLICAS, "0")),
+    )
+
+
+def tasks_of(topology: Topology, image: TopicImage) -> tuple[Subtopology, ...] | None:
+    """The tasks of a topology with these topics; None where it is not ready (KIP-1071)."""
+    configured = configure(topology, image)
+    if configured.problem is not None:
+        return None
+    return tuple(
+        Subtopology(name, each.tasks, bool(each.state_changelog_topics))
+        for name, each in configured.subtopologies.items()
+    )
+
+
+def _thread(member: StreamsMember) -> RoundMember:
+    return RoundMember(
+        (member.client_id or "", member.client_host or ""),
+        (),
+        member.instance_id,
+        member.rack_id,
+        member.process_id or "",
+        tuple(member.client_tags.items()),
+    )
+
+
+def _tasks(target: TargetTasks | None) -> frozenset[Unit]:
+    if target is None:
+        return frozenset()
+    roles = (("active", target.active), ("standby", target.standby), ("warm-up", target.warmup))
+    return frozenset(Unit(role, name, number) for role, tasks in roles for name in tasks for number in tasks[name])

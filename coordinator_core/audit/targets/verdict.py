@@ -1,0 +1,145 @@
+"""A recorded target against the recomputed one: the verdict, its figures, and the smallest readable difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from coordinator_core.assignors.assignment_metrics import Figures, measure
+from coordinator_core.assignors.inputs import Assignment, GroupSpecs, Tasks
+from coordinator_core.audit.rows import TargetFigures, Verdict
+from coordinator_core.cluster.image import TopicImage
+
+MOST_DIFFERENCES = 10
+"""How many differences a row names."""
+
+Work = Any
+"""What one member is assigned: ``Partitions``, or ``Tasks``."""
+
+
+class Unit(NamedTuple):
+    """One partition (``role`` empty) or task of an assignment."""
+
+    role: str
+    name: str
+    number: int
+
+
+class Judgement(NamedTuple):
+    """What comparing gave."""
+
+    verdict: Verdict
+    differences: tuple[str, ...] = ()
+    difference_count: int = 0
+    expected: TargetFigures | None = None
+    recorded: TargetFigures | None = None
+
+
+def units(work: Work) -> Iterator[Unit]:
+    """Every partition or task of one member's work."""
+    if isinstance(work, Tasks):
+        for role, tasks in (("active", work.active), ("standby", work.standby), ("warm-up", work.warmup)):
+            for name, numbers in tasks.items():
+                for number in numbers:
+                    yield Unit(role, name, number)
+    else:
+        for name, numbers in work.items():
+            for number in numbers:
+                yield Unit("", name, number)
+
+
+def judge(
+    spec: GroupSpecs,
+    image: TopicImage,
+    expected: Mapping[str, Work],
+    recorded: Mapping[str, Work],
+    broken: Sequence[str],
+    name_of: Callable[[str], str],
+) -> Judgement:
+    """Compare two whole assignments that are not the same records.
+
+    ``broken`` are the invariants that the recorded one breaks, in words. Equivalent ones give away the same partitions.
+    """
+    figures = [_figures(measure(spec, image, Assignment(members))) for members in (expected, recorded)]
+    found = list(differences(expected, recorded, name_of))
+    listed = tuple([*broken, *found][:MOST_DIFFERENCES])
+    if broken:
+        verdict = Verdict.INVALID
+    elif not found or (figures[0] == figures[1] and _holders(expected).keys() == _holders(recorded).keys()):
+        verdict = Verdict.EQUIVALENT
+    else:
+        verdict = Verdict.DIVERGENT
+    return Judgement(verdict, listed, len(broken) + len(found), *figures)
+
+
+def figures_of(spec: GroupSpecs, image: TopicImage, members: Mapping[str, Work]) -> TargetFigures:
+    """The figures of one assignment."""
+    return _figures(measure(spec, image, Assignment(members)))
+
+
+def differences(
+    expected: Mapping[str, Work], recorded: Mapping[str, Work], name_of: Callable[[str], str]
+) -> Iterator[str]:
+    """Each partition or task whose members differ, such as ``p3 of orders: m1 expected, m2 recorded``."""
+    ours, theirs = _holders(expected), _holders(recorded)
+    for unit in sorted(ours.keys() | theirs.keys()):
+        if ours.get(unit, set()) != theirs.get(unit, set()):
+            yield (
+                f"{described(unit, name_of)}: {_named(ours.get(unit))} expected, {_named(theirs.get(unit))} recorded"
+            )
+
+
+def described(unit: Unit, name_of: Callable[[str], str]) -> str:
+    """A partition or task in words."""
+    if unit.role:
+        return f"{unit.role} task {unit.name}_{unit.number}"
+    return f"p{unit.number} of {name_of(unit.name)}"
+
+
+def broken_invariants(
+    members: Iterable[str],
+    recorded: Mapping[str, Work],
+    wanted: Mapping[str, set[Unit]],
+    *,
+    shared: bool,
+    name_of: Callable[[str], str],
+) -> list[str]:
+    """What an assignment may never be, whichever assignor made it.
+
+    ``wanted`` holds by member the partitions it may be given (streams: every task, whoever gets it). ``shared``:
+    several members may have one partition (share groups).
+    """
+    known = set(members)
+    found = []
+    holders: dict[Unit, str] = {}
+    for member, work in recorded.items():
+        seen: set[Unit] = set()
+        for unit in units(work):
+            what = described(unit, name_of)
+            if member not in known:
+                found.append(f"{what}: given to {member}, which is no member")
+            elif unit not in wanted.get(member, ()):
+                found.append(f"{what}: given to {member}, which may not have it")
+            if unit in seen:
+                found.append(f"{what}: given to {member} twice")
+            elif not shared and unit.role in ("", "active") and unit in holders:
+                found.append(f"{what}: given to {holders[unit]} and to {member}")
+            seen.add(unit)
+            holders.setdefault(unit, member)
+    return found
+
+
+def _holders(assignment: Mapping[str, Work]) -> dict[Unit, set[str]]:
+    holders: dict[Unit, set[str]] = {}
+    for member, work in assignment.items():
+        for unit in units(work):
+            holders.setdefault(unit, set()).add(member)
+    return holders
+
+
+def _named(members: set[str] | None) -> str:
+    return " and ".join(sorted(members)) if members else "nobody"
+
+
+def _figures(figures: Figures) -> TargetFigures:
+    return TargetFigures(figures.imbalance, figures.moved, figures.kept, figures.rack_misses)

@@ -1,0 +1,1 @@
+"""Replay a group's history with another assignor or other settings."""

@@ -1,0 +1,68 @@
+"""What if, for Connect: what changes of workers or connectors lead to, rebalance by rebalance.
+
+A leader's assignor keeps a memory, asks for a further rebalance once workers stopped what it told them to, and lets
+lost work wait for its worker. Which rebalances follow a change is therefore its own doing, and supposed with it.
+Source: KIP-415.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from coordinator_core.assignors.connect.work import Work, target
+from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
+from coordinator_core.assignors.registry import assign
+from coordinator_core.audit.targets.rounds import Round, asks_again, connect_units
+from coordinator_core.audit.targets.verdict import Unit
+
+MOST_FOLLOWING = 100
+"""How many rebalances one change leads to at most; Kafka's assignor ends long before."""
+
+
+def changes(happened: Sequence[Round]) -> list[Round]:
+    """The rounds that something else led to than the round before, which asks for another where work is to move.
+
+    The longest delay that was announced is known at the end.
+    """
+    found: list[Round] = []
+    asked = False
+    for each in happened:
+        changed = not found or (each.members, each.connectors) != (found[-1].members, found[-1].connectors)
+        if changed or not asked:
+            found.append(replace(each, max_delay_ms=happened[-1].max_delay_ms))
+        asked = each.asks_again
+    return found
+
+
+def following(changed: Sequence[Round]) -> Iterator[list[dict[str, frozenset[Unit]]]]:
+    """For each change the assignments of the rebalances that it leads to, the next change ending what still waits."""
+    generation, memory, leader = 0, None, ""
+    running: dict[str, Work] = {}
+    for number, each in enumerate(changed):
+        now = each.at.timestamp_ms
+        until = changed[number + 1].at.timestamp_ms if number + 1 < len(changed) else None
+        memory = memory if each.leader == leader else None
+        leader = each.leader
+        assigned = []
+        for _ in range(MOST_FOLLOWING):
+            generation += 1
+            spec = _spec(each, running, generation, now, memory)
+            result = assign(each.assignor, spec, each.image)
+            running, memory = target(spec.members, result.members), result.memory
+            assigned.append({worker: connect_units(work) for worker, work in running.items()})
+            now += max(told.delay_ms for told in result.members.values())
+            if not asks_again(result.members.values()) or (until is not None and now >= until):
+                break
+        yield assigned
+
+
+def _spec(of: Round, running: dict[str, Work], generation: int, now_ms: int, memory: Any) -> ConnectGroupSpec:
+    workers = {}
+    for worker in of.members:
+        work = Work.of() if of.eager else running.get(worker, Work.of())
+        workers[worker] = WorkerSpec("", 0, tuple(work.connectors), tuple(work.tasks))
+    return ConnectGroupSpec(
+        workers, of.leader, of.connectors, 0, generation, generation - 1, now_ms, of.max_delay_ms, memory
+    )

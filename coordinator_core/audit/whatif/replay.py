@@ -1,0 +1,344 @@
+"""What if: a group's rounds again under another assignor or setting, beside what happened.
+
+Each round starts from what the round before assigned, not from the log's own targets. Membership and topics are those
+of the log; how clients would have behaved is not guessed, but for restarts under static membership (KIP-345) and the
+second rebalance with which the cooperative assignor hands over what moves (KIP-429).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from coordinator_core.assignors.client.leader import leader_order
+from coordinator_core.assignors.inputs import (
+    ClassicGroupSpec,
+    ClassicMemberSpec,
+    GroupSpec,
+    GroupSpecs,
+    GroupType,
+    MemberSpec,
+    StreamsConfigs,
+    StreamsGroupSpec,
+    StreamsMemberSpec,
+    Tasks,
+)
+from coordinator_core.assignors.java_hash import STRING
+from coordinator_core.assignors.java_order import hash_order
+from coordinator_core.assignors.registry import ASSIGNORS, assign, assignor
+from coordinator_core.audit.targets.connect_groups import EAGER
+from coordinator_core.audit.targets.rounds import Round, RoundMember, tasks_of
+from coordinator_core.audit.targets.verdict import Unit, units
+from coordinator_core.audit.whatif.connect import changes, following
+from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.errors import InputError
+from coordinator_core.wire.embedded import encode_blob
+
+ROLES = ("active", "standby", "warm-up")
+STICKY_USER_DATA = "StickyAssignorUserData"
+COOPERATIVE = "cooperative-sticky"
+NOBODY: frozenset[Unit] = frozenset()
+Assigned = Mapping[str, frozenset[Unit]]
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """What is to be otherwise; None or empty: as it was.
+
+    ``static_timeout_ms``: every client is a static member with this session timeout, so that a client (client id and
+    host) that is back within it keeps its partitions and no rebalance happens. ``cooperative``: members keep what does
+    not move (KIP-429), or, if False, give up everything in each rebalance. ``standbys`` is num.standby.replicas.
+    ``partitions`` are counts by topic. ``delay_ms`` is scheduled.rebalance.max.delay.ms of Connect workers.
+    """
+
+    assignor: str | None = None
+    static_timeout_ms: int | None = None
+    cooperative: bool | None = None
+    standbys: int | None = None
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    delay_ms: int | None = None
+
+
+class Outcome(NamedTuple):
+    """What a sequence of rounds amounts to.
+
+    ``rebalances`` are rounds in which something could change hands. ``moved`` counts partitions (tasks) that went from
+    one member to another, ``stopped`` those that nobody consumed for a while: that moved, that came back to who had
+    them, or, in eager rebalances, all that stayed too. ``imbalance`` is the mean, ``worst_imbalance`` the largest
+    difference between the most and the least loaded member. ``idle_ms`` is the time that stopped partitions were idle;
+    None: not known.
+    """
+
+    rebalances: int
+    moved: int
+    stopped: int
+    imbalance: float
+    worst_imbalance: int
+    idle_ms: int | None
+
+
+class Comparison(NamedTuple):
+    """What happened, and what would have."""
+
+    actual: Outcome
+    hypothetical: Outcome
+
+
+class _Assignment(NamedTuple):
+    members: Assigned
+    eager: bool
+    rebalances: int = 1
+
+
+def what_if(happened: Sequence[Round], change: WhatIf, idle_ms: int | None = None) -> Comparison:
+    """Compare; ``idle_ms`` is the idle time that history shows for these rounds, None where it does not.
+
+    The hypothetical idle time takes each stopped partition to be idle as long as one was on average. Raises InputError
+    for an assignor that the group cannot use, AssignorError where Kafka's own class throws.
+    """
+    unused = set(change.partitions).difference(*(each.image.by_name for each in happened))
+    if unused:
+        raise InputError(f"the cluster had no topic {', '.join(sorted(unused))} then")
+    actual = _outcome([_Assignment(each.recorded, each.eager) for each in happened], idle_ms)
+    hypothetical = _outcome(list(_assignments(list(_supposed(happened, change)))), None)
+    if idle_ms is not None and actual.stopped:
+        hypothetical = hypothetical._replace(idle_ms=round(idle_ms / actual.stopped * hypothetical.stopped))
+    return Comparison(actual, hypothetical)
+
+
+def _supposed(happened: Sequence[Round], change: WhatIf) -> Iterator[Round]:
+    """The rounds with the change made to what their assignor is given."""
+    changed = [_changed(each, change) for each in happened]
+    if changed and changed[0].type is GroupType.CONNECT:
+        yield from changes(changed)
+        return
+    if change.static_timeout_ms is None:
+        yield from changed
+        return
+    before: Round | None = None
+    for each in _with_static_members(changed, change.static_timeout_ms):
+        if before is None or (each.members, each.image, each.subtopologies) != (
+            before.members,
+            before.image,
+            before.subtopologies,
+        ):
+            yield each
+        before = each
+
+
+def _changed(happened: Round, change: WhatIf) -> Round:
+    name = change.assignor or happened.assignor
+    kind = happened.type
+    _refuse(kind, change)
+    if (kind, name) not in ASSIGNORS:
+        kind = {GroupType.CLASSIC: GroupType.CONSUMER, GroupType.CONSUMER: GroupType.CLASSIC}.get(kind, kind)
+    assignor(kind, name)
+    eager = name == EAGER if kind is GroupType.CONNECT else kind is GroupType.CLASSIC and name != COOPERATIVE
+    if change.cooperative is not None:
+        eager = not change.cooperative
+    standbys = happened.standbys if change.standbys is None else change.standbys
+    image = _with_partitions(happened.image, change.partitions)
+    delay_ms = happened.max_delay_ms if change.delay_ms is None else change.delay_ms
+    changed = replace(
+        happened, type=kind, assignor=name, eager=eager, standbys=standbys, image=image, max_delay_ms=delay_ms
+    )
+    if happened.topology is None or not change.partitions:
+        return changed
+    tasks = tasks_of(happened.topology, image)
+    if tasks is None:
+        raise InputError("with these partitions the topology lacks topics, or partitions that have to be equal differ")
+    return replace(changed, subtopologies=tasks)
+
+
+def _refuse(kind: GroupType, change: WhatIf) -> None:
+    """Raises InputError for what groups of this type do not have."""
+    if kind is GroupType.CONNECT:
+        if change.static_timeout_ms is not None:
+            raise InputError("workers of Connect cannot be static members")
+        if change.cooperative is not None:
+            raise InputError("how Connect rebalances is its protocol: --assignor default or compatible")
+    elif change.delay_ms is not None:
+        raise InputError("only workers of Connect have a scheduled rebalance delay")
+    if change.standbys is not None and kind is not GroupType.STREAMS:
+        raise InputError("only streams groups have standby tasks")
+
+
+def _with_partitions(image: TopicImage, counts: Mapping[str, int]) -> TopicImage:
+    if not counts:
+        return image
+    topics = dict(image.by_name)
+    for name, count in counts.items():
+        if name in topics:
+            known = topics[name]
+            if count < known.partitions:
+                raise InputError(f"{name} has {known.partitions} partitions, which cannot become {count}")
+            topics[name] = Topic(name, known.id, count)
+    return TopicImage.of(topics.values(), image.broker_racks)
+
+
+def _with_static_members(happened: Sequence[Round], timeout_ms: int) -> Iterator[Round]:
+    """Members under names that outlive restarts, each kept while it is away for less than the timeout."""
+    renamed = _renamed(happened, timeout_ms)
+    seen: dict[str, list[int]] = defaultdict(list)
+    for number, members in enumerate(renamed):
+        for name in members:
+            seen[name].append(number)
+    for name, numbers in seen.items():
+        for last, again in pairwise(numbers):
+            for number in range(last + 1, again):
+                renamed[number][name] = renamed[last][name]
+    for each, members in zip(happened, renamed, strict=True):
+        yield replace(each, members=dict(sorted(members.items())), recorded={})
+
+
+def _renamed(happened: Sequence[Round], timeout_ms: int) -> list[dict[str, RoundMember]]:
+    """The members of each round; one that came takes the name of one of its client that left not long before."""
+    names: dict[str, str] = {}
+    left: dict[str, tuple[tuple[str, str], int]] = {}
+    before: Mapping[str, RoundMember] = {}
+    renamed = []
+    for each in happened:
+        now = each.at.timestamp_ms
+        left.update((names[gone], (member.client, now)) for gone, member in before.items() if gone not in each.members)
+        for member_id, member in each.members.items():
+            if member_id in names:
+                continue
+            back = [name for name, (client, since) in left.items() if client == member.client]
+            back = [name for name in back if now - left[name][1] <= timeout_ms]
+            names[member_id] = back[0] if back else f"{member.client[0]}#{len(names)}"
+            left.pop(names[member_id], None)
+        renamed.append({names[member_id]: member for member_id, member in each.members.items()})
+        before = each.members
+    return renamed
+
+
+def _assignments(supposed: Sequence[Round]) -> Iterator[_Assignment]:
+    """What the rounds assign, one after the other."""
+    if supposed and supposed[0].type is GroupType.CONNECT:
+        for change, assigned in zip(supposed, following(supposed), strict=True):
+            yield from (_Assignment(each, change.eager) for each in assigned)
+        return
+    previous: Assigned = {}
+    for number, each in enumerate(supposed):
+        held = _held(previous)
+        previous, rebalances = _assigned(each, previous, 2 * number), 1
+        if each.assignor == COOPERATIVE and (held & _wanted(each)) - _held(previous):
+            previous, rebalances = _assigned(each, previous, 2 * number + 1), 2
+        yield _Assignment(previous, each.eager, rebalances)
+
+
+def _assigned(of: Round, previous: Assigned, generation: int) -> Assigned:
+    if not of.members:
+        return {}
+    if of.type is not GroupType.STREAMS:
+        there = _wanted(of)
+        previous = {member: mine & there for member, mine in previous.items()}
+    work = assign(of.assignor, _spec(of, previous, generation), of.image).members
+    return {member: _named(work.get(member, {}), of) for member in of.members}
+
+
+def _held(assigned: Assigned) -> frozenset[Unit]:
+    return NOBODY.union(*assigned.values())
+
+
+def _wanted(of: Round) -> frozenset[Unit]:
+    """Every partition of the subscribed topics."""
+    names = {name for member in of.members.values() for name in member.topics if name in of.image.by_name}
+    return frozenset(Unit("", name, number) for name in names for number in range(of.image.by_name[name].partitions))
+
+
+def _spec(of: Round, previous: Assigned, generation: int) -> GroupSpecs:
+    if of.type is GroupType.STREAMS:
+        threads = {
+            member: StreamsMemberSpec(
+                had.process_id,
+                _tasks(previous.get(member, NOBODY)),
+                had.instance_id,
+                had.rack_id,
+                dict(had.client_tags),
+            )
+            for member, had in _ordered(of.members).items()
+        }
+        return StreamsGroupSpec(threads, of.subtopologies, StreamsConfigs(num_standby_replicas=of.standbys))
+    if of.type is GroupType.CLASSIC:
+        joined = {
+            member: _joined(had, previous.get(member, NOBODY), generation, sticky=of.assignor == "sticky")
+            for member, had in of.members.items()
+        }
+        return ClassicGroupSpec(leader_order(joined))
+    specs = {
+        member: MemberSpec(
+            [of.image.by_name[name].id for name in had.topics if name in of.image.by_name],
+            {of.image.by_name[name].id: numbers for name, numbers in _by_topic(previous.get(member, NOBODY)).items()},
+            had.instance_id,
+            had.rack_id,
+            len(had.topics),
+        )
+        for member, had in _ordered(of.members).items()
+    }
+    same = len({frozenset(had.topics) for had in of.members.values()}) < 2
+    return GroupSpec(specs, same, type=of.type)
+
+
+def _joined(had: RoundMember, owned: frozenset[Unit], generation: int, *, sticky: bool) -> ClassicMemberSpec:
+    held = _by_topic(owned)
+    data = None
+    if sticky and owned:
+        entries = [{"topic": name, "partitions": numbers} for name, numbers in held.items()]
+        data = encode_blob(STICKY_USER_DATA, 1, {"previousAssignment": entries, "generation": generation})
+    return ClassicMemberSpec(
+        had.topics,
+        [(name, number) for name, numbers in held.items() for number in numbers],
+        generation,
+        data,
+        had.instance_id,
+        had.rack_id,
+    )
+
+
+def _ordered(members: Mapping[str, RoundMember]) -> dict[str, RoundMember]:
+    """In the order in which a HashMap of the coordinator has them."""
+    return {member: members[member] for member in hash_order(STRING, list(members))}
+
+
+def _named(work: Any, of: Round) -> frozenset[Unit]:
+    """Units by topic name; assignors of consumer groups speak of topic ids, those of classic groups of pairs."""
+    if of.type is GroupType.CLASSIC:
+        return frozenset(Unit("", name, number) for name, number in work)
+    if of.type is GroupType.STREAMS:
+        return frozenset(units(work or Tasks()))
+    return frozenset(Unit("", of.image.by_id[unit.name].name, unit.number) for unit in units(work))
+
+
+def _by_topic(owned: Iterable[Unit]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for unit in sorted(owned):
+        topics.setdefault(unit.name, []).append(unit.number)
+    return topics
+
+
+def _tasks(owned: frozenset[Unit]) -> Tasks:
+    active, standby, warmup = (_by_topic(unit for unit in owned if unit.role == role) for role in ROLES)
+    return Tasks(active, standby, warmup)
+
+
+def _outcome(assignments: Sequence[_Assignment], idle_ms: int | None) -> Outcome:
+    moved = stopped = worst = total = 0
+    holders: dict[Unit, str] = {}
+    before = NOBODY
+    for members, eager, _ in assignments:
+        held = {unit: member for member, mine in members.items() for unit in mine if unit.role in ("", "active")}
+        for unit, member in held.items():
+            last = holders.get(unit)
+            moved += last is not None and last != member
+            stopped += last is not None and (eager or last != member or unit not in before)
+        holders.update(held)
+        before = frozenset(held)
+        loads = [len(mine) for mine in members.values()]
+        spread = max(loads, default=0) - min(loads, default=0)
+        total, worst = total + spread, max(worst, spread)
+    rebalances = sum(each.rebalances for each in assignments)
+    return Outcome(rebalances, moved, stopped, round(total / max(len(assignments), 1), 2), worst, idle_ms)

@@ -1,0 +1,1 @@
+"""Requests of classic groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""

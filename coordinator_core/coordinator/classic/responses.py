@@ -1,0 +1,77 @@
+"""Answers of the classic protocol, with the fields that the request's version has (Kafka's message definitions)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator_core.coordinator.protocol import ErrorCode
+from coordinator_core.records import Fields
+
+
+def join_group(
+    version: int,
+    member_id: str,
+    error: ErrorCode = ErrorCode.NONE,
+    *,
+    generation: int = -1,
+    protocol_type: str | None = None,
+    protocol: str | None = "",
+    leader: str | None = "",
+    skip_assignment: bool = False,
+    members: list[Fields] | None = None,
+) -> Fields:
+    """A JoinGroup response; a null protocol is the coordinator's own, which before version 7 goes out as ""."""
+    response: Fields = {"throttleTimeMs": 0, "errorCode": int(error), "generationId": generation}
+    if version >= 7:
+        response["protocolType"] = protocol_type
+    response["protocolName"] = protocol
+    response["leader"] = leader
+    if version >= 9:
+        response["skipAssignment"] = skip_assignment
+    response["memberId"] = member_id
+    response["members"] = members or []
+    return response
+
+
+def join_group_member(version: int, member_id: str, instance_id: str | None, metadata: bytes) -> Fields:
+    """One of the members that the leader is told of."""
+    if version >= 5:
+        return {"memberId": member_id, "groupInstanceId": instance_id, "metadata": metadata}
+    return {"memberId": member_id, "metadata": metadata}
+
+
+def sync_group(
+    version: int,
+    error: ErrorCode = ErrorCode.NONE,
+    *,
+    protocol_type: str | None = None,
+    protocol: str | None = None,
+    assignment: bytes = b"",
+) -> Fields:
+    """A SyncGroup response."""
+    response = heartbeat(version, error)
+    if version >= 5:
+        response["protocolType"] = protocol_type
+        response["protocolName"] = protocol
+    response["assignment"] = assignment
+    return response
+
+
+def heartbeat(version: int, error: ErrorCode = ErrorCode.NONE) -> Fields:
+    """A Heartbeat response."""
+    return {"throttleTimeMs": 0, "errorCode": int(error)} if version >= 1 else {"errorCode": int(error)}
+
+
+def leave_group(version: int, members: list[Fields], error: ErrorCode = ErrorCode.NONE) -> Fields:
+    """A LeaveGroup response; before version 3 it answers for the one member that the request named."""
+    response = heartbeat(version, error)
+    if version >= 3:
+        response["members"] = members
+    elif members and not error:
+        response["errorCode"] = members[0]["errorCode"]
+    return response
+
+
+def leave_group_member(member: dict[str, Any], error: ErrorCode = ErrorCode.NONE) -> Fields:
+    """What became of one member of a LeaveGroup request."""
+    return {"memberId": member["memberId"], "groupInstanceId": member["groupInstanceId"], "errorCode": int(error)}

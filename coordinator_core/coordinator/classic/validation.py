@@ -1,0 +1,99 @@
+"""What the classic protocol's requests have to look like, and what the coordinator refuses at its door."""
+
+from __future__ import annotations
+
+from coordinator_core.coordinator.classic.group import LiveClassicGroup
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.request_fields import Shape, binary, checked, int32, string, structs
+from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.records import Fields
+
+JOIN_GROUP = Shape(
+    string("groupId"),
+    int32("sessionTimeoutMs"),
+    int32("rebalanceTimeoutMs", -1),
+    string("memberId"),
+    string("groupInstanceId", None, nullable=True),
+    string("protocolType"),
+    structs("protocols", string("name"), binary("metadata")),
+    string("reason", None, nullable=True),
+)
+SYNC_GROUP = Shape(
+    string("groupId"),
+    int32("generationId"),
+    string("memberId"),
+    string("groupInstanceId", None, nullable=True),
+    string("protocolType", None, nullable=True),
+    string("protocolName", None, nullable=True),
+    structs("assignments", string("memberId"), binary("assignment")),
+)
+HEARTBEAT = Shape(
+    string("groupId"),
+    int32("generationId"),
+    string("memberId"),
+    string("groupInstanceId", None, nullable=True),
+)
+LEAVE_GROUP = Shape(
+    string("groupId"),
+    string("memberId", ""),
+    structs(
+        "members",
+        string("memberId"),
+        string("groupInstanceId", None, nullable=True),
+        string("reason", None, nullable=True),
+        default=(),
+    ),
+)
+
+
+def join_group(request: Request) -> Fields:
+    """The data of a JoinGroup request; raises ApiError."""
+    return checked(request, JOIN_GROUP, range(2, 10))
+
+
+def sync_group(request: Request) -> Fields:
+    """The data of a SyncGroup request; raises ApiError."""
+    return checked(request, SYNC_GROUP, range(6))
+
+
+def heartbeat(request: Request) -> Fields:
+    """The data of a Heartbeat request; raises ApiError."""
+    return checked(request, HEARTBEAT, range(5))
+
+
+def leave_group(request: Request) -> Fields:
+    """The data of a LeaveGroup request; before version 3 it names one member only. Raises ApiError."""
+    data = checked(request, LEAVE_GROUP, range(6))
+    if request.version < 3:
+        leaving = {"memberId": data["memberId"], "groupInstanceId": None, "reason": None}
+        return data | {"members": [leaving]}
+    return data
+
+
+def member(group: LiveClassicGroup, member_id: str, instance_id: str | None) -> None:
+    """Raises ApiError unless this is a member, and the one that holds the instance id if one is given."""
+    if instance_id is not None:
+        holder = group.static_members.get(instance_id)
+        if holder is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if holder != member_id:
+            raise ApiError(ErrorCode.FENCED_INSTANCE_ID)
+    if member_id not in group.members:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+def offset_commit(
+    group: LiveClassicGroup, member_id: str, instance_id: str | None, generation: int, *, transactional: bool
+) -> None:
+    """Raises ApiError unless the commit comes from a member of this generation, or from nobody to an empty group."""
+    empty = group.state is ClassicGroupState.EMPTY
+    if generation < 0 and empty:
+        return
+    if generation >= 0 or member_id or instance_id is not None:
+        member(group, member_id, instance_id)
+        if generation != group.generation:
+            raise ApiError(ErrorCode.ILLEGAL_GENERATION)
+    elif not transactional and not empty:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+    if not transactional and group.state is ClassicGroupState.COMPLETING_REBALANCE:
+        raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)

@@ -1,0 +1,1 @@
+"""Requests of Connect groups on KIP-848."""

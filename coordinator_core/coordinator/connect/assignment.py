@@ -1,0 +1,107 @@
+"""ConnectGroupPrepareAssignment and ConnectGroupInstallAssignment: a worker computes the target of all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from coordinator_core.assignors.connect.selection import breaches
+from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.coordinator.connect import records, validation
+from coordinator_core.coordinator.connect.group import Computation, as_fields, from_fields, units
+from coordinator_core.coordinator.connect.heartbeat import assignor_of, computation_key, delay_key, fenced, memory_of
+from coordinator_core.coordinator.lookup import member_of
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.groups.connect.state import ConnectGroup, Work
+from coordinator_core.records import Fields
+
+_OK: Fields = {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None}
+
+
+def prepare(op: Operation, request: Request) -> Fields:
+    """The group as the worker needs it for the assignor; what it is given is what its answer is validated against."""
+    data = validation.prepare(request)
+    group, computation = _computing(op, data)
+    memory_of(op).computations[data["groupId"]] = replace(
+        computation,
+        epoch=group.group_epoch or 0,
+        workers=tuple(group.members),
+        configured=units(group.work),
+        prepared=True,
+    )
+    name = assignor_of(group)
+    members = []
+    for member_id, member in group.members.items():
+        assignor = next(each for each in member.assignors if each.name == name)
+        members.append(
+            {
+                "memberId": member_id,
+                "memberEpoch": member.member_epoch or 0,
+                "instanceId": member.instance_id,
+                "assignor": {
+                    "version": assignor.version,
+                    "reason": assignor.reason,
+                    "metadata": assignor.metadata,
+                },
+                "connectorsAndTasks": as_fields(units(member.current.work if member.current else Work())),
+            }
+        )
+    return {**_OK, "groupEpoch": group.group_epoch or 0, "assignorName": name, "members": members}
+
+
+def install(op: Operation, request: Request) -> Fields:
+    """The target that the worker computed, if it holds what it must; where the assignor failed all stays as it is."""
+    data = validation.install(request)
+    group_id = data["groupId"]
+    group, computation = _computing(op, data)
+    if not computation.prepared or data["groupEpoch"] != computation.epoch:
+        raise ApiError(ErrorCode.INVALID_ASSIGNMENT, "The assignment is not of the group epoch that was prepared.")
+    if data["error"]:
+        members = [
+            {"memberId": member_id, **records.assignment(units(current.work), error=data["error"])}
+            for member_id, member in group.members.items()
+            if (current := member.current) is not None
+        ]
+    else:
+        _check(op, group_id, group, computation, data)
+        members = [
+            {
+                "memberId": each["memberId"],
+                **records.assignment(from_fields(each["connectorsAndTasks"]), each["version"], each["metadata"]),
+            }
+            for each in data["members"]
+            if each["memberId"] in group.members
+        ]
+    op.write(*records.target(group_id, computation.epoch, members))
+    op.cancel(computation_key(group_id))
+    return dict(_OK)
+
+
+def _computing(op: Operation, data: Fields) -> tuple[ConnectGroup, Computation]:
+    memory, group_id, member_id = memory_of(op), data["groupId"], data["memberId"]
+    group = memory.group(group_id)
+    if group is None:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    known = member_of(group.members, member_id, group_id).member_epoch or 0
+    if data["memberEpoch"] != known:
+        raise fenced(data["memberEpoch"], known)
+    computation = memory.computations.get(group_id)
+    if computation is None or computation.worker != member_id:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not the one to compute the assignment.")
+    return group, computation
+
+
+def _check(op: Operation, group_id: str, group: ConnectGroup, computation: Computation, data: Fields) -> None:
+    """Raises ApiError for an assignment that breaks an invariant; work that waits for its worker need not be in it."""
+    target: dict[str, list[Unit]] = {}
+    for each in data["members"]:
+        target.setdefault(each["memberId"], []).extend(from_fields(each["connectorsAndTasks"]))
+    waiting: set[Unit] = set()
+    if delay_key(group_id) in op.memory.timers:
+        running = {unit for member in group.members.values() if member.current for unit in units(member.current.work)}
+        waiting = set(computation.configured) - running
+    broken = breaches(computation.workers, computation.configured, target, waiting)
+    unknown = [unit for some in target.values() for unit in some if unit not in computation.configured]
+    if broken or unknown:
+        first = f"{broken[0].invariant}: not {broken[0].what!r}" if broken else f"{unknown[0]!r} is not configured"
+        raise ApiError(ErrorCode.INVALID_ASSIGNMENT, first)

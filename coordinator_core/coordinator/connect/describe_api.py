@@ -1,0 +1,36 @@
+"""A Connect group as its coordinator describes it; the document has no API for that."""
+
+from __future__ import annotations
+
+from coordinator_core.coordinator.connect.group import as_fields, unassigned, units
+from coordinator_core.groups.connect.state import ConnectGroup, ConnectMember, Work
+from coordinator_core.records import Fields
+
+
+def described(group: ConnectGroup) -> Fields:
+    """The group's own fields; ``unassigned`` is the work that waits for a worker to come back."""
+    return {
+        "groupEpoch": group.group_epoch or 0,
+        "assignmentEpoch": group.assignment_epoch or 0,
+        "connectorsAndTasks": as_fields(units(group.work)),
+        "unassigned": as_fields(unassigned(group)) if group.assignment_epoch else [],
+        "configuration": dict(group.configuration),
+        "members": [_member(group, member) for member in group.members.values()],
+    }
+
+
+def _member(group: ConnectGroup, member: ConnectMember) -> Fields:
+    target = group.targets.get(member.member_id)
+    return {
+        "memberId": member.member_id,
+        "memberEpoch": member.member_epoch or 0,
+        "instanceId": member.instance_id,
+        "clientId": member.client_id,
+        "clientHost": member.client_host,
+        "assignors": [
+            {"name": each.name, "minimumVersion": each.minimum_version, "maximumVersion": each.maximum_version}
+            for each in member.assignors
+        ],
+        "assignment": as_fields(units(member.current.work if member.current else Work())),
+        "targetAssignment": as_fields(units(target.work if target else Work())),
+    }

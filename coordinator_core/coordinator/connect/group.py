@@ -1,0 +1,91 @@
+"""What the coordinator of Connect groups keeps in memory for one partition of ``__worker_offsets``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.coordinator.memory import Memory
+from coordinator_core.groups.connect.state import ConnectGroup, Work
+from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.records import CoordinatorRecord, Family
+
+MAX_DELAY_CONFIG = "scheduled.rebalance.max.delay.ms"
+"""The configuration of a group that says how long the work of a worker that left waits for it."""
+DEFAULT_MAX_DELAY_MS = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """An assignment that a worker computes, and what it was given: it is validated against that.
+
+    ``late``: it has not been installed in time.
+    """
+
+    worker: str
+    epoch: int
+    workers: tuple[str, ...] = ()
+    configured: tuple[Unit, ...] = ()
+    prepared: bool = False
+    late: bool = False
+
+
+@dataclass(slots=True)
+class ConnectMemory(Memory):
+    """The memory of a Connect group coordinator. ``computations`` and ``rebalance_timeouts`` are soft state."""
+
+    log: CoordinatorShard = field(default_factory=lambda: CoordinatorShard(family=Family.CONNECT))
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    computations: dict[str, Computation] = field(default_factory=dict)
+    rebalance_timeouts: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def follow(self, record: CoordinatorRecord, producer_id: int | None = None) -> None:
+        """Apply a record of the log."""
+        self.log.apply(record, producer_id)
+
+    def rebalance_timeout_ms(self, group_id: str, member_id: str) -> int:
+        """How long the worker may take to stop work, or to compute an assignment, as it said when it joined."""
+        return self.rebalance_timeouts.get((group_id, member_id), self.session_timeout_ms)
+
+    def group(self, group_id: str) -> ConnectGroup | None:
+        """The group of that id."""
+        entry = self.log.groups.get(group_id)
+        state = None if entry is None else entry.state
+        return state if isinstance(state, ConnectGroup) else None
+
+
+def max_delay_ms(group: ConnectGroup) -> int:
+    """How long the work of a worker that left waits for it."""
+    text = group.configuration.get(MAX_DELAY_CONFIG, "")
+    return int(text) if text.isdecimal() and text.isascii() else DEFAULT_MAX_DELAY_MS
+
+
+def units(work: Work) -> tuple[Unit, ...]:
+    """Connectors and tasks alike."""
+    return (*work.connectors, *((task.connector_id, task.task_id) for task in work.tasks))
+
+
+def unassigned(group: ConnectGroup) -> set[Unit]:
+    """The connectors and tasks that no worker is to run."""
+    return set(units(group.work)).difference(*(units(target.work) for target in group.targets.values()))
+
+
+def as_fields(some: Iterable[Unit]) -> list[dict[str, object]]:
+    """Connectors and tasks as records and responses have them."""
+    ordered = sorted(some, key=lambda unit: (unit, -1) if isinstance(unit, str) else unit)
+    if not ordered:
+        return []
+    connectors = [unit for unit in ordered if isinstance(unit, str)]
+    tasks = [{"connectorId": unit[0], "taskId": unit[1]} for unit in ordered if not isinstance(unit, str)]
+    return [{"connectors": connectors, "tasks": tasks}]
+
+
+def from_fields(values: Iterable[dict[str, list[object]]]) -> list[Unit]:
+    """The connectors and tasks of a request, in its order; a unit given twice is there twice."""
+    found: list[Unit] = []
+    for each in values:
+        found += [str(connector) for connector in each["connectors"]]
+        found += [(task["connectorId"], task["taskId"]) for task in each["tasks"] if isinstance(task, dict)]
+    return found

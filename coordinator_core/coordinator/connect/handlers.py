@@ -1,0 +1,74 @@
+"""The requests, timers and administration of Connect groups (Connect on KIP-848).
+
+They are served by ``coordinator.handle`` and ``coordinator.expire`` with a ``ConnectMemory``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.coordinator.connect import heartbeat, records
+from coordinator_core.coordinator.connect.assignment import install, prepare
+from coordinator_core.coordinator.connect.group import max_delay_ms, unassigned
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.timer_keys import session_key
+from coordinator_core.records import Fields
+
+
+def set_work(op: Operation, group_id: str, units: Iterable[Unit]) -> None:
+    """Connectors or their tasks were configured: the group epoch is bumped if there are workers to run them."""
+    group = heartbeat.memory_of(op).group(group_id)
+    known = None if group is None else group.group_epoch
+    epoch = (known or 0) + bool(group is not None and group.members)
+    op.write(*records.work(group_id, epoch, dict.fromkeys(units)))
+    if epoch != known:
+        op.write(*records.group_epoch(group_id, epoch))
+
+
+def set_configuration(op: Operation, group_id: str, settings: Mapping[str, str]) -> None:
+    """Replace the group's configuration."""
+    op.write(*records.configuration(group_id, settings))
+
+
+def delete(op: Operation, group_id: str) -> None:
+    """DeleteGroups of one group: only one without workers can go."""
+    group = heartbeat.memory_of(op).group(group_id)
+    if group is None:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    if group.members:
+        raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+    for record in records.group_tombstones(group_id, group):
+        op.write(*record)
+    for key in (heartbeat.delay_key(group_id), heartbeat.computation_key(group_id)):
+        op.cancel(key)
+    heartbeat.memory_of(op).computations.pop(group_id, None)
+
+
+def take_over(op: Operation) -> None:
+    """A new coordinator gives every worker a session, and work that nobody is to run a new delay."""
+    memory = heartbeat.memory_of(op)
+    for group_id in memory.log.groups:
+        group = memory.group(group_id)
+        if group is None or not group.members:
+            continue
+        for member_id in group.members:
+            timeout = memory.session_timeout_ms
+            op.arm(session_key(group_id, member_id), timeout, heartbeat.FENCE, group_id, member_id)
+        delay = max_delay_ms(group)
+        if delay and group.targets and unassigned(group):
+            op.arm(heartbeat.delay_key(group_id), delay, heartbeat.DELAY_OVER, group_id)
+
+
+REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
+    "ConnectGroupHeartbeat": heartbeat.heartbeat,
+    "ConnectGroupPrepareAssignment": prepare,
+    "ConnectGroupInstallAssignment": install,
+}
+
+TIMERS: dict[str, Callable[..., None]] = {
+    heartbeat.FENCE: heartbeat.member_expired,
+    heartbeat.DELAY_OVER: heartbeat.delay_over,
+    heartbeat.COMPUTATION_EXPIRED: heartbeat.computation_expired,
+}

@@ -1,0 +1,302 @@
+"""ConnectGroupHeartbeat (Connect on KIP-848): workers join, leave, and go from what they run to their targets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from coordinator_core.assignors.connect.selection import VersionRange, select_assignor, select_worker
+from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.coordinator.connect import records, validation
+from coordinator_core.coordinator.connect.group import (
+    Computation,
+    ConnectMemory,
+    as_fields,
+    from_fields,
+    max_delay_ms,
+    unassigned,
+    units,
+)
+from coordinator_core.coordinator.lookup import greater_epoch, member_of, smaller_epoch
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.timer_keys import rebalance_key, session_key
+from coordinator_core.errors import AssignorError
+from coordinator_core.groups.connect.state import Assignor, ConnectGroup, ConnectMember, Work, WorkerAssignment
+from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
+from coordinator_core.records import Fields
+
+FENCE = "connect worker fenced"
+DELAY_OVER = "connect rebalance delay over"
+COMPUTATION_EXPIRED = "connect assignment computation expired"
+
+
+_ASSIGNOR_FIELDS = ("name", "minimumVersion", "maximumVersion", "reason", "version", "metadata")
+
+
+def memory_of(op: Operation) -> ConnectMemory:
+    """The memory of a Connect coordinator; raises ApiError in one of other groups."""
+    if not isinstance(op.memory, ConnectMemory):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "This coordinator has no Connect groups.")
+    return op.memory
+
+
+def delay_key(group_id: str) -> str:
+    """The key of the timer after which the work of workers that left is given away."""
+    return f"scheduled-rebalance-{group_id}"
+
+
+def computation_key(group_id: str) -> str:
+    """The key of the timer within which a worker has to compute the assignment."""
+    return f"compute-assignment-{group_id}"
+
+
+def heartbeat(op: Operation, request: Request) -> Fields:
+    """A worker joins (epoch 0), leaves (-1) or lives: it reports what it runs, and learns what it is to run."""
+    data = validation.heartbeat(request)
+    memory = memory_of(op)
+    group_id, member_id, epoch = data["groupId"], data["memberId"], data["memberEpoch"]
+    group = memory.group(group_id)
+    if group is None:
+        if epoch != 0:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        group = ConnectGroup()
+    if epoch == 0:
+        member = group.members.get(member_id) or ConnectMember(member_id)
+    else:
+        member = member_of(group.members, member_id, group_id)
+    if epoch == LEAVE_GROUP_MEMBER_EPOCH:
+        remove(op, group, group_id, member_id)
+        return response(epoch)
+    known = member.member_epoch or 0
+    if epoch not in (0, known) and not _lost_its_answer(group, member, data):
+        # The document takes a fenced worker out of the group at once.
+        remove(op, group, group_id, member_id)
+        error = fenced(epoch, known)
+        return response(epoch) | {"errorCode": int(error.code), "errorMessage": error.message}
+    group_epoch = _update(op, request, data, group, member)
+    if data["rebalanceTimeoutMs"] > 0:
+        memory.rebalance_timeouts[group_id, member_id] = data["rebalanceTimeoutMs"]
+    op.arm(session_key(group_id, member_id), memory.session_timeout_ms, FENCE, group_id, member_id)
+    answer = response(known, memory.heartbeat_interval_ms)
+    if epoch == 0 and known:
+        # A worker that comes back runs nothing.
+        op.write(*records.current(group_id, member_id, 0, records.assignment(())))
+        return answer | {"memberEpoch": 0}
+    if member.current is None:
+        return answer
+    answer |= _reconcile(op, group, group_id, member, data)
+    if epoch not in (0, known) and answer["assignment"] is None:
+        answer["assignment"] = _assignment(set(units(member.current.work)), *_of_assignor(member.current))
+    if group_epoch > (group.assignment_epoch or 0) and member_id in group.members and _computes(op, group, data):
+        answer["errorCode"] = int(ErrorCode.COMPUTE_ASSIGNMENT)
+    return answer
+
+
+def _lost_its_answer(group: ConnectGroup, member: ConnectMember, data: Fields) -> bool:
+    """Whether an epoch that is over may come from a worker that was not told of its newer one.
+
+    It has to run no more than its target, so that it can be told of it again.
+    """
+    runs, target = data["connectorsAndTasks"], group.targets.get(member.member_id)
+    if runs is None or target is None or not 0 < data["memberEpoch"] < (member.member_epoch or 0):
+        return False
+    return set(from_fields(runs)) <= set(units(target.work))
+
+
+def fenced(epoch: int, known: int) -> ApiError:
+    """The refusal of a member epoch that is not the worker's."""
+    return greater_epoch("connect", epoch, known) if epoch > known else smaller_epoch("connect", epoch, known)
+
+
+def response(epoch: int, interval_ms: int = 0) -> Fields:
+    """A ConnectGroupHeartbeat response."""
+    return {
+        "throttleTimeMs": 0,
+        "errorCode": 0,
+        "errorMessage": None,
+        "memberEpoch": epoch,
+        "heartbeatIntervalMs": interval_ms,
+        "assignment": None,
+    }
+
+
+def _update(op: Operation, request: Request, data: Fields, group: ConnectGroup, member: ConnectMember) -> int:
+    """Write what changed about the worker; the group epoch after it. Raises ApiError for unsupported assignors."""
+    group_id, epoch = data["groupId"], group.group_epoch or 0
+    given = data["clientAssignors"]
+    assignors = member.assignors
+    if given is not None:
+        assignors = [Assignor(*(each[name] for name in _ASSIGNOR_FIELDS)) for each in given]
+    instance_id = member.instance_id if data["instanceId"] is None else data["instanceId"]
+    if (member.client_id, member.client_host, member.instance_id, member.assignors) == (
+        request.client_id,
+        request.client_host,
+        instance_id,
+        assignors,
+    ):
+        return epoch
+    _check_assignors(group, member.member_id, assignors)
+    value: Fields = {
+        "groupEpoch": epoch + 1,
+        "instanceId": instance_id,
+        "clientId": request.client_id,
+        "clientHost": request.client_host,
+        "subscribedTopicNames": [],
+        "subscribedTopicRegex": None,
+        "assignors": [dict(zip(_ASSIGNOR_FIELDS, each, strict=True)) for each in assignors],
+    }
+    op.write(*records.worker(group_id, member.member_id, value))
+    op.write(*records.group_epoch(group_id, epoch + 1))
+    if member.current is None:
+        op.write(*records.current(group_id, member.member_id, 0, records.assignment(())))
+    return epoch + 1
+
+
+def _check_assignors(group: ConnectGroup, member_id: str, assignors: list[Assignor]) -> None:
+    """Every worker has to support a common assignor, in versions that overlap with those of every other worker."""
+    others = {each: other.assignors for each, other in group.members.items() if each != member_id}
+    offered = {each: [assignor.name for assignor in some] for each, some in (*others.items(), (member_id, assignors))}
+    try:
+        name = select_assignor(offered)
+    except AssignorError as error:
+        raise ApiError(ErrorCode.UNSUPPORTED_ASSIGNOR, error.message) from error
+    mine = next(each for each in assignors if each.name == name)
+    for other, some in others.items():
+        theirs = next(each for each in some if each.name == name)
+        if mine.maximum_version < theirs.minimum_version or theirs.maximum_version < mine.minimum_version:
+            raise ApiError(
+                ErrorCode.UNSUPPORTED_ASSIGNOR,
+                f"The versions of assignor {name} of member {member_id} do not overlap with those of member {other}.",
+            )
+
+
+def _computes(op: Operation, group: ConnectGroup, data: Fields) -> bool:
+    """Whether this worker is the one to compute the next target; one is chosen where there is none."""
+    memory, group_id = memory_of(op), data["groupId"]
+    computation = memory.computations.get(group_id)
+    if (
+        computation is None
+        or computation.late
+        or computation.epoch <= (group.assignment_epoch or 0)
+        or computation.worker not in group.members
+    ):
+        worker = _chosen(group, computation)
+        computation = memory.computations[group_id] = Computation(worker, group.group_epoch or 0)
+        timeout = memory.rebalance_timeout_ms(group_id, worker)
+        op.arm(computation_key(group_id), timeout, COMPUTATION_EXPIRED, group_id)
+    member_id: str = data["memberId"]
+    return computation.worker == member_id
+
+
+def _chosen(group: ConnectGroup, former: Computation | None) -> str:
+    """The worker that computed last does it again; not if it did not in time and another one can."""
+    ranges = _ranges(group)
+    try:
+        worker = select_worker(ranges, None if former is None else former.worker)
+        if former is not None and former.late and worker == former.worker:
+            able = [each for each, mine in ranges.items() if mine.covers(ranges[worker]) and each != worker]
+            worker = able[0] if able else worker
+    except AssignorError as error:
+        raise ApiError(ErrorCode.FATAL, error.message) from error
+    return worker
+
+
+def _ranges(group: ConnectGroup) -> dict[str, VersionRange]:
+    """The metadata versions that each worker's assignor of the common name supports."""
+    name = assignor_of(group)
+    return {
+        member_id: VersionRange(assignor.minimum_version, assignor.maximum_version)
+        for member_id, member in group.members.items()
+        for assignor in member.assignors
+        if assignor.name == name
+    }
+
+
+def assignor_of(group: ConnectGroup) -> str:
+    """The assignor that all workers support; raises ApiError if there is none."""
+    try:
+        return select_assignor({each: [a.name for a in member.assignors] for each, member in group.members.items()})
+    except AssignorError as error:
+        raise ApiError(ErrorCode.UNSUPPORTED_ASSIGNOR, error.message) from error
+
+
+def _reconcile(op: Operation, group: ConnectGroup, group_id: str, member: ConnectMember, data: Fields) -> Fields:
+    """The worker's step towards its target: first it stops what is not in it, then it starts what nobody runs."""
+    if group.assignment_epoch is None:
+        return {}
+    target = group.targets.get(member.member_id) or WorkerAssignment(Work())
+    known = member.member_epoch or 0
+    if member.current is not None and member.current.work == target.work and known == group.assignment_epoch:
+        op.cancel(rebalance_key(group_id, member.member_id))
+        return {}
+    wanted = set(units(target.work))
+    runs = set(units(member.current.work if member.current else Work()))
+    reported = data["connectorsAndTasks"]
+    stop = runs - wanted
+    if stop and (reported is None or stop.intersection(from_fields(reported))):
+        key = rebalance_key(group_id, member.member_id)
+        if key not in op.memory.timers:
+            timeout = memory_of(op).rebalance_timeout_ms(group_id, member.member_id)
+            op.arm(key, timeout, FENCE, group_id, member.member_id)
+        return {"assignment": _assignment(runs & wanted, *_of_assignor(target))}
+    op.cancel(rebalance_key(group_id, member.member_id))
+    if wanted == runs and known == group.assignment_epoch:
+        return {}
+    taken: set[Unit] = set()
+    for other in group.members.values():
+        if other is not member and other.current is not None:
+            taken.update(units(other.current.work))
+    moved = wanted - taken
+    if moved == runs and moved != wanted:
+        # Nothing of what it is to get is free yet; it stays at its epoch until something is.
+        return {}
+    assignment = records.assignment(moved, *_of_assignor(target))
+    op.write(*records.current(group_id, member.member_id, group.assignment_epoch, assignment))
+    return {"memberEpoch": group.assignment_epoch, "assignment": _assignment(moved, *_of_assignor(target))}
+
+
+def _of_assignor(assignment: WorkerAssignment) -> tuple[int, bytes, int]:
+    return assignment.version, assignment.metadata, assignment.error
+
+
+def _assignment(some: set[Unit], version: int, metadata: bytes, error: int) -> Fields:
+    return {"error": error, "connectorsAndTasks": as_fields(some), "version": version, "metadata": metadata}
+
+
+def remove(op: Operation, group: ConnectGroup, group_id: str, member_id: str) -> None:
+    """The worker goes; what it ran waits for it to come back, if the group is configured so."""
+    member = group.members[member_id]
+    for record in records.worker_tombstones(group_id, member_id):
+        op.write(*record)
+    op.write(*records.group_epoch(group_id, (group.group_epoch or 0) + 1))
+    op.cancel(session_key(group_id, member_id))
+    op.cancel(rebalance_key(group_id, member_id))
+    delay = max_delay_ms(group)
+    if (
+        delay
+        and member.current is not None
+        and units(member.current.work)
+        and delay_key(group_id) not in op.memory.timers
+    ):
+        op.arm(delay_key(group_id), delay, DELAY_OVER, group_id)
+
+
+def member_expired(op: Operation, group_id: str, member_id: str) -> None:
+    """A worker's session ended, or it did not stop in time what it is no longer to run."""
+    group = memory_of(op).group(group_id)
+    if group is not None and member_id in group.members:
+        remove(op, group, group_id, member_id)
+
+
+def delay_over(op: Operation, group_id: str) -> None:
+    """Nobody came back for the work that waits: it is given away. If somebody has, there is nothing to do."""
+    group = memory_of(op).group(group_id)
+    if group is not None and group.members and unassigned(group):
+        op.write(*records.group_epoch(group_id, (group.group_epoch or 0) + 1))
+
+
+def computation_expired(op: Operation, group_id: str) -> None:
+    """The worker did not compute in time: the next heartbeat chooses another one, if there is one that can."""
+    computations = memory_of(op).computations
+    if group_id in computations:
+        computations[group_id] = replace(computations[group_id], late=True)

@@ -1,0 +1,103 @@
+"""What the requests of Connect groups have to look like (Connect on KIP-848)."""
+
+from __future__ import annotations
+
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.request_fields import (
+    Field,
+    Shape,
+    binary,
+    checked,
+    int32,
+    not_blank,
+    string,
+    strings,
+    structs,
+)
+from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
+from coordinator_core.records import Fields
+
+_WORK = (strings("connectors", []), structs("tasks", string("connectorId"), int32("taskId"), default=[]))
+_ASSIGNOR = (
+    string("name"),
+    int32("minimumVersion"),
+    int32("maximumVersion"),
+    int32("reason", 0),
+    int32("version"),
+    binary("metadata", b""),
+)
+_MAX_INT16 = 2**15 - 1
+_MAX_TASK = 127
+_MEMBER: tuple[Field, ...] = (string("groupId"), string("memberId"), int32("memberEpoch"))
+
+HEARTBEAT = Shape(
+    *_MEMBER,
+    string("instanceId", None, nullable=True),
+    int32("rebalanceTimeoutMs", -1),
+    string("serverAssignor", None, nullable=True),
+    structs("clientAssignors", *_ASSIGNOR, default=None, nullable=True),
+    structs("connectorsAndTasks", *_WORK, default=None, nullable=True),
+)
+PREPARE = Shape(*_MEMBER)
+INSTALL = Shape(
+    *_MEMBER,
+    int32("groupEpoch"),
+    int32("error", 0),
+    structs(
+        "members",
+        string("memberId"),
+        structs("connectorsAndTasks", *_WORK),
+        int32("version", 0),
+        binary("metadata", b""),
+    ),
+)
+
+
+def heartbeat(request: Request) -> Fields:
+    """The data of a ConnectGroupHeartbeat; raises ApiError for what is wrong with it by itself."""
+    data = _of_a_member(request, HEARTBEAT, LEAVE_GROUP_MEMBER_EPOCH)
+    not_blank(data["instanceId"], "InstanceId can't be empty.")
+    if data["serverAssignor"] is not None:
+        _require(not data["clientAssignors"], "ServerAssignor and ClientAssignors cannot be used together.")
+        message = f"ServerAssignor {data['serverAssignor']} is not supported."
+        raise ApiError(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
+    if data["memberEpoch"] == 0:
+        _require(data["rebalanceTimeoutMs"] > 0, "RebalanceTimeoutMs must be provided in first request.")
+        _require(bool(data["clientAssignors"]), "ClientAssignors must be provided in first request.")
+    for assignor in data["clientAssignors"] or ():
+        not_blank(assignor["name"], "Assignor.Name can't be empty.")
+        low, high = assignor["minimumVersion"], assignor["maximumVersion"]
+        _require(low >= -1, "Assignor.MinimumVersion is invalid.")
+        _require(max(low, 0) <= high <= _MAX_INT16, "Assignor.MaximumVersion is invalid.")
+        _require(low <= assignor["version"] <= high, "Assignor.Version is invalid.")
+        _require(-128 <= assignor["reason"] < 128, "Assignor.Reason is invalid.")
+    return data
+
+
+def prepare(request: Request) -> Fields:
+    """The data of a ConnectGroupPrepareAssignment; raises ApiError for what is wrong with it by itself."""
+    return _of_a_member(request, PREPARE, 0)
+
+
+def install(request: Request) -> Fields:
+    """The data of a ConnectGroupInstallAssignment; raises ApiError for what is wrong with it by itself."""
+    data = _of_a_member(request, INSTALL, 0)
+    versions = all(0 <= member["version"] <= _MAX_INT16 for member in data["members"])
+    _require(versions and -128 <= data["error"] < 128, "Version or Error is invalid.")
+    for member in data["members"]:
+        for work in member["connectorsAndTasks"]:
+            _require(all(0 <= task["taskId"] <= _MAX_TASK for task in work["tasks"]), "TaskId is invalid.")
+    return data
+
+
+def _of_a_member(request: Request, shape: Shape, lowest_epoch: int) -> Fields:
+    data = checked(request, shape, range(1))
+    not_blank(data["groupId"], "GroupId can't be empty.")
+    not_blank(data["memberId"], "MemberId can't be empty.")
+    _require(data["memberEpoch"] >= lowest_epoch, "MemberEpoch is invalid.")
+    return data
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ApiError(ErrorCode.INVALID_REQUEST, message)

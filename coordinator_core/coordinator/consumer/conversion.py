@@ -1,0 +1,202 @@
+"""Classic groups that become consumer groups while members are present, and back (KIP-848, online migration)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from coordinator_core.coordinator.classic import rebalance as classic_rebalance
+from coordinator_core.coordinator.classic.group import LiveClassicGroup, LiveClassicMember
+from coordinator_core.coordinator.consumer import records
+from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.consumer.members import new_member, topic_names
+from coordinator_core.coordinator.consumer.timeouts import expect_heartbeat
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode
+from coordinator_core.coordinator.record_templates import Unwritten
+from coordinator_core.errors import DecodeError
+from coordinator_core.groups import consumer_protocol
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
+from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.groups.consumer.state import ClassicMemberMetadata, ClassicProtocol, ConsumerMember
+from coordinator_core.groups.epochs import PartitionEpochs
+from coordinator_core.groups.shard import CoordinatorShard
+
+
+def upgrade(op: Operation, classic: LiveClassicGroup) -> LiveConsumerGroup:
+    """The consumer group that the classic one becomes, as its records will make it; raises ApiError where it cannot.
+
+    Its epochs are the generation, its target and current assignments the last ones of the classic group. Members that
+    wait for a rebalance are told to join again.
+    """
+    _check_upgrade(op, classic)
+    for member in classic.members.values():
+        classic_rebalance.refuse_join(op, member, member.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
+    for member in classic.members.values():
+        classic_rebalance.refuse_sync(op, member, ErrorCode.REBALANCE_IN_PROGRESS)
+    op.erase(classic)
+    group = LiveConsumerGroup(classic.group_id)
+    log = CoordinatorShard()
+
+    def follow(record: Unwritten) -> None:
+        group.follow(op.unwritten(*record), log)
+
+    for member in classic.members.values():
+        converted = _as_consumer(op, classic, member)
+        follow(records.member_metadata(group.group_id, converted))
+        follow(records.current_assignment(group.group_id, converted))
+    members = [group.log.members[member_id] for member_id in group.view.members]
+    metadata_hash = op.memory.metadata_hash(group.subscriptions.topics, op.topics)
+    tail = [records.group_epoch(group.group_id, classic.generation, metadata_hash)]
+    tail += [records.target_assignment(group.group_id, each.member_id, _numbers(each.assigned)) for each in members]
+    tail.append(records.target_epoch(group.group_id, classic.generation, 0))
+    for record in tail:
+        follow(record)
+    for record in (
+        *(records.member_metadata(group.group_id, each) for each in members),
+        *tail,
+        *(records.current_assignment(group.group_id, each) for each in members),
+    ):
+        op.write(*record)
+    for member in classic.members.values():
+        expect_heartbeat(op, group.group_id, member.member_id, member.session_timeout_ms)
+    return group
+
+
+def _numbers(assigned: PartitionEpochs) -> dict[str, list[int]]:
+    return {topic: list(epochs) for topic, epochs in assigned.items()}
+
+
+def _check_upgrade(op: Operation, classic: LiveClassicGroup) -> None:
+    config = op.memory.config
+    if not config.group_consumer_migration_policy.upgrades:
+        reason = "online upgrade is disabled"
+    elif classic.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        reason = "the group does not use the consumer embedded protocol"
+    elif len(classic.members) > config.group_consumer_max_size:
+        reason = "the group size exceeds the consumer group maximum size"
+    else:
+        return
+    raise _no_upgrade(classic, reason)
+
+
+def _no_upgrade(classic: LiveClassicGroup, reason: str) -> ApiError:
+    return ApiError(
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"Cannot upgrade classic group {classic.group_id} to consumer group because {reason}.",
+    )
+
+
+def _as_consumer(op: Operation, classic: LiveClassicGroup, member: LiveClassicMember) -> ConsumerMember:
+    """The member with what it had in the classic group."""
+    assigned: dict[str, list[int]] = {}
+    try:
+        if member.assignment:
+            named, user_data = consumer_protocol.assigned_partitions(member.assignment)
+            if user_data:
+                raise _no_upgrade(
+                    classic,
+                    "an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
+                    "default assignor before re-attempting the upgrade",
+                )
+            assigned = consumer_protocol.by_topic_id(named, op.topics)
+        if classic.protocol is None:
+            # Kafka fails here where the group has not yet agreed on a protocol.
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "No value present")
+        subscription = consumer_protocol.subscription(member.metadata(classic.protocol))
+    except DecodeError:
+        raise _no_upgrade(classic, "the embedded consumer protocol is malformed") from None
+    converted = new_member(member.member_id)
+    converted.member_epoch = converted.previous_member_epoch = classic.generation
+    converted.instance_id = member.instance_id
+    converted.rack_id = subscription.rack_id
+    converted.rebalance_timeout_ms = member.rebalance_timeout_ms
+    converted.client_id, converted.client_host = member.client_id, member.client_host
+    converted.subscribed_topic_names = topic_names(subscription.topics)
+    converted.assigned = {topic: dict.fromkeys(numbers, classic.generation) for topic, numbers in assigned.items()}
+    converted.classic = ClassicMemberMetadata(
+        member.session_timeout_ms, tuple(ClassicProtocol(*protocol) for protocol in member.protocols)
+    )
+    return converted
+
+
+def downgrade_after_leave(op: Operation, group: LiveConsumerGroup, leaving: Sequence[ConsumerMember]) -> bool:
+    """Make the group a classic one if only classic members stay and it is allowed; they have to rebalance then."""
+    staying = len(group.log.members) - len(leaving)
+    classic_leaving = sum(member.classic is not None for member in leaving)
+    if group.classic_members - classic_leaving != staying or staying <= 0:
+        return False
+    if not _may_downgrade(op, staying):
+        return False
+    for record in group.tombstones():
+        op.write(*record)
+    gone = {member.member_id for member in leaving}
+    members = [group.log.members[member_id] for member_id in group.view.members if member_id not in gone]
+    classic = _as_classic(op, group, members, {})
+    classic_rebalance.prepare(op, classic)
+    return True
+
+
+def can_downgrade_replacing(op: Operation, group: LiveConsumerGroup, former: ConsumerMember) -> bool:
+    """Whether a classic member in the place of this one, the last consumer, makes the group a classic one."""
+    members = len(group.log.members)
+    return group.classic_members == members - 1 and former.classic is None and _may_downgrade(op, members)
+
+
+def downgrade_replacing(
+    op: Operation, group: LiveConsumerGroup, former: ConsumerMember, joining: ConsumerMember, *, rebalances: bool
+) -> None:
+    """Make the group a classic one with ``joining`` in the place of ``former``, whose records are written already."""
+    for record in group.tombstones({former.member_id: joining.member_id}):
+        op.write(*record)
+    members = [group.log.members[member_id] for member_id in group.view.members if member_id != former.member_id]
+    classic = _as_classic(op, group, [*members, joining], {joining.member_id: former.member_id})
+    if rebalances:
+        classic_rebalance.prepare(op, classic)
+
+
+def _may_downgrade(op: Operation, members: int) -> bool:
+    config = op.memory.config
+    return config.group_consumer_migration_policy.downgrades and members <= config.group_max_size
+
+
+def _as_classic(
+    op: Operation, group: LiveConsumerGroup, members: Sequence[ConsumerMember], former_ids: dict[str, str]
+) -> LiveClassicGroup:
+    """The classic group of these members, stable at the group epoch, with the targets as assignments; it is written.
+
+    ``former_ids`` says whose target a member takes where it is not its own.
+    """
+    classic = LiveClassicGroup(
+        group.group_id, ClassicGroupState.STABLE, state_timestamp_ms=op.now, generation=group.group_epoch
+    )
+    for member in members:
+        if member.classic is not None:
+            classic.add(
+                LiveClassicMember(
+                    member.member_id,
+                    member.instance_id,
+                    member.client_id or "",
+                    member.client_host or "",
+                    member.rebalance_timeout_ms,
+                    member.classic.session_timeout_ms,
+                    tuple((name, metadata) for name, metadata in member.classic.supported_protocols),
+                ),
+                CONSUMER_PROTOCOL_TYPE,
+            )
+    classic.protocol = classic.select_protocol()
+    classic.subscribed_topics = classic.current_topics()
+    try:
+        for each in classic.members.values():
+            target = group.view.targets.get(former_ids.get(each.member_id, each.member_id), {})
+            each.assignment = consumer_protocol.assignment(target, op.topics, each.metadata(classic.protocol))
+    except DecodeError as error:
+        raise ApiError(
+            ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot downgrade the classic group {group.group_id}: {error}."
+        ) from None
+    assignments = {each.member_id: each.assignment for each in classic.members.values()}
+    classic_rebalance.write_group(op, classic, assignments)
+    # Kafka changes its memory here and now; the records are only appended.
+    op.memory.live[group.group_id] = classic
+    for each in classic.members.values():
+        classic_rebalance.expect_member(op, classic, each)
+    return classic

@@ -1,0 +1,92 @@
+"""How members leave a consumer group, by themselves or because a timer of theirs ran out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from coordinator_core.coordinator.consumer import records
+from coordinator_core.coordinator.consumer.conversion import downgrade_after_leave
+from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.lookup import group_of, group_with, member_of, static_holder
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.record_templates import member_tombstones
+from coordinator_core.coordinator.timer_keys import cancel_all
+from coordinator_core.groups.consumer.state import ConsumerMember
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from coordinator_core.groups.record_types import CONSUMER
+from coordinator_core.records import Fields
+
+
+def leave(op: Operation, data: Fields) -> Fields:
+    """A heartbeat with epoch -1: the member goes; with -2: a static member goes for a while, and keeps its place."""
+    group_id, member_id, epoch = data["groupId"], data["memberId"], data["memberEpoch"]
+    instance_id = data["instanceId"]
+    group = group_of(op, group_id, LiveConsumerGroup, "consumer")
+    if instance_id is None:
+        member = member_of(group.log.members, member_id, group_id)
+    else:
+        member = static_holder(group.static_member(instance_id), member_id, instance_id)
+        if epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+            op.write(*records.current_assignment(group_id, _gone_for_a_while(member)))
+            return response(member_id, epoch)
+    fence(op, group, [member])
+    return response(member_id, epoch)
+
+
+def response(member_id: str, epoch: int, interval_ms: int = 0, assignment: Fields | None = None) -> Fields:
+    """A ConsumerGroupHeartbeat response."""
+    return {
+        "throttleTimeMs": 0,
+        "errorCode": 0,
+        "errorMessage": None,
+        "memberId": member_id,
+        "memberEpoch": epoch,
+        "heartbeatIntervalMs": interval_ms,
+        "assignment": assignment,
+    }
+
+
+def _gone_for_a_while(member: ConsumerMember) -> ConsumerMember:
+    """Whoever comes back under the instance id is to count as owner from the beginning, hence epochs of 0."""
+    return replace(
+        member,
+        member_epoch=LEAVE_GROUP_STATIC_MEMBER_EPOCH,
+        assigned={topic: dict.fromkeys(epochs, 0) for topic, epochs in member.assigned.items()},
+        pending_revocation={},
+    )
+
+
+def fence(op: Operation, group: LiveConsumerGroup, members: Sequence[ConsumerMember]) -> None:
+    """Remove the members. If only classic members are left, the group becomes a classic one where that is allowed."""
+    if not members or downgrade_after_leave(op, group, members):
+        return
+    for member in members:
+        for record in member_tombstones(CONSUMER, group.group_id, member.member_id):
+            op.write(*record)
+    subscriptions = group.subscriptions.copy()
+    for member in members:
+        subscriptions.count_member(member, -1)
+    for regex in dict.fromkeys(member.subscribed_topic_regex for member in members):
+        if regex and regex not in subscriptions.regexes:
+            op.write(*records.resolved_regex(group.group_id, regex, None))
+            resolved = group.log.regexes.get(regex)
+            subscriptions.count_resolution(() if resolved is None else resolved.topics, -1)
+    metadata_hash = op.memory.metadata_hash(subscriptions.topics, op.topics)
+    op.write(*records.group_epoch(group.group_id, group.group_epoch + 1, metadata_hash))
+    for member in members:
+        cancel_all(op, group.group_id, member.member_id)
+
+
+def member_expired(op: Operation, group_id: str, member_id: str) -> None:
+    """A member's session ended, or a classic member did not join or sync in time."""
+    group = group_with(op, group_id, member_id, LiveConsumerGroup)
+    if group is not None:
+        fence(op, group, [group.log.members[member_id]])
+
+
+def revocation_expired(op: Operation, group_id: str, member_id: str, epoch: int) -> None:
+    """A member did not give up its partitions in time; if it has since left the epoch, it did."""
+    group = group_with(op, group_id, member_id, LiveConsumerGroup)
+    if group is not None and group.log.members[member_id].member_epoch == epoch:
+        fence(op, group, [group.log.members[member_id]])

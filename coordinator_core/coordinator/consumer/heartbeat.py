@@ -1,0 +1,88 @@
+"""ConsumerGroupHeartbeat (KIP-848)."""
+
+from __future__ import annotations
+
+from coordinator_core.coordinator.classic.group import LiveClassicGroup
+from coordinator_core.coordinator.consumer import members, records, validation
+from coordinator_core.coordinator.consumer.conversion import upgrade
+from coordinator_core.coordinator.consumer.fence import leave, response
+from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.consumer.rebalance import move, update_epoch, update_target
+from coordinator_core.coordinator.consumer.regexes import RegexChange
+from coordinator_core.coordinator.consumer.regexes import update as update_regex
+from coordinator_core.coordinator.consumer.timeouts import expect_heartbeat
+from coordinator_core.coordinator.lookup import member_of, static_holder
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.groups.consumer.state import ConsumerMember
+from coordinator_core.records import Fields
+
+
+def heartbeat(op: Operation, request: Request) -> Fields:
+    """A member joins (epoch 0), leaves (-1, -2) or lives: it reports what it owns, and learns what it is to own."""
+    data = validation.heartbeat(request, op.memory.config)
+    if data["memberEpoch"] < 0:
+        return leave(op, data)
+    group_id, epoch, owned = data["groupId"], data["memberEpoch"], data["topicPartitions"]
+    group = _group(op, group_id, joins=epoch == 0)
+    validation.room(group, data["memberId"], op.memory.config)
+    member_id = data["memberId"] or op.next_text_id()
+    member = _member(op, group, member_id, data)
+    updated = members.updated(member, request, data)
+    names_changed = False
+    if updated is not member and updated != member:
+        op.write(*records.member_metadata(group_id, updated))
+        names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
+    regex_change = update_regex(op, group, member, updated)
+    # The epoch waits for a regex to be resolved: the target would have to be computed again then.
+    bump = names_changed or regex_change is RegexChange.RESOLVED
+    group_epoch = update_epoch(op, group, member, updated, bump=bump)
+    target = update_target(op, group, group_epoch, member, updated)
+    moved = move(op, group, updated, target, owned, subscription_changed=names_changed or bool(regex_change))
+    expect_heartbeat(op, group_id, member_id)
+    # A full request is one that a member sends when it joins or after an error; it is to be told everything.
+    full = (
+        data["rebalanceTimeoutMs"] != -1
+        and (data["subscribedTopicNames"] is not None or data["subscribedTopicRegex"] is not None)
+        and owned is not None
+    )
+    assignment = None
+    if epoch == 0 or full or moved.assigned != member.assigned:
+        assignment = {
+            "topicPartitions": [
+                {"topicId": topic, "partitions": list(epochs)} for topic, epochs in moved.assigned.items()
+            ]
+        }
+    interval = op.memory.group_config(group_id).consumer_heartbeat_interval_ms
+    return response(moved.member_id, moved.member_epoch or 0, interval, assignment)
+
+
+def _group(op: Operation, group_id: str, *, joins: bool) -> LiveConsumerGroup:
+    """The group; a member that joins makes a new one, or a classic one into a consumer group where that is allowed."""
+    group = op.memory.live.get(group_id)
+    if isinstance(group, LiveConsumerGroup):
+        return group
+    if group is None:
+        if not joins:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+        return LiveConsumerGroup(group_id)
+    if not joins or not isinstance(group, LiveClassicGroup):
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    if group.is_empty:
+        op.erase(group)
+        return LiveConsumerGroup(group_id)
+    return upgrade(op, group)
+
+
+def _member(op: Operation, group: LiveConsumerGroup, member_id: str, data: Fields) -> ConsumerMember:
+    epoch, instance_id, owned = data["memberEpoch"], data["instanceId"], data["topicPartitions"]
+    if instance_id is not None and epoch == 0:
+        return members.joining_static(op, group, member_id, instance_id, classic=False)
+    if instance_id is not None:
+        member = static_holder(group.static_member(instance_id), member_id, instance_id)
+    elif epoch == 0:
+        return group.log.members.get(member_id) or members.new_member(member_id)
+    else:
+        member = member_of(group.log.members, member_id, group.group_id)
+    validation.member_epoch(member, epoch, owned)
+    return member

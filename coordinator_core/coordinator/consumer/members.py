@@ -1,0 +1,86 @@
+"""The member that a request is about: found, made, or put in the place of a static member's former self."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from coordinator_core.assignors.java_hash import utf16
+from coordinator_core.coordinator.consumer import records
+from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.lookup import released
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import Request
+from coordinator_core.coordinator.record_templates import member_tombstones
+from coordinator_core.groups.consumer.state import ConsumerMember, MemberState
+from coordinator_core.groups.epochs import NO_PREVIOUS_EPOCH
+from coordinator_core.groups.record_types import CONSUMER
+from coordinator_core.records import Fields
+
+
+def new_member(member_id: str) -> ConsumerMember:
+    """A member of which nothing is known yet."""
+    return ConsumerMember(
+        member_id,
+        client_id="",
+        client_host="",
+        member_epoch=0,
+        previous_member_epoch=NO_PREVIOUS_EPOCH,
+        state=MemberState.STABLE,
+        subscribed_topic_regex="",
+    )
+
+
+def joining_static(
+    op: Operation, group: LiveConsumerGroup, member_id: str, instance_id: str, *, classic: bool
+) -> ConsumerMember:
+    """A static member that joins: new, or in the place of the one that held its instance id, with all it had.
+
+    Between two consumers the former must have left (epoch -2) before; raises ApiError otherwise.
+    """
+    former = group.static_member(instance_id)
+    if former is None:
+        return group.log.members.get(member_id) or new_member(member_id)
+    if not classic and former.classic is None:
+        released(former, member_id, instance_id)
+    member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
+    for record in member_tombstones(CONSUMER, group.group_id, former.member_id):
+        op.write(*record)
+    op.write(*records.member_metadata(group.group_id, member))
+    target = group.view.targets.get(former.member_id, {})
+    op.write(*records.target_assignment(group.group_id, member_id, target))
+    op.write(*records.current_assignment(group.group_id, member))
+    return member
+
+
+def updated(member: ConsumerMember, request: Request, data: Fields) -> ConsumerMember:
+    """The member as its heartbeat describes it; what the heartbeat leaves out stays. The same object if that is all."""
+    names, regex, timeout = data["subscribedTopicNames"], data["subscribedTopicRegex"], data["rebalanceTimeoutMs"]
+    if (
+        names is regex is data["serverAssignor"] is data["rackId"] is member.classic is None
+        and timeout == -1
+        and data["instanceId"] in (None, member.instance_id)
+        and request.client_id == member.client_id
+        and request.client_host == member.client_host
+    ):
+        return member
+    return replace(
+        member,
+        instance_id=_given(data["instanceId"], member.instance_id),
+        rack_id=_given(data["rackId"], member.rack_id),
+        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout == -1 else timeout,
+        server_assignor=_given(data["serverAssignor"], member.server_assignor),
+        subscribed_topic_names=member.subscribed_topic_names if names is None else topic_names(names),
+        subscribed_topic_regex=_given(regex, member.subscribed_topic_regex),
+        client_id=request.client_id,
+        client_host=request.client_host,
+        classic=None,
+    )
+
+
+def topic_names(names: list[str]) -> list[str]:
+    """Names without repetitions, in the order in which a record lists them."""
+    return sorted(set(names), key=utf16)
+
+
+def _given(value: str | None, present: str | None) -> str | None:
+    return present if value is None else value

@@ -1,0 +1,140 @@
+"""The steps that every join and heartbeat of a consumer group takes: epoch, target, then the member's own way there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from coordinator_core.assignors.coordinator_view import Subscriber
+from coordinator_core.assignors.inputs import Partitions
+from coordinator_core.assignors.registry import assign
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.coordinator.consumer import records
+from coordinator_core.coordinator.consumer.group import LiveConsumerGroup, is_reconciled_to, subscriber
+from coordinator_core.coordinator.consumer.reconcile import Goal, Owned, reconcile
+from coordinator_core.coordinator.consumer.timeouts import cancel_rebalance_timeout, expect_revocation
+from coordinator_core.coordinator.lookup import same_units
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode
+from coordinator_core.errors import AssignorError
+from coordinator_core.groups.consumer.state import ConsumerMember, MemberState, ResolvedRegex
+
+
+class Epoch(NamedTuple):
+    """The group epoch after this request, and whether all members subscribe to the same."""
+
+    number: int
+    homogeneous: bool
+
+
+class Target(NamedTuple):
+    """The newest target there is: its epoch, and the member's part of it."""
+
+    epoch: int
+    partitions: Mapping[str, Sequence[int]]
+
+
+def update_epoch(
+    op: Operation, group: LiveConsumerGroup, old: ConsumerMember, new: ConsumerMember, *, bump: bool
+) -> Epoch:
+    """Look at the subscribed topics again; the group epoch is bumped if asked for, or if they changed."""
+    if not bump and not group.metadata_expired(op.now):
+        return Epoch(group.group_epoch, group.homogeneous)
+    subscriptions = group.subscriptions.copy()
+    subscriptions.count_member(old, -1)
+    subscriptions.count_member(new, 1)
+    lost = old.subscribed_topic_regex
+    if lost and lost != new.subscribed_topic_regex and group.subscriptions.regexes.get(lost) == 1:
+        resolved = group.log.regexes.get(lost)
+        subscriptions.count_resolution(() if resolved is None else resolved.topics, -1)
+    metadata_hash = op.memory.metadata_hash(subscriptions.topics, op.topics)
+    joins = new.member_id not in group.log.members and new.instance_id not in group.view.static
+    homogeneous = subscriptions.are_homogeneous(len(group.log.members) + joins)
+    epoch = group.group_epoch
+    if bump or metadata_hash != group.metadata_hash:
+        epoch += 1
+        op.write(*records.group_epoch(group.group_id, epoch, metadata_hash))
+    group.metadata_seen(op.now, epoch)
+    if group.log.subscription_metadata is not None:
+        op.write(*records.partition_metadata_tombstone(group.group_id))
+    return Epoch(epoch, homogeneous)
+
+
+def update_target(
+    op: Operation, group: LiveConsumerGroup, epoch: Epoch, old: ConsumerMember, new: ConsumerMember
+) -> Target:
+    """Compute the target of a newer epoch, unless the last one is too young: then that one holds a while longer."""
+    interval = op.memory.group_config(group.group_id).consumer_assignment_interval_ms
+    if group.assignment_epoch >= epoch.number or not group.may_compute_target(op.now, interval):
+        return Target(group.assignment_epoch, current_target(group, new))
+    updates: dict[str, Subscriber | None] = {new.member_id: subscriber(new)}
+    former = None if new.instance_id is None else group.view.static.get(new.instance_id)
+    if former is not None and former != new.member_id:
+        updates[former] = None
+    spec = group.view.spec(op.topics, updates, homogeneous=epoch.homogeneous)
+    name = group.preferred_assignor(old, new) or op.memory.config.group_consumer_assignors[0]
+    try:
+        assignment = assign(name, spec, op.topics)
+    except AssignorError as error:
+        raise ApiError(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"Failed to compute a new target assignment for epoch {epoch.number}: {error.message}",
+        ) from error
+    for member_id in spec.members:
+        target = assignment.members.get(member_id, {})
+        before = group.log.targets.get(member_id)
+        if before is None or not same_units(before, target):
+            op.write(*records.target_assignment(group.group_id, member_id, target))
+    op.write(*records.target_epoch(group.group_id, epoch.number, op.now))
+    return Target(epoch.number, assignment.members.get(new.member_id, {}))
+
+
+def current_target(group: LiveConsumerGroup, member: ConsumerMember) -> Partitions:
+    """The member's part of the target that there is; a static member takes on that of its former self."""
+    if member.instance_id is None:
+        return group.view.targets.get(member.member_id, {})
+    former = group.view.static.get(member.instance_id)
+    return {} if former is None else group.view.targets.get(former, {})
+
+
+def move(
+    op: Operation,
+    group: LiveConsumerGroup,
+    member: ConsumerMember,
+    target: Target,
+    owned: Owned,
+    *,
+    subscription_changed: bool,
+) -> ConsumerMember:
+    """The member's step towards the target; written if it changes anything."""
+    if not subscription_changed and is_reconciled_to(member, target.epoch):
+        return member
+    names = _subscribed_names(group.log.regexes, member)
+    goal = Goal(
+        target.epoch,
+        target.partitions,
+        _topic_ids(names, op.topics),
+        bool(names),
+        group.is_free,
+        subscription_changed,
+    )
+    moved = reconcile(member, goal, owned)
+    if moved == member:
+        return moved
+    op.write(*records.current_assignment(group.group_id, moved))
+    if moved.classic is None:
+        if moved.state == MemberState.UNREVOKED_PARTITIONS:
+            expect_revocation(op, group.group_id, moved)
+        else:
+            cancel_rebalance_timeout(op, group.group_id, moved.member_id)
+    return moved
+
+
+def _subscribed_names(regexes: Mapping[str, ResolvedRegex], member: ConsumerMember) -> set[str]:
+    names = set(member.subscribed_topic_names)
+    resolved = regexes.get(member.subscribed_topic_regex) if member.subscribed_topic_regex else None
+    return names if resolved is None else names.union(resolved.topics)
+
+
+def _topic_ids(names: set[str], topics: TopicImage) -> set[str]:
+    return {topics.by_name[name].id for name in names if name in topics.by_name}

@@ -1,0 +1,103 @@
+"""The records that a consumer group's coordinator writes (KIP-848), in the fields of Kafka's JSON.
+
+Each function gives record type, key and value (None: a tombstone) for ``Operation.write``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from coordinator_core.coordinator.record_templates import Unwritten, member_key, target_epoch_value, tombstones_of_all
+from coordinator_core.groups import record_types
+from coordinator_core.groups.consumer.state import ConsumerMember, ResolvedRegex
+from coordinator_core.groups.epochs import PartitionEpochs
+from coordinator_core.records import Fields, RecordType
+
+
+def member_metadata(group_id: str, member: ConsumerMember) -> Unwritten:
+    """The member's metadata."""
+    classic: Fields | None = None
+    if member.classic is not None:
+        classic = {
+            "sessionTimeoutMs": member.classic.session_timeout_ms,
+            "supportedProtocols": [
+                {"name": name, "metadata": metadata} for name, metadata in member.classic.supported_protocols
+            ],
+        }
+    value: Fields = {
+        "instanceId": member.instance_id,
+        "rackId": member.rack_id,
+        "clientId": member.client_id,
+        "clientHost": member.client_host,
+        "subscribedTopicNames": member.subscribed_topic_names,
+        "subscribedTopicRegex": member.subscribed_topic_regex,
+        "rebalanceTimeoutMs": member.rebalance_timeout_ms,
+        "serverAssignor": member.server_assignor,
+        "classicMemberMetadata": classic,
+    }
+    return RecordType.CONSUMER_GROUP_MEMBER_METADATA, member_key(group_id, member.member_id), value
+
+
+def current_assignment(group_id: str, member: ConsumerMember) -> Unwritten:
+    """The member's current assignment."""
+    value: Fields = {
+        "memberEpoch": member.member_epoch,
+        "previousMemberEpoch": member.previous_member_epoch,
+        "state": member.state,
+        "assignedPartitions": _with_epochs(member.assigned),
+        "partitionsPendingRevocation": _with_epochs(member.pending_revocation),
+    }
+    return RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, member_key(group_id, member.member_id), value
+
+
+def target_assignment(group_id: str, member_id: str, target: Mapping[str, Sequence[int]]) -> Unwritten:
+    """A member's target assignment."""
+    partitions = [{"topicId": topic, "partitions": list(numbers)} for topic, numbers in target.items()]
+    key = member_key(group_id, member_id)
+    return RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, key, {"topicPartitions": partitions}
+
+
+def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> Unwritten:
+    """The epoch and time of the target assignment; time 0 is not written."""
+    value = target_epoch_value(epoch, timestamp_ms)
+    return RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, {"groupId": group_id}, value
+
+
+def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> Unwritten:
+    """The group epoch and the hash of its topics; a zero hash is not written."""
+    value: Fields = {"epoch": epoch}
+    if metadata_hash:
+        value["metadataHash"] = metadata_hash
+    return RecordType.CONSUMER_GROUP_METADATA, {"groupId": group_id}, value
+
+
+def resolved_regex(group_id: str, regex: str, resolved: ResolvedRegex | None) -> Unwritten:
+    """What a regex resolves to; None: nobody subscribes to it any more."""
+    value: Fields | None = None
+    if resolved is not None:
+        value = {"topics": resolved.topics, "version": resolved.version, "timestamp": resolved.timestamp}
+    key = {"groupId": group_id, "regularExpression": regex}
+    return RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, key, value
+
+
+def partition_metadata_tombstone(group_id: str) -> Unwritten:
+    """Brokers before 4.1 kept topics in a record of their own; it goes."""
+    return RecordType.CONSUMER_GROUP_PARTITION_METADATA, {"groupId": group_id}, None
+
+
+def group_tombstones(group_id: str, members: Sequence[str], regexes: Iterable[str]) -> list[Unwritten]:
+    """The whole group goes, with these members and resolved regexes."""
+    key = {"groupId": group_id}
+    return [
+        *tombstones_of_all(record_types.CONSUMER, group_id, members),
+        *(resolved_regex(group_id, regex, None) for regex in regexes),
+        partition_metadata_tombstone(group_id),
+        (RecordType.CONSUMER_GROUP_METADATA, key, None),
+    ]
+
+
+def _with_epochs(partitions: PartitionEpochs) -> list[Fields]:
+    return [
+        {"topicId": topic, "partitions": list(epochs), "assignmentEpochs": list(epochs.values())}
+        for topic, epochs in partitions.items()
+    ]

@@ -1,0 +1,184 @@
+"""What a ConsumerGroupHeartbeat has to look like, and what the coordinator refuses (KIP-848)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from coordinator_core.coordinator.config import BrokerConfig
+from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.lookup import (
+    check_commit_version,
+    full,
+    greater_epoch,
+    is_commit_of_nobody,
+    member_of,
+    smaller_epoch,
+)
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.request_fields import (
+    Shape,
+    checked,
+    int32,
+    int32s,
+    not_blank,
+    string,
+    strings,
+    structs,
+)
+from coordinator_core.groups.consumer.state import ConsumerMember
+from coordinator_core.groups.epochs import (
+    LEAVE_GROUP_MEMBER_EPOCH,
+    LEAVE_GROUP_STATIC_MEMBER_EPOCH,
+    PartitionEpochs,
+)
+from coordinator_core.records import Fields
+
+CONSUMER_GENERATED_MEMBER_ID_REQUIRED_VERSION = 1
+"""From this version on the consumer makes up its member id (KIP-1082)."""
+
+HEARTBEAT = Shape(
+    string("groupId"),
+    string("memberId"),
+    int32("memberEpoch"),
+    string("instanceId", None, nullable=True),
+    string("rackId", None, nullable=True),
+    int32("rebalanceTimeoutMs", -1),
+    strings("subscribedTopicNames", None, nullable=True),
+    string("subscribedTopicRegex", None, nullable=True),
+    string("serverAssignor", None, nullable=True),
+    structs("topicPartitions", string("topicId"), int32s("partitions"), default=None, nullable=True),
+)
+
+
+def heartbeat(request: Request, config: BrokerConfig) -> Fields:
+    """The data of a ConsumerGroupHeartbeat; raises ApiError for what is wrong with it by itself."""
+    data = checked(request, HEARTBEAT, range(2))
+    epoch = data["memberEpoch"]
+    if (
+        request.version >= CONSUMER_GENERATED_MEMBER_ID_REQUIRED_VERSION
+        or epoch > 0
+        or epoch == LEAVE_GROUP_MEMBER_EPOCH
+    ):
+        not_blank(data["memberId"], "MemberId can't be empty.")
+    not_blank(data["groupId"], "GroupId can't be empty.")
+    not_blank(data["instanceId"], "InstanceId can't be empty.")
+    not_blank(data["rackId"], "RackId can't be empty.")
+    if epoch == 0:
+        _joining(data)
+    elif epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        if data["instanceId"] is None:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "InstanceId can't be null.")
+    elif epoch < LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "MemberEpoch is invalid.")
+    assignor = data["serverAssignor"]
+    if assignor is not None and assignor not in config.group_consumer_assignors:
+        supported = ", ".join(config.group_consumer_assignors)
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {assignor} is not supported. Supported assignors: {supported}.",
+        )
+    return data
+
+
+def _joining(data: Fields) -> None:
+    if data["rebalanceTimeoutMs"] == -1:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "RebalanceTimeoutMs must be provided in first request.")
+    if data["topicPartitions"] is None or data["topicPartitions"]:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "TopicPartitions must be empty when (re-)joining.")
+    if data["subscribedTopicNames"] is None and data["subscribedTopicRegex"] is None:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+        )
+
+
+def room(group: LiveConsumerGroup, member_id: str, config: BrokerConfig) -> None:
+    """Raises ApiError if the group is full and this is none of its members."""
+    limit = config.group_consumer_max_size
+    if len(group.log.members) >= limit and member_id not in group.log.members:
+        raise full("consumer", limit)
+
+
+def member_epoch(member: ConsumerMember, epoch: int, owned: list[dict[str, Any]] | None) -> None:
+    """Raises ApiError unless the epoch is the member's, or the one before (its answer may have been lost).
+
+    With the epoch before, the member must not own more than it was assigned. Epoch 0 rejoins and is always right.
+    """
+    known = member.member_epoch or 0
+    if epoch in (0, known):
+        return
+    if epoch > known:
+        raise greater_epoch("consumer", epoch, known)
+    if epoch != member.previous_member_epoch or not _owns_only(owned, member.assigned):
+        raise smaller_epoch("consumer", epoch, known)
+
+
+def _owns_only(owned: list[dict[str, Any]] | None, assigned: PartitionEpochs) -> bool:
+    if owned is None:
+        return False
+    for topic in owned:
+        partitions = assigned.get(topic["topicId"])
+        if partitions is None or any(partition not in partitions for partition in topic["partitions"]):
+            return False
+    return True
+
+
+def offset_commit(
+    group: LiveConsumerGroup,
+    member_id: str,
+    instance_id: str | None,
+    epoch: int,
+    version: int,
+    *,
+    transactional: bool,
+) -> Callable[[str, str, int], None] | None:
+    """Raises ApiError unless the commit comes from a member at an epoch that it had, or from nobody to an empty group.
+
+    An older epoch is good for partitions that were assigned no later than it (KIP-1251): what is returned judges each
+    partition by topic name, topic id and number. None: all are good.
+    """
+    if is_commit_of_nobody(group, member_id, instance_id, epoch, transactional=transactional):
+        return None
+    member = member_of(group.log.members, member_id, group.group_id)
+    if not transactional and member.classic is None:
+        check_commit_version("consumer", version)
+    known = member.member_epoch or 0
+    if epoch == known:
+        return None
+    word = "member epoch" if member.classic is None else "generation id"
+    code = ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
+    if epoch > known:
+        raise ApiError(code, f"Received {word} {epoch} is newer than current member epoch {known}.")
+
+    def check(topic: str, topic_id: str, partition: int) -> None:
+        assigned = member.assigned.get(topic_id, {}).get(partition)
+        if assigned is None:
+            assigned = member.pending_revocation.get(topic_id, {}).get(partition)
+        if assigned is None:
+            raise ApiError(code, f"Partition {topic}-{partition} is not assigned or pending revocation for member.")
+        if epoch < assigned:
+            raise ApiError(
+                code,
+                f"Received {word} {epoch} is older than assignment epoch {assigned} for partition {topic}-{partition}.",
+            )
+
+    return check
+
+
+def offset_fetch(group: LiveConsumerGroup, member_id: str | None, epoch: int) -> None:
+    """Raises ApiError unless the fetch comes from a member at its epoch, or does not say from whom."""
+    if member_id is None and epoch < 0:
+        return
+    member = member_of(group.log.members, member_id or "", group.group_id)
+    known = member.member_epoch or 0
+    if epoch != known:
+        if member.classic is None:
+            raise ApiError(
+                ErrorCode.STALE_MEMBER_EPOCH,
+                f"The received member epoch {epoch} does not match the expected member epoch {known}.",
+            )
+        raise ApiError(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"The received generation id {epoch} does not match the expected member epoch {known}.",
+        )

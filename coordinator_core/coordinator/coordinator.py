@@ -1,0 +1,203 @@
+"""The group coordinator as an executable model: requests, time and topics in; records, answers and timers out.
+
+Nothing here reads a clock, draws a random number or does input or output. State changes by applying the records that
+an operation wrote, with the same ``apply`` that replays a log; what no record holds is soft state of the ``Memory``.
+The behaviour is that of Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
+from uuid import UUID
+
+from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.coordinator import offset_commit, offset_expiry, offset_fetch
+from coordinator_core.coordinator.classic import handlers as classic
+from coordinator_core.coordinator.classic.group import LiveClassicGroup
+from coordinator_core.coordinator.connect import handlers as connect
+from coordinator_core.coordinator.connect.group import ConnectMemory
+from coordinator_core.coordinator.consumer import handlers as consumer
+from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.lookup import group_of
+from coordinator_core.coordinator.memory import Memory
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Outcome, Request, Task, Timer
+from coordinator_core.coordinator.share import handlers as share
+from coordinator_core.coordinator.share import partitions as share_partitions
+from coordinator_core.coordinator.share.group import LiveShareGroup
+from coordinator_core.coordinator.streams import handlers as streams
+from coordinator_core.coordinator.streams.group import LiveStreamsGroup
+from coordinator_core.records import Fields
+
+REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
+    **classic.REQUESTS,
+    **consumer.REQUESTS,
+    **share.REQUESTS,
+    **streams.REQUESTS,
+    **connect.REQUESTS,
+    "OffsetCommit": offset_commit.commit,
+    "TxnOffsetCommit": offset_commit.commit_in_transaction,
+    "OffsetFetch": offset_fetch.fetch,
+    "OffsetDelete": offset_fetch.delete,
+}
+"""API name to what serves it. None is the answer of a request that stays pending."""
+
+TIMERS: dict[str, Callable[..., None]] = {
+    **classic.TIMERS,
+    **consumer.TIMERS,
+    **share.TIMERS,
+    **streams.TIMERS,
+    **connect.TIMERS,
+}
+"""Timer action to what it does; it is given the operation, the group id and the timer's arguments."""
+
+TASKS: dict[str, Callable[..., None]] = {**consumer.TASKS}
+"""Action of background work to what its completion does; arguments as for timers."""
+
+
+def handle(memory: Memory, request: Request, topics: TopicImage, now: int, ids: Iterator[UUID]) -> Outcome:
+    """Serve one request at ``now`` (ms). What is wrong with it becomes ``Outcome.error``, never an exception.
+
+    ``ids`` gives the random UUIDs that the broker would draw, at most one a request.
+    """
+    operation = Operation(memory, topics, now, ids)
+    handler = REQUESTS.get(request.api)
+    if handler is None:
+        operation.outcome.error = ApiError(ErrorCode.INVALID_REQUEST, f"no such API: {request.api}")
+        return operation.outcome
+    outcome = _run(operation, handler, request)
+    _own_answer(outcome, request)
+    return outcome
+
+
+def delete_group(memory: Memory, group_id: str, topics: TopicImage, now: int) -> Outcome:
+    """DeleteGroups of one group: only one without members can go."""
+    return _run(Operation(memory, topics, now, iter(())), _delete, group_id)
+
+
+def _delete(operation: Operation, group_id: str) -> None:
+    if isinstance(operation.memory, ConnectMemory):
+        connect.delete(operation, group_id)
+        return
+    group = operation.memory.live.get(group_id)
+    if group is None:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    if not group.is_empty:
+        raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+    offset_fetch.write_all_tombstones(operation, group_id)
+    operation.erase(group)
+
+
+def prepare_delete(memory: Memory, group_id: str, topics: TopicImage, now: int) -> Outcome:
+    """The first step of DeleteGroups for a share group: its share partitions' state is asked to be deleted."""
+    return _run(Operation(memory, topics, now, iter(())), _prepare_delete, group_id)
+
+
+def _prepare_delete(operation: Operation, group_id: str) -> None:
+    group = group_of(operation, group_id, LiveShareGroup, "share")
+    if not group.is_empty:
+        raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+    share_partitions.delete_all(operation, group)
+
+
+def share_state_initialized(
+    memory: Memory, group_id: str, partitions: Mapping[str, Collection[int]], topics: TopicImage, now: int
+) -> Outcome:
+    """A share coordinator initialised the state of these partitions, by topic id."""
+    return _run(Operation(memory, topics, now, iter(())), share_partitions.initialized, group_id, partitions)
+
+
+def share_state_not_initialized(
+    memory: Memory, group_id: str, partitions: Mapping[str, Collection[int]], topics: TopicImage, now: int
+) -> Outcome:
+    """A share coordinator failed to initialise the state of these partitions, by topic id."""
+    return _run(Operation(memory, topics, now, iter(())), share_partitions.uninitialized, group_id, partitions)
+
+
+def clean_up_share_state(memory: Memory, topic_ids: Collection[str], topics: TopicImage, now: int) -> Outcome:
+    """Topics were deleted: share groups drop the state of their partitions."""
+    return _run(Operation(memory, topics, now, iter(())), share_partitions.topics_deleted, topic_ids)
+
+
+def set_connect_work(memory: ConnectMemory, group_id: str, units: Iterable[Unit], now: int) -> Outcome:
+    """The connectors and tasks of a Connect group were configured."""
+    return _run(Operation(memory, TopicImage.of(()), now, iter(())), connect.set_work, group_id, units)
+
+
+def configure_connect(memory: ConnectMemory, group_id: str, settings: Mapping[str, str], now: int) -> Outcome:
+    """The configuration of a Connect group is replaced."""
+    return _run(Operation(memory, TopicImage.of(()), now, iter(())), connect.set_configuration, group_id, settings)
+
+
+def take_over(memory: Memory, topics: TopicImage, now: int) -> Outcome:
+    """The log was loaded by ``Memory.follow``: expect signs of life of all members, as a new coordinator does."""
+    return _run(Operation(memory, topics, now, iter(())), _take_over)
+
+
+def _take_over(operation: Operation) -> None:
+    if isinstance(operation.memory, ConnectMemory):
+        connect.take_over(operation)
+        return
+    for group in list(operation.memory.live.values()):
+        if isinstance(group, LiveConsumerGroup):
+            consumer.take_over(operation, group)
+        elif isinstance(group, LiveShareGroup):
+            share.take_over(operation, group)
+        elif isinstance(group, LiveStreamsGroup):
+            streams.take_over(operation, group)
+        elif isinstance(group, LiveClassicGroup):
+            classic.take_over(operation, group)
+
+
+def clean_up(memory: Memory, topics: TopicImage, now: int) -> Outcome:
+    """What a broker does every ten minutes: expired offsets go, and groups without members and offsets."""
+    return _run(Operation(memory, topics, now, iter(())), offset_expiry.clean_up)
+
+
+def delete_topics(memory: Memory, names: Mapping[str, str], topics: TopicImage, now: int) -> Outcome:
+    """Topics (name to id) were deleted: their offsets go."""
+    return _run(Operation(memory, topics, now, iter(())), offset_expiry.topics_deleted, names)
+
+
+def expire(memory: Memory, timer: Timer, topics: TopicImage, now: int) -> Outcome:
+    """Run a timer whose deadline has come; one that was cancelled or armed anew since does nothing."""
+    operation = Operation(memory, topics, now, iter(()))
+    if memory.timers.get(timer.key) is not timer:
+        return operation.outcome
+    del memory.timers[timer.key]
+    return _run(operation, TIMERS[timer.action], timer.group_id, *timer.args)
+
+
+def complete(memory: Memory, task: Task, topics: TopicImage, now: int) -> Outcome:
+    """Complete background work: it sees the topics and the time of its completion."""
+    operation = Operation(memory, topics, now, iter(()))
+    if memory.tasks.get(task.key) is not task:
+        return operation.outcome
+    del memory.tasks[task.key]
+    return _run(operation, TASKS[task.action], task.group_id, *task.args)
+
+
+def _run(operation: Operation, handler: Callable[..., Fields | None], *args: Any) -> Outcome:
+    """An operation that fails writes nothing; soft state that it changed before stays changed, as in Kafka."""
+    outcome = operation.outcome
+    try:
+        outcome.response = handler(operation, *args)
+    except ApiError as error:
+        outcome.error = error
+        outcome.records.clear()
+        return outcome
+    operation.commit()
+    return outcome
+
+
+def _own_answer(outcome: Outcome, request: Request) -> None:
+    """A request that was parked and answered in one go is answered after all; one still parked is pending."""
+    if outcome.response is None and outcome.error is None:
+        own = next((answer for answer in outcome.completed if answer.request.correlation == request.correlation), None)
+        if own is None:
+            outcome.pending = True
+        else:
+            outcome.completed.remove(own)
+            outcome.response = own.response

@@ -1,0 +1,135 @@
+"""What requests to groups with epochs look up, and what they are refused for in every type of group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from coordinator_core.coordinator.epoch_group import LiveEpochGroup
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochMember
+
+MemberT = TypeVar("MemberT")
+EpochMemberT = TypeVar("EpochMemberT", bound=EpochMember)
+LiveT = TypeVar("LiveT", bound=LiveEpochGroup[Any])
+
+
+def group_of(op: Operation, group_id: str, wanted: type[LiveT], name: str) -> LiveT:
+    """The group of that id and type; raises ApiError if there is none. ``name`` is that of the type in messages."""
+    group = op.memory.live.get(group_id)
+    if group is None:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    if not isinstance(group, wanted):
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {name} group.")
+    return group
+
+
+def group_with(op: Operation, group_id: str, member_id: str, wanted: type[LiveT]) -> LiveT | None:
+    """The group of that id and type if the member is in it: a timer may outlive both."""
+    group = op.memory.live.get(group_id)
+    return group if isinstance(group, wanted) and member_id in group.log.members else None
+
+
+def member_of(members: Mapping[str, MemberT], member_id: str, group_id: str) -> MemberT:
+    """The member; raises ApiError if there is none."""
+    member = members.get(member_id)
+    if member is None:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}.")
+    return member
+
+
+def static_holder(holder: EpochMemberT | None, member_id: str, instance_id: str) -> EpochMemberT:
+    """The holder of the instance id; raises ApiError if there is none or it is another member."""
+    if holder is None:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    not_fenced(holder, member_id, instance_id)
+    return holder
+
+
+def not_fenced(holder: EpochMember, member_id: str, instance_id: str) -> None:
+    """Raises ApiError if the instance id belongs to another member."""
+    if holder.member_id != member_id:
+        raise ApiError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}.",
+        )
+
+
+def leaving_member(
+    members: Mapping[str, EpochMemberT],
+    holder: EpochMemberT | None,
+    member_id: str,
+    instance_id: str | None,
+    group_id: str,
+) -> EpochMemberT:
+    """The member that a LeaveGroup names; raises ApiError if there is none, or the two ids are of different ones.
+
+    An instance id stands for itself: its ``holder`` leaves, also if no member id is given.
+    """
+    if instance_id is None:
+        return member_of(members, member_id, group_id)
+    if holder is None:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if member_id:
+        not_fenced(holder, member_id, instance_id)
+    return holder
+
+
+def released(holder: EpochMember, member_id: str, instance_id: str) -> None:
+    """Raises ApiError unless the holder of the instance id has left for a while."""
+    if holder.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        raise ApiError(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
+            f"is owned by {holder.member_id} member.",
+        )
+
+
+def greater_epoch(kind: str, epoch: int, known: int) -> ApiError:
+    """The refusal of a member epoch that the coordinator has not given out."""
+    return ApiError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The {kind} group member has a greater member epoch ({epoch}) than the one known by the group coordinator "
+        f"({known}). The member must abandon all its partitions and rejoin.",
+    )
+
+
+def smaller_epoch(kind: str, epoch: int, known: int, why: str = "") -> ApiError:
+    """The refusal of a member epoch that is over."""
+    return ApiError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The {kind} group member has a smaller member epoch ({epoch}) than the one known by the group coordinator "
+        f"({known}){why}. The member must abandon all its partitions and rejoin.",
+    )
+
+
+def full(kind: str, limit: int) -> ApiError:
+    """The refusal of a member that has no room in the group."""
+    message = f"The {kind} group has reached its maximum capacity of {limit} members."
+    return ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+
+
+OFFSET_COMMIT_VERSION = 9
+"""Members that do not speak the classic protocol have to commit by at least this version."""
+
+
+def is_commit_of_nobody(
+    group: LiveEpochGroup[Any], member_id: str, instance_id: str | None, epoch: int, *, transactional: bool
+) -> bool:
+    """Whether a commit names no member where none is needed: in an empty group, or a transaction without one."""
+    return epoch < 0 and (group.is_empty or (transactional and epoch == -1 and not member_id and instance_id is None))
+
+
+def check_commit_version(kind: str, version: int) -> None:
+    """Raises ApiError for an OffsetCommit before ``OFFSET_COMMIT_VERSION``."""
+    if version >= OFFSET_COMMIT_VERSION:
+        return
+    needed = f"OffsetCommit version {OFFSET_COMMIT_VERSION} or above"
+    message = f"{needed} must be used by members using the {kind} group protocol"
+    raise ApiError(ErrorCode.UNSUPPORTED_VERSION, message)
+
+
+def same_units(before: Mapping[str, Sequence[int]], after: Mapping[str, Sequence[int]]) -> bool:
+    """Whether two targets hold the same partitions or tasks, in whatever order."""
+    return before.keys() == after.keys() and all(set(numbers) == set(after[key]) for key, numbers in before.items())

@@ -1,0 +1,176 @@
+"""All that a coordinator keeps in memory for one partition of ``__consumer_offsets``, told apart by its origin.
+
+- ``log``: what the log says. It changes by applying records and in no other way.
+- ``live``: by group, what the coordinator keeps beside the log: indices that follow from the records in their order,
+  and soft state that no record holds (a classic rebalance in progress, parked requests, metadata refresh deadlines).
+  A group without an entry does not exist for requests.
+- ``timers`` and ``tasks``: what is armed or runs in the background, by key. They outlive a group, as in Kafka.
+- ``topic_hashes``, ``subscribers`` and ``new_topics_version``: what is remembered of topics.
+
+Soft state is lost when a coordinator moves; ``follow`` rebuilds from the log all that follows from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from coordinator_core.assignors.profiles import DEFAULT, Profile
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
+from coordinator_core.coordinator.classic.group import LiveClassicGroup
+from coordinator_core.coordinator.config import BrokerConfig, GroupConfig
+from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.protocol import Task, Timer
+from coordinator_core.coordinator.share.group import LiveShareGroup
+from coordinator_core.coordinator.streams.group import LiveStreamsGroup
+from coordinator_core.groups.consumer.replay import HANDLERS as CONSUMER_RECORDS
+from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.groups.share.replay import HANDLERS as SHARE_RECORDS
+from coordinator_core.groups.streams.replay import HANDLERS as STREAMS_RECORDS
+from coordinator_core.records import CoordinatorRecord, Fields, RecordType
+
+
+class LiveGroup(Protocol):
+    """What every type of group offers the memory; it is made from its id alone."""
+
+    @property
+    def group_id(self) -> str:
+        """The group's id."""
+
+    @property
+    def type(self) -> GroupType:
+        """The type of group."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
+
+    @property
+    def timer_keys(self) -> Collection[str]:
+        """The keys of timers that end with the group; all others run out and find no group."""
+
+    def tombstones(self) -> list[tuple[RecordType, Fields, None]]:
+        """Type and key of the records whose tombstones delete the group, in order."""
+
+    def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
+        """Apply the record to the log, the rest in step; which topics are subscribed anew, which no more."""
+
+    def request_metadata_refresh(self) -> None:
+        """A subscribed topic changed: the next heartbeat looks at the topics."""
+
+
+LIVE_GROUPS: dict[int, Any] = {
+    RecordType.GROUP_METADATA: LiveClassicGroup,
+    **dict.fromkeys(CONSUMER_RECORDS, LiveConsumerGroup),
+    **dict.fromkeys(SHARE_RECORDS, LiveShareGroup),
+    **dict.fromkeys(STREAMS_RECORDS, LiveStreamsGroup),
+}
+"""Record type to the live group that it makes."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """The memory for one log partition, whose next record gets ``end_offset``.
+
+    Topics are by name; ``new_topics_version`` is the newest image version with new topics. ``profile`` says whose
+    behaviour it is: that of a release, or for streams groups what KIP-1071 defines beyond it.
+    """
+
+    config: BrokerConfig = field(default_factory=BrokerConfig)
+    partition: int = 0
+    end_offset: int = 0
+    log: CoordinatorShard = field(default_factory=CoordinatorShard)
+    live: dict[str, LiveGroup] = field(default_factory=dict)
+    timers: dict[str, Timer] = field(default_factory=dict)
+    tasks: dict[str, Task] = field(default_factory=dict)
+    topic_hashes: dict[str, int] = field(default_factory=dict)
+    subscribers: dict[str, set[str]] = field(default_factory=dict)
+    new_topics_version: int = -1
+    group_configs: dict[str, GroupConfig] = field(default_factory=dict)
+    profile: Profile = DEFAULT
+    default_group_config: GroupConfig = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.default_group_config = GroupConfig.default(self.config)
+
+    def group_config(self, group_id: str) -> GroupConfig:
+        """The settings that hold for this group."""
+        return self.group_configs.get(group_id, self.default_group_config)
+
+    def configure_group(self, group_id: str, settings: dict[str, Any]) -> None:
+        """Replace the group's own settings; raises InputError for what they cannot be."""
+        if settings:
+            self.group_configs[group_id] = GroupConfig.of(self.config, settings, kip_1071=self.profile.is_kip_1071)
+        else:
+            self.group_configs.pop(group_id, None)
+
+    def publish(
+        self, version: int, created: Collection[str] = (), changed: Collection[str] = (), deleted: Collection[str] = ()
+    ) -> None:
+        """A new image of the topics holds from now on; the names are those of topics that differ from the last one.
+
+        A change of brokers' racks alone names no topic, so that cached hashes stay, as in Kafka.
+        """
+        if created or self.new_topics_version == -1:
+            self.new_topics_version = version
+        for name in (*created, *changed, *deleted):
+            self.topic_hashes.pop(name, None)
+            for group_id in self.subscribers.get(name, ()):
+                group = self.live.get(group_id)
+                if group is not None:
+                    group.request_metadata_refresh()
+
+    def metadata_hash(self, names: Iterable[str], topics: TopicImage) -> int:
+        """The hash of those of the topics that exist, from hashes that are remembered until a topic changes."""
+        hashes: list[tuple[str, int]] = []
+        for name in names:
+            topic = topics.by_name.get(name)
+            if topic is not None:
+                value = self.topic_hashes.get(name)
+                if value is None:
+                    value = self.topic_hashes[name] = topic_hash(topic)
+                hashes.append((name, value))
+        return group_hash(hashes)
+
+    def follow(self, record: CoordinatorRecord, producer_id: int | None = None) -> None:
+        """Apply a record of the log, and bring everything that follows from records in step.
+
+        ``producer_id`` is given where the record's batch is transactional.
+        """
+        live_type = LIVE_GROUPS.get(record.type)
+        if live_type is None:
+            self.log.apply(record, producer_id)
+            if record.value is not None and record.group_id not in self.live:
+                # Offsets make a classic group where there is none: a simple one, without records of its own.
+                self.live[record.group_id] = LiveClassicGroup(record.group_id)
+            return
+        group_id = record.group_id
+        live = self.live.get(group_id)
+        if live is None or type(live) is not live_type:
+            if record.value is None:
+                self.log.apply(record)
+                return
+            live = self.live[group_id] = live_type(group_id)
+        subscribed, unsubscribed = live.follow(record, self.log)
+        for name in subscribed:
+            self.subscribers.setdefault(name, set()).add(group_id)
+        for name in unsubscribed:
+            self._unsubscribe(group_id, name)
+        if self.log.groups[group_id].state is None:
+            self.forget(group_id)
+
+    def forget(self, group_id: str) -> None:
+        """Drop the group from memory; what it subscribed to and its timers stay, as in Kafka."""
+        self.live.pop(group_id, None)
+        self.log.groups.pop(group_id, None)
+
+    def _unsubscribe(self, group_id: str, name: str) -> None:
+        groups = self.subscribers.get(name)
+        if groups is not None:
+            groups.discard(group_id)
+            if not groups:
+                del self.subscribers[name]
+                self.topic_hashes.pop(name, None)

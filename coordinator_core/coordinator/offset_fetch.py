@@ -1,0 +1,161 @@
+"""OffsetFetch and OffsetDelete: what is committed, and how an administrator takes it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from coordinator_core.coordinator.classic.group import LiveClassicGroup
+from coordinator_core.coordinator.consumer import validation as consumer
+from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.memory import LiveGroup
+from coordinator_core.coordinator.offset_commit import NO_TOPIC_ID
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.request_fields import Shape, boolean, checked, int32, int32s, string, structs
+from coordinator_core.coordinator.streams import validation as streams
+from coordinator_core.coordinator.streams.group import LiveStreamsGroup
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
+from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
+from coordinator_core.groups.streams.topology import subtopology_of_sources
+from coordinator_core.records import Fields, RecordType
+
+OFFSET_FETCH = Shape(
+    structs(
+        "groups",
+        string("groupId"),
+        string("memberId", None, nullable=True),
+        int32("memberEpoch", -1),
+        structs(
+            "topics",
+            string("name", ""),
+            string("topicId", NO_TOPIC_ID),
+            int32s("partitionIndexes"),
+            default=None,
+            nullable=True,
+        ),
+    ),
+    boolean("requireStable", False),
+)
+OFFSET_DELETE = Shape(
+    string("groupId"),
+    structs("topics", string("name"), structs("partitions", int32("partitionIndex"))),
+)
+
+NO_OFFSET = -1
+
+
+def fetch(op: Operation, request: Request) -> Fields:
+    """OffsetFetch from version 8 on, of several groups; each is answered for itself."""
+    data = checked(request, OFFSET_FETCH, range(8, 11))
+    groups = []
+    for group in data["groups"]:
+        try:
+            groups.append(_fetch_group(op, group, stable=data["requireStable"]))
+        except ApiError as error:
+            groups.append({"groupId": group["groupId"], "topics": [], "errorCode": int(error.code)})
+    return {"throttleTimeMs": 0, "groups": groups}
+
+
+def _fetch_group(op: Operation, asked: Fields, *, stable: bool) -> Fields:
+    group = op.memory.live.get(asked["groupId"])
+    if isinstance(group, LiveConsumerGroup):
+        consumer.offset_fetch(group, asked["memberId"], asked["memberEpoch"])
+    elif isinstance(group, LiveStreamsGroup):
+        streams.offset_fetch(group, asked["memberId"], asked["memberEpoch"])
+    offsets = GroupOffsets() if group is None else op.memory.log.offsets_of(asked["groupId"])
+    unstable = _in_transaction(offsets) if stable else frozenset[TopicPartition]()
+    if asked["topics"] is None:
+        partitions = sorted(offsets.committed)
+        topics = [
+            {"name": name, "partitions": [_answer(each, offsets.committed.get(each), unstable) for each in each_topic]}
+            for name, each_topic in groupby(partitions, key=lambda each: each.topic)
+        ]
+    else:
+        topics = [_fetch_topic(op, topic, offsets, unstable) for topic in asked["topics"]]
+    return {"groupId": asked["groupId"], "topics": topics, "errorCode": 0}
+
+
+def _fetch_topic(op: Operation, topic: Fields, offsets: GroupOffsets, unstable: frozenset[TopicPartition]) -> Fields:
+    known = op.topics.by_id.get(topic["topicId"])
+    name = topic["name"] or ("" if known is None else known.name)
+    answers = []
+    for number in topic["partitionIndexes"]:
+        partition = TopicPartition(name, number)
+        found = offsets.committed.get(partition)
+        if found is not None and NO_TOPIC_ID not in (found.topic_id or NO_TOPIC_ID, topic["topicId"]):
+            # Committed for a topic of that name that is gone.
+            found = found if found.topic_id == topic["topicId"] else None
+        answers.append(_answer(partition, found, unstable))
+    return {"name": name, "partitions": answers}
+
+
+def _in_transaction(offsets: GroupOffsets) -> frozenset[TopicPartition]:
+    return frozenset(partition for commits in offsets.pending.values() for partition in commits)
+
+
+def _answer(partition: TopicPartition, commit: Commit | None, unstable: frozenset[TopicPartition]) -> Fields:
+    error = ErrorCode.UNSTABLE_OFFSET_COMMIT if partition in unstable else ErrorCode.NONE
+    offset, epoch, metadata = NO_OFFSET, None, ""
+    if commit is not None and not error:
+        offset, epoch, metadata = commit.offset, commit.leader_epoch, commit.metadata
+    return {
+        "partitionIndex": partition.partition,
+        "committedOffset": offset,
+        "committedLeaderEpoch": -1 if epoch is None else epoch,
+        "metadata": metadata,
+        "errorCode": int(error),
+    }
+
+
+def delete(op: Operation, request: Request) -> Fields:
+    """OffsetDelete: offsets of topics that the group does not subscribe to go."""
+    data = checked(request, OFFSET_DELETE, range(1))
+    group_id = data["groupId"]
+    group = op.memory.live.get(group_id)
+    if group is None:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    if isinstance(group, LiveClassicGroup) and not _may_delete(group):
+        raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+    offsets = op.memory.log.offsets_of(group_id)
+    there = {*offsets.committed, *_in_transaction(offsets)}
+    answers = []
+    for topic in data["topics"]:
+        partitions = [TopicPartition(topic["name"], each["partitionIndex"]) for each in topic["partitions"]]
+        subscribed = is_subscribed(group, topic["name"])
+        if not subscribed:
+            write_tombstones(op, group_id, (each for each in partitions if each in there))
+        code = int(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE)
+        codes = [{"partitionIndex": each.partition, "errorCode": code} for each in partitions]
+        answers.append({"name": topic["name"], "partitions": codes})
+    return {"errorCode": 0, "throttleTimeMs": 0, "topics": answers}
+
+
+def _may_delete(group: LiveClassicGroup) -> bool:
+    return group.state is ClassicGroupState.EMPTY or group.protocol_type == CONSUMER_PROTOCOL_TYPE
+
+
+def is_subscribed(group: LiveGroup, topic: str) -> bool:
+    """Whether the group subscribes to the topic; a consumers' group of which that is not known may do so."""
+    if isinstance(group, LiveConsumerGroup):
+        return bool(group.subscriptions.among([topic]))
+    if isinstance(group, LiveClassicGroup):
+        if group.subscribed_topics is None:
+            return group.protocol_type == CONSUMER_PROTOCOL_TYPE
+        return topic in group.subscribed_topics
+    if isinstance(group, LiveStreamsGroup) and not group.is_empty and group.log.topology is not None:
+        return topic in subtopology_of_sources(group.log.topology, group.configured)
+    return False
+
+
+def write_tombstones(op: Operation, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+    """Take back the offsets of these partitions."""
+    for topic, partition in partitions:
+        op.write(RecordType.OFFSET_COMMIT, {"group": group_id, "topic": topic, "partition": partition}, None)
+
+
+def write_all_tombstones(op: Operation, group_id: str) -> None:
+    """Take back all offsets of the group, those of open transactions included."""
+    offsets = op.memory.log.offsets_of(group_id)
+    write_tombstones(op, group_id, dict.fromkeys((*offsets.committed, *sorted(_in_transaction(offsets)))))

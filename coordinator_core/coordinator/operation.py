@@ -1,0 +1,96 @@
+"""One operation of the coordinator: what it sees, and what it collects to be written, answered and armed."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.coordinator.memory import LiveGroup, Memory
+from coordinator_core.coordinator.protocol import Completed, Outcome, Request, Task, Timer
+from coordinator_core.errors import InputError
+from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Fields, LogPosition, RecordType
+
+
+@dataclass(slots=True)
+class Operation:
+    """An operation at ``now`` (ms), with the topics of this moment and a source of random UUIDs.
+
+    Records are applied when the operation ends without an error, so that everything in it sees the state before it.
+    ``replays`` is False where Kafka changes its memory itself: then the records go to the log's state only.
+    ``afterwards`` changes soft state of groups that the records make.
+    """
+
+    memory: Memory
+    topics: TopicImage
+    now: int
+    ids: Iterator[UUID]
+    outcome: Outcome = field(default_factory=Outcome)
+    replays: bool = True
+    afterwards: list[Callable[[], None]] = field(default_factory=list)
+
+    def next_id(self) -> UUID:
+        """The next random UUID; raises InputError when the caller gave too few."""
+        try:
+            return next(self.ids)
+        except StopIteration:
+            raise InputError("the operation needs another random id than were given") from None
+
+    def next_text_id(self) -> str:
+        """The next id in Kafka's form; one that begins with a dash looks like an option of a tool and is skipped."""
+        while True:
+            text = urlsafe_b64encode(self.next_id().bytes).decode().rstrip("=")
+            if not text.startswith("-"):
+                return text
+
+    def write(self, type_: RecordType | ConnectRecordType, key: Fields, value: Fields | None, version: int = 0) -> None:
+        """Write a record, a tombstone if ``value`` is None."""
+        self.outcome.records.append(self.unwritten(type_, key, value, version))
+
+    def unwritten(
+        self, type_: RecordType | ConnectRecordType, key: Fields, value: Fields | None, version: int = 0
+    ) -> CoordinatorRecord:
+        """The record as it would be written next."""
+        at = LogPosition(self.memory.partition, self.memory.end_offset + len(self.outcome.records), self.now)
+        return CoordinatorRecord(at, type_, key, value, None if value is None else version)
+
+    def erase(self, group: LiveGroup) -> None:
+        """Write the tombstones of the whole group, and cancel the timers that end with it."""
+        for record in group.tombstones():
+            self.write(*record)
+        for key in group.timer_keys:
+            self.cancel(key)
+
+    def arm(self, key: str, delay_ms: int, action: str, group_id: str, *args: Any) -> None:
+        """Arm a timer, or arm it anew."""
+        timer = Timer(key, self.now + delay_ms, action, group_id, args)
+        self.memory.timers[key] = self.outcome.timers[key] = timer
+
+    def cancel(self, key: str) -> None:
+        """Cancel a timer if it is armed."""
+        if self.memory.timers.pop(key, None) is not None:
+            self.outcome.timers[key] = None
+
+    def schedule(self, key: str, action: str, group_id: str, *args: Any) -> None:
+        """Have work done in the background. Whether that key is already scheduled is the caller's question."""
+        task = Task(key, action, group_id, args)
+        self.memory.tasks[key] = task
+        self.outcome.tasks.append(task)
+
+    def complete(self, request: Request, response: Fields) -> None:
+        """Answer a request that was left pending."""
+        self.outcome.completed.append(Completed(request, response))
+
+    def commit(self) -> None:
+        """Apply the records, which are now at the end of the log."""
+        self.memory.end_offset += len(self.outcome.records)
+        for record in self.outcome.records:
+            if self.replays:
+                self.memory.follow(record, self.outcome.producer_id)
+            else:
+                self.memory.log.apply(record)
+        for change in self.afterwards:
+            change()

@@ -1,0 +1,210 @@
+"""The shape of request data: what each field may hold, and what it holds when the request leaves it out.
+
+A broker never sees a request of another shape: its decoder refuses it. Here the data is a dictionary that anyone may
+have made, so it is checked, and refused with INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import is_, itemgetter
+from typing import Any, NamedTuple
+
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.records import Fields
+
+MAX_STRING = 32_767
+"""The longest string of the protocol, in bytes."""
+
+Check = Callable[[Any], bool]
+
+
+class Field(NamedTuple):
+    """A field: whether a value fits, what stands for an absent one (REQUIRED: nothing), the fields of its elements."""
+
+    name: str
+    fits: Check
+    default: Any
+    nullable: bool = False
+    elements: Shape | None = None
+
+
+REQUIRED: Any = object()
+_NEEDS_NO_CHECK = frozenset((type(None), bool))
+"""Types of which every value fits wherever one did."""
+
+
+class Shape:
+    """The fields of a structure.
+
+    Requests of one kind come with values of the same few types again and again. What is left to check for a row of
+    types, once one of them was found to fit, is remembered: lengths, ranges and elements.
+    """
+
+    def __init__(self, *fields: Field) -> None:
+        self.fields = fields
+        names = [field.name for field in fields]
+        self._values: Callable[[Fields], Any] = itemgetter(*names, *names[:1])
+        self._defaults: Fields = {field.name: field.default for field in fields if field.default is not REQUIRED}
+        self._known: dict[tuple[type, ...], tuple[tuple[int, Check, Shape | None], ...]] = {}
+
+    def filled(self, data: Any, where: str) -> Fields:
+        """The data itself if nothing is missing in it; fields that the shape does not know stay."""
+        if type(data) is not dict:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{where} is no structure.")
+        try:
+            values = self._values(data)
+        except KeyError:
+            data = self._defaults | data
+            if len(data) < len(self.fields) or not all(field.name in data for field in self.fields):
+                return self._slowly(data, where)
+            values = self._values(data)
+        types = tuple(map(type, values))
+        left = self._known.get(types)
+        if left is None:
+            filled = self._slowly(data, where)
+            self._known[types] = tuple(
+                (index, field.fits, field.elements)
+                for index, field in enumerate(self.fields)
+                if types[index] not in _NEEDS_NO_CHECK
+            )
+            return filled
+        filled = data
+        for index, fits, elements in left:
+            value = values[index]
+            if not fits(value):
+                raise _unfit(where, self.fields[index].name)
+            if elements is not None and value:
+                name = self.fields[index].name
+                inner = _inner(value, elements, f"{where}.{name}")
+                if inner is not value:
+                    filled = dict(data) if filled is data else filled
+                    filled[name] = inner
+        return filled
+
+    def _slowly(self, data: Fields, where: str) -> Fields:
+        filled = dict(data)
+        for name, fits, default, nullable, elements in self.fields:
+            value = data.get(name, default)
+            filled[name] = value
+            if (value is None and nullable) or value is default is not REQUIRED:
+                continue
+            if value is REQUIRED or not fits(value):
+                raise _unfit(where, name)
+            if elements is not None and value:
+                filled[name] = _inner(value, elements, f"{where}.{name}")
+        return filled
+
+
+def _inner(value: Any, shape: Shape, where: str) -> Any:
+    """A structure or a list of structures with every field in it; the same object if nothing is missing."""
+    if type(value) is dict:
+        return shape.filled(value, where)
+    filled = [shape.filled(each, where) for each in value]
+    return value if all(map(is_, filled, value)) else filled
+
+
+def _unfit(where: str, name: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, f"{where}.{name} is not what the protocol asks for.")
+
+
+def _is_string(value: Any) -> bool:
+    if type(value) is not str or len(value) > MAX_STRING:
+        return False
+    if value.isascii():
+        return True
+    try:
+        return len(value.encode()) <= MAX_STRING
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_int32(value: Any) -> bool:
+    return type(value) is int and -(2**31) <= value < 2**31
+
+
+_INT = frozenset((int,))
+
+
+def _are_int32(value: Any) -> bool:
+    if type(value) is not list or not _INT.issuperset(map(type, value)):
+        return False
+    return not value or (min(value) >= -(2**31) and max(value) < 2**31)
+
+
+def _is_int64(value: Any) -> bool:
+    return type(value) is int and -(2**63) <= value < 2**63
+
+
+def _is_bool(value: Any) -> bool:
+    return type(value) is bool
+
+
+def _is_bytes(value: Any) -> bool:
+    return type(value) is bytes
+
+
+def _is_list(value: Any) -> bool:
+    return type(value) is list
+
+
+def string(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> Field:
+    """A string."""
+    return Field(name, _is_string, default, nullable)
+
+
+def int32(name: str, default: Any = REQUIRED) -> Field:
+    """A whole number of 32 bits."""
+    return Field(name, _is_int32, default)
+
+
+def int64(name: str, default: Any = REQUIRED) -> Field:
+    """A whole number of 64 bits."""
+    return Field(name, _is_int64, default)
+
+
+def boolean(name: str, default: Any = REQUIRED) -> Field:
+    """True or False."""
+    return Field(name, _is_bool, default)
+
+
+def binary(name: str, default: Any = REQUIRED) -> Field:
+    """Bytes."""
+    return Field(name, _is_bytes, default)
+
+
+def strings(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> Field:
+    """A list of strings."""
+    return Field(name, lambda value: _is_list(value) and all(map(_is_string, value)), default, nullable)
+
+
+def int32s(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> Field:
+    """A list of whole numbers of 32 bits."""
+    return Field(name, _are_int32, default, nullable)
+
+
+def structs(name: str, *elements: Field, default: Any = REQUIRED, nullable: bool = False) -> Field:
+    """A list of structures."""
+    return Field(name, _is_list, default, nullable, Shape(*elements))
+
+
+def struct(name: str, *elements: Field, default: Any = REQUIRED, nullable: bool = False) -> Field:
+    """One structure."""
+    return Field(name, lambda value: type(value) is dict, default, nullable, Shape(*elements))
+
+
+def checked(request: Request, shape: Shape, versions: range) -> Fields:
+    """The request's data with every field in it; raises ApiError if it is of another shape or version."""
+    if request.version not in versions:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{request.api} has no version {request.version}")
+    return shape.filled(request.data, request.api)
+
+
+def not_blank(value: str | None, message: str) -> None:
+    """Raises ApiError for a text of nothing but white space; null is none."""
+    # Java's String.trim: everything up to the space counts as white.
+    if value is not None and not (value and value[-1] > " ") and not value.strip(_WHITE):
+        raise ApiError(ErrorCode.INVALID_REQUEST, message)
+
+
+_WHITE = "".join(map(chr, range(0x21)))

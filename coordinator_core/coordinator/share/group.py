@@ -1,0 +1,87 @@
+"""A share group as its coordinator holds it in memory: the log's state, and what follows from the records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from coordinator_core.assignors.coordinator_view import Subscriber, SubscriptionView
+from coordinator_core.assignors.inputs import GroupType as AssignedType
+from coordinator_core.coordinator.consumer.subscriptions import Subscriptions
+from coordinator_core.coordinator.epoch_group import LiveEpochGroup
+from coordinator_core.coordinator.record_templates import Unwritten
+from coordinator_core.coordinator.share.records import group_tombstones
+from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.groups.share.state import ShareGroup, ShareMember, StatePartitionMetadata
+from coordinator_core.records import CoordinatorRecord, RecordType
+
+
+@dataclass(slots=True)
+class LiveShareGroup(LiveEpochGroup[ShareGroup]):
+    """A share group.
+
+    ``view`` holds what the assignor is given, in the order of Kafka's collections; ``initializing_since_ms`` is when
+    the share partitions that get their state were last written down. ``pending`` remembers until the next record
+    whether the target leaves out partitions that have their state.
+    """
+
+    type: ClassVar = GroupType.SHARE
+
+    log: ShareGroup = field(default_factory=ShareGroup)
+    view: SubscriptionView = field(default_factory=lambda: SubscriptionView(AssignedType.SHARE))
+    subscriptions: Subscriptions = field(default_factory=Subscriptions)
+    initializing_since_ms: int = 0
+    pending: bool | None = None
+
+    @property
+    def share_partitions(self) -> StatePartitionMetadata:
+        """Which share partitions have state, get it or lose it; none before anything was written of them."""
+        return self.log.state_partitions or StatePartitionMetadata()
+
+    def tombstones(self) -> list[Unwritten]:
+        """All records of the group."""
+        return group_tombstones(self.group_id, list(self.view.members))
+
+    def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
+        """Apply the record to the log, the indices in step; which topics are subscribed anew, which no more."""
+        member_id = record.key.get("memberId", "")
+        old = self.log.members.get(member_id)
+        old_names = () if old is None else tuple(old.subscribed_topic_names)
+        log.apply(record)
+        self.pending = None
+        state = log.groups[self.group_id].state
+        if isinstance(state, ShareGroup):
+            self.log = state
+        if record.type == RecordType.SHARE_GROUP_MEMBER_METADATA:
+            return self._follow_member(member_id, old_names)
+        if record.type == RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER:
+            target = self.log.targets.get(member_id)
+            if target is None:
+                self.view.remove_target(member_id)
+            else:
+                self.view.put_target(member_id, target.items())
+        elif record.type == RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT and member_id in self.log.members:
+            # Kafka puts the member into its map again, which can make the map grow.
+            self.view.members[member_id] = self.view.members.get(member_id, Subscriber())
+        elif record.type == RecordType.SHARE_GROUP_STATE_PARTITION_METADATA:
+            self.initializing_since_ms = record.at.timestamp_ms
+        return set(), set()
+
+    def _follow_member(self, member_id: str, old_names: tuple[str, ...]) -> tuple[set[str], set[str]]:
+        new = self.log.members.get(member_id)
+        names = (*old_names, *(() if new is None else new.subscribed_topic_names))
+        before = self.subscriptions.among(names)
+        self.subscriptions.count_names(old_names, -1)
+        if new is None:
+            self.view.remove_member(member_id)
+        else:
+            self.subscriptions.count_names(new.subscribed_topic_names, 1)
+            self.view.put_member(member_id, subscriber(new))
+        after = self.subscriptions.among(names)
+        return after - before, before - after
+
+
+def subscriber(member: ShareMember) -> Subscriber:
+    """The member as the assignor is told of it."""
+    return Subscriber(tuple(member.subscribed_topic_names), rack_id=member.rack_id)

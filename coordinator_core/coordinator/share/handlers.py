@@ -1,0 +1,22 @@
+"""The share group protocol's requests and timers (KIP-932), and the answers of share coordinators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import Request
+from coordinator_core.coordinator.share.group import LiveShareGroup
+from coordinator_core.coordinator.share.heartbeat import FENCE, expect_heartbeat, heartbeat, member_expired
+from coordinator_core.records import Fields
+
+
+def take_over(op: Operation, group: LiveShareGroup) -> None:
+    """A new coordinator gives every member a session."""
+    for member_id in group.view.members:
+        expect_heartbeat(op, group.group_id, member_id)
+
+
+REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {"ShareGroupHeartbeat": heartbeat}
+
+TIMERS: dict[str, Callable[..., None]] = {FENCE: member_expired}

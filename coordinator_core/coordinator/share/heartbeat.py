@@ -1,0 +1,213 @@
+"""ShareGroupHeartbeat, and how members leave a share group (KIP-932)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from coordinator_core.assignors.registry import assign
+from coordinator_core.coordinator.consumer.members import topic_names
+from coordinator_core.coordinator.lookup import group_of, group_with, member_of, same_units
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.record_templates import member_tombstones
+from coordinator_core.coordinator.share import partitions, records, validation
+from coordinator_core.coordinator.share.group import LiveShareGroup, subscriber
+from coordinator_core.coordinator.timer_keys import session_key
+from coordinator_core.errors import AssignorError
+from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, NO_PREVIOUS_EPOCH
+from coordinator_core.groups.record_types import SHARE
+from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareMember
+from coordinator_core.records import Fields
+
+FENCE = "share member fenced"
+ASSIGNOR = "simple"
+
+
+def heartbeat(op: Operation, request: Request) -> Fields:
+    """A member joins (epoch 0), leaves (-1) or lives, and learns what it is to share in."""
+    data = validation.heartbeat(request)
+    group_id, member_id, epoch, names = (
+        data[name] for name in ("groupId", "memberId", "memberEpoch", "subscribedTopicNames")
+    )
+    if epoch == LEAVE_GROUP_MEMBER_EPOCH:
+        group = group_of(op, group_id, LiveShareGroup, "share")
+        fence(op, group, member_of(group.log.members, member_id, group_id))
+        return _response(member_id, epoch)
+    group = _group(op, group_id, joins=epoch == 0)
+    validation.room(group, member_id, op.memory.config)
+    member = group.log.members.get(member_id) if epoch == 0 else member_of(group.log.members, member_id, group_id)
+    if member is None:
+        member = _new_member(member_id)
+    validation.member_epoch(member, epoch)
+    updated = _updated(member, request, data)
+    changed = False
+    if updated is not member and updated != member:
+        op.write(*records.member_metadata(group_id, updated))
+        changed = updated.subscribed_topic_names != member.subscribed_topic_names
+    bump = changed or partitions.assignment_pending(group)
+    group_epoch, bump, homogeneous, subscribed = _update_epoch(op, group, member, updated, bump=bump)
+    target_epoch, target = _update_target(op, group, group_epoch, updated, homogeneous=homogeneous)
+    moved = _move(op, group, updated, target_epoch, target, restart=bump)
+    expect_heartbeat(op, group_id, member_id)
+    assignment = None
+    if epoch == 0 or names is not None or not same_units(moved.assigned, member.assigned):
+        assignment = {
+            "topicPartitions": [
+                {"topicId": topic, "partitions": list(numbers)} for topic, numbers in moved.assigned.items()
+            ]
+        }
+    partitions.initialize(op, group, group_epoch, subscribed)
+    interval = op.memory.group_config(group_id).share_heartbeat_interval_ms
+    return _response(member_id, moved.member_epoch or 0, interval, assignment)
+
+
+def _response(member_id: str, epoch: int, interval_ms: int = 0, assignment: Fields | None = None) -> Fields:
+    return {
+        "throttleTimeMs": 0,
+        "errorCode": 0,
+        "errorMessage": None,
+        "memberId": member_id,
+        "memberEpoch": epoch,
+        "heartbeatIntervalMs": interval_ms,
+        "assignment": assignment,
+    }
+
+
+def _group(op: Operation, group_id: str, *, joins: bool) -> LiveShareGroup:
+    group = op.memory.live.get(group_id)
+    if group is None and joins:
+        return LiveShareGroup(group_id)
+    if group is None:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
+    return group_of(op, group_id, LiveShareGroup, "share")
+
+
+def _new_member(member_id: str) -> ShareMember:
+    return ShareMember(
+        member_id,
+        client_id="",
+        client_host="",
+        member_epoch=0,
+        previous_member_epoch=NO_PREVIOUS_EPOCH,
+        state=MEMBER_STATE_STABLE,
+    )
+
+
+def _updated(member: ShareMember, request: Request, data: Fields) -> ShareMember:
+    """The member as its heartbeat describes it; what the heartbeat leaves out stays."""
+    names, rack = data["subscribedTopicNames"], data["rackId"]
+    if names is rack is None and request.client_id == member.client_id and request.client_host == member.client_host:
+        return member
+    return replace(
+        member,
+        rack_id=member.rack_id if rack is None else rack,
+        subscribed_topic_names=member.subscribed_topic_names if names is None else topic_names(names),
+        client_id=request.client_id,
+        client_host=request.client_host,
+    )
+
+
+def _update_epoch(
+    op: Operation, group: LiveShareGroup, old: ShareMember, new: ShareMember, *, bump: bool
+) -> tuple[int, bool, bool, set[str]]:
+    """The group epoch, whether it was bumped, whether all members subscribe to the same, and to what."""
+    epoch = group.group_epoch
+    if not bump and not group.metadata_expired(op.now):
+        return epoch, False, group.view.homogeneous, group.subscriptions.topics
+    subscriptions = group.subscriptions.copy()
+    subscriptions.count_names(old.subscribed_topic_names, -1)
+    subscriptions.count_names(new.subscribed_topic_names, 1)
+    metadata_hash = op.memory.metadata_hash(subscriptions.topics, op.topics)
+    bump |= metadata_hash != group.metadata_hash
+    if bump:
+        epoch += 1
+        op.write(*records.group_epoch(group.group_id, epoch, metadata_hash))
+    group.metadata_seen(op.now, epoch)
+    joins = new.member_id not in group.log.members
+    homogeneous = subscriptions.are_homogeneous(len(group.log.members) + joins)
+    return epoch, bump, homogeneous, subscriptions.topics
+
+
+def _update_target(
+    op: Operation, group: LiveShareGroup, epoch: int, member: ShareMember, *, homogeneous: bool
+) -> tuple[int, Mapping[str, Sequence[int]]]:
+    """The newest target's epoch and the member's part of it: of this epoch, unless the last one is too young."""
+    member_id = member.member_id
+    interval = op.memory.group_config(group.group_id).share_assignment_interval_ms
+    if group.assignment_epoch >= epoch or not group.may_compute_target(op.now, interval):
+        return group.assignment_epoch, group.log.targets.get(member_id, {})
+    assignable = {topic: each.partitions for topic, each in group.share_partitions.initialized.items()}
+    spec = group.view.spec(
+        op.topics,
+        {member_id: subscriber(member)},
+        homogeneous=homogeneous,
+        assignable=assignable,
+        entered=() if member_id in group.log.members else (member_id,),
+    )
+    try:
+        assignment = assign(ASSIGNOR, spec, op.topics)
+    except AssignorError as error:
+        raise ApiError(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"Failed to compute a new target assignment for epoch {epoch}: {error.message}",
+        ) from error
+    for each in spec.members:
+        target = assignment.members.get(each, {})
+        before = group.log.targets.get(each)
+        if before is None or not same_units(before, target):
+            op.write(*records.target_assignment(group.group_id, each, target))
+    op.write(*records.target_epoch(group.group_id, epoch, op.now))
+    return epoch, assignment.members.get(member_id, {})
+
+
+def _move(
+    op: Operation,
+    group: LiveShareGroup,
+    member: ShareMember,
+    epoch: int,
+    target: Mapping[str, Sequence[int]],
+    *,
+    restart: bool,
+) -> ShareMember:
+    """The member goes to its target at once, as nothing has to be revoked; written if it changes anything.
+
+    The target may be older than the subscription: topics that are not subscribed are left out.
+    """
+    moves = epoch != member.member_epoch
+    if not moves and not restart:
+        return member
+    subscribed = {op.topics.by_name[name].id for name in member.subscribed_topic_names if name in op.topics.by_name}
+    assigned = {topic: list(numbers) for topic, numbers in target.items() if topic in subscribed}
+    moved = member
+    if moves:
+        moved = replace(member, member_epoch=epoch, previous_member_epoch=member.member_epoch or 0, assigned=assigned)
+    elif not same_units(member.assigned, assigned):
+        moved = replace(member, assigned=assigned)
+    if moved is not member:
+        op.write(*records.current_assignment(group.group_id, moved))
+    return moved
+
+
+def expect_heartbeat(op: Operation, group_id: str, member_id: str) -> None:
+    """Expect a sign of life within the group's session timeout."""
+    timeout = op.memory.group_config(group_id).share_session_timeout_ms
+    op.arm(session_key(group_id, member_id), timeout, FENCE, group_id, member_id)
+
+
+def fence(op: Operation, group: LiveShareGroup, member: ShareMember) -> None:
+    """Remove the member."""
+    for record in member_tombstones(SHARE, group.group_id, member.member_id):
+        op.write(*record)
+    subscriptions = group.subscriptions.copy()
+    subscriptions.count_names(member.subscribed_topic_names, -1)
+    metadata_hash = op.memory.metadata_hash(subscriptions.topics, op.topics)
+    op.write(*records.group_epoch(group.group_id, group.group_epoch + 1, metadata_hash))
+    op.cancel(session_key(group.group_id, member.member_id))
+
+
+def member_expired(op: Operation, group_id: str, member_id: str) -> None:
+    """A member's session ended."""
+    group = group_with(op, group_id, member_id, LiveShareGroup)
+    if group is not None:
+        fence(op, group, group.log.members[member_id])

@@ -1,0 +1,166 @@
+"""The state of share partitions: who asks for it, and how it comes and goes (KIP-932).
+
+A share partition is assigned only once the share coordinator has initialised its state. The group coordinator writes
+down which partitions are initialising, asks, and writes down what came of it. An answer that is lost is asked for again
+after a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode
+from coordinator_core.coordinator.share import records
+from coordinator_core.coordinator.share.group import LiveShareGroup
+from coordinator_core.groups.share.state import ShareTopic, StatePartitionMetadata
+
+INITIALIZE_EFFECT = "initialize_share_group_state"
+"""Outcome effect: what a share coordinator is asked to initialise, a list of topics with partitions."""
+DELETE_EFFECT = "delete_share_group_state"
+"""Outcome effect: the ids of topics of which a share coordinator is asked to delete all state of the group."""
+UNSET_START_OFFSET = -1
+UNKNOWN_TOPIC = "<UNKNOWN>"
+"""What Kafka writes as the name of a topic that it no longer finds."""
+
+
+def initialize(op: Operation, group: LiveShareGroup, epoch: int, names: Iterable[str]) -> None:
+    """Ask for the state of subscribed partitions that have none; of those that are waited for, after a while again."""
+    known = group.share_partitions
+    retry = op.memory.config.group_share_initialize_retry_interval_ms
+    waited_for = known.initializing if op.now - group.initializing_since_ms < retry else {}
+    asked: dict[str, ShareTopic] = {}
+    for name in sorted(names):
+        topic = op.topics.by_name.get(name)
+        if topic is None:
+            continue
+        initialized_of_topic = _partitions(known.initialized, topic.id)
+        if len(initialized_of_topic) == topic.partitions:
+            continue
+        settled = {*initialized_of_topic, *_partitions(waited_for, topic.id)}
+        if len(settled) < topic.partitions:
+            asked[topic.id] = ShareTopic(name, [each for each in range(topic.partitions) if each not in settled])
+    if not asked:
+        return
+    initializing = _union(known.initializing, asked)
+    deleting = {topic_id: name for topic_id, name in known.deleting.items() if topic_id not in initializing}
+    _write(op, group, StatePartitionMetadata(initializing, known.initialized, _named(deleting, op.topics)))
+    op.outcome.effects[INITIALIZE_EFFECT] = [
+        _initial_state(topic_id, topic, epoch) for topic_id, topic in asked.items()
+    ]
+
+
+def initialized(op: Operation, group_id: str, partitions: Mapping[str, Collection[int]]) -> None:
+    """A share coordinator initialised these partitions, by topic id; raises ApiError if the group is gone meanwhile."""
+    if not partitions:
+        return
+    group = op.memory.live.get(group_id)
+    if not isinstance(group, LiveShareGroup):
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {group_id} is no share group any more.")
+    known = group.share_partitions
+    done = {topic_id: ShareTopic(_name(topic_id, op.topics), list(each)) for topic_id, each in partitions.items()}
+    _write(
+        op,
+        group,
+        StatePartitionMetadata(
+            _without(known.initializing, partitions),
+            _union(known.initialized, done),
+            _named(known.deleting, op.topics),
+        ),
+    )
+
+
+def uninitialized(op: Operation, group_id: str, partitions: Mapping[str, Collection[int]]) -> None:
+    """A share coordinator failed to initialise these partitions, by topic id: the next heartbeat asks again."""
+    group = op.memory.live.get(group_id)
+    if not isinstance(group, LiveShareGroup) or not partitions or not group.share_partitions.initializing:
+        return
+    known = group.share_partitions
+    left = _without(known.initializing, partitions)
+    _write(op, group, StatePartitionMetadata(left, known.initialized, _named(known.deleting, op.topics)))
+
+
+def topics_deleted(op: Operation, topic_ids: Collection[str]) -> None:
+    """These topics are gone, and with them the state of their partitions."""
+    for group in op.memory.live.values():
+        if not isinstance(group, LiveShareGroup):
+            continue
+        known = group.share_partitions
+        initializing, initialised = (
+            {topic_id: topic for topic_id, topic in topics.items() if topic_id not in topic_ids}
+            for topics in (known.initializing, known.initialized)
+        )
+        if len(initializing) < len(known.initializing) or len(initialised) < len(known.initialized):
+            _write(op, group, StatePartitionMetadata(initializing, initialised, _named(known.deleting, op.topics)))
+
+
+def delete_all(op: Operation, group: LiveShareGroup) -> None:
+    """The group is about to be deleted: ask for the deletion of all state, and write down that it is being deleted."""
+    known = group.share_partitions
+    topic_ids = dict.fromkeys((*known.initialized, *known.initializing, *known.deleting))
+    if topic_ids:
+        _write(op, group, StatePartitionMetadata({}, {}, _named(topic_ids, op.topics)))
+        op.outcome.effects[DELETE_EFFECT] = list(topic_ids)
+
+
+def assignment_pending(group: LiveShareGroup) -> bool:
+    """Whether the newest target does not assign just the subscribed partitions that have their state.
+
+    Where the target of the group epoch is still to come, it will.
+    """
+    if group.pending is None:
+        group.pending = _is_pending(group)
+    return group.pending
+
+
+def _is_pending(group: LiveShareGroup) -> bool:
+    state = group.log.state_partitions
+    if group.is_empty or state is None or group.group_epoch > group.assignment_epoch:
+        return False
+    for topic_id, topic in state.initialized.items():
+        if topic.name in group.subscriptions.by_name:
+            assigned = {partition for target in group.log.targets.values() for partition in target.get(topic_id, ())}
+            if assigned != set(topic.partitions):
+                return True
+    return False
+
+
+def _write(op: Operation, group: LiveShareGroup, metadata: StatePartitionMetadata) -> None:
+    op.write(*records.state_partitions(group.group_id, metadata))
+
+
+def _partitions(topics: Mapping[str, ShareTopic], topic_id: str) -> Collection[int]:
+    return topics[topic_id].partitions if topic_id in topics else ()
+
+
+def _union(some: Mapping[str, ShareTopic], more: Mapping[str, ShareTopic]) -> dict[str, ShareTopic]:
+    union = dict(some)
+    for topic_id, topic in more.items():
+        union[topic_id] = ShareTopic(topic.name, sorted({*_partitions(some, topic_id), *topic.partitions}))
+    return union
+
+
+def _without(topics: Mapping[str, ShareTopic], gone: Mapping[str, Collection[int]]) -> dict[str, ShareTopic]:
+    left = {
+        topic_id: ShareTopic(topic.name, [each for each in topic.partitions if each not in gone.get(topic_id, ())])
+        for topic_id, topic in topics.items()
+    }
+    return {topic_id: topic for topic_id, topic in left.items() if topic.partitions}
+
+
+def _named(topic_ids: Iterable[str], topics: TopicImage) -> dict[str, str]:
+    return {topic_id: _name(topic_id, topics) for topic_id in topic_ids}
+
+
+def _name(topic_id: str, topics: TopicImage) -> str:
+    return topics.by_id[topic_id].name if topic_id in topics.by_id else UNKNOWN_TOPIC
+
+
+def _initial_state(topic_id: str, topic: ShareTopic, epoch: int) -> dict[str, Any]:
+    states = [
+        {"partition": partition, "state_epoch": epoch, "start_offset": UNSET_START_OFFSET}
+        for partition in topic.partitions
+    ]
+    return {"topic_id": topic_id, "partitions": states}

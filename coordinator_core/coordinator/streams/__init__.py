@@ -1,0 +1,1 @@
+"""Requests of streams groups (KIP-1071)."""

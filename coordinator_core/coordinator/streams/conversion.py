@@ -1,0 +1,139 @@
+"""Classic groups of Streams that become streams groups while members are present, and back (KIP-1071)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from coordinator_core.assignors.inputs import Tasks
+from coordinator_core.coordinator.classic import rebalance as classic_rebalance
+from coordinator_core.coordinator.classic.group import LiveClassicGroup, LiveClassicMember
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode
+from coordinator_core.coordinator.record_templates import Unwritten
+from coordinator_core.coordinator.streams import classic_blobs, records
+from coordinator_core.coordinator.streams.group import ClassicThread, LiveStreamsGroup
+from coordinator_core.coordinator.streams.members import new_member
+from coordinator_core.coordinator.streams.timeouts import expect_heartbeat
+from coordinator_core.coordinator.timer_keys import cancel_all
+from coordinator_core.errors import DecodeError
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
+from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
+from coordinator_core.records import Fields
+
+
+def upgrade(op: Operation, classic: LiveClassicGroup, topology: Fields) -> LiveStreamsGroup:
+    """The streams group that the classic one becomes, as its records will make it; raises ApiError where it cannot.
+
+    Its epochs are the generation, its target and current assignments the last ones of the classic group. Its members
+    run the topology that the joining one brings. Those that wait for a rebalance are told to join again.
+    """
+    if not all(classic_blobs.is_known_by_number(each["subtopologyId"]) for each in topology["subtopologies"]):
+        raise _no_upgrade(classic, "its members know subtopologies by number")
+    converted = [_as_streams(classic, member, topology["epoch"]) for member in classic.members.values()]
+    op.erase(classic)
+    group, log = LiveStreamsGroup(classic.group_id), CoordinatorShard()
+
+    def write(record: Unwritten) -> None:
+        group.follow(op.unwritten(*record), log)
+        op.write(*record)
+
+    group_id, epoch = classic.group_id, classic.generation
+    for each in converted:
+        write(records.member_metadata(group_id, each))
+    write(records.group_epoch(group_id, epoch, 0, records.NOT_VALIDATED, {}))
+    for each in converted:
+        had = each.assigned
+        active = {key: list(tasks) for key, tasks in had.active.items()}
+        write(records.target_assignment(group_id, each.member_id, Tasks(active, had.standby)))
+    write(records.target_epoch(group_id, epoch, 0))
+    for each in converted:
+        write(records.current_assignment(group_id, each))
+    for member in classic.members.values():
+        info = classic_blobs.thread_info(member.metadata(classic.protocol))
+        group.task_offsets.report(member.member_id, info.process_id, info.offsets, None)
+        group.classic[member.member_id] = ClassicThread(member.session_timeout_ms, member.protocols)
+    op.afterwards.append(lambda: _take_members_over(op, classic, group))
+    return group
+
+
+def _take_members_over(op: Operation, classic: LiveClassicGroup, group: LiveStreamsGroup) -> None:
+    """The group that the records made goes on with what no record holds; members that wait are told to join again."""
+    made = op.memory.live[group.group_id]
+    if isinstance(made, LiveStreamsGroup):
+        made.classic, made.task_offsets, made.configured = group.classic, group.task_offsets, group.configured
+    for member in classic.members.values():
+        classic_rebalance.refuse_join(op, member, member.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
+        classic_rebalance.refuse_sync(op, member, ErrorCode.REBALANCE_IN_PROGRESS)
+        op.cancel(classic_rebalance.heartbeat_key(classic.group_id, member.member_id))
+        expect_heartbeat(op, group.group_id, member.member_id, member.session_timeout_ms)
+
+
+def _no_upgrade(classic: LiveClassicGroup, reason: str) -> ApiError:
+    return ApiError(
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"Cannot upgrade classic group {classic.group_id} to streams group because {reason}.",
+    )
+
+
+def _as_streams(classic: LiveClassicGroup, member: LiveClassicMember, topology_epoch: int) -> StreamsMember:
+    """The member with what it had in the classic group."""
+    if classic.protocol_type != CONSUMER_PROTOCOL_TYPE or classic.protocol != classic_blobs.PROTOCOL:
+        raise _no_upgrade(classic, "it is not a group of Streams with an agreed protocol")
+    try:
+        info = classic_blobs.thread_info(member.metadata(classic.protocol))
+        tasks = classic_blobs.assigned_tasks(member.assignment)
+    except DecodeError:
+        raise _no_upgrade(classic, "the embedded data of Streams is malformed") from None
+    epoch = classic.generation
+    converted = new_member(member.member_id)
+    converted.member_epoch = converted.previous_member_epoch = epoch
+    converted.instance_id, converted.rebalance_timeout_ms = member.instance_id, member.rebalance_timeout_ms
+    converted.client_id, converted.client_host = member.client_id, member.client_host
+    converted.topology_epoch, converted.process_id = topology_epoch, info.process_id
+    converted.user_endpoint, converted.client_tags = info.endpoint, info.client_tags
+    active = {key: dict.fromkeys(numbers, epoch) for key, numbers in tasks.active.items()}
+    converted.assigned = CurrentTasks(active, {key: list(numbers) for key, numbers in tasks.standby.items()})
+    return converted
+
+
+def downgrade_after_leave(op: Operation, group: LiveStreamsGroup, leaving: Collection[str]) -> bool:
+    """Make the group a classic one if only threads on the classic protocol stay; they have to rebalance then."""
+    staying = [member for member_id, member in group.log.members.items() if member_id not in leaving]
+    if not staying or any(member.member_id not in group.classic for member in staying):
+        return False
+    classic = LiveClassicGroup(
+        group.group_id, ClassicGroupState.STABLE, state_timestamp_ms=op.now, generation=group.group_epoch
+    )
+    for member in staying:
+        thread = group.classic[member.member_id]
+        classic.add(
+            LiveClassicMember(
+                member.member_id,
+                member.instance_id,
+                member.client_id or "",
+                member.client_host or "",
+                member.rebalance_timeout_ms,
+                thread.session_timeout_ms,
+                thread.protocols,
+            ),
+            CONSUMER_PROTOCOL_TYPE,
+        )
+    classic.protocol = classic_blobs.PROTOCOL
+    classic.subscribed_topics = classic.current_topics()
+    for record in group.tombstones():
+        op.write(*record)
+    assignments = {}
+    for each in classic.members.values():
+        target, metadata = group.target(each.member_id), each.metadata(classic.protocol)
+        each.assignment = classic_blobs.assignment(target, group.configured, op.topics, metadata, op.now)
+        assignments[each.member_id] = each.assignment
+    for member_id in group.log.members:
+        cancel_all(op, group.group_id, member_id)
+    classic_rebalance.write_group(op, classic, assignments)
+    op.memory.live[group.group_id] = classic
+    for each in classic.members.values():
+        classic_rebalance.expect_member(op, classic, each)
+    classic_rebalance.prepare(op, classic)
+    return True

@@ -1,0 +1,80 @@
+"""A streams group as StreamsGroupDescribe answers it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator_core.coordinator.streams.group import LiveStreamsGroup
+from coordinator_core.coordinator.streams.records import pairs
+from coordinator_core.coordinator.streams.task_offsets import as_fields
+from coordinator_core.groups.streams.describe import endpoint_shown, group_state, subtopologies_shown, tasks_shown
+from coordinator_core.groups.streams.state import (
+    InternalTopic,
+    StreamsGroupState,
+    StreamsMember,
+    TargetTasks,
+)
+from coordinator_core.records import Fields
+
+
+def state_of(group: LiveStreamsGroup) -> StreamsGroupState:
+    """The state of the group; a new one is empty."""
+    return group_state(group.log) or StreamsGroupState.ASSIGNING
+
+
+def described(group: LiveStreamsGroup) -> Fields:
+    """The group's own fields of a StreamsGroupDescribe response (version 0)."""
+    return {
+        "groupEpoch": group.group_epoch,
+        "assignmentEpoch": group.assignment_epoch,
+        "topology": _topology(group),
+        "members": [_member(group, member) for member in group.log.members.values()],
+    }
+
+
+def _member(group: LiveStreamsGroup, member: StreamsMember) -> Fields:
+    target = group.log.targets.get(member.member_id, TargetTasks())
+    offsets, end_offsets = group.task_offsets.of_member(member.member_id)
+    return {
+        "memberId": member.member_id,
+        "memberEpoch": member.member_epoch or 0,
+        "instanceId": member.instance_id,
+        "rackId": member.rack_id,
+        "clientId": member.client_id,
+        "clientHost": member.client_host,
+        "topologyEpoch": member.topology_epoch,
+        "processId": member.process_id,
+        "userEndpoint": endpoint_shown(member.user_endpoint),
+        "clientTags": pairs(member.client_tags),
+        "taskOffsets": as_fields(offsets),
+        "taskEndOffsets": as_fields(end_offsets),
+        "assignment": tasks_shown(member.assigned),
+        "targetAssignment": tasks_shown(target),
+        "isClassic": member.member_id in group.classic,
+    }
+
+
+def _topology(group: LiveStreamsGroup) -> Fields | None:
+    topology = group.log.topology
+    if topology is None:
+        return None
+    subtopologies = [
+        {
+            "subtopologyId": each.subtopology_id,
+            "sourceTopics": each.sources,
+            "repartitionSinkTopics": each.sinks,
+            "stateChangelogTopics": [_internal_topic(topic) for topic in each.changelogs],
+            "repartitionSourceTopics": [_internal_topic(topic) for topic in each.repartition],
+        }
+        for each in subtopologies_shown(topology, group.configured)
+    ]
+    return {"epoch": topology.epoch, "subtopologies": subtopologies}
+
+
+def _internal_topic(topic: InternalTopic) -> dict[str, Any]:
+    return {
+        "name": topic.name,
+        "partitions": topic.partitions,
+        "replicationFactor": topic.replication_factor,
+        "topicConfigs": pairs(topic.configs),
+    }

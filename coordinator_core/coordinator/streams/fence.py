@@ -1,0 +1,109 @@
+"""How members leave a streams group, by themselves or because a timer of theirs ran out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from coordinator_core.coordinator.lookup import group_of, group_with, member_of, static_holder
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.record_templates import member_tombstones
+from coordinator_core.coordinator.streams import records
+from coordinator_core.coordinator.streams.conversion import downgrade_after_leave
+from coordinator_core.coordinator.streams.group import LiveStreamsGroup
+from coordinator_core.coordinator.timer_keys import cancel_all
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from coordinator_core.groups.record_types import STREAMS
+from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
+from coordinator_core.records import Fields
+
+
+def leave(op: Operation, data: Fields) -> Fields:
+    """A heartbeat with epoch -1: the member goes, and may ask for the end of the whole application.
+
+    With epoch -2 a static member goes for a while and keeps its place (KIP-1071).
+    """
+    group_id, member_id, instance_id = data["groupId"], data["memberId"], data["instanceId"]
+    group = group_of(op, group_id, LiveStreamsGroup, "streams")
+    if data["shutdownApplication"]:
+        request_shutdown(group, member_id)
+    if instance_id is None:
+        member = member_of(group.log.members, member_id, group_id)
+    else:
+        member = static_holder(group.static_member(instance_id), member_id, instance_id)
+    if data["memberEpoch"] == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        op.write(*records.current_assignment(group_id, _gone_for_a_while(member)))
+    else:
+        fence(op, group, [member])
+    op.outcome.effects["creatable_topics"] = []
+    return response(member_id, data["memberEpoch"])
+
+
+def _gone_for_a_while(member: StreamsMember) -> StreamsMember:
+    """Whoever comes back under the instance id is to count as owner from the beginning, hence epochs of 0."""
+    had = member.assigned
+    kept = CurrentTasks({key: dict.fromkeys(tasks, 0) for key, tasks in had.active.items()}, had.standby, had.warmup)
+    return replace(
+        member, member_epoch=LEAVE_GROUP_STATIC_MEMBER_EPOCH, assigned=kept, pending_revocation=CurrentTasks()
+    )
+
+
+def request_shutdown(group: LiveStreamsGroup, member_id: str) -> None:
+    """The first member that asks for the end of the application is the one that all are told of."""
+    if group.shutdown_member is None:
+        group.shutdown_member = member_id
+
+
+def response(member_id: str, epoch: int, **fields: object) -> Fields:
+    """A StreamsGroupHeartbeat response."""
+    return {
+        "throttleTimeMs": 0,
+        "errorCode": 0,
+        "errorMessage": None,
+        "memberId": member_id,
+        "memberEpoch": epoch,
+        "heartbeatIntervalMs": 0,
+        "acceptableRecoveryLag": 0,
+        "taskOffsetIntervalMs": 0,
+        "status": [],
+        "activeTasks": None,
+        "standbyTasks": None,
+        "warmupTasks": None,
+        "endpointInformationEpoch": 0,
+        "partitionsByUserEndpoint": None,
+        **fields,
+    }
+
+
+def fence(op: Operation, group: LiveStreamsGroup, members: Sequence[StreamsMember]) -> None:
+    """Remove the members. If only classic threads are left, the group becomes a classic one again (KIP-1071)."""
+    if not members or downgrade_after_leave(op, group, {member.member_id for member in members}):
+        return
+    for member in members:
+        for record in member_tombstones(STREAMS, group.group_id, member.member_id):
+            op.write(*record)
+    op.write(
+        *records.group_epoch(
+            group.group_id,
+            group.group_epoch + 1,
+            group.metadata_hash,
+            group.validated_topology_epoch,
+            group.log.last_assignment_configs,
+        )
+    )
+    for member in members:
+        cancel_all(op, group.group_id, member.member_id)
+
+
+def member_expired(op: Operation, group_id: str, member_id: str) -> None:
+    """A member's session ended."""
+    group = group_with(op, group_id, member_id, LiveStreamsGroup)
+    if group is not None:
+        fence(op, group, [group.log.members[member_id]])
+
+
+def revocation_expired(op: Operation, group_id: str, member_id: str, epoch: int) -> None:
+    """A member did not give up its tasks in time; if it has since left the epoch, it did."""
+    group = group_with(op, group_id, member_id, LiveStreamsGroup)
+    if group is not None and group.log.members[member_id].member_epoch == epoch:
+        fence(op, group, [group.log.members[member_id]])

@@ -1,0 +1,162 @@
+"""A streams group as its coordinator holds it in memory: the log's state, and what is kept beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from coordinator_core.assignors.coordinator_view import Process, StreamsView
+from coordinator_core.assignors.inputs import Tasks
+from coordinator_core.coordinator.epoch_group import LiveEpochGroup
+from coordinator_core.coordinator.record_templates import Unwritten
+from coordinator_core.coordinator.streams.records import NOT_VALIDATED, group_tombstones
+from coordinator_core.coordinator.streams.task_offsets import TaskOffsets
+from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.groups.streams.state import CurrentTasks, StreamsGroup, StreamsMember
+from coordinator_core.groups.streams.topology import ConfiguredTopology, required_topics
+from coordinator_core.records import CoordinatorRecord, Fields, RecordType
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicThread:
+    """What a member that speaks the classic protocol said in its last JoinGroup; no record of the streams group has it.
+
+    A new coordinator tells such a member to join again, and learns it anew.
+    """
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+
+
+NO_TASKS = Tasks()
+Holders = dict[tuple[str, int], set[str]]
+"""Task to the processes that hold it. As in Kafka one counts once, however many of its members hold the task."""
+
+
+def initial_rebalance_key(group_id: str) -> str:
+    """The key of the timer that holds back the first assignment until more members have joined."""
+    return f"initial-rebalance-timeout-{group_id}"
+
+
+@dataclass(slots=True)
+class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
+    """A streams group.
+
+    ``view`` holds what the assignor is given; ``active``, ``standby`` and ``warmup`` say which processes hold a task,
+    also while they have still to give it up. Soft state: ``configured`` is the topology on the topics as they were last
+    looked at (``topics_version``: with its image), ``endpoint_epoch`` the version of what members know of each other's
+    endpoints, ``known_endpoints`` what was last told of each member's until a record of it or its tasks change,
+    ``shutdown_member`` who asked for the end of the application, ``task_offsets`` what members reported, ``classic``
+    which of them still speak the classic protocol (KIP-1071, online migration).
+    """
+
+    type: ClassVar = GroupType.STREAMS
+
+    log: StreamsGroup = field(default_factory=StreamsGroup)
+    view: StreamsView = field(default_factory=StreamsView)
+    active: Holders = field(default_factory=dict)
+    standby: Holders = field(default_factory=dict)
+    warmup: Holders = field(default_factory=dict)
+    configured: ConfiguredTopology | None = None
+    topics_version: int = -1
+    task_offsets: TaskOffsets = field(default_factory=TaskOffsets)
+    classic: dict[str, ClassicThread] = field(default_factory=dict)
+    endpoint_epoch: int = 0
+    known_endpoints: dict[str, Fields] = field(default_factory=dict)
+    shutdown_member: str | None = None
+
+    @property
+    def validated_topology_epoch(self) -> int:
+        """The epoch of the topology that all topics were found for; -1: there is none."""
+        epoch = self.log.validated_topology_epoch
+        return NOT_VALIDATED if epoch is None else epoch
+
+    @property
+    def timer_keys(self) -> Collection[str]:
+        """The first assignment is held back no more once the group is gone."""
+        return (initial_rebalance_key(self.group_id),)
+
+    def tombstones(self) -> list[Unwritten]:
+        """All records of the group."""
+        return group_tombstones(self.group_id, list(self.view.members))
+
+    def static_member(self, instance_id: str | None) -> StreamsMember | None:
+        """The member that holds that instance id."""
+        member_id = None if instance_id is None else self.view.static.get(instance_id)
+        return None if member_id is None else self.log.members.get(member_id)
+
+    def target(self, member_id: str) -> Tasks:
+        """The member's part of the target that there is."""
+        return self.view.targets.get(member_id) or NO_TASKS
+
+    def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
+        """Apply the record to the log, the indices in step; which topics the topology needs anew, which no more."""
+        member_id = record.key.get("memberId", "")
+        before = set(required_topics(self.log.topology))
+        moves = record.type in (
+            RecordType.STREAMS_GROUP_MEMBER_METADATA,
+            RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+        )
+        old = self.log.members.get(member_id)
+        if moves and old is not None:
+            self._note(old, holds=False)
+        log.apply(record)
+        state = log.groups[self.group_id].state
+        if isinstance(state, StreamsGroup):
+            self.log = state
+        new = self.log.members.get(member_id)
+        if moves and new is not None:
+            self._note(new, holds=True)
+        if moves:
+            self.known_endpoints.pop(member_id, None)
+        if record.type == RecordType.STREAMS_GROUP_MEMBER_METADATA and new is None:
+            self.view.remove_member(member_id)
+            self.task_offsets.forget(member_id)
+            self.classic.pop(member_id, None)
+        elif moves and new is not None:
+            # Kafka puts the member into its map again for each of the two records, which can make the map grow.
+            self.view.put_member(member_id, process(new))
+        elif record.type == RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER:
+            target = self.log.targets.get(member_id)
+            if target is None:
+                self.view.remove_target(member_id)
+            else:
+                self.view.put_target(member_id, Tasks(target.active, target.standby, target.warmup))
+        if not self.log.members:
+            self.shutdown_member = None
+        if record.type != RecordType.STREAMS_GROUP_TOPOLOGY:
+            return set(), set()
+        after = set(required_topics(self.log.topology))
+        return after - before, before - after
+
+    def _note(self, member: StreamsMember, *, holds: bool) -> None:
+        name = member.process_id or ""
+        for tasks in (member.assigned, member.pending_revocation):
+            for held, holders in _roles(tasks, self):
+                for subtopology_id, partitions in held.items():
+                    for partition in partitions:
+                        _hold(holders, (subtopology_id, partition), name, holds=holds)
+
+
+def _roles(
+    tasks: CurrentTasks, group: LiveStreamsGroup
+) -> tuple[tuple[Mapping[str, list[int] | dict[int, int]], Holders], ...]:
+    return (tasks.active, group.active), (tasks.standby, group.standby), (tasks.warmup, group.warmup)
+
+
+def _hold(holders: Holders, task: tuple[str, int], name: str, *, holds: bool) -> None:
+    if holds:
+        holders.setdefault(task, set()).add(name)
+        return
+    processes = holders.get(task)
+    if processes is not None:
+        processes.discard(name)
+        if not processes:
+            del holders[task]
+
+
+def process(member: StreamsMember) -> Process:
+    """The member as the assignor is told of it."""
+    return Process(member.process_id or "", member.instance_id, member.rack_id, member.client_tags)

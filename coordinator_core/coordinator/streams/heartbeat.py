@@ -1,0 +1,249 @@
+"""StreamsGroupHeartbeat (KIP-1071)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from coordinator_core.coordinator.classic.group import LiveClassicGroup
+from coordinator_core.coordinator.lookup import group_of, member_of, static_holder
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.streams import members, records, task_offsets, validation
+from coordinator_core.coordinator.streams.conversion import upgrade
+from coordinator_core.coordinator.streams.endpoints import partitions_by_endpoint
+from coordinator_core.coordinator.streams.fence import fence, leave, request_shutdown, response
+from coordinator_core.coordinator.streams.group import LiveStreamsGroup
+from coordinator_core.coordinator.streams.rebalance import delay_first_assignment, look_at_topics, move, update_epoch
+from coordinator_core.coordinator.streams.reconcile import OwnedTasks
+from coordinator_core.coordinator.streams.targets import has_warmed_up, update_target
+from coordinator_core.coordinator.streams.timeouts import expect_heartbeat
+from coordinator_core.groups.streams.replay import topology_of
+from coordinator_core.groups.streams.state import MemberState, StreamsMember, Topology
+from coordinator_core.groups.streams.topology import ConfiguredTopology, TopologyProblem
+from coordinator_core.records import Fields
+
+
+class Status(IntEnum):
+    """What a member is told beside its tasks."""
+
+    STALE_TOPOLOGY = 0
+    MISSING_SOURCE_TOPICS = 1
+    INCORRECTLY_PARTITIONED_TOPICS = 2
+    MISSING_INTERNAL_TOPICS = 3
+    SHUTDOWN_APPLICATION = 4
+    ASSIGNMENT_DELAYED = 5
+
+
+MAX_INT32 = 2**31 - 1
+# Looking a member of an enum up by its name is slow in Python 3.11, and this is asked of every heartbeat.
+_STABLE = MemberState.STABLE
+_PROBLEMS = {
+    TopologyProblem.MISSING_SOURCE_TOPICS: Status.MISSING_SOURCE_TOPICS,
+    TopologyProblem.INCORRECTLY_PARTITIONED_TOPICS: Status.INCORRECTLY_PARTITIONED_TOPICS,
+    TopologyProblem.MISSING_INTERNAL_TOPICS: Status.MISSING_INTERNAL_TOPICS,
+}
+
+
+def heartbeat(op: Operation, request: Request) -> Fields:
+    """A member joins (epoch 0) with its topology, leaves (-1) or lives, reports its tasks and learns which to run."""
+    kip_1071 = op.memory.profile.is_kip_1071
+    data = validation.heartbeat(request, kip_1071=kip_1071)
+    if data["memberEpoch"] < 0:
+        return leave(op, data)
+    group_id, joins = data["groupId"], data["memberEpoch"] == 0
+    group = _group(op, group_id, data["topology"], joins=joins)
+    member_id = data["memberId"] or op.next_text_id()
+    member = _member(op, group, member_id, data)
+    try:
+        validation.member_epoch(member, data)
+    except ApiError as error:
+        if not kip_1071:
+            raise
+        # The document takes a fenced member out of the group at once.
+        fence(op, group, [member])
+        refused = {"errorCode": int(error.code), "errorMessage": error.message}
+        return response(member_id, data["memberEpoch"], **refused)
+    updated = members.updated(member, request, data)
+    changed = updated is not member and updated != member
+    if changed:
+        op.write(*records.member_metadata(group_id, updated))
+    topology = _topology(op, group, data["topology"])
+    status = _staleness(topology, updated)
+    configuration = look_at_topics(op, group, topology)
+    if configuration.topology.problem is None and not (kip_1071 and status):
+        # By KIP-1071 a member of an older topology may still run tasks that the newer one does not have.
+        validation.tasks_exist(configuration.topology, data)
+    if kip_1071:
+        offsets = task_offsets.from_fields(data["taskOffsets"]), task_offsets.from_fields(data["taskEndOffsets"])
+        group.task_offsets.report(member_id, updated.process_id or "", *offsets)
+        changed = changed or has_warmed_up(op, group, updated)
+    epoch = update_epoch(op, group, configuration, bump=changed)
+    delay_first_assignment(op, group)
+    target = update_target(op, group, epoch, configuration.topology, updated)
+    if target.delayed_by:
+        detail = f"Assignment delayed due to the configured {target.delayed_by}."
+        status.append(_status(Status.ASSIGNMENT_DELAYED, detail))
+    moved = updated
+    if updated.state != _STABLE or updated.member_epoch != target.epoch:
+        moved = move(op, group, updated, target.epoch, target.tasks, _owned(data))
+    expect_heartbeat(op, group_id, member_id)
+    if group.classic:
+        group.classic.pop(member_id, None)
+    if data["shutdownApplication"]:
+        request_shutdown(group, member_id)
+    config = op.memory.group_config(group_id)
+    fields: Fields = {"heartbeatIntervalMs": config.streams_heartbeat_interval_ms}
+    if kip_1071:
+        fields["acceptableRecoveryLag"] = min(config.streams_acceptable_recovery_lag, MAX_INT32)
+        fields["taskOffsetIntervalMs"] = config.streams_task_offset_interval_ms
+    if joins or (moved is not member and moved.assigned != member.assigned):
+        fields |= _tasks(moved)
+        group.known_endpoints.pop(member_id, None)
+        if moved.user_endpoint is not None:
+            group.endpoint_epoch += 1
+    if group.endpoint_epoch != data["endpointInformationEpoch"]:
+        fields["partitionsByUserEndpoint"] = partitions_by_endpoint(group, moved, op.topics)
+    if group_id in op.memory.live:
+        fields["endpointInformationEpoch"] = group.endpoint_epoch
+    status += _problems(group, configuration.topology)
+    op.outcome.effects["creatable_topics"] = _creatable(configuration.topology)
+    return response(member_id, moved.member_epoch or 0, status=status, **fields)
+
+
+def _group(op: Operation, group_id: str, topology: Fields, *, joins: bool) -> LiveStreamsGroup:
+    """The group; a member that joins makes a new one, also in the place of a classic one without members.
+
+    In KIP-1071 it makes a classic group of Streams with members into a streams group.
+    """
+    group = op.memory.live.get(group_id)
+    if isinstance(group, LiveStreamsGroup):
+        return group
+    if group is None and not joins:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
+    if group is None:
+        return LiveStreamsGroup(group_id)
+    if joins and isinstance(group, LiveClassicGroup) and group.is_empty:
+        op.erase(group)
+        return LiveStreamsGroup(group_id)
+    if joins and isinstance(group, LiveClassicGroup) and op.memory.profile.is_kip_1071:
+        return upgrade(op, group, topology)
+    return group_of(op, group_id, LiveStreamsGroup, "streams")
+
+
+def _member(op: Operation, group: LiveStreamsGroup, member_id: str, data: Fields) -> StreamsMember:
+    instance_id = data["instanceId"]
+    if data["memberEpoch"] != 0:
+        if instance_id is not None:
+            return static_holder(group.static_member(instance_id), member_id, instance_id)
+        return member_of(group.log.members, member_id, group.group_id)
+    if instance_id is not None:
+        if group.static_member(instance_id) is None:
+            validation.room(group, op.memory.config)
+        return members.joining_static(op, group, member_id, instance_id, classic=False)
+    validation.room(group, op.memory.config)
+    return group.log.members.get(member_id) or members.new_member(member_id)
+
+
+def _topology(op: Operation, group: LiveStreamsGroup, given: Fields | None) -> Topology:
+    """The group's topology: the first that a member brings. Then Kafka 4.3.1 ignores older ones and allows no newer."""
+    known, kip_1071 = group.log.topology, op.memory.profile.is_kip_1071
+    if given is None:
+        if known is None:
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "The topology is null and the group topology is also null.")
+        return known
+    if kip_1071 and (known is None or given["epoch"] > known.epoch):
+        validation.topology(given)
+    if given["epoch"] < 0:
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Topology epoch must be non-negative.")
+    ids = [each["subtopologyId"] for each in given["subtopologies"]]
+    if len(set(ids)) < len(ids):
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Duplicate key among the subtopologies.")
+    record = records.topology(group.group_id, given)
+    topology = topology_of(record[2] or {})
+    if known is None or (kip_1071 and _is_update(known, topology)):
+        op.write(*record)
+        return topology
+    if known.epoch <= given["epoch"] and _by_id(known) != _by_id(topology):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
+    return known
+
+
+def _is_update(known: Topology, topology: Topology) -> bool:
+    """Whether a joining member brings the next topology; raises ApiError unless it brings that or the known one."""
+    if topology.epoch < known.epoch:
+        raise ApiError(
+            ErrorCode.STREAMS_TOPOLOGY_FENCED,
+            f"The topology epoch {topology.epoch} is behind the group's topology epoch {known.epoch}.",
+        )
+    if topology.epoch > known.epoch + 1:
+        raise ApiError(
+            ErrorCode.STREAMS_INVALID_TOPOLOGY_EPOCH,
+            f"The topology epoch {topology.epoch} is not the one after the group's topology epoch {known.epoch}.",
+        )
+    if topology.epoch == known.epoch and _by_id(known) != _by_id(topology):
+        raise ApiError(
+            ErrorCode.STREAMS_INVALID_TOPOLOGY_EPOCH,
+            f"The topology is not that of the group, and its topology epoch is not bumped from {known.epoch}.",
+        )
+    return topology.epoch > known.epoch
+
+
+def _by_id(topology: Topology) -> tuple[int, dict[str, object]]:
+    return topology.epoch, {each.subtopology_id: each for each in topology.subtopologies}
+
+
+def _owned(data: Fields) -> OwnedTasks:
+    if data["activeTasks"] is None:
+        return None
+    active, standby, warmup = (
+        {each["subtopologyId"]: each["partitions"] for each in data[role]} for role in validation.ROLES
+    )
+    return active, standby, warmup
+
+
+def _tasks(member: StreamsMember) -> Fields:
+    held = member.assigned
+    return {
+        "activeTasks": records.task_ids(held.active),
+        "standbyTasks": records.task_ids(held.standby),
+        "warmupTasks": records.task_ids(held.warmup),
+    }
+
+
+def _status(status: Status, detail: str) -> Fields:
+    return {"statusCode": int(status), "statusDetail": detail}
+
+
+def _staleness(topology: Topology, member: StreamsMember) -> list[Fields]:
+    epoch = member.topology_epoch
+    if epoch is None or epoch >= topology.epoch:
+        return []
+    detail = f"The member's topology epoch {epoch} is behind the group's topology epoch {topology.epoch}."
+    return [_status(Status.STALE_TOPOLOGY, detail)]
+
+
+def _problems(group: LiveStreamsGroup, topology: ConfiguredTopology) -> list[Fields]:
+    status = []
+    if topology.problem is not None:
+        status.append(_status(_PROBLEMS[topology.problem], topology.detail))
+    if group.shutdown_member is not None:
+        detail = (
+            f"Streams group member {group.shutdown_member} encountered a fatal error and requested a shutdown for the "
+            "entire application."
+        )
+        status.append(_status(Status.SHUTDOWN_APPLICATION, detail))
+    return status
+
+
+def _creatable(topology: ConfiguredTopology) -> list[Fields]:
+    """The internal topics that the broker creates now, as CreateTopics has them."""
+    return [
+        {
+            "name": topic.name,
+            "numPartitions": topic.partitions,
+            "replicationFactor": topic.replication_factor or -1,
+            "assignments": [],
+            "configs": [{"name": name, "value": value} for name, value in topic.configs.items()],
+        }
+        for topic in topology.missing_internal_topics.values()
+    ]

@@ -1,0 +1,92 @@
+"""The member that a heartbeat is about: found, made, or put in the place of a static member's former self."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from coordinator_core.coordinator.lookup import released
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.record_templates import member_tombstones
+from coordinator_core.coordinator.streams import records
+from coordinator_core.coordinator.streams.group import LiveStreamsGroup
+from coordinator_core.coordinator.timer_keys import cancel_all
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, NO_PREVIOUS_EPOCH
+from coordinator_core.groups.record_types import STREAMS
+from coordinator_core.groups.streams.state import Endpoint, MemberState, StreamsMember
+from coordinator_core.records import Fields
+
+
+def new_member(member_id: str) -> StreamsMember:
+    """A member of which nothing is known yet."""
+    return StreamsMember(
+        member_id,
+        client_id="",
+        client_host="",
+        member_epoch=0,
+        previous_member_epoch=NO_PREVIOUS_EPOCH,
+        state=MemberState.STABLE,
+        topology_epoch=-1,
+        process_id="",
+    )
+
+
+def joining_static(
+    op: Operation, group: LiveStreamsGroup, member_id: str, instance_id: str, *, classic: bool
+) -> StreamsMember:
+    """A static member that joins: new, or in the place of the one that held its instance id, with all it had.
+
+    Unless one of the two speaks the classic protocol the former must have left (epoch -2) before; raises ApiError
+    otherwise.
+    """
+    former = group.static_member(instance_id)
+    if former is None:
+        return group.log.members.get(member_id) or new_member(member_id)
+    if former.member_id == member_id and former.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        return former
+    if not classic and former.member_id not in group.classic:
+        released(former, member_id, instance_id)
+    member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
+    for record in member_tombstones(STREAMS, group.group_id, former.member_id):
+        op.write(*record)
+    cancel_all(op, group.group_id, former.member_id)
+    op.write(*records.member_metadata(group.group_id, member))
+    op.write(*records.target_assignment(group.group_id, member_id, group.target(former.member_id)))
+    op.write(*records.current_assignment(group.group_id, member))
+    return member
+
+
+def updated(member: StreamsMember, request: Request, data: Fields) -> StreamsMember:
+    """The member as its heartbeat describes it; what the heartbeat leaves out stays. The same object if that is all."""
+    endpoint, tags, timeout = data["userEndpoint"], data["clientTags"], data["rebalanceTimeoutMs"]
+    if (
+        endpoint is tags is data["rackId"] is data["topology"] is data["processId"] is None
+        and timeout == -1
+        and data["instanceId"] in (None, member.instance_id)
+        and request.client_id == member.client_id
+        and request.client_host == member.client_host
+    ):
+        return member
+    return replace(
+        member,
+        instance_id=member.instance_id if data["instanceId"] is None else data["instanceId"],
+        rack_id=member.rack_id if data["rackId"] is None else data["rackId"],
+        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout == -1 else timeout,
+        topology_epoch=member.topology_epoch if data["topology"] is None else data["topology"]["epoch"],
+        client_id=request.client_id,
+        client_host=request.client_host,
+        process_id=member.process_id if data["processId"] is None else data["processId"],
+        client_tags=member.client_tags if tags is None else _by_key(tags),
+        user_endpoint=member.user_endpoint if endpoint is None else Endpoint(endpoint["host"], endpoint["port"]),
+    )
+
+
+def _by_key(tags: list[Fields]) -> dict[str, str]:
+    """The values of tags; raises ApiError where Kafka fails: with two tags of one key."""
+    found: dict[str, str] = {}
+    for key, value in ((each["key"], each["value"]) for each in tags):
+        if key in found:
+            message = f"Duplicate key {key} (attempted merging values {found[key]} and {value})"
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+        found[key] = value
+    return found

@@ -1,0 +1,133 @@
+"""How a member moves from the tasks it runs to its target, without a task being in two hands (KIP-1071).
+
+An active task has one owner in the group, and one process holds a task in one role only: its state directory is shared
+by the process's members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from coordinator_core.assignors.inputs import Tasks
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode
+from coordinator_core.coordinator.streams.group import LiveStreamsGroup
+from coordinator_core.groups.epochs import PartitionEpochs
+from coordinator_core.groups.streams.state import CurrentTasks, MemberState, StreamsMember
+
+TaskSet = Mapping[str, Collection[int]]
+OwnedTasks = tuple[TaskSet, TaskSet, TaskSet] | None
+"""Active, standby and warm-up tasks that a heartbeat reports as owned; None: the heartbeat does not say."""
+
+
+class _Step(NamedTuple):
+    """One role: what stays, what has to go, what can be taken now, and whether something has to be waited for."""
+
+    kept: dict[str, list[int]]
+    revoked: dict[str, list[int]]
+    gained: dict[str, list[int]]
+    waits: bool
+
+
+def reconcile(
+    group: LiveStreamsGroup, member: StreamsMember, epoch: int, target: Tasks, owned: OwnedTasks
+) -> StreamsMember:
+    """The member after this heartbeat's step towards the target of that epoch; the same object if it stays."""
+    now_at = member.member_epoch or 0
+    if member.state == MemberState.STABLE:
+        return member if now_at == epoch else _next(group, member, now_at, epoch, target, owned)
+    if member.state == MemberState.UNREVOKED_TASKS:
+        if _owns_any(owned, _sets(member.pending_revocation)):
+            return member
+        return _next(group, member, now_at + 1, epoch, target, owned)
+    if member.state == MemberState.UNRELEASED_TASKS:
+        return _next(group, member, now_at, epoch, target, owned)
+    if owned is None or any(map(_units, owned)):
+        raise ApiError(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            "The streams group member is in a unknown state. The member must abandon all its tasks and rejoin.",
+        )
+    return _next(group, member, epoch, epoch, target, owned)
+
+
+def _next(
+    group: LiveStreamsGroup, member: StreamsMember, now_at: int, epoch: int, target: Tasks, owned: OwnedTasks
+) -> StreamsMember:
+    """First give up what is not in the target; then, at the target's epoch, take what nobody holds of the rest."""
+    mine = member.process_id or ""
+
+    def in_process(task: tuple[str, int]) -> bool:
+        return mine in group.standby.get(task, ()) or mine in group.warmup.get(task, ())
+
+    had = member.assigned
+    active = _step(had.active, target.active, lambda task: task in group.active or in_process(task))
+    standby = _step(had.standby, target.standby, lambda task: mine in group.active.get(task, ()) or in_process(task))
+    warmup = _step(had.warmup, target.warmup, lambda task: mine in group.active.get(task, ()) or in_process(task))
+    steps = (active, standby, warmup)
+    kept = _with_epochs(active.kept, had.active)
+    revoked = active.revoked, standby.revoked, warmup.revoked
+    if any(revoked) and _owns_any(owned, revoked):
+        return _moved(
+            member,
+            now_at,
+            MemberState.UNREVOKED_TASKS,
+            CurrentTasks(kept, standby.kept, warmup.kept),
+            CurrentTasks(_with_epochs(active.revoked, had.active), standby.revoked, warmup.revoked),
+        )
+    for subtopology_id, partitions in active.gained.items():
+        kept.setdefault(subtopology_id, {}).update(dict.fromkeys(partitions, epoch))
+    state = MemberState.UNRELEASED_TASKS if any(step.waits for step in steps) else MemberState.STABLE
+    tasks = CurrentTasks(kept, _merged(standby), _merged(warmup))
+    return _moved(member, epoch, state, tasks, CurrentTasks())
+
+
+def _moved(
+    member: StreamsMember, epoch: int, state: MemberState, assigned: CurrentTasks, revoked: CurrentTasks
+) -> StreamsMember:
+    return replace(
+        member,
+        member_epoch=epoch,
+        previous_member_epoch=member.member_epoch or 0,
+        state=state,
+        assigned=assigned,
+        pending_revocation=revoked,
+    )
+
+
+def _step(had: TaskSet, target: TaskSet, held: Callable[[tuple[str, int]], bool]) -> _Step:
+    step = _Step({}, {}, {}, False)
+    waits = False
+    for key in sorted({*had, *target}):
+        mine, wanted = set(had.get(key, ())), set(target.get(key, ()))
+        missing = wanted - mine
+        free = {partition for partition in missing if not held((key, partition))}
+        waits |= len(free) < len(missing)
+        for into, some in ((step.kept, mine & wanted), (step.revoked, mine - wanted), (step.gained, free)):
+            if some:
+                into[key] = sorted(some)
+    return step._replace(waits=waits)
+
+
+def _with_epochs(tasks: Mapping[str, Iterable[int]], epochs: PartitionEpochs) -> PartitionEpochs:
+    return {key: {partition: epochs[key][partition] for partition in numbers} for key, numbers in tasks.items()}
+
+
+def _merged(step: _Step) -> dict[str, list[int]]:
+    keys = sorted({*step.kept, *step.gained})
+    return {key: sorted([*step.kept.get(key, ()), *step.gained.get(key, ())]) for key in keys}
+
+
+def _sets(tasks: CurrentTasks) -> tuple[TaskSet, TaskSet, TaskSet]:
+    return tasks.active, tasks.standby, tasks.warmup
+
+
+def _units(tasks: TaskSet) -> set[tuple[str, int]]:
+    return {(key, partition) for key, partitions in tasks.items() for partition in partitions}
+
+
+def _owns_any(owned: OwnedTasks, tasks: tuple[TaskSet, TaskSet, TaskSet]) -> bool:
+    """Whether the member may still own any of the tasks: one that does not say may."""
+    if owned is None:
+        return True
+    return any(_units(mine) & _units(some) for mine, some in zip(owned, tasks, strict=True))

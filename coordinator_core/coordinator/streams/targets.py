@@ -1,0 +1,201 @@
+"""The targets of a streams group: when one is computed, by which assignor and from what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from coordinator_core.assignors.coordinator_view import Process
+from coordinator_core.assignors.inputs import Assignment, StreamsConfigs, StreamsMemberSpec, Subtopology, Tasks
+from coordinator_core.assignors.registry import assign
+from coordinator_core.coordinator.lookup import same_units
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode
+from coordinator_core.coordinator.streams import records
+from coordinator_core.coordinator.streams.group import LiveStreamsGroup, initial_rebalance_key, process
+from coordinator_core.coordinator.streams.stale_members import retain_only
+from coordinator_core.errors import AssignorError
+from coordinator_core.groups.streams.state import StreamsMember, TargetTasks
+from coordinator_core.groups.streams.topology import ConfiguredTopology
+
+NUM_STANDBY_REPLICAS = "num.standby.replicas"
+"""The configuration of the assignment that a release records with the group epoch."""
+NUM_WARMUP_REPLICAS = "num.warmup.replicas"
+ACCEPTABLE_RECOVERY_LAG = "acceptable.recovery.lag"
+ASSIGNOR_NAME = "assignor.name"
+"""More configurations of the assignment (KIP-1071), recorded in the same way."""
+
+
+class Target(NamedTuple):
+    """The newest target there is: its epoch and the member's part of it; what the next one waits for, if it does."""
+
+    epoch: int
+    tasks: Tasks
+    delayed_by: str = ""
+
+
+def assignment_configs(op: Operation, group_id: str) -> Mapping[str, str]:
+    """The group's configurations that an assignment depends on."""
+    config = op.memory.group_config(group_id)
+    if not op.memory.profile.is_kip_1071:
+        return _configs(config.streams_num_standby_replicas)
+    return _configs(
+        config.streams_num_standby_replicas,
+        config.streams_num_warmup_replicas,
+        config.streams_acceptable_recovery_lag,
+        config.streams_assignor_name,
+    )
+
+
+@lru_cache
+def _configs(
+    standbys: int, warmups: int | None = None, lag: int | None = None, assignor: str | None = None
+) -> Mapping[str, str]:
+    """The configurations as records have them; those that are None are not in it."""
+    values = {
+        NUM_STANDBY_REPLICAS: standbys,
+        NUM_WARMUP_REPLICAS: warmups,
+        ACCEPTABLE_RECOVERY_LAG: lag,
+        ASSIGNOR_NAME: assignor,
+    }
+    return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def assignor_name(topology: ConfiguredTopology, configs: Mapping[str, str], *, kip_1071: bool) -> str:
+    """``sticky`` in the release; in KIP-1071 the configured one, else the one for topologies with or without state."""
+    if not kip_1071:
+        return "sticky"
+    stateful = any(each.state_changelog_topics for each in topology.subtopologies.values())
+    return configs.get(ASSIGNOR_NAME) or ("highly_available" if stateful else "sticky")
+
+
+def update_target(
+    op: Operation, group: LiveStreamsGroup, epoch: int, topology: ConfiguredTopology, member: StreamsMember
+) -> Target:
+    """Compute the target of a newer epoch, unless the first one waits for members or the last one is too young."""
+    if group.assignment_epoch >= epoch:
+        return Target(group.assignment_epoch, _present_target(group, member))
+    interval = op.memory.group_config(group.group_id).streams_assignment_interval_ms
+    if initial_rebalance_key(group.group_id) in op.memory.timers:
+        return Target(group.assignment_epoch, Tasks(), "initial rebalance delay")
+    if not group.may_compute_target(op.now, interval):
+        return Target(group.assignment_epoch, _present_target(group, member), "assignment interval")
+    targets = compute_target(op, group, epoch, topology, assignment_configs(op, group.group_id), member)
+    return Target(epoch, targets.get(member.member_id, Tasks()))
+
+
+def _present_target(group: LiveStreamsGroup, member: StreamsMember) -> Tasks:
+    """The member's part of the target that there is; a static member takes on that of its former self."""
+    if member.instance_id is None:
+        return group.target(member.member_id)
+    former = group.static_member(member.instance_id)
+    return group.target(member.member_id if former is None else former.member_id)
+
+
+def has_warmed_up(op: Operation, group: LiveStreamsGroup, member: StreamsMember) -> bool:
+    """Whether a warm-up task of the member's target has caught up by what members report (KIP-1071).
+
+    While another target is to be computed anyway this asks for nothing more.
+    """
+    if group.group_epoch > group.assignment_epoch:
+        return False
+    acceptable = op.memory.group_config(group.group_id).streams_acceptable_recovery_lag
+    held = member.assigned.warmup
+    for subtopology_id, partitions in group.target(member.member_id).warmup.items():
+        for partition in partitions:
+            lag = group.task_offsets.lag(member.process_id or "", (subtopology_id, partition))
+            if partition in held.get(subtopology_id, ()) and lag is not None and lag < acceptable:
+                return True
+    return False
+
+
+def compute_target(
+    op: Operation,
+    group: LiveStreamsGroup,
+    epoch: int,
+    topology: ConfiguredTopology,
+    configs: Mapping[str, str],
+    updated: StreamsMember | None = None,
+) -> Mapping[str, Tasks]:
+    """The target for this epoch, written; nobody gets anything from a topology that is not ready."""
+    kip_1071 = op.memory.profile.is_kip_1071
+    updates = {} if updated is None else _updates(group, updated)
+    subtopologies = [
+        Subtopology(subtopology_id, each.tasks, bool(each.state_changelog_topics))
+        for subtopology_id, each in topology.subtopologies.items()
+    ]
+    spec = group.view.spec(subtopologies, _streams_configs(configs), updates)
+    if kip_1071:
+        spec = replace(spec, members=_with_offsets(group, spec.members))
+    assignment: Assignment[Tasks] = Assignment({})
+    if topology.problem is None:
+        try:
+            name = assignor_name(topology, configs, kip_1071=kip_1071)
+            assignment = assign(name, spec, op.topics, op.memory.profile)
+        except AssignorError as error:
+            raise ApiError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"Failed to compute a new target assignment for epoch {epoch}: {error.message}",
+            ) from error
+    targets = assignment.members
+    if kip_1071 and (stale := _stale_members(group, topology.epoch, updated)):
+        before = {member_id: each.previous for member_id, each in spec.members.items()}
+        targets = {member_id: targets.get(member_id, Tasks()) for member_id in spec.members}
+        processes = {member_id: each.process_id for member_id, each in spec.members.items()}
+        targets = retain_only(targets, stale, before, processes)
+    for member_id in spec.members:
+        target = targets.get(member_id, Tasks())
+        known = group.log.targets.get(member_id)
+        if known is None or not _same(known, target):
+            op.write(*records.target_assignment(group.group_id, member_id, target))
+    op.write(*records.target_epoch(group.group_id, epoch, op.now))
+    return targets
+
+
+def _updates(group: LiveStreamsGroup, updated: StreamsMember) -> dict[str, Process | None]:
+    """What changes in the group by this member; a static one takes the place of its former self."""
+    updates: dict[str, Process | None] = {updated.member_id: process(updated)}
+    former = group.static_member(updated.instance_id)
+    if former is not None and former.member_id != updated.member_id:
+        updates[former.member_id] = None
+    return updates
+
+
+def _streams_configs(configs: Mapping[str, str]) -> StreamsConfigs:
+    default = StreamsConfigs()
+    return StreamsConfigs(
+        int(configs.get(NUM_STANDBY_REPLICAS, default.num_standby_replicas)),
+        int(configs.get(NUM_WARMUP_REPLICAS, default.num_warmup_replicas)),
+        int(configs.get(ACCEPTABLE_RECOVERY_LAG, default.acceptable_recovery_lag)),
+    )
+
+
+def _with_offsets(group: LiveStreamsGroup, members: Mapping[str, StreamsMemberSpec]) -> dict[str, StreamsMemberSpec]:
+    """The members with what is known of the state that their processes hold."""
+    of_process = {each.process_id: group.task_offsets.of_process(each.process_id) for each in members.values()}
+    return {
+        member_id: replace(
+            each,
+            task_offsets=of_process[each.process_id],
+            task_end_offsets=group.task_offsets.of_member(member_id)[1],
+        )
+        for member_id, each in members.items()
+    }
+
+
+def _stale_members(group: LiveStreamsGroup, topology_epoch: int, updated: StreamsMember | None) -> set[str]:
+    """The members whose topology is older than the group's."""
+    members = dict(group.log.members)
+    if updated is not None:
+        members[updated.member_id] = updated
+    return {member_id for member_id, each in members.items() if (each.topology_epoch or 0) < topology_epoch}
+
+
+def _same(before: TargetTasks, after: Tasks) -> bool:
+    return (
+        same_units(before.active, after.active)
+        and same_units(before.standby, after.standby)
+        and same_units(before.warmup, after.warmup)
+    )

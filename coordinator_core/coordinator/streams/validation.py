@@ -1,0 +1,306 @@
+"""What a StreamsGroupHeartbeat has to look like, and what the coordinator refuses (KIP-1071)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from coordinator_core.coordinator.config import BrokerConfig
+from coordinator_core.coordinator.lookup import (
+    check_commit_version,
+    full,
+    greater_epoch,
+    is_commit_of_nobody,
+    member_of,
+    smaller_epoch,
+)
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.request_fields import (
+    Shape,
+    boolean,
+    checked,
+    int32,
+    int32s,
+    int64,
+    not_blank,
+    string,
+    strings,
+    struct,
+    structs,
+)
+from coordinator_core.coordinator.streams.group import LiveStreamsGroup
+from coordinator_core.groups import re2
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, PartitionEpochs, Partitions
+from coordinator_core.groups.streams.state import StreamsMember
+from coordinator_core.groups.streams.topology import ConfiguredTopology, subtopology_of_sources
+from coordinator_core.records import Fields
+
+_CONFIGS = structs("topicConfigs", string("key"), string("value"), default=[])
+_TOPIC = (string("name"), int32("partitions", 0), int32("replicationFactor", 0), _CONFIGS)
+_COPARTITION_GROUP = (
+    int32s("sourceTopics", []),
+    int32s("sourceTopicRegex", []),
+    int32s("repartitionSourceTopics", []),
+)
+_SUBTOPOLOGY = (
+    string("subtopologyId"),
+    strings("sourceTopics", []),
+    strings("sourceTopicRegex", []),
+    structs("stateChangelogTopics", *_TOPIC, default=[]),
+    strings("repartitionSinkTopics", []),
+    structs("repartitionSourceTopics", *_TOPIC, default=[]),
+    structs("copartitionGroups", *_COPARTITION_GROUP, default=[]),
+)
+_TASKS = (string("subtopologyId"), int32s("partitions"))
+_OFFSETS = (string("subtopologyId"), int32("partition"), int64("offset"))
+
+HEARTBEAT = Shape(
+    string("groupId"),
+    string("memberId"),
+    int32("memberEpoch"),
+    int32("endpointInformationEpoch", -1),
+    string("instanceId", None, nullable=True),
+    string("rackId", None, nullable=True),
+    int32("rebalanceTimeoutMs", -1),
+    struct(
+        "topology",
+        int32("epoch"),
+        structs("subtopologies", *_SUBTOPOLOGY, default=[]),
+        default=None,
+        nullable=True,
+    ),
+    structs("activeTasks", *_TASKS, default=None, nullable=True),
+    structs("standbyTasks", *_TASKS, default=None, nullable=True),
+    structs("warmupTasks", *_TASKS, default=None, nullable=True),
+    string("processId", None, nullable=True),
+    struct("userEndpoint", string("host"), int32("port"), default=None, nullable=True),
+    structs("clientTags", string("key"), string("value"), default=None, nullable=True),
+    structs("taskOffsets", *_OFFSETS, default=None, nullable=True),
+    structs("taskEndOffsets", *_OFFSETS, default=None, nullable=True),
+    boolean("shutdownApplication", False),
+)
+ROLES = ("activeTasks", "standbyTasks", "warmupTasks")
+MAX_PORT = 65_535
+
+
+def heartbeat(request: Request, *, kip_1071: bool) -> Fields:
+    """The data of a StreamsGroupHeartbeat; raises ApiError for what is wrong with it by itself.
+
+    ``kip_1071``: what the document defines and Kafka 4.3.1 does not have is allowed, and its own rules hold.
+    """
+    data = checked(request, HEARTBEAT, range(1))
+    epoch = data["memberEpoch"]
+    if not kip_1071:
+        _only_supported(data)
+    if epoch != 0 or not kip_1071 or data["memberId"]:
+        not_blank(data["memberId"], "MemberId can't be empty.")
+    not_blank(data["groupId"], "GroupId can't be empty.")
+    if data["instanceId"] is not None:
+        not_blank(data["instanceId"], "InstanceId can't be empty.")
+    if data["rackId"] is not None:
+        not_blank(data["rackId"], "RackId can't be empty.")
+    if epoch == 0:
+        _joining(data)
+        _require(not kip_1071 or data["rebalanceTimeoutMs"] > 0, "RebalanceTimeoutMs must be larger than zero.")
+    elif epoch < 0:
+        _require(
+            epoch >= LEAVE_GROUP_STATIC_MEMBER_EPOCH,
+            f"MemberEpoch is {epoch}, but must be greater than or equal to -2.",
+        )
+        is_static = data["instanceId"] is not None or epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH
+        _require(is_static, "InstanceId can't be null.")
+    tasks = data["activeTasks"], data["standbyTasks"], data["warmupTasks"]
+    if None in tasks and tasks != _NOT_GIVEN:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "If one task-type is non-null, all must be non-null.")
+    if epoch != 0 and data["topology"] is not None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Topology can only be provided when (re-)joining.")
+    endpoint = data["userEndpoint"]
+    if endpoint is not None and not 0 <= endpoint["port"] <= MAX_PORT:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "The port of the user endpoint is none.")
+    if kip_1071 and tasks != _NOT_GIVEN:
+        owned = [
+            (each["subtopologyId"], number) for role in ROLES for each in data[role] for number in each["partitions"]
+        ]
+        _require(len(owned) == len(set(owned)), "ActiveTasks, StandbyTasks and WarmupTasks must be disjoint.")
+    return data
+
+
+_NOT_GIVEN = None, None, None
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ApiError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _only_supported(data: Fields) -> None:
+    """Raises ApiError for what KIP-1071 defines and Kafka 4.3.1 does not have yet."""
+    if data["instanceId"] is not None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Static membership is not yet supported.")
+    if data["taskOffsets"] is not None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "TaskOffsets are not supported yet.")
+    if data["taskEndOffsets"] is not None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "TaskEndOffsets are not supported yet.")
+    if data["warmupTasks"]:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "WarmupTasks are not supported yet.")
+    if data["topology"] is not None:
+        regexes = any(subtopology["sourceTopicRegex"] for subtopology in data["topology"]["subtopologies"])
+        _require(not regexes, "Regular expressions for source topics are not supported yet.")
+
+
+def _joining(data: Fields) -> None:
+    _require(data["rebalanceTimeoutMs"] != -1, "RebalanceTimeoutMs must be provided in first request.")
+    for role in ROLES:
+        name = role[0].upper() + role[1:]
+        _require(data[role] is not None and not data[role], f"{name} must be empty when (re-)joining.")
+    topology = data["topology"]
+    _require(topology is not None, "Topology must be non-null when (re-)joining.")
+    for subtopology in topology["subtopologies"]:
+        for topic in subtopology["stateChangelogTopics"]:
+            if topic["partitions"] != 0:
+                raise ApiError(
+                    ErrorCode.STREAMS_INVALID_TOPOLOGY,
+                    f"Changelog topic {topic['name']} must have an undefined partition count, but it is set to "
+                    f"{topic['partitions']}.",
+                )
+
+
+def room(group: LiveStreamsGroup, config: BrokerConfig) -> None:
+    """Raises ApiError if the group is full: for a member that comes back as well."""
+    if len(group.log.members) >= config.group_streams_max_size:
+        raise full("streams", config.group_streams_max_size)
+
+
+def member_epoch(member: StreamsMember, data: Fields) -> None:
+    """Raises ApiError unless the epoch is the member's, or the one before (its answer may have been lost).
+
+    With the epoch before, the member must not own more than it was assigned. Epoch 0 rejoins and is always right.
+    """
+    epoch, known = data["memberEpoch"], member.member_epoch or 0
+    if epoch > known:
+        raise greater_epoch("streams", epoch, known)
+    if 0 < epoch < known:
+        tasks = member.assigned
+        held: tuple[Partitions | PartitionEpochs, ...] = (tasks.active, tasks.standby, tasks.warmup)
+        if epoch != member.previous_member_epoch or not all(
+            _within(data[role], mine) for role, mine in zip(ROLES, held, strict=True)
+        ):
+            raise smaller_epoch("streams", epoch, known)
+
+
+def _within(owned: list[dict[str, Any]] | None, assigned: Partitions | PartitionEpochs) -> bool:
+    return owned is not None and all(
+        partition in assigned.get(each["subtopologyId"], ()) for each in owned for partition in each["partitions"]
+    )
+
+
+def tasks_exist(configured: ConfiguredTopology, data: Fields) -> None:
+    """Raises ApiError if the member owns a task that the topology does not have."""
+    for role in ROLES:
+        for each in data[role] or ():
+            subtopology_id = each["subtopologyId"]
+            subtopology = configured.subtopologies.get(subtopology_id)
+            if subtopology is None:
+                message = f"Subtopology {subtopology_id} does not exist in the topology."
+                raise ApiError(ErrorCode.INVALID_REQUEST, message)
+            for partition in each["partitions"]:
+                if not 0 <= partition < subtopology.tasks:
+                    raise ApiError(
+                        ErrorCode.INVALID_REQUEST,
+                        f"Task {partition} for subtopology {subtopology_id} is invalid. Number of tasks for this "
+                        f"subtopology: {subtopology.tasks}",
+                    )
+
+
+def topology(given: Fields) -> None:
+    """Raises ApiError for a new topology that breaks one of the document's rules (KIP-1071, request validation)."""
+    subtopologies = given["subtopologies"]
+    sources = {name for each in subtopologies for name in each["sourceTopics"]}
+    sinks = {name for each in subtopologies for name in each["repartitionSinkTopics"]}
+    repartition = {topic["name"] for each in subtopologies for topic in each["repartitionSourceTopics"]}
+    changelogs = {topic["name"] for each in subtopologies for topic in each["stateChangelogTopics"]}
+    ids = [each["subtopologyId"] for each in subtopologies]
+    _require_topology(given["epoch"] >= 0, "The topology epoch must not be negative.")
+    _require_topology(len(set(ids)) == len(ids), "A subtopology id is there twice.")
+    for name in sorted(repartition & (sources | changelogs)):
+        _require_topology(False, f"Repartition source topic {name} is a source or changelog topic as well.")
+    for name in sorted(changelogs & (sources | sinks)):
+        _require_topology(False, f"Changelog topic {name} is a source or repartition sink topic as well.")
+    for each in subtopologies:
+        elsewhere = {name for other in subtopologies if other is not each for name in other["repartitionSinkTopics"]}
+        for topic in each["repartitionSourceTopics"]:
+            name = topic["name"]
+            _require_topology(name in elsewhere, f"No other subtopology writes to repartition source topic {name}.")
+        for regex in each["sourceTopicRegex"]:
+            wrong = re2.error_in(regex)
+            _require_topology(wrong is None, f"Source topic regex {regex} is invalid: {wrong}.")
+        for group in each["copartitionGroups"]:
+            for field in ("sourceTopics", "sourceTopicRegex", "repartitionSourceTopics"):
+                valid = all(0 <= index < len(each[field]) for index in group[field])
+                message = f"A copartition group of subtopology {each['subtopologyId']} names a topic that is not there."
+                _require_topology(valid, message)
+
+
+def _require_topology(condition: bool, message: str) -> None:
+    if not condition:
+        raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+
+
+def offset_commit(
+    group: LiveStreamsGroup,
+    member_id: str,
+    instance_id: str | None,
+    epoch: int,
+    version: int,
+    *,
+    transactional: bool,
+) -> Callable[[str, str, int], None] | None:
+    """Raises ApiError unless the commit comes from a member at an epoch that it had, or from nobody to an empty group.
+
+    An older epoch is good for tasks that were assigned no later than it (KIP-1251): what is returned judges each
+    partition by topic name, topic id and number. None: all are good.
+    """
+    if is_commit_of_nobody(group, member_id, instance_id, epoch, transactional=transactional):
+        return None
+    member = member_of(group.log.members, member_id, group.group_id)
+    if not transactional:
+        check_commit_version("streams", version)
+    known, stale = member.member_epoch or 0, ErrorCode.STALE_MEMBER_EPOCH
+    if epoch == known:
+        return None
+    if epoch > known:
+        raise ApiError(stale, f"Received member epoch {epoch} is newer than current member epoch {known}.")
+    if group.log.topology is None:
+        raise ApiError(stale, "Topology is not available for offset commit validation.")
+    subtopologies = subtopology_of_sources(group.log.topology, group.configured)
+
+    def check(topic: str, _: str, partition: int) -> None:
+        subtopology_id = subtopologies.get(topic)
+        if subtopology_id is None:
+            raise ApiError(stale, f"Topic {topic} is not in the topology.")
+        assigned = member.assigned.active.get(subtopology_id, {}).get(partition)
+        if assigned is None:
+            assigned = member.pending_revocation.active.get(subtopology_id, {}).get(partition)
+        if assigned is None:
+            message = f"Task {subtopology_id}-{partition} is not assigned or pending revocation for member."
+            raise ApiError(stale, message)
+        if epoch < assigned:
+            raise ApiError(
+                stale,
+                f"Received member epoch {epoch} is older than assignment epoch {assigned} for task "
+                f"{subtopology_id}-{partition}.",
+            )
+
+    return check
+
+
+def offset_fetch(group: LiveStreamsGroup, member_id: str | None, epoch: int) -> None:
+    """Raises ApiError unless the fetch comes from a member at its epoch, or does not say from whom."""
+    if member_id is None and epoch < 0:
+        return
+    known = member_of(group.log.members, member_id or "", group.group_id).member_epoch or 0
+    if epoch != known:
+        raise ApiError(
+            ErrorCode.STALE_MEMBER_EPOCH,
+            f"The received member epoch {epoch} does not match the expected member epoch {known}.",
+        )

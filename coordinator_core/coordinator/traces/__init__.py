@@ -1,0 +1,1 @@
+"""Recorded steps of Kafka's own coordinator, run against the model."""

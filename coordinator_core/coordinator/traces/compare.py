@@ -1,0 +1,149 @@
+"""When two results of a coordinator's operation are the same: orders that the protocol leaves open do not count."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from coordinator_core.errors import DecodeError
+from coordinator_core.records import CoordinatorRecord, Fields, RecordType
+from coordinator_core.wire.embedded import decode_blob
+from coordinator_core.wire.record_codec import decode_record
+
+_MEMBER_TOMBSTONES = {
+    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: 0,
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: 1,
+    RecordType.CONSUMER_GROUP_MEMBER_METADATA: 2,
+}
+_RECORD_ORDER = frozenset(("supportedProtocols", "topics", "subscribedTopicNames"))
+"""Lists in records whose order a coordinator decides or passes on; that of all others comes from hash maps."""
+_ASSIGNMENTS = frozenset(("assignment", "memberAssignment"))
+
+
+class Written(NamedTuple):
+    """A record for comparison: type, key and value as plain JSON values."""
+
+    type: int
+    key: Any
+    version: int | None
+    value: Any
+
+
+def written(record: CoordinatorRecord) -> Written:
+    """A record of the model."""
+    return Written(int(record.type), plain(record.key), record.value_version, plain(record.value))
+
+
+def recorded(record: Fields) -> Written:
+    """A record of a trace, by its JSON."""
+    return Written(record["key_type"], record["key"], record["value_version"], record["value"])
+
+
+def recorded_bytes(record: Fields) -> Written:
+    """A record of a trace, by its bytes; raises DecodeError."""
+    value = None if record["value_hex"] is None else bytes.fromhex(record["value_hex"])
+    decoded = decode_record(bytes.fromhex(record["key_hex"]), value)
+    return Written(decoded.type, plain(decoded.key), decoded.value_version, plain(decoded.value))
+
+
+def plain(value: Any) -> Any:
+    """The value with bytes as base64, as Kafka's JSON has them."""
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value
+
+
+def same_records(actual: Sequence[Written], expected: Sequence[Written]) -> bool:
+    """Whether the same kinds of records come in the same order, and within one kind the same records in any."""
+    return list(_kinds(actual)) == list(_kinds(expected))
+
+
+def _kinds(records: Sequence[Written]) -> Iterator[tuple[Any, list[str]]]:
+    """Runs of records of one kind, each as a sorted list; a member's three tombstones are one thing."""
+    for kind, run in groupby(_things(records), key=lambda thing: thing[0]):
+        yield kind, sorted(text for _, text in run)
+
+
+def _things(records: Sequence[Written]) -> Iterator[tuple[Any, str]]:
+    at = 0
+    while at < len(records):
+        record = records[at]
+        trio = records[at : at + 3]
+        if [_MEMBER_TOMBSTONES.get(RecordType(each.type)) for each in trio if each.type in _KNOWN] == [0, 1, 2] and all(
+            each.value is None and each.key == record.key for each in trio
+        ):
+            yield "member tombstones", canonical_text(record.key)
+            at += 3
+        else:
+            kind = record.type, record.value is None
+            yield kind, canonical_text([record.key, record.version, record.value], _RECORD_ORDER)
+            at += 1
+
+
+_KNOWN = frozenset(RecordType)
+
+
+def same(actual: Any, expected: Any) -> bool:
+    """Whether two answers or snapshots are the same."""
+    return canonical_text(plain(actual)) == canonical_text(expected)
+
+
+def canonical_text(value: Any, ordered: Collection[str] = ()) -> str:
+    """The value as text in which the order of all lists but the ``ordered`` ones is settled."""
+    return json.dumps(_canonical(value, "", ordered), sort_keys=True)
+
+
+def _canonical(value: Any, name: str, ordered: Collection[str]) -> Any:
+    if isinstance(value, dict):
+        if "partitions" in value and "assignmentEpochs" in value:
+            value = _paired(value)
+        return {key: _canonical(each, key, ordered) for key, each in value.items()}
+    if isinstance(value, list):
+        elements = [_canonical(each, name, ordered) for each in value]
+        return elements if name in ordered else sorted(elements, key=lambda each: json.dumps(each, sort_keys=True))
+    if name in _ASSIGNMENTS and isinstance(value, str) and value:
+        return _consumer_assignment(value)
+    return value
+
+
+def shown(expected: Any, actual: Any) -> list[str]:
+    """What differs, a line each: ``-`` is expected and missing, ``+`` is there and not expected."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return [
+            f"{name}: {line}"
+            for name in dict.fromkeys((*expected, *actual))
+            if canonical_text(expected.get(name)) != canonical_text(actual.get(name))
+            for line in shown(expected.get(name), actual.get(name))
+        ]
+    wanted, given = _elements(expected), _elements(actual)
+    lines = [f"- {each}" for each in wanted if each not in given] + [
+        f"+ {each}" for each in given if each not in wanted
+    ]
+    return lines or ["the same in another order"]
+
+
+def _elements(value: Any) -> list[str]:
+    return [canonical_text(each) for each in (value if isinstance(value, list) else [value])]
+
+
+def _paired(value: Fields) -> Fields:
+    """Partitions and their epochs are two parallel lists; as pairs they can be put in order."""
+    epochs = value["assignmentEpochs"]
+    pairs = value["partitions"] if epochs is None else list(zip(value["partitions"], epochs, strict=False))
+    rest = {key: each for key, each in value.items() if key not in ("partitions", "assignmentEpochs")}
+    return {**rest, "pairs": sorted(pairs)}
+
+
+def _consumer_assignment(text: str) -> Any:
+    try:
+        blob = decode_blob("ConsumerProtocolAssignment", b64decode(text))
+    except (DecodeError, ValueError):
+        return text
+    return {"version": blob.version, **_canonical(plain(blob.fields), "", ())}

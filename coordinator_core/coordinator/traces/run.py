@@ -1,0 +1,278 @@
+"""Feeds recorded traces of a coordinator to the model, and tells step by step whether it does the same.
+
+A trace is one ``header`` line, ``step`` lines and one ``end`` line, all JSON: requests, time steps, topic changes,
+background work and administration, each with the records, answers, timers and snapshots that the real coordinator
+gave.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from coordinator_core.assignors.java_hash import utf16
+from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.coordinator import coordinator, describe_api
+from coordinator_core.coordinator.config import BrokerConfig
+from coordinator_core.coordinator.memory import Memory
+from coordinator_core.coordinator.protocol import Completed, Outcome, Request, Timer
+from coordinator_core.coordinator.traces.compare import plain, recorded, recorded_bytes, same, same_records, written
+from coordinator_core.coordinator.traces.summary import summary
+from coordinator_core.errors import DecodeError, InputError
+from coordinator_core.records import Fields
+
+Step = dict[str, Any]
+
+JAVA_FAILURES = frozenset(("NullPointerException", "ClassCastException"))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What one part of a step should be, and what the model made of it."""
+
+    part: str
+    expected: Any
+    actual: Any
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """One step: its trace (by seed) and number, what was done, and where the model differs."""
+
+    seed: int
+    number: int
+    operation: str
+    differences: tuple[Difference, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether the model did the same."""
+        return not self.differences
+
+
+def run_traces(lines: Iterable[Fields]) -> Iterator[StepResult]:
+    """Run a sequence of traces; raises InputError for lines that are none."""
+    trace: _Trace | None = None
+    for line in lines:
+        kind = line.get("kind")
+        try:
+            if kind == "header":
+                trace = _Trace.begin(line)
+            elif kind == "step" and trace is not None:
+                yield trace.run(line)
+            elif kind != "end" or trace is None:
+                raise InputError(f"a trace has header, step and end lines, in this order; there is {kind!r}")
+        except (KeyError, TypeError, ValueError, AttributeError, DecodeError) as cause:
+            where = "header of a trace" if kind == "header" else f"{kind} {line.get('i')} of a trace"
+            raise InputError(f"{where}: {type(cause).__name__}: {cause}") from cause
+
+
+@dataclass(slots=True)
+class _Trace:
+    seed: int
+    group_id: str
+    client_host: str
+    memory: Memory
+    topics: TopicImage
+    differences: list[Difference] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, header: Fields) -> _Trace:
+        memory = Memory(BrokerConfig.of(header["config"]))
+        memory.configure_group(header["group_id"], header["group_config"])
+        version = header["image_version"]
+        memory.publish(version)
+        topics = TopicImage.of(map(_topic, header["topics"]), _brokers(header["brokers"]), version)
+        return cls(header["seed"], header["group_id"], header["client_host"], memory, topics)
+
+    def run(self, step: Step) -> StepResult:
+        self.differences = []
+        operation = step["op"]
+        if operation not in _STEPS:
+            raise InputError(f"step {step['i']} of trace {self.seed}: no operation {operation!r}")
+        _STEPS[operation](self, step)
+        if "after" in step:
+            self.compare("after", summary(self.memory, self.group_id), step["after"])
+        name = step["request"]["api"] if operation == "request" else operation
+        return StepResult(self.seed, step["i"], name, tuple(self.differences))
+
+    def compare(self, part: str, actual: Any, expected: Any) -> None:
+        if not same(actual, expected):
+            self.differences.append(Difference(part, expected, plain(actual)))
+
+    def compare_outcome(self, outcome: Outcome, expected: Fields, part: str = "") -> None:
+        actual = [written(record) for record in outcome.records]
+        wanted = [recorded(record) for record in expected["records"]]
+        in_bytes = [recorded_bytes(record) for record in expected["records"]]
+        if not same_records(actual, wanted) or not same_records(actual, in_bytes):
+            self.differences.append(
+                Difference(f"{part}records", [each._asdict() for each in wanted], [each._asdict() for each in actual])
+            )
+        error = _expected_error(expected)
+        self.compare(f"{part}error", _error(outcome, error), error)
+        self.compare(
+            f"{part}completed", [_completed(each) for each in outcome.completed], expected.get("completed", [])
+        )
+
+    def request(self, step: Step) -> None:
+        given = step["request"]
+        request = Request(
+            given["api"], given["version"], given["client_id"], _request_data(given), self.client_host, step["i"]
+        )
+        ids = iter([UUID(text) for text in step.get("uuids", ())])
+        outcome = coordinator.handle(self.memory, request, self.topics, step["t_ms"], ids)
+        self.compare_outcome(outcome, step)
+        self.compare("response", outcome.response, step.get("response"))
+        self.compare("pending", outcome.pending, step.get("pending", False))
+        for effect in ("initialize_share_group_state", "creatable_topics"):
+            self.compare(effect, outcome.effects.get(effect), step.get(effect))
+
+    def advance(self, step: Step) -> None:
+        fired = list(self._expire(step["t_end_ms"]))
+        self.compare("timers", [_fired(timer) for timer, _ in fired], [_fired_line(line) for line in step["timers"]])
+        for (timer, outcome), line in zip(fired, step["timers"], strict=False):
+            self.compare_outcome(outcome, line, f"timer {timer.key} ")
+
+    def _expire(self, until: int) -> Iterator[tuple[Timer, Outcome]]:
+        while True:
+            due = [timer for timer in self.memory.timers.values() if timer.deadline_ms <= until]
+            if not due:
+                return
+            timer = min(due, key=lambda each: (each.deadline_ms, utf16(each.key)))
+            yield timer, coordinator.expire(self.memory, timer, self.topics, timer.deadline_ms)
+
+    def metadata(self, step: Step) -> None:
+        change = step["metadata"]
+        names = dict(self.topics.by_name)
+        for each in change["deleted"]:
+            names.pop(each["name"], None)
+        for each in (*change["created"], *change["changed"], *change.get("topics_after", ())):
+            names[each["name"]] = _topic(each)
+        version = change["image_version"]
+        racks = _brokers(change["brokers"]) if "brokers" in change else self.topics.broker_racks
+        self.topics = TopicImage.of(names.values(), racks, version)
+        created, changed, deleted = (
+            [each["name"] for each in change[kind]] for kind in ("created", "changed", "deleted")
+        )
+        self.memory.publish(version, created, changed, deleted)
+
+    def executor(self, step: Step) -> None:
+        tasks = list(self.memory.tasks.values())
+        self.compare("tasks", [task.key for task in tasks], [task["key"] for task in step["tasks"]])
+        for task, expected in zip(tasks, step["tasks"], strict=False):
+            outcome = coordinator.complete(self.memory, task, self.topics, step["t_ms"])
+            self.compare_outcome(outcome, expected, f"task {task.key} ")
+
+    def group_config(self, step: Step) -> None:
+        failed = False
+        try:
+            self.memory.configure_group(self.group_id, step["group_config"])
+        except InputError:
+            failed = True
+        self.compare("error", failed, "error" in step)
+
+    def delete_group(self, step: Step) -> None:
+        outcome = coordinator.delete_group(self.memory, step["group_id"], self.topics, step["t_ms"])
+        self.compare_outcome(outcome, step)
+
+    def share_state(self, step: Step) -> None:
+        partitions = {each["topic_id"]: each["partitions"] for each in step["topic_partitions"]}
+        succeeded = step["op"] == "initialize_share_group_state"
+        answer = coordinator.share_state_initialized if succeeded else coordinator.share_state_not_initialized
+        self.compare_outcome(answer(self.memory, self.group_id, partitions, self.topics, step["t_ms"]), step)
+
+    def share_cleanup(self, step: Step) -> None:
+        topic_ids = step["deleted_topic_ids"]
+        outcome = coordinator.clean_up_share_state(self.memory, topic_ids, self.topics, step["t_ms"])
+        self.compare_outcome(outcome, step)
+
+    def describe(self, step: Step) -> None:
+        api = step["api"]
+        if api not in describe_api.DESCRIBE:
+            raise InputError(f"step {step['i']} of trace {self.seed}: cannot describe by {api!r}")
+        group = describe_api.DESCRIBE[api](self.memory, self.group_id, self.topics)
+        self.compare("response", {"throttleTimeMs": 0, "groups": [group]}, step["response"])
+        listed = [
+            {
+                "group_id": each["groupId"],
+                "protocol_type": each["protocolType"],
+                "state": each["groupState"],
+                "type": each["groupType"],
+            }
+            for each in describe_api.list_groups(self.memory)
+        ]
+        self.compare("list_groups", listed, step["list_groups"])
+        armed = {timer.key: timer.deadline_ms for timer in self.memory.timers.values()}
+        self.compare("timers_armed", armed, step["timers_armed"])
+
+
+_STEPS: dict[str, Callable[[_Trace, Step], None]] = {
+    "request": _Trace.request,
+    "advance": _Trace.advance,
+    "metadata": _Trace.metadata,
+    "executor": _Trace.executor,
+    "group_config": _Trace.group_config,
+    "delete_group": _Trace.delete_group,
+    "initialize_share_group_state": _Trace.share_state,
+    "uninitialize_share_group_state": _Trace.share_state,
+    "share_cleanup": _Trace.share_cleanup,
+    "describe": _Trace.describe,
+}
+
+
+def _topic(line: Fields) -> Topic:
+    return Topic(
+        line["name"],
+        line["id"],
+        line["partitions"],
+        tuple(tuple(racks) for racks in line["racks"]),
+        tuple(tuple(replicas) for replicas in line["replicas"]),
+    )
+
+
+def _brokers(racks: dict[str, str | None]) -> dict[int, str | None]:
+    return {int(broker): rack for broker, rack in racks.items()}
+
+
+_BYTES = {"JoinGroup": ("protocols", "metadata"), "SyncGroup": ("assignments", "assignment")}
+"""Where a request's JSON has base64: the list, and the field of its elements."""
+
+
+def _request_data(given: Fields) -> Fields:
+    data: Fields = given["data"]
+    if given["api"] in _BYTES:
+        name, element = _BYTES[given["api"]]
+        data = {**data, name: [{**each, element: b64decode(each[element])} for each in data.get(name, ())]}
+    return data
+
+
+def _error(outcome: Outcome, expected: Fields | None) -> Any:
+    error = outcome.error
+    if error is None:
+        return None
+    told = {"code": error.code.name, "code_id": int(error.code), "message": error.message}
+    return {name: told[name] for name in expected or told}
+
+
+def _expected_error(step: Fields) -> Fields | None:
+    """What the coordinator answered; where Java itself failed in it, the message is Java's and says nothing."""
+    error = step.get("error")
+    if error is None:
+        return None
+    names = ("code", "code_id") if error.get("kind") in JAVA_FAILURES else ("code", "code_id", "message")
+    return {name: error[name] for name in names}
+
+
+def _completed(answer: Completed) -> Fields:
+    return {"step": answer.request.correlation, "api": answer.request.api, "response": answer.response}
+
+
+def _fired(timer: Timer) -> list[Any]:
+    return [timer.key, timer.deadline_ms]
+
+
+def _fired_line(line: Fields) -> list[Any]:
+    return [line["key"], line["deadline_ms"]]

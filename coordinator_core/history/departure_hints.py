@@ -1,0 +1,45 @@
+"""Whether a member left or expired: the log does not say, but the commits of its partitions may tell."""
+
+from __future__ import annotations
+
+from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.history.history_writer import SHARE, Recorder
+from coordinator_core.history.holdings import Unit
+from coordinator_core.history.resources import CLASSIC
+from coordinator_core.records import LogPosition
+
+
+def departure_hint(recorder: Recorder, member_id: str, at: LogPosition, session_timeout_ms: int | None) -> str | None:
+    """What the commits of a member's partitions suggest: one that expires has not committed for its timeout.
+
+    None where there is nothing to go by; without a known timeout only the time since the last commit is told.
+    """
+    ledger = recorder.ledger
+    membership = ledger.memberships.get(member_id)
+    if membership is None or not ledger.commits or ledger.type == SHARE:
+        return None
+    keys = [key for unit in ledger.current.units(member_id) for key in _committed(recorder, unit)]
+    times = [ledger.commits.get(topic, {}).get(partition) for topic, partition in keys]
+    since = membership.joined.timestamp_ms
+    last = max((time for time in times if time is not None and time >= since), default=None)
+    if last is None:
+        return "it never committed" if times else None
+    gap = at.timestamp_ms - last
+    if session_timeout_ms is None:
+        return f"its last commit was {gap} ms before"
+    if gap < session_timeout_ms:
+        return f"left: it committed {gap} ms before, within its session timeout of {session_timeout_ms} ms"
+    return f"expired, or idle: its last commit was {gap} ms before, its session timeout is {session_timeout_ms} ms"
+
+
+def _committed(recorder: Recorder, unit: Unit) -> list[tuple[str, int]]:
+    """Topic names and partitions whose offsets the owner of a unit commits."""
+    (role, name), partition = unit
+    if role == "partition":
+        topic = name if recorder.ledger.type == CLASSIC else recorder.resources.topic_name(name)
+        return [(topic, partition)] if topic is not None else []
+    state = recorder.group.state
+    if role == "active" and isinstance(state, StreamsGroup) and state.topology is not None:
+        mine = (each for each in state.topology.subtopologies if each.subtopology_id == name)
+        return [(topic, partition) for each in mine for topic in each.source_topics]
+    return []

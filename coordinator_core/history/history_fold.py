@@ -1,0 +1,122 @@
+"""The one fold: a group's records, in log order, to the rows of its history; nightly and ad hoc alike.
+
+What one run leaves open the next goes on with: feeding a log piece by piece gives the rows of one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.group import Group, GroupType
+from coordinator_core.history import epochs, topic_inputs, workers
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.generations import group_before, on_generation
+from coordinator_core.history.history_writer import Recorder
+from coordinator_core.history.ledger import Ledger
+from coordinator_core.history.record_handler import Handler
+from coordinator_core.history.rows import HistoryRow
+from coordinator_core.records import CoordinatorRecord, Family, RecordType
+
+_NO_ROWS: list[HistoryRow] = []
+_HANDLERS: Mapping[Family, Mapping[int, Handler]] = {
+    Family.GROUP: {
+        RecordType.GROUP_METADATA: Handler(GroupType.CLASSIC.value, on_generation, group_before),
+        **epochs.HANDLERS,
+        **topic_inputs.HANDLERS,
+    },
+    Family.CONNECT: workers.HANDLERS,
+}
+"""By log, record type to what it does to the history."""
+
+
+class GroupFold:
+    """The history of one group's records of ``__consumer_offsets``, or ``__worker_offsets`` (Connect on KIP-848).
+
+    It reads the ``group``, which others change: it is told of each record once, in offset order, ``before`` and
+    ``after`` the group is changed by it. ``feed`` does all three. Offset commits may be among the records: they make no
+    rows, and let the causes say what the commits of a departed member suggest. ``open_rows`` gives the rows of what is
+    not over, as of the last record: upsert them by their keys.
+    """
+
+    __slots__ = ("_handlers", "_recorder", "group")
+
+    def __init__(
+        self,
+        group: Group,
+        ledger: Ledger | None = None,
+        topics: TopicHistory | None = None,
+        coverage: Coverage | None = None,
+    ) -> None:
+        """Begin with ``Group(group_id)``, or go on with the ``group`` and ``ledger`` that an earlier run left."""
+        self.group = group
+        self._handlers = _HANDLERS[group.family]
+        self._recorder = Recorder(group, ledger or Ledger(group.group_id), topics, coverage)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What is open as of the last record."""
+        return self._recorder.ledger
+
+    def feed(self, record: CoordinatorRecord) -> list[HistoryRow]:
+        """Changes the group by a record; returns the rows that this makes final. Raises nothing."""
+        if record.type <= RecordType.OFFSET_COMMIT:
+            self.note_commit(record)
+            return _NO_ROWS
+        before = self.before(record)
+        self.group.apply(record)
+        return self.after(record, before)
+
+    def before(self, record: CoordinatorRecord) -> Any:
+        """What ``after`` needs of the group as it is before the record."""
+        handler = self._handlers.get(record.type)
+        return None if handler is None or handler.before is None else handler.before(self.group.state, record)
+
+    def after(self, record: CoordinatorRecord, before: Any) -> list[HistoryRow]:
+        """The rows that the record, by which the group has been changed, makes final; raises nothing."""
+        handler = self._handlers.get(record.type)
+        if handler is None:
+            return _NO_ROWS
+        group_type, change, _ = handler
+        at, _, _, value, _, batch = record
+        recorder = self._recorder
+        ledger = recorder.ledger
+        operation = (at.timestamp_ms, batch)
+        if operation != ledger.operation:
+            recorder.begin_operation(operation)
+        if value is not None and (ledger.type != group_type or ledger.ended is not None):
+            recorder.live_as(group_type, at)
+        if ledger.type == group_type:
+            change(recorder, record, before)
+        rows = recorder.rows
+        if not rows:
+            return _NO_ROWS
+        recorder.rows = []
+        return rows
+
+    def note_commit(self, record: CoordinatorRecord) -> None:
+        """An offset commit."""
+        key, value, ledger = record.key, record.value, self._recorder.ledger
+        if value is not None:
+            ledger.commits.setdefault(key["topic"], {})[key["partition"]] = record.at.timestamp_ms
+            topic_id = value.get("topicId")
+            if topic_id is not None:
+                ledger.topic_names[topic_id] = key["topic"]
+
+    def open_rows(self) -> Iterator[HistoryRow]:
+        """Rows of what is open as of the last record."""
+        return self._recorder.open_rows()
+
+
+def fold(
+    records: Iterable[CoordinatorRecord],
+    group: Group,
+    topics: TopicHistory | None = None,
+    coverage: Coverage | None = None,
+) -> Iterator[HistoryRow]:
+    """All rows of one group in one pass: those that are final as they come, at the end those that are open."""
+    state = GroupFold(group, None, topics, coverage)
+    for record in records:
+        yield from state.feed(record)
+    yield from state.open_rows()

@@ -1,0 +1,358 @@
+"""Writes down the history of one group: opens and closes epochs, rebalances, memberships and intervals, and makes rows.
+
+An operation is what the coordinator wrote at once: the records of one batch and time. Some things are known only at its
+end: a member that is removed may be back in it under a new id, a group that ends may go on as another type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+from collections.abc import Set as AbstractSet
+from math import inf
+
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.group import Group, GroupType
+from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.holdings import Changed, Held
+from coordinator_core.history.ledger import Ledger
+from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
+from coordinator_core.history.resources import CLASSIC, Resources
+from coordinator_core.history.rows import AssignmentRow, Cause, HistoryRow
+from coordinator_core.records import LogPosition
+
+SHARE = GroupType.SHARE.value
+CURRENT = "current"
+TARGET = "target"
+NOT_SEEN_TO_JOIN = "its joining was not seen"
+RESTART_MS = 60_000
+"""How long after the start of a broker a rebalance without a cause may be its consequence."""
+FIRST_EPOCH = 2
+"""The first epoch that a group logs: 2, or 1 by older brokers."""
+
+_JOIN = frozenset((CauseKind.MEMBER_JOINED,))
+
+
+def numbers(what: str, first: int, last: int) -> str:
+    """``epoch 3 was``, or ``epochs 3 to 5 were``."""
+    return f"{what} {first} was" if first == last else f"{what}s {first} to {last} were"
+
+
+class Recorder:
+    """The history of one group under way: its state, its open history, and the rows that are final (``rows``).
+
+    ``topics`` and ``coverage`` are None where nobody knows; then what depends on them is unknown. ``resources`` names
+    what members have in rows.
+    """
+
+    __slots__ = ("coverage", "group", "ledger", "resources", "rows", "topics")
+
+    def __init__(self, group: Group, ledger: Ledger, topics: TopicHistory | None, coverage: Coverage | None) -> None:
+        self.group = group
+        self.ledger = ledger
+        self.topics = topics
+        self.coverage = coverage
+        self.rows: list[HistoryRow] = []
+        self.resources = Resources(ledger, topics)
+
+    # --- operations --------------------------------------------------------------------------------------------------
+
+    def begin_operation(self, operation: tuple[int, int]) -> None:
+        """The next record is of another operation: the one before, if any, is over."""
+        if self.ledger.operation is not None:
+            self._end_operation()
+        self.ledger.operation = operation
+
+    def _end_operation(self) -> None:
+        ledger = self.ledger
+        if ledger.departed:
+            self.close(ledger.departed)
+        if ledger.crossing:
+            self.close(ledger.crossing)
+        if ledger.ended is not None:
+            self._end_life("group deleted", ledger.ended)
+            ledger.type = ledger.ended = None
+        if ledger.joined:
+            self._doubt_joins()
+        if ledger.changes:
+            ledger.changes = [change for change in ledger.changes if change.kind not in NEEDS_BUMP_AT_ONCE]
+
+    def close(self, memberships: dict[str, OpenMembership]) -> None:
+        """Members that are gone for good."""
+        self.rows += [
+            membership.row(self.group.group_id, self._type, final=True) for membership in memberships.values()
+        ]
+        memberships.clear()
+
+    def _doubt_joins(self) -> None:
+        """A member that is new here, yet opened no epoch, was there before, unless it waits for its regex."""
+        ledger = self.ledger
+        for member_id in ledger.joined:
+            membership = ledger.memberships.get(member_id)
+            if membership is not None and membership.subscribed_regex is None:
+                membership.came_by, membership.missing = "unknown", NOT_SEEN_TO_JOIN
+                self.withdraw(member_id, _JOIN)
+                ledger.current.doubt(member_id)
+                ledger.target.doubt(member_id)
+        ledger.joined.clear()
+
+    def withdraw(self, member_id: str, kinds: AbstractSet[str]) -> None:
+        """Take back causes about a member."""
+        ledger = self.ledger
+        ledger.changes = [
+            change for change in ledger.changes if change.member_id != member_id or change.kind not in kinds
+        ]
+
+    # --- lives -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _type(self) -> str:
+        return self.ledger.type or CLASSIC
+
+    def live_as(self, group_type: str, at: LogPosition) -> None:
+        """A life of this type begins; one of another type, or one that ended just now, is over."""
+        ledger = self.ledger
+        if ledger.type is not None and ledger.type != group_type:
+            up = ledger.type == CLASSIC
+            ledger.crossing.update(ledger.memberships)
+            ledger.crossing.update(ledger.departed)
+            ledger.memberships.clear()
+            ledger.departed.clear()
+            for membership in ledger.crossing.values():
+                membership.left = membership.left or at
+                membership.went_by = membership.went_by or ("upgrade" if up else "downgrade")
+            self._end_life("group upgraded" if up else "group downgraded", ledger.ended or at)
+            kind = CauseKind.GROUP_UPGRADED if up else CauseKind.GROUP_DOWNGRADED
+            ledger.changes.append(cause(kind, at, detail=f"{ledger.type} to {group_type}"))
+        elif ledger.ended is not None:
+            self._end_life("group deleted", ledger.ended)
+        ledger.type = group_type
+        ledger.ended = None
+        self.resources.forget()
+
+    def _end_life(self, how: str, at: LogPosition) -> None:
+        ledger = self.ledger
+        self.end_rebalance(how, at)
+        self.end_epoch(how, at)
+        for membership in ledger.memberships.values():
+            membership.left, membership.went_by, membership.last_epoch = at, how, ledger.last_epoch
+        self.close(ledger.memberships)
+        for kind, holdings in ((CURRENT, ledger.current), (TARGET, ledger.target)):
+            for changed in holdings.clear(at):
+                self._ended(changed, kind, at)
+        ledger.ownership.clear()
+        ledger.highest.clear()
+        ledger.due_ms = None
+        ledger.reborn = True
+        if how == "group deleted":
+            ledger.last_epoch = ledger.last_members = None
+            ledger.changes.clear()
+
+    # --- units -------------------------------------------------------------------------------------------------------
+
+    def put(self, kind: str, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> Changed:
+        """A member has (``CURRENT``), or is to have (``TARGET``), exactly these units.
+
+        What becomes of the owners is for the caller to count.
+        """
+        holdings = self.ledger.current if kind == CURRENT else self.ledger.target
+        first = member_id not in holdings.members
+        changed = holdings.put(member_id, held, at, epoch)
+        if first:
+            membership = self.ledger.memberships.get(member_id)
+            if membership is None or membership.missing is not None:
+                holdings.doubt(member_id)
+        elif changed.ended:
+            self._ended(changed, kind, at)
+        return changed
+
+    def own(self, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> None:
+        """A member has exactly these units: it owns what is new, and gave up what is not among them."""
+        changed = self.put(CURRENT, member_id, held, at, epoch)
+        if self._has_owners and (changed.ended or changed.taken):
+            self.ledger.ownership.change((changed,), at)
+
+    def _ended(self, changed: Changed, kind: str, at: LogPosition) -> None:
+        group_id, group_type, member_id = self.group.group_id, self._type, changed.member_id
+        for resource, intervals in changed.ended:
+            what = self.resources.columns(resource)
+            self.rows += [
+                AssignmentRow(group_id, group_type, member_id, kind, *what, partition, epoch, since, at, False, seen)
+                for partition, (since, epoch, seen) in intervals.items()
+            ]
+
+    # --- epochs and rebalances ---------------------------------------------------------------------------------------
+
+    def bump(self, number: int, members: tuple[str, ...], state: str, at: LogPosition) -> OpenEpoch:
+        """The group epoch is bumped: a new epoch opens, and a rebalance to it; the one under way is superseded."""
+        ledger, last = self.ledger, self.ledger.epoch
+        missing = self.missing_before(number, at)
+        causes = self.take_causes(missing, at)
+        before, from_epoch = self.members_before(missing), ledger.last_epoch
+        if ledger.rebalance is not None:
+            for member_id in ledger.joined:
+                ledger.rebalance.behind.pop(member_id, None)
+        self.end_rebalance("superseded", at)
+        # Of a group that is now empty, what was subscribed until now is what nobody has.
+        topics = last.topics if last is not None else ()
+        epoch = OpenEpoch(number, at, members, state, causes, topics=topics, missing=missing)
+        self.begin_epoch(epoch)
+        behind = dict.fromkeys(members, True)
+        ledger.rebalance = OpenRebalance(at, from_epoch, number, causes, before, len(members), behind, missing=missing)
+        ledger.ownership.begin()
+        if not members:
+            self.end_rebalance("emptied", at)
+        return epoch
+
+    def members_before(self, missing: str | None) -> int | None:
+        """Members in the epoch before, None if nobody knows."""
+        known = self.ledger.last_members
+        return 0 if known is None and missing is None else known
+
+    def begin_epoch(self, epoch: OpenEpoch) -> None:
+        """A new epoch: the one before ends, who joined takes part from now on."""
+        ledger = self.ledger
+        self.end_epoch("next epoch", epoch.opened)
+        ledger.epoch = epoch
+        ledger.last_epoch, ledger.last_members = epoch.epoch, len(epoch.members)
+        ledger.changes = []
+        ledger.joined.clear()
+        self.take_part(epoch.epoch, seen_to_join=epoch.missing is None)
+
+    def take_part(self, epoch: int, *, seen_to_join: bool = True) -> None:
+        """Who joined since the last epoch takes part from this one on."""
+        for membership in self.ledger.memberships.values():
+            if membership.first_epoch is None:
+                membership.first_epoch = epoch
+                if not seen_to_join:
+                    membership.came_by, membership.missing = "unknown", NOT_SEEN_TO_JOIN
+
+    def end_epoch(self, ended_by: str, at: LogPosition) -> None:
+        """The open epoch, if any, is over."""
+        epoch = self.ledger.epoch
+        if epoch is not None:
+            self.rows.append(epoch.row(self.group.group_id, self._type, at, ended_by))
+            self.ledger.epoch = None
+
+    def converge(self, at: LogPosition) -> None:
+        """The open rebalance is over if its target is installed and every member is there."""
+        rebalance, epoch = self.ledger.rebalance, self.ledger.epoch
+        if rebalance is not None and rebalance.target is not None and not rebalance.behind:
+            if epoch is not None and epoch.state != "NOT_READY":
+                epoch.state = "STABLE"
+            self.end_rebalance("converged", at)
+
+    def end_rebalance(self, outcome: str, at: LogPosition) -> None:
+        """The open rebalance, if any, is over."""
+        ledger = self.ledger
+        rebalance = ledger.rebalance
+        if rebalance is None:
+            return
+        tally = None
+        if self._has_owners:
+            wanted = self.wanted(at, ledger.epoch.topics if ledger.epoch else ())
+            ledger.ownership.forget(wanted)
+            if outcome != "superseded":
+                ledger.ownership.end(at)
+            tally = ledger.ownership.tally()
+        self.rows.append(rebalance.row(self.group.group_id, self._type, outcome, tally, at))
+        ledger.rebalance = None
+        if outcome != "superseded":
+            ledger.ownership.before.clear()
+        if outcome == "emptied":
+            ledger.ownership.idle.clear()
+
+    def wanted(self, at: LogPosition, subscribed: Container[str]) -> Callable[[str], float]:
+        """How many partitions of a topic (its id, in a classic group its name) there are to have at a time.
+
+        None of one that is gone, or no longer subscribed.
+        """
+
+        def partitions(topic: str) -> float:
+            name = topic if self.ledger.type == CLASSIC else self.resources.topic_name(topic)
+            if name is not None and name not in subscribed:
+                return 0
+            if self.topics is None:
+                return inf
+            known = self.topics.topic_at(name, at.timestamp_ms) if name is not None else None
+            return known.partitions if known is not None and topic in (known.id, known.name) else 0
+
+        return partitions
+
+    def take_causes(self, missing: str | None, at: LogPosition) -> tuple[Cause, ...]:
+        """The causes of the epoch that opens; where the log shows none, that is said."""
+        causes = self.ledger.changes
+        if missing is not None and self.ledger.last_epoch is None:
+            causes = [each for each in causes if each.kind != CauseKind.MEMBER_JOINED]
+        if causes:
+            return tuple(causes)
+        hint = self._restart_hint(at) if missing is None else None
+        return (cause(CauseKind.UNKNOWN, at, detail=missing or "the log shows none", hint=hint),)
+
+    def _restart_hint(self, at: LogPosition) -> str | None:
+        """Clients of a broker that starts again may join again, with nothing to show for it."""
+        epoch = self.ledger.epoch
+        if self.topics is None or epoch is None:
+            return None
+        since = max(epoch.opened.timestamp_ms, at.timestamp_ms - RESTART_MS)
+        started = self.topics.registrations(since, at.timestamp_ms)
+        if not started:
+            return None
+        last = started[-1]
+        return f"broker {last.broker} had started {at.timestamp_ms - last.at.timestamp_ms} ms before"
+
+    def missing_before(self, epoch: int, at: LogPosition) -> str | None:
+        """What of the history before this epoch was not seen, None if all was."""
+        before = self.ledger.last_epoch
+        if before is None:
+            first_ever = epoch <= FIRST_EPOCH or self.ledger.reborn
+            if first_ever or (self.coverage is not None and self.coverage.unbroken(at.partition, 0, at.offset)):
+                return None
+            return f"the group before epoch {epoch} was not seen"
+        if epoch <= before + 1:
+            return None
+        return f"{numbers('epoch', before + 1, epoch - 1)} not seen"
+
+    # --- as of now ---------------------------------------------------------------------------------------------------
+
+    def open_rows(self) -> Iterator[HistoryRow]:
+        """Rows of what lasts, and of what ended in the operation under way: a later run may replace them."""
+        ledger = self.ledger
+        if ledger.ended is not None or ledger.departed or ledger.crossing or ledger.joined:
+            settled = Recorder(self.group, ledger.copy(), self.topics, self.coverage)
+            settled._end_operation()
+            for row in settled.rows:
+                yield row._replace(is_open=True)
+            yield from settled._lasting()
+        else:
+            yield from self._lasting()
+
+    def _lasting(self) -> Iterator[HistoryRow]:
+        ledger, group_id = self.ledger, self.group.group_id
+        if ledger.epoch is not None:
+            yield ledger.epoch.row(group_id, self._type)
+        if ledger.rebalance is not None:
+            tally = ledger.ownership.tally() if self._has_owners else None
+            yield ledger.rebalance.row(group_id, self._type, "open", tally, None)
+        for membership in ledger.memberships.values():
+            yield membership.row(group_id, self._type, final=False)
+        for kind, holdings in ((CURRENT, ledger.current), (TARGET, ledger.target)):
+            for member_id, resource, partition, since, epoch, seen in holdings:
+                yield AssignmentRow(
+                    group_id,
+                    self._type,
+                    member_id,
+                    kind,
+                    *self.resources.columns(resource),
+                    partition,
+                    epoch,
+                    since,
+                    None,
+                    True,
+                    seen,
+                )
+
+    @property
+    def _has_owners(self) -> bool:
+        """Whether a unit has one owner at most; in share groups many read one."""
+        return self.ledger.type != SHARE

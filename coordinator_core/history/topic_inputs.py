@@ -1,0 +1,96 @@
+"""What targets are made from besides members: topics as a group sees them, regexes, the topology, share state."""
+
+from __future__ import annotations
+
+from coordinator_core.groups.consumer.state import ConsumerGroup, ResolvedRegex, SubscribedTopic
+from coordinator_core.groups.group import GroupState, GroupType
+from coordinator_core.groups.share.state import ShareGroup, StatePartitionMetadata
+from coordinator_core.groups.streams.state import StreamsGroup, Topology
+from coordinator_core.history.causes import CauseKind, cause, difference, recorded_topic_causes
+from coordinator_core.history.held_units import consumer_topics
+from coordinator_core.history.history_writer import Recorder
+from coordinator_core.history.record_handler import Handler
+from coordinator_core.records import CoordinatorRecord, RecordType
+
+Seen = dict[str, SubscribedTopic] | None
+
+
+def partition_metadata_before(state: GroupState | None, record: CoordinatorRecord) -> Seen:
+    """The topics as the group saw them before."""
+    return state.subscription_metadata if isinstance(state, ConsumerGroup) else None
+
+
+def on_partition_metadata(recorder: Recorder, record: CoordinatorRecord, before: Seen) -> None:
+    """Partition metadata of brokers before 4.1: the topics as the group sees them."""
+    state = recorder.group.state
+    if record.value is None or not isinstance(state, ConsumerGroup):
+        return
+    after = state.subscription_metadata or {}
+    recorder.ledger.topic_names.update({topic.topic_id: name for name, topic in after.items()})
+    last = recorder.ledger.epoch
+    if before is not None and last is not None:
+        names = consumer_topics(state) & {*last.topics}
+        recorder.ledger.changes += recorded_topic_causes(before, after, names, record.at)
+
+
+def regex_before(state: GroupState | None, record: CoordinatorRecord) -> ResolvedRegex | None:
+    """How the regular expression was resolved before."""
+    return state.regexes.get(record.key["regularExpression"]) if isinstance(state, ConsumerGroup) else None
+
+
+def on_regex(recorder: Recorder, record: CoordinatorRecord, known: ResolvedRegex | None) -> None:
+    """A regular expression is resolved: it makes a rebalance if it now matches other topics."""
+    if record.value is None:
+        return
+    before, after = set(known.topics if known else ()), set(record.value["topics"])
+    if before != after:
+        detail = f"{record.key['regularExpression']}: {difference(before, after)}"
+        recorder.ledger.changes.append(cause(CauseKind.REGEX_RESOLVED, record.at, topics=before ^ after, detail=detail))
+
+
+def topology_before(state: GroupState | None, record: CoordinatorRecord) -> Topology | None:
+    """The topology that there was before."""
+    return state.topology if isinstance(state, StreamsGroup) else None
+
+
+def on_topology(recorder: Recorder, record: CoordinatorRecord, before: Topology | None) -> None:
+    """The topology of a streams group; the first one comes with the first member."""
+    if record.value is not None and before is not None and before.epoch != record.value["epoch"]:
+        detail = f"topology epoch {before.epoch} to {record.value['epoch']}"
+        recorder.ledger.changes.append(cause(CauseKind.TOPOLOGY_CHANGED, record.at, detail=detail))
+
+
+def state_partitions_before(state: GroupState | None, record: CoordinatorRecord) -> StatePartitionMetadata | None:
+    """Which share partitions were assignable before."""
+    return state.state_partitions if isinstance(state, ShareGroup) else None
+
+
+def on_state_partitions(recorder: Recorder, record: CoordinatorRecord, before: StatePartitionMetadata | None) -> None:
+    """Which share partitions are assignable: those initialised, by topic name."""
+    state = recorder.group.state
+    after = state.state_partitions if isinstance(state, ShareGroup) else None
+    if record.value is None or after is None:
+        return
+    for topics in (after.initializing, after.initialized):
+        recorder.ledger.topic_names.update({topic_id: topic.name for topic_id, topic in topics.items()})
+    known = before.initialized if before is not None else {}
+    topics_now = [
+        topic.name
+        for topic_id, topic in after.initialized.items()
+        if topic_id not in known or set(known[topic_id].partitions) != set(topic.partitions)
+    ]
+    if topics_now:
+        recorder.ledger.changes.append(cause(CauseKind.SHARE_STATE_INITIALIZED, record.at, topics=topics_now))
+
+
+HANDLERS: dict[int, Handler] = {
+    RecordType.CONSUMER_GROUP_PARTITION_METADATA: Handler(
+        GroupType.CONSUMER.value, on_partition_metadata, partition_metadata_before
+    ),
+    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: Handler(GroupType.CONSUMER.value, on_regex, regex_before),
+    RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: Handler(
+        GroupType.SHARE.value, on_state_partitions, state_partitions_before
+    ),
+    RecordType.STREAMS_GROUP_TOPOLOGY: Handler(GroupType.STREAMS.value, on_topology, topology_before),
+}
+"""Record type to what it does to the history."""

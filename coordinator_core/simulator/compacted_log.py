@@ -1,0 +1,41 @@
+"""What a coordinator that takes a partition over finds: its log, of which compaction may have left only part."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from coordinator_core.coordinator.memory import Memory
+from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.records import CoordinatorRecord, Family
+from coordinator_core.wire.record_codec import encode_key
+
+
+@dataclass(slots=True)
+class KeptRecords:
+    """The records of groups in one log partition, in their order. Those of offsets are not kept here."""
+
+    family: Family
+    records: list[CoordinatorRecord] = field(default_factory=list)
+
+    def append(self, records: Iterable[CoordinatorRecord]) -> None:
+        """What an operation wrote."""
+        self.records += records
+
+    def compact(self, until_ms: int) -> None:
+        """Of the records before a time only the last one of each key stays, and no tombstone."""
+        count = bisect_left(self.records, until_ms, key=lambda record: record.at.timestamp_ms)
+        last = {encode_key(record.type, record.key, self.family): record for record in self.records[:count]}
+        self.records[:count] = sorted(
+            (record for record in last.values() if record.value is not None), key=lambda record: record.at.offset
+        )
+
+    def load(self, former: Memory) -> Memory:
+        """The memory of a coordinator that has read the records; settings are those of the ``former`` one."""
+        log = CoordinatorShard(family=self.family)
+        fresh = type(former)(former.config, former.partition, former.end_offset, log, profile=former.profile)
+        fresh.group_configs = former.group_configs
+        for record in self.records:
+            fresh.follow(record)
+        return fresh

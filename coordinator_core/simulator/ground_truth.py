@@ -1,0 +1,367 @@
+"""The truth about a simulated log: every rebalance with what caused it, every deed of a client, how it all ended.
+
+It is told by those who did it: clients say what they do, the coordinator's memory says who is in a group. Nothing is
+read from records but that they open an epoch. Rows are plain data for JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.coordinator.classic.group import LiveClassicGroup
+from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.memory import LiveGroup
+from coordinator_core.coordinator.share.group import LiveShareGroup
+from coordinator_core.coordinator.streams.group import LiveStreamsGroup
+from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.groups.connect.describe import group_state
+from coordinator_core.groups.connect.state import ConnectGroup, ConnectGroupState
+from coordinator_core.groups.consumer.state import MemberState as ConsumerMemberState
+from coordinator_core.groups.streams.state import MemberState as StreamsMemberState
+from coordinator_core.records import ConnectRecordType, Family, Fields, RecordType
+from coordinator_core.simulator.commits import Committed, OpenTransaction
+from coordinator_core.simulator.log import GroupBatch
+
+Row = dict[str, Any]
+AnyGroup = LiveGroup | ConnectGroup
+"""What a coordinator has of a group; of those of Connect on KIP-848 that is what the log says."""
+
+LEFT, EXPIRED = "left", "expired"
+
+CLASSIC = "CLASSIC"
+_TYPES: dict[Family, dict[int, str]] = {
+    Family.GROUP: {
+        RecordType.GROUP_METADATA: CLASSIC,
+        RecordType.CONSUMER_GROUP_METADATA: "CONSUMER",
+        RecordType.SHARE_GROUP_METADATA: "SHARE",
+        RecordType.STREAMS_GROUP_METADATA: "STREAMS",
+    },
+    Family.CONNECT: {ConnectRecordType.GROUP_METADATA: "CONNECT"},
+}
+"""By log: records that open an epoch or complete a generation, and the types of their groups."""
+_STABLE = {
+    LiveConsumerGroup: ConsumerMemberState.STABLE,
+    LiveStreamsGroup: StreamsMemberState.STABLE,
+    LiveShareGroup: 0,
+}
+
+
+class Why(NamedTuple):
+    """Something that makes a group rebalance; ``kind`` as history calls it, ``how`` what a log cannot tell.
+
+    ``unseen`` is what left no trace at all, such as a member that came and went between two generations.
+    """
+
+    kind: str
+    member_id: str | None = None
+    topics: tuple[str, ...] = ()
+    how: str | None = None
+    unseen: bool = False
+
+    def row(self) -> Row:
+        """Without what it does not say."""
+        row: Row = {"kind": self.kind, "member_id": self.member_id, "topics": list(self.topics), "how": self.how}
+        row["unseen"] = self.unseen
+        return {name: value for name, value in row.items() if value}
+
+
+DYNAMIC_LEFT, STATIC_LEFT = "member_left_or_expired", "static_member_left"
+_MEMBERSHIP = frozenset(("member_joined", "static_member_returned", DYNAMIC_LEFT, STATIC_LEFT))
+_TOPICS = frozenset(("topic_created", "topic_grown", "topic_deleted"))
+FLEETING = frozenset(("assignor_changed", "rack_changed", "static_member_returned", "static_member_replaced"))
+"""What matters only if it opens an epoch at once."""
+
+
+@dataclass(slots=True)
+class _Rebalance:
+    type: str
+    from_epoch: int | None
+    to_epoch: int
+    batch: GroupBatch
+    index: int
+    causes: tuple[Why, ...]
+    outcome: str = "open"
+    finished_ms: int | None = None
+
+
+class _Decision(NamedTuple):
+    """What a leader decided for a generation: who loses something for later, and how long work waits."""
+
+    generation: int
+    losers: frozenset[str]
+    delay_ms: int
+
+
+@dataclass(slots=True)
+class GroupTruth:
+    """What is known of one group: ``members`` with their instance ids, as of the last operation.
+
+    Of a classic group, ``decided`` has what its leader decided last. The generation after the last complete one gives
+    out what ``losers`` lost in that, and from ``due_ms`` on what waited.
+    """
+
+    group_id: str
+    family: Family = Family.GROUP
+    type: str = ""
+    epoch: int | None = None
+    members: dict[str, str | None] = field(default_factory=dict)
+    pending: list[Why] = field(default_factory=list)
+    rebalances: list[_Rebalance] = field(default_factory=list)
+    topics: dict[str, Topic | None] = field(default_factory=dict)
+    connectors: Mapping[str, int] | None = None
+    recorded: dict[str, str | None] = field(default_factory=dict)
+    hash: int = 0
+    decided: _Decision | None = None
+    losers: frozenset[str] = frozenset()
+    due_ms: int | None = None
+
+    def takes(self, generation: int, losers: Iterable[str], delay_ms: int = 0) -> None:
+        """The leader of a classic group takes something away from these members, or lets something wait, for later."""
+        self.decided = _Decision(generation, frozenset(losers), delay_ms)
+
+    def assigned(self, names: Collection[str], image: TopicImage) -> None:
+        """The leader of a classic group assigns these topics as they are now."""
+        now = {name: image.by_name.get(name) for name in names}
+        for name, topic in now.items():
+            before = self.topics.get(name)
+            if name in self.topics and topic != before:
+                kind = "topic_deleted" if topic is None else "topic_grown"
+                self.expect(Why("topic_created" if before is None else kind, topics=(name,)))
+        self.topics = now
+
+    def configured(self, connectors: Mapping[str, int]) -> None:
+        """The leader of a Connect group assigns these connectors, with so many tasks each."""
+        if self.connectors is not None and connectors != self.connectors:
+            changed = dict(set(connectors.items()) ^ set(self.connectors.items()))
+            self.expect(Why("connectors_changed", topics=tuple(sorted(changed))))
+        self.connectors = connectors
+
+    def loaded(self, live: AnyGroup | None) -> None:
+        """Another coordinator has read the group from the log: members that were not in it are none any more."""
+        self.members = _members_of(live)
+
+    def expect(self, why: Why) -> None:
+        """Something happened that will make the group rebalance at its next occasion."""
+        if why not in self.pending:
+            self.pending.append(why)
+
+    def operation(self, live: AnyGroup | None, why: tuple[Why, ...], batch: GroupBatch | None, how: str) -> None:
+        """An operation is over: what it was about, what it wrote, and how members went that are gone now."""
+        earlier = list(self.pending)
+        self.pending += why
+        self._members(live, how)
+        if batch is not None:
+            types = _TYPES[self.family]
+            opened = [
+                (index, types[record.type], record.value)
+                for index, record in enumerate(batch.records)
+                if record.type in types and record.group_id == self.group_id
+            ]
+            converts = bool(self.type) and any(kind != self.type and value is not None for _, kind, value in opened)
+            for number, (index, kind, value) in enumerate(opened):
+                if value is not None and kind != self.type and converts:
+                    self._convert(kind, value, batch, index, earlier if number + 1 < len(opened) else self.pending)
+                elif value is not None or not converts:
+                    self._epoch(kind, value, batch, index)
+        if self.pending and not isinstance(live, LiveClassicGroup):
+            self.pending = [each for each in self.pending if each.kind not in FLEETING]
+        if self.rebalances and batch is not None and live is not None:
+            self._maybe_converged(self.rebalances[-1], live, batch)
+
+    def _members(self, live: AnyGroup | None, how: str) -> None:
+        now = _members_of(live)
+        if now.keys() == self.members.keys():
+            return
+        self.pending += (
+            why._replace(how=how) if why.kind in (DYNAMIC_LEFT, STATIC_LEFT) else why
+            for why in _changes(self.members, now)
+        )
+        self.members = now
+
+    def _epoch(self, group_type: str, value: Fields | None, batch: GroupBatch, index: int) -> None:
+        if value is None:
+            if group_type == self.type:
+                self._end("group deleted", batch)
+                self.epoch = None
+            return
+        epoch = value["generation" if group_type == CLASSIC else "epoch"]
+        if group_type == self.type and epoch == self.epoch:
+            self.recorded = dict(self.members)
+            self.losers &= self.members.keys()
+            self.pending.clear()
+            return
+        born_empty = group_type == CLASSIC and self.epoch is None and not value["members"]
+        self.type = group_type
+        if not born_empty:
+            self._end("superseded", batch)
+            if group_type == CLASSIC:
+                causes, self.pending = tuple(self._since_generation(batch.time_ms)), []
+                self._leave_to_do(epoch, batch.time_ms)
+            else:
+                causes = tuple(self._taken_in(value.get("metadataHash", 0)))
+            self.rebalances.append(_Rebalance(group_type, self.epoch, epoch, batch, index, causes))
+            if group_type == CLASSIC:
+                self._end("converged" if value["members"] else "emptied", batch)
+                if not value["members"]:
+                    self.topics, self.connectors = {}, None
+        self.epoch = epoch
+        self.recorded = dict(self.members) if value.get("members", True) else {}
+
+    def _convert(self, group_type: str, value: Fields, batch: GroupBatch, index: int, why: list[Why]) -> None:
+        """The group goes on under another type, at once; members of a group made classic have to join again."""
+        down = group_type == CLASSIC
+        self._end("group downgraded" if down else "group upgraded", batch)
+        shown = [each for each in why if down or each.kind not in FLEETING]
+        causes = (Why("group_downgraded" if down else "group_upgraded"), *dict.fromkeys(shown))
+        epoch = value["generation" if down else "epoch"]
+        self.rebalances.append(_Rebalance(group_type, self.epoch, epoch, batch, index, causes))
+        self.pending = [Why("group_downgraded")] if down else [each for each in self.pending if each not in why]
+        self.type, self.epoch, self.topics, self.recorded = group_type, epoch, {}, dict(self.members)
+        self.losers, self.due_ms = frozenset(), None
+        self.hash = value.get("metadataHash", 0)
+        if down or self.pending:
+            self._end("converged", batch)
+
+    def _leave_to_do(self, generation: int, time_ms: int) -> None:
+        """A generation is complete, with what it leaves to the next one; nothing if no leader decided about it."""
+        decided = self.decided
+        if decided is None or decided.generation != generation:
+            self.losers, self.due_ms = frozenset(), None
+        else:
+            self.losers = decided.losers
+            self.due_ms = time_ms + decided.delay_ms if decided.delay_ms else None
+
+    def _since_generation(self, time_ms: int) -> Iterator[Why]:
+        """Causes of a generation: who is another than in the last one, why, and what left no trace in the log."""
+        pending = dict.fromkeys(self.pending)
+        how = {each.member_id: each.how for each in pending if each.how is not None}
+        shown = {Why(each.kind, each.member_id, each.topics) for each in pending if each.kind not in _MEMBERSHIP}
+        changes, seen = _changes(self.recorded, self.members), set()
+        for why in changes:
+            yield why._replace(how=how.get(why.member_id))
+            seen.add(why.member_id)
+        if self.losers and self.members:
+            yield Why("partitions_revoked")
+        if self.due_ms is not None and time_ms >= self.due_ms and not self.recorded.keys().isdisjoint(self.members):
+            yield Why("delay_elapsed")
+        for why in pending:
+            if why in shown:
+                yield why
+            elif why.member_id not in seen:
+                yield why._replace(unseen=True)
+
+    def _taken_in(self, metadata_hash: int) -> list[Why]:
+        """Causes of an epoch. A change of topics is none yet if the epoch has the hash of before, or nobody is left."""
+        taken = list(dict.fromkeys(self.pending))
+        self.pending = []
+        if metadata_hash == self.hash:
+            self.pending = [each for each in taken if each.kind in _TOPICS]
+            taken = [each for each in taken if each.kind not in _TOPICS]
+        elif not self.members:
+            taken = [each._replace(unseen=each.kind in _TOPICS) for each in taken]
+        self.hash = metadata_hash
+        return taken
+
+    def _end(self, outcome: str, batch: GroupBatch) -> None:
+        if self.rebalances and self.rebalances[-1].outcome == "open":
+            self.rebalances[-1].outcome = outcome
+            self.rebalances[-1].finished_ms = batch.time_ms
+
+    def _maybe_converged(self, rebalance: _Rebalance, live: AnyGroup, batch: GroupBatch) -> None:
+        if rebalance.outcome != "open" or isinstance(live, LiveClassicGroup):
+            return
+        if not self.members:
+            self._end("emptied", batch)
+        elif settled(live):
+            self._end("converged", batch)
+
+    def rows(self) -> Iterator[Row]:
+        """The rebalances that are over and in the log; they are told once."""
+        kept = []
+        for each in self.rebalances:
+            if each.outcome == "open" or each.batch.base_offset < 0:
+                kept.append(each)
+            else:
+                yield self._row(each)
+        self.rebalances = kept
+
+    def last_rows(self) -> Iterator[Row]:
+        """The rebalances that the end of the simulation cuts off."""
+        for each in self.rebalances:
+            yield self._row(each)
+
+    def _row(self, each: _Rebalance) -> Row:
+        return {
+            "kind": "rebalance",
+            "group_id": self.group_id,
+            "group_type": each.type,
+            "from_epoch": each.from_epoch,
+            "to_epoch": each.to_epoch,
+            "at": each.batch.position(each.index)._asdict(),
+            "causes": [why.row() for why in each.causes],
+            "outcome": each.outcome,
+            "finished_ms": each.finished_ms,
+        }
+
+
+def _members_of(live: AnyGroup | None) -> dict[str, str | None]:
+    if live is None:
+        return {}
+    if isinstance(live, ConnectGroup):
+        return {member_id: member.instance_id for member_id, member in live.members.items()}
+    if isinstance(live, LiveClassicGroup):
+        return {member_id: member.instance_id for member_id, member in live.members.items()}
+    if not isinstance(live, (LiveConsumerGroup, LiveShareGroup, LiveStreamsGroup)):
+        return {}
+    return {member_id: getattr(member, "instance_id", None) for member_id, member in live.log.members.items()}
+
+
+def settled(live: AnyGroup) -> bool:
+    """Whether every member of the group is where it is to be."""
+    if isinstance(live, ConnectGroup):
+        return group_state(live) in (ConnectGroupState.STABLE, ConnectGroupState.EMPTY)
+    if isinstance(live, LiveClassicGroup):
+        return live.state is ClassicGroupState.STABLE
+    if not isinstance(live, (LiveConsumerGroup, LiveShareGroup, LiveStreamsGroup)):
+        return True
+    stable = _STABLE[type(live)]
+    return live.assignment_epoch == live.group_epoch and all(
+        member.member_epoch == live.group_epoch and member.state == stable for member in live.log.members.values()
+    )
+
+
+def _changes(before: Mapping[str, str | None], now: Mapping[str, str | None]) -> Iterator[Why]:
+    """Who came and who went; one with the instance id of another that went has taken its place."""
+    gone = {each: instance for each, instance in before.items() if each not in now}
+    for member_id, instance in now.items():
+        if member_id not in before:
+            former = next((each for each, held in gone.items() if instance is not None and held == instance), None)
+            gone.pop(former or "", None)
+            yield Why("member_joined" if former is None else "static_member_returned", member_id)
+    for member_id, instance in gone.items():
+        yield Why(DYNAMIC_LEFT if instance is None else STATIC_LEFT, member_id)
+
+
+def ending(
+    group: GroupTruth, live: AnyGroup | None, commits: Committed, transactions: Iterable[OpenTransaction]
+) -> Row:
+    """How a group was left: its members, the offsets committed last, and the transactions that have not ended."""
+    return {
+        "kind": "ending",
+        "group_id": group.group_id,
+        "group_type": group.type if live is not None else None,
+        "epoch": group.epoch,
+        "members": sorted(_members_of(live)),
+        "offsets": {f"{topic}-{partition}": offset for (topic, partition), (offset, _) in sorted(commits.items())},
+        "open_transactions": [
+            {
+                "producer_id": each.producer_id,
+                "since_ms": each.since_ms,
+                "partitions": sorted(f"{topic}-{partition}" for topic, partition in each.partitions),
+            }
+            for each in transactions
+        ],
+    }

@@ -1,0 +1,290 @@
+"""A layout as columns: for each node what reads it in many rows at once, and what steps over it.
+
+Elements of varying size are found by walking: the first elements of all rows, then all the second ones, and so on; all
+that were found are then read at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from coordinator_core.errors import SchemaError
+from coordinator_core.wire.cursor import Cursor, Ints, Mask, bitmap, expand
+from coordinator_core.wire.message_layout import SCALAR_SIZES, Array, Node, Scalar, Sized, Slot, Struct, smallest
+from coordinator_core.wire.primitives import MAX_ARRAY
+from coordinator_core.wire.scalars import WIRE_TYPES, Raw, to_arrow
+from coordinator_core.wire.tagged import TaggedColumns
+
+FEW_ROWS: Final = 64
+"""A list is walked only as far as this many rows reach; longer ones are left to the plain decoder."""
+
+SHORT_LIST: Final = 16
+"""A list of so many elements is walked for however few rows."""
+
+
+class Column(Protocol):
+    """Reads one node in every row of a cursor, which it moves on."""
+
+    def read(self, cursor: Cursor) -> pa.Array:
+        """The values, in the Arrow type that the column was made for."""
+        ...
+
+    def skip(self, cursor: Cursor) -> None:
+        """Only moves on."""
+        ...
+
+
+def column(node: Node, arrow_type: pa.DataType, *, in_tag: bool = False) -> Column:
+    """The column of a node; a struct in ``arrow_type`` may have more fields than this version, which are null."""
+    match node:
+        case Scalar(name):
+            return ScalarColumn(name)
+        case Sized("utf16_string"):
+            raise SchemaError("UTF-16 text stands in embedded blobs only, which have no columns")
+        case Sized():
+            return SizedColumn(node)
+        case Array():
+            return ArrayColumn(node, arrow_type)
+        case Struct(nullable=True):
+            return NullableStructColumn(node, arrow_type, in_tag=in_tag)
+        case Struct():
+            return StructColumn(node, arrow_type)
+
+
+class ScalarColumn:
+    """Values of fixed width."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def read(self, cursor: Cursor) -> pa.Array:
+        """See Column."""
+        return _convert(self.name, cursor.fixed(SCALAR_SIZES[self.name]).view(WIRE_TYPES[self.name]), cursor)
+
+    def skip(self, cursor: Cursor) -> None:
+        """See Column."""
+        cursor.step(SCALAR_SIZES[self.name])
+
+
+class Run:
+    """Neighbouring fields of fixed width, fetched at once."""
+
+    def __init__(self, slots: list[Slot]) -> None:
+        self.types = {slot.name: slot.node.name for slot in slots if isinstance(slot.node, Scalar)}
+        self.record = np.dtype([(name, WIRE_TYPES[wire]) for name, wire in self.types.items()])
+
+    def read(self, cursor: Cursor) -> Iterator[tuple[str, pa.Array]]:
+        """The columns by name."""
+        records = cursor.fixed(self.record.itemsize).view(self.record)
+        for name, wire in self.types.items():
+            yield name, _convert(wire, records[name], cursor)
+
+    def skip(self, cursor: Cursor) -> None:
+        """Only moves on."""
+        cursor.step(self.record.itemsize)
+
+
+def _convert(wire: str, raw: Raw, cursor: Cursor) -> pa.Array:
+    if wire == "boolean":
+        cursor.fail(raw > 1)
+    return to_arrow(wire, raw)
+
+
+class SizedColumn:
+    """Text or bytes behind their length."""
+
+    def __init__(self, node: Sized) -> None:
+        self.node = node
+        self.arrow_type = pa.string() if node.kind == "string" else pa.binary()
+
+    def read(self, cursor: Cursor) -> pa.Array:
+        """See Column."""
+        lengths, null = _read_lengths(self.node, cursor)
+        starts = cursor.step(lengths)
+        offsets, content = cursor.source.gather(starts, cursor.at)
+        buffers = [bitmap(null), pa.py_buffer(offsets), content]
+        if self.node.kind == "string" and not _is_ascii(content):
+            _fail_invalid_text(pa.Array.from_buffers(pa.binary(), len(cursor), buffers), cursor)
+        return pa.Array.from_buffers(self.arrow_type, len(cursor), buffers)
+
+    def skip(self, cursor: Cursor) -> None:
+        """See Column."""
+        cursor.step(_read_lengths(self.node, cursor)[0])
+
+
+def _read_lengths(node: Sized | Array, cursor: Cursor) -> tuple[Ints, Mask | None]:
+    """Lengths of at least 0, and which of them are null (None: none)."""
+    if node.compact:
+        lengths = cursor.unsigned_varint() - 1
+    else:
+        lengths = cursor.number("i2" if isinstance(node, Sized) and node.kind == "string" else "i4")
+    negative = lengths < 0
+    if not negative.any():
+        return lengths, None
+    null = lengths == -1 if node.nullable else None
+    cursor.fail(negative if null is None else lengths < -1)
+    lengths[negative] = 0
+    return lengths, null
+
+
+def _is_ascii(content: pa.Buffer) -> bool:
+    return bool(np.frombuffer(content, np.uint8).max(initial=0) < 0x80)
+
+
+def _fail_invalid_text(found: pa.BinaryArray, cursor: Cursor) -> None:
+    try:
+        found.cast(pa.string())
+    except pa.ArrowInvalid:
+        cursor.fail(np.array([value is not None and not _is_utf8(value) for value in found.to_pylist()]))
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class ArrayColumn:
+    """Elements behind their count."""
+
+    def __init__(self, node: Array, arrow_type: pa.ListType) -> None:
+        self.node = node
+        self.arrow_type = arrow_type
+        self.element = column(node.element, arrow_type.value_type)
+        self.least = smallest(node.element)
+        fixed = isinstance(node.element, Scalar) and node.element.name != "boolean"
+        self.scalar = node.element.name if isinstance(node.element, Scalar) and fixed else None
+
+    def read(self, cursor: Cursor) -> pa.Array:
+        """See Column."""
+        counts, null = self._counts(cursor)
+        if self.scalar is not None:
+            starts = cursor.step(counts * self.least)
+            _, content = cursor.source.gather(starts, cursor.at)
+            child = to_arrow(self.scalar, np.frombuffer(content, WIRE_TYPES[self.scalar]))
+        else:
+            starts = self._walk(cursor, counts)
+            child = self.element.read(cursor.spread(starts, counts)) if len(starts) else None
+        if child is None:
+            child = pa.array([], self.arrow_type.value_type)
+        offsets = np.zeros(len(cursor) + 1, np.int32)
+        np.cumsum(counts, out=offsets[1:])
+        buffers = [bitmap(null), pa.py_buffer(offsets)]
+        return pa.Array.from_buffers(self.arrow_type, len(cursor), buffers, children=[child])
+
+    def skip(self, cursor: Cursor) -> None:
+        """See Column."""
+        counts, _ = self._counts(cursor)
+        if self.scalar is not None:
+            cursor.step(counts * self.least)
+        else:
+            self._walk(cursor, counts)
+
+    def _counts(self, cursor: Cursor) -> tuple[Ints, Mask | None]:
+        counts, null = _read_lengths(self.node, cursor)
+        over = (counts > MAX_ARRAY) | (counts * self.least > cursor.end - cursor.at)
+        if over.any():
+            cursor.fail(over)
+            counts[over] = 0
+        return counts, null
+
+    def _walk(self, cursor: Cursor, counts: Ints) -> Ints:
+        """Where each element starts, row by row. Rows that reach too far alone fail, and count as empty."""
+        longest = np.partition(counts, -FEW_ROWS)[-FEW_ROWS] if len(counts) >= FEW_ROWS else 0
+        over = counts > max(longest, SHORT_LIST)
+        cursor.fail(over)
+        counts[over] = 0
+        first = np.cumsum(counts) - counts
+        starts = np.empty(counts.sum(), np.int64)
+        entries = np.flatnonzero(counts)
+        done = 0
+        while len(entries):
+            part = cursor.pick(entries)
+            starts[first[entries] + done] = part.at
+            self.element.skip(part)
+            cursor.put_back(entries, part)
+            done += 1
+            entries = entries[counts[entries] > done]
+        return starts
+
+
+class StructColumn:
+    """Fields one after another, then the tagged ones."""
+
+    def __init__(self, node: Struct, arrow_type: pa.StructType) -> None:
+        self.arrow_type = arrow_type
+        self.steps = list(_steps(node, arrow_type))
+        columns = {
+            tag: (slot.name, column(slot.node, arrow_type.field(slot.name).type, in_tag=True))
+            for tag, slot in node.tagged
+        }
+        self.tagged = TaggedColumns(columns) if node.flexible else None
+
+    def read(self, cursor: Cursor) -> pa.Array:
+        """See Column."""
+        found: dict[str, pa.Array] = {}
+        for name, step in self.steps:
+            if isinstance(step, Run):
+                found.update(step.read(cursor))
+            else:
+                found[name] = step.read(cursor)
+        if self.tagged is not None:
+            found.update(self.tagged.read(cursor))
+        arrays = [
+            found[field.name] if field.name in found else pa.nulls(len(cursor), field.type) for field in self.arrow_type
+        ]
+        return pa.StructArray.from_arrays(arrays, fields=list(self.arrow_type))
+
+    def skip(self, cursor: Cursor) -> None:
+        """See Column."""
+        for _, step in self.steps:
+            step.skip(cursor)
+        if self.tagged is not None:
+            self.tagged.skip(cursor)
+
+
+def _steps(node: Struct, arrow_type: pa.StructType) -> Iterator[tuple[str, Run | Column]]:
+    for is_scalar, slots in groupby(node.slots, lambda slot: isinstance(slot.node, Scalar)):
+        if is_scalar:
+            yield "", Run(list(slots))
+        else:
+            for slot in slots:
+                yield slot.name, column(slot.node, arrow_type.field(slot.name).type)
+
+
+class NullableStructColumn:
+    """A struct behind its presence, which inside a tagged field is a varint."""
+
+    def __init__(self, node: Struct, arrow_type: pa.StructType, *, in_tag: bool) -> None:
+        self.arrow_type = arrow_type
+        self.present = StructColumn(node.present(), arrow_type)
+        self.in_tag = in_tag
+
+    def read(self, cursor: Cursor) -> pa.Array:
+        """See Column."""
+        entries = self._present(cursor)
+        if not len(entries):
+            return pa.nulls(len(cursor), self.arrow_type)
+        part = cursor.pick(entries)
+        found = self.present.read(part)
+        cursor.put_back(entries, part)
+        return expand(found, entries, len(cursor))
+
+    def skip(self, cursor: Cursor) -> None:
+        """See Column."""
+        entries = self._present(cursor)
+        part = cursor.pick(entries)
+        self.present.skip(part)
+        cursor.put_back(entries, part)
+
+    def _present(self, cursor: Cursor) -> Ints:
+        presence = cursor.unsigned_varint() if self.in_tag else cursor.number("i1")
+        cursor.fail((presence != 1) & (presence != (0 if self.in_tag else -1)))
+        return np.flatnonzero(presence == 1)

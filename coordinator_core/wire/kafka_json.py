@@ -1,0 +1,108 @@
+"""Decoded keys and values as the JSON that Kafka's generated converters print, and back.
+
+Fields stand in the order of Kafka's declarations; bytes are base64; a tagged field that equals its default is left
+out, as Kafka cannot tell it from an absent one. What no schema knows is kept beside: ``_unknownTaggedFields`` (tag to
+base64) and ``_trailingBytes`` (base64).
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from coordinator_core.errors import EncodeError
+from coordinator_core.records import Family, Fields
+from coordinator_core.wire.codec import UNKNOWN_TAGGED_FIELDS
+from coordinator_core.wire.message_layout import Array, Node, Sized, Slot, Struct, layout
+from coordinator_core.wire.record_codec import TRAILING_BYTES, record_schema
+
+Convert = Callable[[Any], Any]
+
+
+def key_to_json(record_type: int, fields: Fields, family: Family = Family.GROUP) -> Fields:
+    """A decoded key as JSON-ready values."""
+    message = record_schema(record_type, family).key
+    return {} if message is None else _to_json(layout(message, message.versions.start), fields)
+
+
+def value_to_json(record_type: int, version: int, fields: Fields, family: Family = Family.GROUP) -> Fields:
+    """A decoded value as JSON-ready values."""
+    return _to_json(layout(record_schema(record_type, family).value, version), fields)
+
+
+def key_from_json(record_type: int, fields: Fields, family: Family = Family.GROUP) -> Fields:
+    """The decoded key behind its JSON; raises EncodeError for bad base64."""
+    message = record_schema(record_type, family).key
+    return {} if message is None else _from_json(layout(message, message.versions.start), fields)
+
+
+def value_from_json(record_type: int, version: int, fields: Fields, family: Family = Family.GROUP) -> Fields:
+    """The decoded value behind its JSON; raises EncodeError for bad base64."""
+    return _from_json(layout(record_schema(record_type, family).value, version), fields)
+
+
+def _to_json(struct: Struct, fields: Fields) -> Fields:
+    converted: Fields = _converter(struct, _bytes_to_text)(fields)
+    if TRAILING_BYTES in fields:
+        converted[TRAILING_BYTES] = _bytes_to_text(fields[TRAILING_BYTES])
+    return converted
+
+
+def _from_json(struct: Struct, fields: Fields) -> Fields:
+    converted: Fields = _converter(struct, _text_to_bytes)(fields)
+    if TRAILING_BYTES in fields:
+        converted[TRAILING_BYTES] = _text_to_bytes(fields[TRAILING_BYTES])
+    return converted
+
+
+def _bytes_to_text(data: bytes) -> str:
+    return b64encode(data).decode("ascii")
+
+
+def _text_to_bytes(text: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except (TypeError, ValueError) as error:
+        raise EncodeError(f"no base64: {text!r}") from error
+
+
+@lru_cache(maxsize=4096)
+def _converter(node: Node, convert_bytes: Convert) -> Convert:
+    """What turns a value of ``node`` into its other form; nulls stay."""
+    match node:
+        case Sized("bytes"):
+            return lambda value: None if value is None else convert_bytes(value)
+        case Array(element):
+            convert = _converter(element, convert_bytes)
+            return lambda values: None if values is None else [convert(value) for value in values]
+        case Struct():
+            return _struct_converter(node, convert_bytes)
+        case _:
+            return lambda value: value
+
+
+def _struct_converter(node: Struct, convert_bytes: Convert) -> Convert:
+    to_json = convert_bytes is _bytes_to_text
+    steps = [(slot, _converter(slot.node, convert_bytes)) for slot in node.declared]
+
+    def convert(fields: Fields | None) -> Fields | None:
+        if fields is None:
+            return None
+        converted = {
+            slot.name: convert_field(fields[slot.name])
+            for slot, convert_field in steps
+            if slot.name in fields and not (to_json and _is_tagged_default(slot, fields))
+        }
+        if UNKNOWN_TAGGED_FIELDS in fields:
+            key: Callable[[Any], Any] = str if to_json else int
+            unknown = fields[UNKNOWN_TAGGED_FIELDS].items()
+            converted[UNKNOWN_TAGGED_FIELDS] = {key(tag): convert_bytes(data) for tag, data in unknown}
+        return converted
+
+    return convert
+
+
+def _is_tagged_default(slot: Slot, fields: Fields) -> bool:
+    return slot.tag is not None and bool(fields[slot.name] == slot.default)

@@ -1,0 +1,178 @@
+"""One record at a time: bytes to plain values and back.
+
+Coordinator logs: key and value each begin with an int16, the record type in the key and the version in the value
+(KIP-848 and before). The metadata log has no keys; its values begin with three unsigned varints: frame version,
+record type, version (KIP-631).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from coordinator_core.errors import (
+    DecodeError,
+    EncodeError,
+    SchemaError,
+    UnderflowError,
+    UnknownTypeError,
+    UnknownVersionError,
+)
+from coordinator_core.records import Family, Fields
+from coordinator_core.wire.codec import reader, writer
+from coordinator_core.wire.message_layout import layout
+from coordinator_core.wire.primitives import INT16, need, read_unsigned_varint, write_unsigned_varint
+from coordinator_core.wire.schema import Message, RecordSchema, record_schemas
+
+TRAILING_BYTES: Final = "_trailingBytes"
+"""Key of the bytes that follow the last field. There only if there are some."""
+
+METADATA_FRAME: Final = 1
+"""The one frame version of metadata records."""
+
+
+class DecodedRecord(NamedTuple):
+    """Key and value of one record as plain values; ``value`` and its version are None for a tombstone.
+
+    ``key`` is empty for the metadata log, whose records have none.
+    """
+
+    type: int
+    type_name: str
+    key: Fields
+    value_version: int | None
+    value: Fields | None
+
+
+def record_schema(record_type: int, family: Family = Family.GROUP) -> RecordSchema:
+    """The schema of a record type; raises SchemaError."""
+    schema = record_schemas(family).get(record_type)
+    if schema is None:
+        raise SchemaError(f"{family.value} has no record type {record_type}")
+    return schema
+
+
+def key_type(data: bytes) -> int:
+    """The record type in the first two bytes of a key; raises UnderflowError."""
+    try:
+        need(data, 0, 2)
+    except UnderflowError as error:
+        raise error.within("type", record_type="key") from None
+    number: int = INT16.unpack_from(data)[0]
+    return number
+
+
+def decode_key(data: bytes, family: Family = Family.GROUP) -> tuple[int, Fields]:
+    """A key as ``(record type, fields)``; raises UnknownTypeError or another DecodeError."""
+    number = key_type(data)
+    schema = record_schemas(family).get(number)
+    if schema is None or schema.key is None:
+        raise UnknownTypeError(f"no record type {number} in {family.value}", path="type", position=0)
+    return number, _decode(schema.key, schema.key.versions.start, data, 2)
+
+
+def decode_value(data: bytes, record_type: int, family: Family = Family.GROUP) -> tuple[int, Fields]:
+    """A value as ``(version, fields)``; raises UnknownVersionError or another DecodeError.
+
+    ``record_type`` is that of the key; SchemaError if no schema has it.
+    """
+    message = record_schema(record_type, family).value
+    try:
+        need(data, 0, 2)
+    except UnderflowError as error:
+        raise error.within("version", record_type=message.name) from None
+    return _decode_version(message, INT16.unpack_from(data)[0], data, 2)
+
+
+def decode_metadata(data: bytes) -> tuple[int, int, Fields]:
+    """A value of the metadata log as ``(record type, version, fields)``; raises DecodeError."""
+    position = 0
+    header = []
+    for name in ("frame", "type", "version"):
+        try:
+            number, position = read_unsigned_varint(data, position)
+        except DecodeError as error:
+            raise error.within(name, record_type="metadata") from None
+        header.append(number)
+    frame, number, version = header
+    if frame != METADATA_FRAME:
+        raise DecodeError(f"frame version {frame}", record_type="metadata", path="frame", position=0)
+    schema = record_schemas(Family.METADATA).get(number)
+    if schema is None:
+        raise UnknownTypeError(f"no metadata record type {number}", path="type", position=1)
+    return number, *_decode_version(schema.value, version, data, position)
+
+
+def decode_record(key: bytes | None, value: bytes | None, family: Family = Family.GROUP) -> DecodedRecord:
+    """Key and value of one record (``key`` is ignored for the metadata log); raises DecodeError."""
+    if family is Family.METADATA:
+        if value is None:
+            raise DecodeError("a metadata record without a value", record_type="metadata")
+        number, version, fields = decode_metadata(value)
+        return DecodedRecord(number, record_schema(number, family).name, {}, version, fields)
+    if key is None:
+        raise DecodeError("a coordinator record without a key", record_type="key")
+    number, key_fields = decode_key(key, family)
+    name = record_schema(number, family).name
+    if value is None:
+        return DecodedRecord(number, name, key_fields, None, None)
+    version, fields = decode_value(value, number, family)
+    return DecodedRecord(number, name, key_fields, version, fields)
+
+
+def encode_key(record_type: int, fields: Fields, family: Family = Family.GROUP) -> bytes:
+    """The bytes of a key; raises EncodeError, or SchemaError for an unknown type."""
+    message = record_schema(record_type, family).key
+    if message is None:
+        raise SchemaError(f"records of {family.value} have no key")
+    return _encode(message, message.versions.start, fields, bytearray(INT16.pack(record_type)))
+
+
+def encode_value(record_type: int, version: int, fields: Fields, family: Family = Family.GROUP) -> bytes:
+    """The bytes of a value; raises EncodeError, or SchemaError for an unknown type or version."""
+    message = record_schema(record_type, family).value
+    out = bytearray()
+    if family is Family.METADATA:
+        for number in (METADATA_FRAME, record_type, version):
+            write_unsigned_varint(out, number)
+    else:
+        out += INT16.pack(version)
+    return _encode(message, version, fields, out)
+
+
+def encode_record(record: DecodedRecord, family: Family = Family.GROUP) -> tuple[bytes | None, bytes | None]:
+    """Key and value of one record, None where there is none; the inverse of ``decode_record``."""
+    key = None if family is Family.METADATA else encode_key(record.type, record.key, family)
+    if record.value is None or record.value_version is None:
+        return key, None
+    return key, encode_value(record.type, record.value_version, record.value, family)
+
+
+def _decode_version(message: Message, version: int, data: bytes, position: int) -> tuple[int, Fields]:
+    if version not in message.versions:
+        known = f"{message.versions.start} to {message.versions.stop - 1}"
+        raise UnknownVersionError(
+            f"version {version}, known are {known}", record_type=message.name, path="version", position=0
+        )
+    return version, _decode(message, version, data, position)
+
+
+def _decode(message: Message, version: int, data: bytes, position: int) -> Fields:
+    fields: Fields
+    try:
+        fields, end = reader(layout(message, version))(data, position)
+    except DecodeError as error:
+        raise error.within("", record_type=message.name) from None
+    if end < len(data):
+        fields[TRAILING_BYTES] = data[end:]
+    return fields
+
+
+def _encode(message: Message, version: int, fields: Fields, out: bytearray) -> bytes:
+    trailing: bytes = fields.get(TRAILING_BYTES, b"")
+    if trailing:
+        fields = {name: value for name, value in fields.items() if name != TRAILING_BYTES}
+    try:
+        writer(layout(message, version))(out, fields)
+    except EncodeError as error:
+        raise error.within(message.name) from None
+    return bytes(out) + trailing

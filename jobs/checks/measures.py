@@ -1,0 +1,181 @@
+"""What the checks look at: a handful of numbers a cluster, aggregated by Spark."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
+
+from coordinator_core.audit.rules.table import RULES, Severity
+from coordinator_core.records import LOG_TOPICS, Family
+from jobs.pipeline import gaps
+from jobs.tables.delta import Table, Tables
+from jobs.tables.history import TOPIC_HISTORY
+from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
+from jobs.tables.records import GROUP_RECORDS
+
+NOTICES = [entry.rule.value for entry in RULES if entry.severity is Severity.NOTICE]
+"""Rules that a healthy broker lets its clients break, or that a newer one does not have."""
+
+OFFSETS_TOPIC = LOG_TOPICS[Family.GROUP]
+MEASURES = (
+    "unbalanced_partitions",
+    "undecoded_runs",
+    "missing_offsets",
+    "damaged_offsets",
+    "quarantine_rate",
+    "unknown_types",
+    "misplaced_groups",
+    "violations",
+    "notices",
+    "invalid_targets",
+    "divergent_targets",
+    "hours_since_last_record",
+)
+NO_COUNTS: Final = ("quarantine_rate", "misplaced_groups", "hours_since_last_record")
+"""Measures of which nothing is known where a table has no row of a cluster; the others are 0 then."""
+
+JOBS: Final = ("ingest", "decode")
+
+Parts = dict[tuple[str, ...], DataFrame]
+"""Measures, and one row a cluster with them. A cluster without a row has nothing to count, or cannot be told of."""
+
+
+def measure(tables: Tables, now: datetime, offsets_partitions: int | None) -> DataFrame:
+    """One row a cluster with a column for each of MEASURES; null: it cannot be told from the tables there are.
+
+    ``offsets_partitions`` is the partition count of ``__consumer_offsets``; None: as the metadata log has it.
+
+    Raises:
+        MissingTableError: nothing was taken in yet.
+    """
+    parts = _ledger(tables) | _gaps(tables) | _quarantine(tables) | _placement(tables, offsets_partitions)
+    parts |= _protocol(tables) | _freshness(tables, now)
+    measured = {name for names in parts for name in names}
+    # One row a cluster and part, brought together by one aggregation: joins would shuffle anew for each part.
+    rows = [
+        part.select("cluster", *((F.col(name) if name in names else F.lit(None)).cast("double") for name in MEASURES))
+        for names, part in parts.items()
+    ]
+    together = reduce(DataFrame.union, rows).toDF("cluster", *MEASURES)
+    found = together.groupBy("cluster").agg(*(F.max(name).alias(name) for name in MEASURES))
+    return found.where("undecoded_runs IS NOT NULL").fillna(0, sorted(measured.difference(NO_COUNTS)))
+
+
+def _ledger(tables: Tables) -> Parts:
+    decoded = F.col("job") == "decode"
+    unbalanced = decoded & F.expr("records <> decoded + quarantined + control")
+    # A run that took nothing in leaves nothing to decode.
+    took = F.col("records") > 0
+    taken, done = (F.collect_set(F.when(took & (F.col("job") == job), F.col("run_id"))) for job in JOBS)
+    quarantined, records = (F.sum(F.when(decoded, F.col(name))) for name in ("quarantined", "records"))
+    counted = (
+        tables.read(RUNS)
+        .where("cluster IS NOT NULL")
+        .groupBy("cluster")
+        .agg(
+            F.count_if(F.coalesce(unbalanced, F.lit(False))).alias("unbalanced_partitions"),
+            F.size(F.array_except(taken, done)).alias("undecoded_runs"),
+            F.when(records > 0, quarantined / records).alias("quarantine_rate"),
+        )
+    )
+    return {("unbalanced_partitions", "undecoded_runs", "quarantine_rate"): counted}
+
+
+def _gaps(tables: Tables) -> Parts:
+    """Offsets in gaps as they are now: what a run missed, a later one may have brought.
+
+    Only log partitions in which a run found a gap are looked at again.
+    """
+    names = ("missing_offsets", "damaged_offsets")
+    suspects = (
+        tables.read(RUNS)
+        .where("job = 'ingest' AND (missing_offsets > 0 OR damaged_offsets > 0)")
+        .select("cluster", *gaps.PARTITION)
+        .distinct()
+    )
+    found = tables.spark.createDataFrame([], "cluster string, missing_offsets long, damaged_offsets long")
+    for row in suspects.select("cluster").distinct().collect():
+        log = tables.read(LOG_RECORDS).where(F.col("cluster") == row.cluster)
+        log = log.join(F.broadcast(suspects.drop("cluster").distinct()), list(gaps.PARTITION), "left_semi")
+        sums = gaps.summary(gaps.find_gaps(log, log)).agg(*(F.sum(name).alias(name) for name in names))
+        found = found.unionByName(sums.withColumn("cluster", F.lit(row.cluster)))
+    return {names: found}
+
+
+def _quarantine(tables: Tables) -> Parts:
+    return _counted(tables, QUARANTINE.name, {"unknown_types": _is_unknown()})
+
+
+def _is_unknown() -> Column:
+    """Reasons are those of UnknownTypeError and UnknownVersionError."""
+    return F.lower("reason").rlike("no (metadata )?record type|version \\d+, known are")
+
+
+def _placement(tables: Tables, offsets_partitions: int | None) -> Parts:
+    if not tables.exists(GROUP_RECORDS) or (offsets_partitions is None and not tables.exists(TOPIC_HISTORY)):
+        return {}
+    groups = (
+        tables.read(GROUP_RECORDS)
+        .where((F.col("log_topic") == OFFSETS_TOPIC) & F.col("group_id").isNotNull())
+        .select("cluster", "group_id", "log_partition")
+        .distinct()
+    )
+    if offsets_partitions is None:
+        now = tables.read(TOPIC_HISTORY).where((F.col("topic") == OFFSETS_TOPIC) & F.col("until").isNull())
+        groups = groups.join(F.broadcast(now.select("cluster", "partitions")), "cluster")
+    else:
+        groups = groups.withColumn("partitions", F.lit(offsets_partitions))
+    misplaced = coordinator_partition(F.col("group_id"), F.col("partitions")) != F.col("log_partition")
+    return {("misplaced_groups",): groups.groupBy("cluster").agg(F.count_if(misplaced).alias("misplaced_groups"))}
+
+
+def coordinator_partition(group_id: Column, partitions: Column) -> Column:
+    """The partition of ``__consumer_offsets`` that holds a group: the absolute value of Java's hash of its id, modulo.
+
+    Of the one hash without an absolute value in Java, -2^31, Kafka takes 0.
+    """
+    units = F.hex(F.encode(group_id, "UTF-16BE"))
+    numbers = F.transform(
+        F.sequence(F.lit(0), (F.length(units) / 4).cast("int") - 1),
+        lambda index: F.conv(F.substring(units, index * 4 + 1, F.lit(4)), 16, 10).cast("long"),
+    )
+    hashed = F.aggregate(
+        F.when(F.length(units) > 0, numbers).otherwise(F.array().cast("array<bigint>")),
+        F.lit(0).cast("long"),
+        lambda total, unit: (total * 31 + unit).bitwiseAND(F.lit(0xFFFFFFFF)),
+    )
+    signed = F.when(hashed >= 1 << 31, (1 << 32) - hashed).otherwise(hashed)
+    return (F.when(hashed == 1 << 31, 0).otherwise(signed) % partitions).cast("int")
+
+
+def _protocol(tables: Tables) -> Parts:
+    """Of the tables of the audit, where it has run."""
+    is_final = ~F.coalesce(F.col("is_open"), F.lit(False))
+    is_notice = F.col("rule").isin(NOTICES)
+    rules = {"violations": is_final & ~is_notice, "notices": is_final & is_notice}
+    verdict = F.col("verdict")
+    targets = {"invalid_targets": verdict == "invalid", "divergent_targets": verdict == "divergent"}
+    return _counted(tables, "violations", rules) | _counted(tables, "target_audits", targets)
+
+
+def _counted(tables: Tables, name: str, conditions: dict[str, Column]) -> Parts:
+    """Rows of a table that meet each condition; nothing where there is no table."""
+    table = Table(name, "", StructType(), ())
+    if not tables.exists(table):
+        return {}
+    counts = [F.count_if(condition).alias(each) for each, condition in conditions.items()]
+    return {tuple(conditions): tables.read(table).groupBy("cluster").agg(*counts)}
+
+
+def _freshness(tables: Tables, now: datetime) -> Parts:
+    name = "hours_since_last_record"
+    newest = (
+        tables.read(LOG_RECORDS).where("timestamp_ms >= 0").groupBy("cluster").agg(F.max("timestamp_ms").alias("t"))
+    )
+    hours = (F.lit(int(now.timestamp() * 1000)) - F.col("t")) / 3_600_000
+    return {(name,): newest.select("cluster", hours.alias(name))}

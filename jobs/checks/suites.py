@@ -1,0 +1,179 @@
+"""Data-quality checks: Great Expectations suites over a few aggregated measures, results in ``check_results``.
+
+The measures are aggregated first and judged as a small frame, because an expectation over a large table costs several
+Spark jobs each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import yaml
+from pyspark.sql.types import BooleanType, DoubleType, StringType, StructType, TimestampType
+
+from coordinator_core.errors import InputError
+from jobs.checks.measures import MEASURES, measure
+from jobs.pipeline import runs
+from jobs.settings import CheckSettings, conf
+from jobs.tables.delta import Table, Tables, column
+
+SEVERITIES = ("error", "warning")
+
+CHECK_RESULTS = Table(
+    "check_results",
+    "One data-quality expectation of one run, for one cluster",
+    StructType(
+        [
+            column("run_id", StringType(), "Run of the checks; sorts by time"),
+            column("cluster", StringType(), "The cluster measured"),
+            column("suite", StringType(), "Suite of expectations"),
+            column("check", StringType(), "The measure looked at"),
+            column("expectation", StringType(), "Type of the expectation, as Great Expectations names it"),
+            column("about", StringType(), "What the check means"),
+            column("severity", StringType(), "error or warning: whether it fails the run"),
+            column("observed", DoubleType(), "The measure; null: it could not be taken"),
+            column("bound", StringType(), "What was expected of it"),
+            column("passed", BooleanType(), "Whether it held; null: unknown, as the measure could not be taken"),
+            column("checked_at", TimestampType(), "When"),
+        ]
+    ),
+    key=("run_id", "cluster", "suite", "check", "expectation"),
+)
+
+
+class Result(NamedTuple):
+    """One row of ``check_results``."""
+
+    run_id: str
+    cluster: str
+    suite: str
+    check: str
+    expectation: str
+    about: str
+    severity: str
+    observed: float | None
+    bound: str
+    passed: bool | None
+    checked_at: datetime
+
+    @property
+    def failed(self) -> bool:
+        """Whether it fails the run."""
+        return self.passed is False and self.severity == "error"
+
+
+def run(tables: Tables, chosen: CheckSettings, now: datetime) -> list[Result]:
+    """Take the measures, check them and append the results; none where no run has taken in a record yet.
+
+    Raises:
+        InputError: a suite that cannot be used.
+    """
+    loaded = load_suites(chosen.suites or conf() / "expectations")
+    measures = measure(tables, now, chosen.offsets_partitions).toPandas()
+    if measures.empty:
+        return []
+    results = evaluate(measures, loaded, runs.new_run_id(), now, chosen.data_docs)
+    tables.create(CHECK_RESULTS)
+    tables.append(CHECK_RESULTS, tables.spark.createDataFrame(results, CHECK_RESULTS.schema), results[0].run_id)
+    return results
+
+
+def load_suites(folder: Traversable) -> list[dict[str, Any]]:
+    """The suites in a folder, one YAML file each.
+
+    Raises:
+        InputError: no suite there, one that is none, or an expectation over a column that is no measure.
+    """
+    there = folder.iterdir() if folder.is_dir() else ()
+    files = sorted((file for file in there if file.name.endswith(".yaml")), key=lambda file: file.name)
+    if not files:
+        raise InputError(f"{folder}: no suites of expectations (*.yaml) in it")
+    return [_suite(file) for file in files]
+
+
+def _suite(file: Traversable) -> dict[str, Any]:
+    try:
+        suite = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"{file}: no suite: {' '.join(str(error).split())}") from error
+    if not isinstance(suite, dict) or not isinstance(suite.get("expectations"), list) or "name" not in suite:
+        raise InputError(f"{file}: a suite has a name and a list of expectations")
+    for each in suite["expectations"]:
+        name = each.get("kwargs", {}).get("column") if isinstance(each, dict) else None
+        if name not in MEASURES:
+            raise InputError(f"{file}: {name!r} is no measure; there are {', '.join(MEASURES)}")
+        severity = each.setdefault("meta", {}).setdefault("severity", "error")
+        if severity not in SEVERITIES:
+            raise InputError(f"{file}: severity {severity!r} of {name}; it is one of {', '.join(SEVERITIES)}")
+    return suite
+
+
+def evaluate(
+    measures: pd.DataFrame, suites: Iterable[Mapping[str, Any]], run_id: str, now: datetime, docs: Path | None = None
+) -> list[Result]:
+    """Each expectation of each suite on each cluster's row; a null measure passes nothing and fails nothing."""
+    context = _context(docs)
+    batches = context.data_sources.add_pandas("measures").add_dataframe_asset("measures")
+    batch = batches.add_batch_definition_whole_dataframe("all")
+    results = []
+    for cluster, row in measures.groupby("cluster"):
+        for suite in suites:
+            found = _validate(context, batch, suite, str(cluster), row)
+            for expected, outcome in zip(suite["expectations"], found, strict=True):
+                name = expected["kwargs"]["column"]
+                observed = None if pd.isna(row.iloc[0][name]) else float(row.iloc[0][name])
+                results.append(
+                    Result(
+                        run_id,
+                        str(cluster),
+                        suite["name"],
+                        name,
+                        expected["type"],
+                        expected["meta"].get("about", ""),
+                        expected["meta"]["severity"],
+                        observed,
+                        _bound(expected["kwargs"]),
+                        None if observed is None else outcome,
+                        now,
+                    )
+                )
+    if docs is not None:
+        context.build_data_docs()
+    return results
+
+
+def _context(docs: Path | None) -> Any:
+    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+    import great_expectations as gx
+
+    context = gx.get_context(mode="ephemeral")
+    if docs is not None:
+        store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(docs.resolve())}
+        index = {"class_name": "DefaultSiteIndexBuilder"}
+        site = {"class_name": "SiteBuilder", "store_backend": store, "site_index_builder": index}
+        context.add_data_docs_site("checks", site)
+    context.variables.progress_bars = {"globally": False}
+    return context
+
+
+def _validate(context: Any, batch: Any, suite: Mapping[str, Any], cluster: str, row: pd.DataFrame) -> list[bool]:
+    import great_expectations as gx
+
+    name = f"{suite['name']} of {cluster}"
+    expectations = [dict(each) for each in suite["expectations"]]
+    made = context.suites.add(gx.ExpectationSuite(name=name, expectations=expectations))
+    definition = context.validation_definitions.add(gx.ValidationDefinition(name=name, data=batch, suite=made))
+    checkpoint = gx.Checkpoint(name=name, validation_definitions=[definition])
+    outcome = context.checkpoints.add(checkpoint).run(batch_parameters={"dataframe": row})
+    (validated,) = outcome.run_results.values()
+    return [bool(each.success) for each in validated.results]
+
+
+def _bound(kwargs: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in kwargs.items() if name != "column")

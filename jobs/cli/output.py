@@ -1,0 +1,109 @@
+"""Results as tables for people, or as one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE
+from rich.console import Console as Terminal
+from rich.table import Table
+from rich.text import Text
+
+from jobs.formatting import number_ranges
+
+Line = Mapping[str, Any]
+
+UNBOUNDED = 1 << 20
+"""Columns of what is no terminal."""
+
+
+def print_lines(lines: Sequence[Line], *, as_json: bool, title: str) -> None:
+    """The lines as JSON objects, or as one table with the fields of the first line as columns."""
+    if as_json:
+        for line in lines:
+            print_json(line)
+    else:
+        print_table(title, lines)
+
+
+def print_json(line: Line) -> None:
+    """One object on one line."""
+    print(json.dumps(line, ensure_ascii=False))
+
+
+def print_written(what: str, where: Path, *, as_json: bool) -> None:
+    """Where a file was written."""
+    if as_json:
+        print_json({what: str(where)})
+    else:
+        print(where)
+
+
+def print_table(title: str, lines: Sequence[Line]) -> None:
+    """A table; columns that are empty in every line are left out.
+
+    On a terminal too narrow for it each line is printed by itself, a field in a row. A pipe or a file gets one row a
+    line, however long.
+    """
+    terminal = _terminal()
+    names = [name for name in (lines[0] if lines else ()) if any(line[name] is not None for line in lines)]
+    terminal.print(f"{cell(title)} ({len(lines)})")
+    table = Table(box=SIMPLE)
+    for name in names:
+        is_number = all(isinstance(line[name], int | float | None) for line in lines)
+        table.add_column(name, justify="right" if is_number else "left")
+    for line in lines:
+        table.add_row(*(Text(cell(line[name])) for name in names))
+    unbounded = terminal.options.update(max_width=UNBOUNDED)
+    if terminal.measure(table, options=unbounded).maximum <= terminal.width:
+        terminal.print(table)
+        return
+    for line in lines:
+        fields = Table.grid("", "", padding=(0, 2))
+        for name in names:
+            if line[name] not in (None, ""):
+                fields.add_row(name, Text(cell(line[name]), overflow="fold"))
+        terminal.print("", fields, sep="\n")
+
+
+def print_text(text: str) -> None:
+    """A sentence, which on a terminal is broken between words."""
+    _terminal().print(Text(cell(text)))
+
+
+def _terminal() -> Terminal:
+    """What standard output goes to; lines are as wide as a terminal, or as COLUMNS says, and else not bounded."""
+    is_bounded = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    return Terminal(width=None if is_bounded else UNBOUNDED, highlight=False, markup=False, emoji=False)
+
+
+def cell(value: Any) -> str:
+    """A value as the text of a cell, ``-`` for nothing; what a client named cannot steer the terminal."""
+    if value is None or value == "":
+        return "-"
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(value))
+
+
+def ranges(topic_partitions: Iterable[str]) -> str:
+    """``topic-partition`` names, shortened: ``orders 0-3,7 payments 1``."""
+    by_topic: dict[str, list[int]] = {}
+    for each in topic_partitions:
+        topic, _, partition = each.rpartition("-")
+        by_topic.setdefault(topic, []).append(int(partition))
+    return " ".join(f"{topic} {number_ranges(by_topic[topic])}" for topic in sorted(by_topic))
+
+
+def utc(timestamp_ms: int | None) -> str | None:
+    """A time in ISO 8601, to the millisecond."""
+    if timestamp_ms is None:
+        return None
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):  # a time that a client made up
+        return f"{timestamp_ms} ms"

@@ -1,0 +1,202 @@
+"""``ingest``, ``decode``, ``replay`` and ``tables``: the Spark jobs that fill the tables, and what is in them."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pyspark.sql import Row
+
+from coordinator_core.records import LOG_TOPICS, Family
+from jobs import settings
+from jobs.api import TABLES
+from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.cli.option_groups import with_options
+from jobs.cli.options import ClusterOption, ConfigOption, RemoteOption, TablesOption
+from jobs.cli.output import print_lines
+from jobs.pipeline import decode, findings, ingest, replay
+from jobs.pipeline import offsets as committed
+from jobs.pipeline.lag import read_end_offsets
+from jobs.sources.dump import Kafka, Shape, open_dump
+from jobs.tables import session
+from jobs.tables.delta import Tables
+from jobs.tables.lease import WRITER, held
+from jobs.tables.log import LOG_RECORDS
+
+AllShapes = StrEnum("AllShapes", {shape.name: shape.value for shape in Shape})
+
+OFFSET_RANGE = re.compile(r"(?P<partition>\d+):(?P<first>\d*)-(?P<end>\d*)")
+
+INGESTED = ("first_offset", "last_offset", "records", "control")
+GAPS = ("compacted_offsets", "unknown_offsets", "missing_offsets", "damaged_offsets")
+DECODED = ("records", "decoded", "quarantined", "control")
+
+
+def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> tuple[Tables, settings.Settings]:
+    """The tables, and the settings that flags (by dotted name) complete."""
+    chosen = settings.load(config, flags=flags)
+    logging.getLogger("SQLQueryContextLogger").disabled = True  # it prints pages of what we say in a line
+    with console.step("starting Spark"):
+        spark = session.get_or_create(chosen.spark)
+    return Tables(spark, chosen.tables), chosen
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lake:
+    """Where a command finds its tables and Spark, and how it gives its results."""
+
+    context: typer.Context
+    tables: TablesOption = None
+    config: ConfigOption = None
+    remote: RemoteOption = None
+    quiet: QuietOption = False
+    json: JsonOption = False
+
+    @property
+    def console(self) -> Console:
+        """The console of this run."""
+        return Console.of(self.context)
+
+    def open(self, **flags: Any) -> tuple[Tables, settings.Settings]:
+        """The tables, and the settings, which ``flags`` (by dotted name) complete."""
+        own = {"tables": self.tables, "spark.remote": self.remote}
+        return open_tables(self.console, self.config, own | flags)
+
+    @contextmanager
+    def writing(self, *, begin: bool = False, **flags: Any) -> Iterator[tuple[Tables, settings.Settings]]:
+        """The same for a command that writes; without ``begin`` there has to be something to go on with.
+
+        Raises BusyError while another run writes.
+        """
+        at, chosen = self.open(**flags)
+        if not begin:
+            at.read(LOG_RECORDS)
+        with held(at, WRITER, timedelta(minutes=chosen.nightly.lease_minutes)):
+            yield at, chosen
+
+
+@with_options(Lake)
+def ingest_command(
+    lake: Lake,
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...",
+            help="Segments, archives of them, Parquet, Delta or JSON lines, folders of those, or kafka://HOST:PORT/TOPIC.",
+        ),
+    ],
+    cluster: ClusterOption = None,
+    shape: Annotated[
+        AllShapes | None,
+        typer.Option("--format", metavar="|".join(AllShapes), help="What the dumps are, when their names do not tell."),
+    ] = None,
+    topic: Annotated[str, typer.Option(metavar="TOPIC", help="Topic of records that do not say theirs.")] = LOG_TOPICS[
+        Family.GROUP
+    ],
+    offsets: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PARTITION:FROM-TO", help="Of a live broker; TO is excluded, either may be left out."),
+    ] = None,
+) -> None:
+    """Take dumped coordinator logs into the table log_records, each record once."""
+    console = lake.console
+    ranges = dict(_offset_range(text) for text in offsets or [])
+    with lake.writing(begin=True, cluster=cluster) as (at, chosen):
+        with console.step("looking at the dumps"):
+            kafka = Kafka(chosen.kafka, ranges)
+            dumps = open_dump(at.spark, paths, shape=Shape(shape) if shape else None, topic=topic, kafka=kafka)
+        with console.step("taking them in"):
+            rows = ingest.run(at, dumps, chosen.cluster)
+    _print(console, "taken in", rows, INGESTED + GAPS)
+    for row in rows:
+        if row.missing_offsets:
+            console.warn(f"{_log(row)}: {row.missing_offsets} offsets are missing")
+
+
+def _offset_range(text: str) -> tuple[int, tuple[int | None, int | None]]:
+    found = OFFSET_RANGE.fullmatch(text)
+    if found is None:
+        raise typer.BadParameter(f"--offsets wants PARTITION:FROM-TO, not {text}")
+    first, end = (int(bound) if bound else None for bound in found.group("first", "end"))
+    return int(found["partition"]), (first, end)
+
+
+@with_options(Lake)
+def decode_command(
+    lake: Lake,
+) -> None:
+    """Decode what was taken in and is not decoded yet."""
+    console = lake.console
+    with lake.writing() as (at, _), console.step("decoding"):
+        rows = decode.run(at)
+    _print(console, "decoded", rows, DECODED)
+    for row in rows:
+        if row.quarantined:
+            console.warn(f"{_log(row)}: {row.quarantined} rows in quarantine")
+
+
+@with_options(Lake)
+def replay_command(
+    lake: Lake,
+    cluster: ClusterOption = None,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Replay everything anew, not only what is new.")] = False,
+    ends: Annotated[
+        str | None,
+        typer.Option(
+            "--end-offsets", metavar="PATH", help="End offsets for the lag in group_offsets: JSON or Parquet."
+        ),
+    ] = None,
+) -> None:
+    """Replay what was decoded and is not replayed yet: history, broken rules, verdicts, findings, offsets."""
+    console = lake.console
+    with lake.writing(cluster=cluster) as (at, chosen):
+        with console.step("replaying"):
+            replayed = replay.run(at, chosen.audit, rebuild=rebuild)
+        with console.step("keeping the offsets"):
+            committed.run(at, None if ends is None else read_end_offsets(at.spark, ends, chosen.cluster))
+        with console.step("finding what to look at"):
+            found = findings.run(at, chosen.findings)
+    lines = [
+        {"cluster": of.cluster, "groups": of.groups, "begun anew": of.rebuilt, "without offset": of.unplaced, **of.rows}
+        for of in replayed
+    ]
+    print_lines(lines, as_json=console.json, title="replayed")
+    console.note(f"findings: {sum(found.values())}", **found)
+    for of in replayed:
+        if of.unplaced:
+            console.warn(f"{of.cluster}: {of.unplaced} group records without an offset are not replayed")
+
+
+@with_options(Lake)
+def tables_command(
+    lake: Lake,
+) -> None:
+    """The tables, with their rows."""
+    console = lake.console
+    at, _ = lake.open()
+    lines = [
+        {"table": at.name(table), "rows": at.read(table).count(), "about": table.about}
+        for table in TABLES.values()
+        if at.exists(table)
+    ]
+    print_lines(lines, as_json=console.json, title=f"tables at {at.home}")
+
+
+def _print(console: Console, title: str, rows: list[Row], columns: tuple[str, ...]) -> None:
+    lines = [{"log": _log(row), **{name: row[name] for name in columns}} for row in rows if row.records]
+    print_lines(sorted(lines, key=lambda line: line["log"]), as_json=console.json, title=title)
+
+
+def _log(row: Row) -> str:
+    """The log partition, or that a dump did not say it."""
+    if row.log_topic is None:
+        return "unknown"
+    return row.log_topic if row.log_partition is None else f"{row.log_topic}-{row.log_partition}"

@@ -1,0 +1,66 @@
+"""The history of every group to ``findings``: what an operator should look at, as of the end of the log.
+
+``replay`` has judged targets and rules already, in the fold that makes history. Findings rest on all of a group's
+history and on the time that has gone by since, so they are made anew by every run, in one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import reduce
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.audit.findings.rows import FindingRow
+from coordinator_core.audit.findings.thresholds import Thresholds
+from jobs.pipeline.group_history import by_group, gathered, material, partition_counts
+from jobs.tables.delta import Table, Tables
+from jobs.tables.history import CLUSTER, GROUP_STATES
+from jobs.tables.row_types import row_type
+
+FINDINGS: Final = Table(
+    "findings",
+    "One thing found in a group's history that an operator should look at, as of the end of the log",
+    StructType([CLUSTER, *row_type(FindingRow).fields]),
+    key=("cluster", "group_id", "kind", "subject", "since_ms"),
+)
+
+Batches = Iterable[pa.RecordBatch]
+
+
+def run(tables: Tables, limits: Thresholds) -> dict[str, int]:
+    """Find what there is to find in the history that ``replay`` has made; the number of findings by kind."""
+    tables.create(FINDINGS)
+    clusters = sorted(row.cluster for row in tables.read(GROUP_STATES).select("cluster").distinct().collect())
+    if not clusters:
+        return {}
+    found = [_found(tables, cluster, limits) for cluster in clusters]
+    tables.replace(FINDINGS, reduce(DataFrame.unionByName, found))
+    counts = tables.read(FINDINGS).groupBy("kind").count().collect()
+    return {row["kind"]: row["count"] for row in counts}
+
+
+def _found(tables: Tables, cluster: str, limits: Thresholds) -> DataFrame:
+    rows = by_group(material(tables, cluster))
+    schema = StructType(row_type(FindingRow).fields)
+    found = rows.mapInArrow(finder(limits, partition_counts(tables, cluster)), schema)
+    return found.withColumn("cluster", F.lit(cluster))
+
+
+def finder(limits: Thresholds, partitions: Mapping[str, int]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """A function for ``mapInArrow`` from the rows of ``material``, sorted by group, to findings."""
+    schema = to_arrow_schema(StructType(row_type(FindingRow).fields))
+
+    def find(batches: Batches) -> Iterator[pa.RecordBatch]:
+        rows = (row for batch in batches for row in batch.to_pylist())
+        for history in gathered(rows, partitions):
+            found = [row._asdict() for row in findings(history, limits)]
+            yield pa.RecordBatch.from_pylist(found, schema=schema)
+
+    return find

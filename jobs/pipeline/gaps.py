@@ -1,0 +1,140 @@
+"""Offsets between the first and the last of a log that have no record, and why.
+
+Compaction leaves holes, and so does missing data. What tells them apart, in this order:
+
+- Offsets within the bounds of a batch that is there, or of an empty batch, went by compaction: brokers write batches
+  without holes.
+- A hole in which damaged bytes lie is ``damaged``.
+- A consumer cannot see control records, one at the end of each transaction in a log partition. In a dump by a consumer
+  a hole of at most as many offsets as there were commits since the hole before it is ``unknown``.
+- Compaction works from the beginning of the log up to some offset, and leaves of each key the last record before it.
+  So where a key occurs twice up to the end of a hole, compaction has not been there, and the hole is ``missing``.
+  Otherwise it is ``compaction``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from jobs.tables.records import OFFSET_COMMIT_TYPES
+
+LISTED: Final = 100
+"""So many gaps of one log partition are listed, the largest ones; all are counted."""
+
+PARTITION: Final = ("log_topic", "log_partition")
+
+
+def find_gaps(log: DataFrame, history: DataFrame) -> DataFrame:
+    """The gaps of these rows of ``log_records``: partition, ``first_offset``, ``last_offset``, ``cause``.
+
+    Of each log partition all rows from some offset on must be there; in ``history``, all there are. A gap is split
+    where its cause changes.
+    """
+    parts = _parts(log.where("stray IS NULL"))
+    explained = parts.where("within_batch").withColumn("cause", F.lit("compaction"))
+    others = parts.where("NOT within_batch")
+    if not others.isEmpty():
+        explained = explained.unionByName(_with_cause(log, history, others))
+    return explained.select(*PARTITION, "first_offset", "last_offset", "cause")
+
+
+def _parts(log: DataFrame) -> DataFrame:
+    """Holes between neighbouring rows, cut at the bounds of the batches on both sides."""
+    is_commit = F.coalesce(F.col("record_type").isin(*OFFSET_COMMIT_TYPES), F.lit(False))
+    rows = log.where("kind <> 'damaged'").select(
+        *PARTITION,
+        F.when(F.col("kind") == "empty", F.col("batch_base")).otherwise(F.col("log_offset")).alias("first"),
+        F.col("log_offset").alias("last"),
+        F.coalesce("batch_base", "log_offset").alias("base"),
+        F.coalesce("batch_last", "log_offset").alias("end"),
+        F.col("batch_base").isNull().alias("is_blind"),
+        is_commit.cast("long").alias("commits"),
+    )
+    order = Window.partitionBy(*PARTITION).orderBy("first")
+    before = order.rowsBetween(Window.unboundedPreceding, -1)
+    holes = (
+        rows.withColumns(
+            {
+                "first_offset": F.max("last").over(before) + 1,
+                "last_offset": F.col("first") - 1,
+                "low": F.greatest(F.max("last").over(before), F.max("end").over(before)) + 1,
+                "high": F.least("first", "base") - 1,
+                "is_blind": F.col("is_blind") | F.lag("is_blind").over(order),
+                "commits": F.sum("commits").over(before),
+            }
+        )
+        .where("first_offset <= last_offset")
+        .withColumn("commits", F.col("commits") - F.coalesce(F.lag("commits").over(order), F.lit(0)))
+    )
+    whole = F.array(_part("first_offset", "last_offset", within=True))
+    cut = F.array(
+        _part("first_offset", F.col("low") - 1, within=True),
+        _part("low", "high", within=False),
+        _part(F.col("high") + 1, "last_offset", within=True),
+    )
+    part = F.explode(F.when(F.col("low") > F.col("high"), whole).otherwise(cut)).alias("part")
+    return (
+        holes.select(*PARTITION, "is_blind", "commits", part)
+        .select(*PARTITION, "is_blind", "commits", "part.*")
+        .where("first_offset <= last_offset")
+    )
+
+
+def _part(first: Column | str, last: Column | str, *, within: bool) -> Column:
+    bounds = [F.col(bound) if isinstance(bound, str) else bound for bound in (first, last)]
+    return F.struct(
+        bounds[0].alias("first_offset"), bounds[1].alias("last_offset"), F.lit(within).alias("within_batch")
+    )
+
+
+def _with_cause(log: DataFrame, history: DataFrame, parts: DataFrame) -> DataFrame:
+    """Causes of holes between batches."""
+    damage = log.where("kind = 'damaged' AND batch_base IS NOT NULL").select(
+        *(F.col(name).alias(f"damaged_{name}") for name in PARTITION), "batch_base"
+    )
+    in_it = F.col("batch_base").between(F.col("first_offset"), F.col("last_offset"))
+    for name in PARTITION:
+        in_it = in_it & F.col(name).eqNullSafe(F.col(f"damaged_{name}"))
+    size = F.col("last_offset") - F.col("first_offset") + 1
+    cause = (
+        F.when(F.col("is_damaged"), "damaged")
+        .when(F.col("is_blind") & (size <= F.col("commits")), "unknown")
+        .when(F.col("first_repeat") <= F.col("last_offset"), "missing")
+        .otherwise("compaction")
+    )
+    undamaged = parts.join(damage, in_it, "left_anti").withColumn("is_damaged", F.lit(False))
+    damaged = parts.join(damage, in_it, "left_semi").withColumn("is_damaged", F.lit(True))
+    return (
+        undamaged.unionByName(damaged).join(_first_repeats(history), list(PARTITION), "left").withColumn("cause", cause)
+    ).drop("is_damaged", "first_repeat")
+
+
+def _first_repeats(log: DataFrame) -> DataFrame:
+    """The lowest offset of each log partition at which a key occurs for the second time."""
+    keys = log.where("kind = 'record' AND key IS NOT NULL").select(
+        *PARTITION, "log_offset", F.xxhash64("key").alias("key_hash")
+    )
+    nth = F.row_number().over(Window.partitionBy(*PARTITION, "key_hash").orderBy("log_offset"))
+    second = keys.withColumn("nth", nth).where("nth = 2")
+    return second.groupBy(*PARTITION).agg(F.min("log_offset").alias("first_repeat"))
+
+
+def summary(gaps: DataFrame) -> DataFrame:
+    """One row a log partition: offsets in gaps by cause, and the largest ones that compaction does not explain."""
+    size = F.col("last_offset") - F.col("first_offset") + 1
+    by_size = Window.partitionBy(*PARTITION, F.col("cause") == "compaction").orderBy(size.desc(), "first_offset")
+    listed = (F.col("cause") != "compaction") & (F.col("rank") <= LISTED)
+    gap = F.struct("first_offset", "last_offset", "cause")
+    causes = {"compacted": "compaction", "unknown": "unknown", "missing": "missing", "damaged": "damaged"}
+    counts = [
+        F.sum(F.when(F.col("cause") == cause, size).otherwise(0)).alias(f"{name}_offsets")
+        for name, cause in causes.items()
+    ]
+    return (
+        gaps.withColumn("rank", F.row_number().over(by_size))
+        .groupBy(*PARTITION)
+        .agg(*counts, F.sort_array(F.collect_list(F.when(listed, gap))).alias("gaps"))
+    )

@@ -1,0 +1,86 @@
+"""The history of groups from the tables, one group at a time, as ``local_audit`` makes it straight from log files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from coordinator_core.audit.findings.group_history import GroupHistory, OpenTransaction, PartitionCommits
+from jobs.pipeline import offsets
+from jobs.pipeline.commit_history import open_transactions, partition_commits
+from jobs.pipeline.gaps import PARTITION
+from jobs.tables.delta import Tables
+from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, TOPIC_HISTORY
+from jobs.tables.log import LOG_RECORDS
+from jobs.tables.row_types import reader
+
+COMMITS: Final = {PartitionCommits: "commits", OpenTransaction: "transactions"}
+ROW_TYPES: Final[dict[str, Any]] = {name: row for row, name in {**FOLDED, **COMMITS}.items()}
+"""Every kind of row of which a history is made, by the column that holds it."""
+
+Given = dict[str, Any]
+
+
+def material(tables: Tables, cluster: str, group_id: str | None = None, *, with_commits: bool = True) -> DataFrame:
+    """All rows of the history of each group, or of one: ``group_id``, ``now_ms``, and a column for each kind of row.
+
+    In each row one of these is not null, as a struct; none in the one row of a group that tells ``now_ms``.
+    """
+
+    def of(rows: DataFrame) -> DataFrame:
+        mine = rows.where(F.col("cluster") == cluster)
+        return mine if group_id is None else mine.where(F.col("group_id") == group_id)
+
+    def structs(rows: DataFrame, kind: str) -> DataFrame:
+        return rows.select("group_id", F.struct(*ROW_TYPES[kind]._fields).alias(kind))
+
+    kinds = [structs(of(tables.read(HISTORY[name])), name) for name in FOLDED.values()]
+    if with_commits:
+        log = of(offsets.commits(tables))
+        kinds += [structs(partition_commits(tables, log), "commits"), structs(open_transactions(log), "transactions")]
+    known = of(tables.read(GROUP_STATES)).select("group_id", *PARTITION)
+    log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("kind").isin("record", "control"))
+    ends = log.join(known.select(*PARTITION).distinct(), [*PARTITION], "left_semi")
+    known = known.join(ends.groupBy(*PARTITION).agg(F.max("timestamp_ms").alias("now_ms")), [*PARTITION])
+    return reduce(
+        lambda one, other: one.unionByName(other, allowMissingColumns=True), kinds, known.select("group_id", "now_ms")
+    )
+
+
+def by_group(rows: DataFrame) -> DataFrame:
+    """The rows of each group together, without a first look at all of them as sorting by range would need."""
+    return rows.repartition("group_id").sortWithinPartitions("group_id")
+
+
+def partition_counts(tables: Tables, cluster: str) -> dict[str, int]:
+    """Partitions of each topic that there is at the end of the metadata log."""
+    topics = tables.read(TOPIC_HISTORY).where((F.col("cluster") == cluster) & F.col("until").isNull())
+    return {row.topic: row.partitions for row in topics.select("topic", "partitions").collect()}
+
+
+def gathered(rows: Iterable[Given], partitions: Mapping[str, int]) -> Iterator[GroupHistory]:
+    """The histories that the rows of ``material``, those of a group together, are of."""
+    readers = {kind: reader(row) for kind, row in ROW_TYPES.items()}
+    for group_id, mine in groupby(rows, itemgetter("group_id")):
+        now_ms, found = 0, []
+        for row in mine:
+            now_ms = max(now_ms, row["now_ms"] or 0)
+            found += [read(row[kind]) for kind, read in readers.items() if row.get(kind) is not None]
+        yield GroupHistory.gather(group_id, now_ms, found, partitions)
+
+
+def histories(
+    tables: Tables, cluster: str, group_id: str | None = None, *, with_commits: bool = True
+) -> Iterator[GroupHistory]:
+    """The histories of all groups, or of one; one group is in memory at a time."""
+    rows = material(tables, cluster, group_id, with_commits=with_commits)
+    # The rows of one group are together however they come; in one task they cost one job instead of one each.
+    rows = by_group(rows) if group_id is None else rows.coalesce(1)
+    found = (row.asDict(recursive=True) for row in rows.toLocalIterator())
+    return gathered(found, partition_counts(tables, cluster))

@@ -1,0 +1,193 @@
+"""Lag and its evaluation by Burrow's rules, from commits and snapshots of end offsets.
+
+Two variants that do not mix: ``evaluate`` with end offsets, in which a partition without any is UNKNOWN, and
+``evaluate_offsets_only``, which says nothing of lag. Rules: linkedin/Burrow at ced55ba, core/internal/evaluator.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from coordinator_core.errors import InputError
+from coordinator_core.wire.transactions import Outcome
+from jobs.pipeline.offsets import OF
+
+WINDOW: Final = 10
+"""So many commits of a partition are looked at, and so many end offsets, as Burrow does (``intervals``)."""
+
+MINIMUM: Final = 1.0
+"""The share of the window that must be filled before a partition is judged. Burrow has no default, and so judges on
+one commit, which it then calls stopped."""
+
+END_OFFSETS: Final = {
+    "cluster": "string",
+    "topic": "string",
+    "partition": "int",
+    "timestamp_ms": "long",
+    "end_offset": "long",
+}
+"""Columns of a snapshot of end offsets (log end offset of a partition at a time, ms)."""
+
+RANKS: Final = {"OK": 1, "WARN": 2, "ERR": 3, "STOP": 4, "STALL": 5, "REWIND": 6}
+"""Burrow's order of statuses; the worst partition is the group's, where all beyond ERR show as ERR."""
+
+
+def read_end_offsets(spark: SparkSession, path: str, cluster: str) -> DataFrame:
+    """Snapshots of end offsets from JSON lines or Parquet: topic, partition, timestamp_ms, end_offset.
+
+    Raises:
+        InputError: a column is missing.
+    """
+    rows = spark.read.json(path) if path.endswith((".json", ".jsonl", ".json.gz")) else spark.read.parquet(path)
+    missing = [name for name in END_OFFSETS if name not in rows.columns and name != "cluster"]
+    if missing:
+        raise InputError(f"{path}: end offsets without a column {missing[0]}")
+    named = rows if "cluster" in rows.columns else rows.withColumn("cluster", F.lit(cluster))
+    return named.select(*(F.col(name).cast(of) for name, of in END_OFFSETS.items()))
+
+
+def evaluate(
+    log: DataFrame, ends: DataFrame, now_ms: int, *, minimum: float = MINIMUM, allowed_lag: int = 0
+) -> DataFrame:
+    """Status and lag of each group and partition at ``now_ms``, from ``commits`` and snapshots of end offsets.
+
+    ``lag`` (records) is null, and ``status`` UNKNOWN, where no end offset of the partition is known by then.
+    ``complete`` is the share of the window that has commits.
+    """
+    known = ends.where(F.col("timestamp_ms") <= now_ms)
+    window = _last_commits(_with_lag(_settled(log, now_ms), known))
+    newest = Window.partitionBy("cluster", "topic", "partition").orderBy(F.col("timestamp_ms").desc())
+    recent = (
+        known.withColumn("nth", F.row_number().over(newest))
+        .where(F.col("nth") <= WINDOW)
+        .groupBy("cluster", "topic", "partition")
+        .agg(F.min("end_offset").alias("lowest_end"), F.max_by("end_offset", "timestamp_ms").alias("end_offset"))
+    )
+    status = (
+        F.when(F.col("lag").isNull(), "UNKNOWN")
+        .when((F.col("complete") < minimum) | (F.col("lag") <= allowed_lag), "OK")
+        .when(_silent(now_ms) & (F.col("lowest_end") > F.col("last_offset")), "STOP")
+        .when(_is_rewound(), "REWIND")
+        .when(F.exists("lags", lambda each: each <= allowed_lag), "OK")
+        .when(_is_unmoved(), "STALL")
+        .when(_lag_never_falls(), "WARN")
+        .otherwise("OK")
+    )
+    return (
+        window.join(recent, ["cluster", "topic", "partition"], "left")
+        .withColumn("lag", _behind("end_offset", "last_offset"))
+        .select(*OF, "last_offset", "last_ms", "complete", "end_offset", "lag", status.alias("status"))
+    )
+
+
+def evaluate_offsets_only(log: DataFrame, now_ms: int, *, minimum: float = MINIMUM) -> DataFrame:
+    """What commits alone tell of each group and partition at ``now_ms``.
+
+    ``activity``: REWIND, SILENT (no commit for longer than the whole window took; the consumer may have stopped, or
+    have nothing to commit), IDLE_OR_STALLED (commits come, the offset stays) or MOVING; UNKNOWN below ``minimum``.
+    """
+    activity = (
+        F.when(F.col("complete") < minimum, "UNKNOWN")
+        .when(_is_rewound(), "REWIND")
+        .when(_silent(now_ms), "SILENT")
+        .when(_is_unmoved(), "IDLE_OR_STALLED")
+        .otherwise("MOVING")
+    )
+    rows = _settled(log, now_ms).withColumn("lag", F.lit(None).cast("long"))
+    return _last_commits(rows).select(*OF, "last_offset", "last_ms", "complete", activity.alias("activity"))
+
+
+def group_status(partitions: DataFrame) -> DataFrame:
+    """The status of each group from those of its partitions, the highest and the total lag of those that are known."""
+    rank = F.create_map(*(F.lit(each) for item in RANKS.items() for each in item))[F.col("status")]
+    status = F.when(F.col("worst") >= RANKS["ERR"], "ERR").when(F.col("worst") == RANKS["WARN"], "WARN").otherwise("OK")
+    return (
+        partitions.groupBy("cluster", "group_id")
+        .agg(
+            F.max(rank).alias("worst"),
+            F.max("lag").alias("max_lag"),
+            F.sum("lag").alias("total_lag"),
+            F.count_if(F.col("status") == "UNKNOWN").alias("unknown"),
+            F.avg(F.when(F.col("complete") == 1, 1).otherwise(0)).alias("complete"),
+        )
+        .withColumn("status", F.when(F.col("worst").isNull(), "UNKNOWN").otherwise(status))
+        .drop("worst")
+    )
+
+
+# --- the window of a partition --------------------------------------------------------------------------------------
+
+
+def _settled(log: DataFrame, now_ms: int) -> DataFrame:
+    """Commits that count by then, after the last tombstone of their partition."""
+    dropped = F.col("outcome").isin(Outcome.OPEN.value, Outcome.ABORTED.value)
+    ended = F.max(F.when(F.col("is_tombstone"), F.col("log_offset"))).over(Window.partitionBy(*OF))
+    return (
+        log.where((F.col("timestamp_ms") <= now_ms) & ~F.coalesce(dropped, F.lit(False)))
+        .withColumn("ended", F.coalesce(ended, F.lit(-1)))
+        .where("NOT is_tombstone AND log_offset > ended")
+        .select(*OF, "log_offset", "committed_offset", "timestamp_ms")
+    )
+
+
+def _with_lag(rows: DataFrame, ends: DataFrame) -> DataFrame:
+    """``lag`` at the time of each commit: to the newest end offset known by then, null where none is."""
+    keys = ("cluster", "topic", "partition")
+    both = rows.withColumn("is_commit", F.lit(1)).unionByName(
+        ends.select(*keys, "timestamp_ms", "end_offset", F.lit(0).alias("is_commit")), allowMissingColumns=True
+    )
+    order = Window.partitionBy(*keys).orderBy("timestamp_ms", "is_commit")
+    end = F.last("end_offset", ignorenulls=True).over(order)
+    known = both.withColumn("end", end).where("is_commit = 1")
+    return known.withColumn("lag", _behind("end", "committed_offset")).select(*rows.columns, "lag")
+
+
+def _behind(end: str, offset: str) -> Column:
+    """Records between an offset and the end, null where that is unknown: ``greatest`` would make 0 of it."""
+    return F.when(F.col(end).isNotNull(), F.greatest(F.lit(0), F.col(end) - F.col(offset)))
+
+
+def _last_commits(rows: DataFrame) -> DataFrame:
+    """Offsets, times and lags of the last commits of each group and partition, the oldest first."""
+    newest = Window.partitionBy(*OF).orderBy(F.col("log_offset").desc())
+    commit = F.struct("log_offset", "committed_offset", "timestamp_ms", "lag")
+    return (
+        rows.withColumn("nth", F.row_number().over(newest))
+        .where(F.col("nth") <= WINDOW)
+        .groupBy(*OF)
+        .agg(F.sort_array(F.collect_list(commit)).alias("commits"))
+        .select(
+            *OF,
+            F.col("commits.committed_offset").alias("offsets"),
+            F.col("commits.timestamp_ms").alias("times"),
+            F.filter(F.col("commits.lag"), lambda lag: lag.isNotNull()).alias("lags"),
+            (F.size("commits") / WINDOW).alias("complete"),
+        )
+        .withColumns({"last_offset": F.element_at("offsets", -1), "last_ms": F.element_at("times", -1)})
+    )
+
+
+def _silent(now_ms: int) -> Column:
+    """No commit for longer than the whole window took."""
+    return now_ms - F.col("last_ms") > F.col("last_ms") - F.get("times", F.lit(0))
+
+
+def _is_rewound() -> Column:
+    """The first fall of the offset in the window was not made good within it; later falls are not looked at."""
+    return F.expr(
+        """coalesce(get(transform(
+            filter(sequence(1, size(offsets)), i -> get(offsets, i) < get(offsets, i - 1)),
+            i -> NOT exists(slice(offsets, i + 1, size(offsets)), later -> later >= get(offsets, i - 1))
+        ), 0), false)"""
+    )
+
+
+def _is_unmoved() -> Column:
+    return F.array_max("offsets") == F.array_min("offsets")
+
+
+def _lag_never_falls() -> Column:
+    return F.expr("NOT exists(sequence(1, size(lags)), i -> coalesce(get(lags, i) < get(lags, i - 1), false))")

@@ -1,0 +1,219 @@
+"""Committed offsets from ``offset_commits``, as DataFrames: the latest ones, and how often they are written.
+
+Commits of a dump that has no offsets cannot be ordered and are left out, as are those of aborted transactions. A dump
+by a consumer does not show transactions: the ``outcome`` of its commits is unknown, and they count as committed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import BooleanType, StructType
+
+from coordinator_core.wire.transactions import Outcome
+from jobs.tables.delta import Table, Tables, column
+from jobs.tables.history import TOPIC_HISTORY
+from jobs.tables.log import LONG, RUN, RUNS, STRING
+from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+
+PLACE: Final = ("cluster", "log_topic", "log_partition")
+"""Where a log lies."""
+
+OF: Final = (*PLACE, "group_id", "topic", "partition")
+"""What an offset is committed for, and where its log lies."""
+
+COUNTS: Final = f"NOT coalesce(outcome IN ('{Outcome.OPEN.value}', '{Outcome.ABORTED.value}'), false)"
+"""Whether a commit holds: it is in no transaction, or in one that was committed."""
+
+COMMIT: Final = (
+    "log_offset",
+    "timestamp_ms",
+    "committed_offset",
+    "leader_epoch",
+    "metadata",
+    "commit_timestamp",
+    "expire_timestamp",
+    "topic_id",
+    "producer_id",
+    "outcome",
+)
+"""What ``group_offsets`` says of the commit that counts."""
+
+
+GROUP_OFFSETS: Final = Table(
+    "group_offsets",
+    "Committed offset of one group and partition as of the end of one run, with its lag where end offsets were given",
+    StructType(
+        [
+            *RUN,
+            *(field for field in OFFSET_COMMITS.schema if field.name in (*OF, *COMMIT) and field.name != "cluster"),
+            column("status", STRING, "committed; pending in an open transaction; share: start offset of a share group"),
+            column("is_stable", BooleanType(), "No transaction is open for the partition"),
+            column("end_offset", LONG, "Newest end offset of the partition that was given; null: none"),
+            column("end_offset_ms", LONG, "Time of that end offset, ms"),
+            column("lag", LONG, "Records between the committed offset and that end; null: no end offset was given"),
+        ]
+    ),
+    key=("cluster", "run_id", "log_topic", "group_id", "topic", "partition", "status", "producer_id"),
+)
+
+
+def run(tables: Tables, ends: DataFrame | None = None) -> int:
+    """Keep the offsets as of the newest run that is decoded, once; returns how many there are.
+
+    ``ends`` are snapshots of end offsets as ``lag.read_end_offsets`` gives them.
+    """
+    for table in (GROUP_OFFSETS, TOPIC_HISTORY):
+        tables.create(table)
+    (newest,) = tables.read(RUNS).where("job = 'decode'").agg(F.max("run_id")).collect()
+    run_id = newest[0]
+    if run_id is None:
+        return 0
+    shared = share_offsets(tables)
+    found = (
+        group_offsets(commits(tables)).withColumn("delivered", F.lit(0)).unionByName(shared, allowMissingColumns=True)
+    )
+    found = with_lag(found, ends).withColumn("run_id", F.lit(run_id))
+    tables.append(GROUP_OFFSETS, found, run_id)
+    return tables.read(GROUP_OFFSETS).where(F.col("run_id") == run_id).count()
+
+
+def with_lag(found: DataFrame, ends: DataFrame | None) -> DataFrame:
+    """With the newest end offset of each partition. ``delivered`` are records from the offset on that need no more."""
+    if ends is None:
+        unknown = F.lit(None).cast("long")
+        return found.withColumns({"end_offset": unknown, "end_offset_ms": unknown, "lag": unknown})
+    of = ["cluster", "topic", "partition"]
+    newest = F.max_by(F.struct("end_offset", "timestamp_ms"), "timestamp_ms").alias("end")
+    behind = "greatest(0, end.end_offset - committed_offset - delivered)"
+    return (
+        found.join(ends.groupBy(*of).agg(newest), of, "left")
+        .withColumn("lag", F.expr(f"if(end IS NOT NULL AND committed_offset >= 0 AND delivered >= 0, {behind}, null)"))
+        .withColumns({"end_offset": F.col("end.end_offset"), "end_offset_ms": F.col("end.timestamp_ms")})
+    )
+
+
+def share_offsets(tables: Tables) -> DataFrame:
+    """The start offsets of share groups from their state log, as rows of ``group_offsets`` with status ``share``.
+
+    ``committed_offset`` is null until a start is set, ``delivered`` -1 where the log does not count deliveries.
+    """
+    log = tables.read(GROUP_RECORDS).where("share_snapshot.key IS NOT NULL OR share_update.key IS NOT NULL")
+    fields = {
+        "topic_id": "key.topicId",
+        "partition": "key.partition",
+        "start": "value.startOffset",
+        "leader_epoch": "value.leaderEpoch",
+        "delivered": "value.deliveryCompleteCount",
+    }
+    of_either = {name: F.coalesce(f"share_snapshot.{at}", f"share_update.{at}") for name, at in fields.items()}
+    of = ["cluster", "log_topic", "log_partition", "group_id", "topic_id", "partition"]
+    # In an update -1 leaves what was before.
+    says = "NOT is_tombstone AND (share_snapshot.key IS NOT NULL OR {} <> -1)".format
+    newest = F.max_by(F.struct("log_offset", "timestamp_ms", "delivered"), "log_offset").alias("newest")
+    found = (
+        log.where("log_offset IS NOT NULL AND log_partition IS NOT NULL")
+        .withColumns(of_either)
+        .groupBy(*of)
+        .agg(
+            F.expr("coalesce(max(log_offset) FILTER (WHERE is_tombstone), -1)").alias("ended"),
+            F.expr(f"max_by(start, log_offset) FILTER (WHERE {says('start')})").alias("start"),
+            F.expr(f"max_by(leader_epoch, log_offset) FILTER (WHERE {says('leader_epoch')})").alias("leader_epoch"),
+            newest,
+        )
+        .where("newest.log_offset > ended")
+    )
+    names = tables.read(TOPIC_HISTORY).select("cluster", "topic_id", "topic").distinct()
+    return found.join(names, ["cluster", "topic_id"], "left").select(
+        *of,
+        "topic",
+        "leader_epoch",
+        "newest.*",
+        F.expr("nullif(start, -1)").alias("committed_offset"),
+        F.lit("share").alias("status"),
+        F.lit(True).alias("is_stable"),
+    )
+
+
+def commits(tables: Tables) -> DataFrame:
+    """Offset commits and tombstones that have a place in the log."""
+    return tables.read(OFFSET_COMMITS).where("log_offset IS NOT NULL AND log_partition IS NOT NULL")
+
+
+def group_offsets(log: DataFrame) -> DataFrame:
+    """The offsets of each group and partition at the end of these ``commits``.
+
+    ``status``: committed, or pending in a transaction that is open, one row a producer. ``is_stable``: no transaction
+    is open for the partition, so that a fetch with requireStable returns the offset (KIP-447). A tombstone ends what
+    was committed before it, by transactions that were open then, too.
+    """
+    is_open = F.col("outcome") == Outcome.OPEN.value
+    latest = log.groupBy(*OF).agg(
+        _newest(F.col("is_tombstone")).alias("ended"),
+        _newest(~F.col("is_tombstone") & F.expr(COUNTS)).alias("committed"),
+        _newest(~F.col("is_tombstone") & is_open).alias("opened"),
+    )
+    ended = F.coalesce("ended", F.lit(-1))
+    is_stable = F.coalesce(F.col("opened") <= ended, F.lit(True))
+    committed = latest.where(F.col("committed") > ended).select(
+        *PLACE, F.col("committed").alias("log_offset"), F.lit("committed").alias("status"), is_stable.alias("is_stable")
+    )
+    opened = log.where(is_open & ~F.col("is_tombstone"))
+    # Mostly there are none, which the statistics of the files show at once.
+    chosen = committed if opened.isEmpty() else committed.unionByName(_pending(log, opened))
+    # One row for thousands of the log: it goes to the log, and not the log to it.
+    place = [*PLACE, "log_offset"]
+    details = log.select(*OF, *COMMIT)
+    return details.join(F.broadcast(chosen), place).select(*OF, "status", "is_stable", *COMMIT)
+
+
+def _pending(log: DataFrame, opened: DataFrame) -> DataFrame:
+    """The newest offset of each open transaction that no tombstone ended.
+
+    They are few: what they need is looked up again rather than kept for all partitions.
+    """
+    tombstones = log.where("is_tombstone").groupBy(*OF).agg(F.max("log_offset").alias("ended"))
+    return (
+        opened.groupBy(*OF, "producer_id")
+        .agg(F.max("log_offset").alias("log_offset"))
+        .join(tombstones, list(OF), "left")
+        .where(F.col("log_offset") > F.coalesce("ended", F.lit(-1)))
+        .select(*PLACE, "log_offset", F.lit("pending").alias("status"), F.lit(False).alias("is_stable"))
+    )
+
+
+def _newest(which: Column) -> Column:
+    """The newest record of a kind; aggregates of plain numbers are what Spark is fastest at."""
+    return F.max(F.when(which, F.col("log_offset")))
+
+
+def commit_rates(log: DataFrame, every: str = "1 hour") -> DataFrame:
+    """Commits and tombstones of each group by interval of log time, with its share of the interval's records.
+
+    A group with most of the share floods the log: each of its commits is replicated, kept until compaction, and read
+    again whenever a broker loads the partition.
+    """
+    interval = F.window(F.timestamp_millis("timestamp_ms"), every)
+    rates = (
+        log.where("timestamp_ms >= 0")
+        .groupBy("cluster", "group_id", interval.alias("interval"))
+        .agg(
+            F.count_if(~F.col("is_tombstone")).alias("commits"),
+            F.count_if("is_tombstone").alias("tombstones"),
+            F.count_distinct("topic", "partition").alias("partitions"),
+        )
+    )
+    records = F.col("commits") + F.col("tombstones")
+    share = records / F.sum(records).over(Window.partitionBy("cluster", "interval"))
+    return rates.select(
+        "cluster",
+        "group_id",
+        F.col("interval.start").alias("since"),
+        F.col("interval.end").alias("until"),
+        "commits",
+        "tombstones",
+        "partitions",
+        share.alias("share"),
+    )

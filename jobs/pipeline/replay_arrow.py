@@ -1,0 +1,159 @@
+"""The fold of groups as a function from Arrow batches to Arrow batches, which Spark maps over sorted partitions.
+
+Input rows have the columns ``INPUT``. All rows of a group are together: first, if it has one, its stored state, then
+its records in log order. However many there are, one batch of them and one group's state is in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
+from coordinator_core.wire.record_codec import decode_key, decode_value
+from jobs.sources.files import FAMILIES
+from jobs.sources.log_reader import CACHED_KEYS
+from jobs.tables.history import FOLDED, REPLAYED
+
+OUTPUT_ROWS: Final = 4_096
+"""So many rows are gathered to one batch."""
+
+
+class Input(NamedTuple):
+    """One row of the input: a stored ``state``, a record as logged (``key``, ``value``), or an offset commit.
+
+    A commit has ``committed_topic``, ``committed_partition`` and ``committed_topic_id``. ``leader_epoch`` is that of
+    the record's batch, ``unbroken_since`` the first of the offsets, up to the record's, of which none is missing, and
+    ``gap_follows`` whether the log goes on, but not with the next offset; ``from_start`` says whether the log was read
+    from its start.
+    """
+
+    log_topic: str
+    group_id: str
+    log_partition: int
+    log_offset: int
+    timestamp_ms: int
+    batch_base: int | None
+    key: bytes | None
+    value: bytes | None
+    state: str | None
+    committed_topic: str | None
+    committed_partition: int | None
+    committed_topic_id: str | None
+    leader_epoch: int | None
+    unbroken_since: int | None
+    gap_follows: bool
+    from_start: bool
+
+
+INPUT: Final = Input._fields
+Batches = Iterable[pa.RecordBatch]
+
+
+def folder(
+    cluster: str, topics: TopicHistory | None, settings: AuditSettings
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """The fold as a function for ``mapInArrow``; it yields rows of ``REPLAYED``."""
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        output = _Output(cluster)
+        life: _Life | None = None
+        for batch in batches:
+            columns = [batch.column(name).to_pylist() for name in INPUT]
+            for row in map(Input._make, zip(*columns, strict=True)):
+                if life is None or (life.group_id, life.log_topic) != (row.group_id, row.log_topic):
+                    if life is not None:
+                        life.finish(output)
+                    life = _Life(row, topics, settings)
+                if row.state is None:
+                    output.add(life.log_topic, life.group_id, life.feed(row))
+                if output.is_full:
+                    yield output.take()
+        if life is not None:
+            life.finish(output)
+        yield output.take()
+
+    return run
+
+
+class _Life:
+    """One group on its way through its rows."""
+
+    def __init__(self, first: Input, topics: TopicHistory | None, settings: AuditSettings) -> None:
+        self.log_topic, self.group_id = first.log_topic, first.group_id
+        self._family = FAMILIES[first.log_topic]
+        self._coverage = Coverage({})
+        self._keys: dict[bytes, tuple[int, Fields]] = {}
+        self._last = LogPosition(first.log_partition, first.log_offset, first.timestamp_ms)
+        if first.state is None:
+            self._fold = GroupAudit.begin(
+                first.group_id, self._family, topics, self._coverage, settings, from_start=first.from_start
+            )
+        else:
+            self._fold = GroupAudit.resume(first.state, topics, self._coverage, settings)
+
+    def feed(self, row: Input) -> list[AuditedRow]:
+        latest_ms = max(self._last.timestamp_ms, row.timestamp_ms)
+        self._last = LogPosition(row.log_partition, row.log_offset, latest_ms)
+        if row.unbroken_since is not None:
+            self._coverage.set_unbroken(
+                row.log_partition, row.unbroken_since, row.log_offset, gap_follows=row.gap_follows
+            )
+        return self._fold.feed(self._record(row), row.leader_epoch)
+
+    def _record(self, row: Input) -> CoordinatorRecord:
+        at = LogPosition(row.log_partition, row.log_offset, row.timestamp_ms)
+        batch = -1 if row.batch_base is None else row.batch_base
+        if row.key is None:
+            key = {"group": row.group_id, "topic": row.committed_topic, "partition": row.committed_partition}
+            topic_id = row.committed_topic_id
+            value: Fields = {} if topic_id is None else {"topicId": topic_id}
+            return CoordinatorRecord(at, RecordType.OFFSET_COMMIT, key, value, None, batch)
+        found = self._keys.get(row.key)
+        if found is None:
+            found = decode_key(row.key, self._family)
+            if len(self._keys) < CACHED_KEYS:
+                self._keys[row.key] = found
+        number, fields = found
+        if row.value is None:
+            return CoordinatorRecord(at, number, fields, None, None, batch)
+        version, decoded = decode_value(row.value, number, self._family)
+        return CoordinatorRecord(at, number, fields, decoded, version, batch)
+
+    def finish(self, output: _Output) -> None:
+        output.add_state(self.log_topic, self.group_id, self._last, self._fold.state())
+        output.add(self.log_topic, self.group_id, self._fold.open_rows())
+
+
+class _Output:
+    """Rows of ``REPLAYED`` on the way into a batch."""
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._schema = to_arrow_schema(REPLAYED.schema)
+        self._rows: list[dict[str, Any]] = []
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._rows) >= OUTPUT_ROWS
+
+    def add(self, log_topic: str, group_id: str, rows: Iterable[AuditedRow]) -> None:
+        for row in rows:
+            self._rows.append({"log_topic": log_topic, "group_id": group_id, FOLDED[type(row)]: row})
+
+    def add_state(self, log_topic: str, group_id: str, last: LogPosition, state: str) -> None:
+        place = {"log_partition": last.partition, "log_offset": last.offset, "timestamp_ms": last.timestamp_ms}
+        self._rows.append({"log_topic": log_topic, "group_id": group_id, **place, "state": state})
+
+    def take(self) -> pa.RecordBatch:
+        rows, self._rows = self._rows, []
+        columns = {field.name: pa.array([row.get(field.name) for row in rows], field.type) for field in self._schema}
+        columns["cluster"] = pa.array([self._cluster] * len(rows), pa.string())
+        return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)

@@ -1,0 +1,197 @@
+"""The ledger ``runs``: what each run took, that its counts add up, and what is left to do after a kill.
+
+Its rows can be derived from the tables at any time, so a run that was killed before it could write them is accounted
+for by the next one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from functools import reduce
+from typing import Any, NamedTuple
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812
+
+from coordinator_core.errors import CoordinatorAuditError
+from jobs.pipeline import gaps
+from jobs.pipeline.gaps import PARTITION
+from jobs.tables.delta import Table, Tables
+from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
+from jobs.versions import software_version
+
+
+class UnbalancedError(CoordinatorAuditError):
+    """Records of a run are in no table, or in more than one."""
+
+
+def new_run_id() -> str:
+    """A name for a run that begins now; names sort by time."""
+    return datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+
+
+def unaccounted(tables: Tables) -> list[str]:
+    """Runs that added records and were killed before they could say so, the oldest first."""
+    added = {row.run_id for row in tables.read(LOG_RECORDS).select("run_id").distinct().collect()}
+    return sorted(added - {row.run_id for row in tables.read(RUNS).where("job = 'ingest'").select("run_id").collect()})
+
+
+class Undecoded(NamedTuple):
+    """An accounted run whose records are not decoded yet; it may have added none."""
+
+    run_id: str
+    records: int
+
+
+def undecoded(tables: Tables) -> list[Undecoded]:
+    """What there is to decode, the oldest first."""
+    runs = (
+        tables.read(RUNS)
+        .groupBy("run_id")
+        .agg(F.sum("records").alias("records"), F.bool_or(F.col("job") == "decode").alias("is_decoded"))
+    )
+    return sorted(Undecoded(row.run_id, row.records) for row in runs.where("NOT is_decoded").collect())
+
+
+def account_ingest(tables: Tables, run_id: str, cluster: str | None = None) -> list[Row]:
+    """Write what an ingest run took; ``cluster`` is needed for a run that found nothing new."""
+    log = tables.read(LOG_RECORDS)
+    taken = (
+        log.where(F.col("run_id") == run_id)
+        .groupBy("cluster", *PARTITION)
+        .agg(
+            F.min("log_offset").alias("first_offset"),
+            F.max("log_offset").alias("last_offset"),
+            F.count("log_offset").alias("offsets"),
+            F.count_if(F.col("kind") != "empty").alias("records"),
+            F.count_if(F.col("kind") == "control").alias("control"),
+            F.count_if(F.col("kind") == "empty").alias("empty_batches"),
+        )
+        .collect()
+    )
+    rows = [row.asDict() for row in taken] or [{"cluster": cluster, "records": 0, "control": 0, "empty_batches": 0}]
+    for name in {row.cluster for row in taken}:
+        of_cluster = log.where(F.col("cluster") == name)
+        broken = _broken(of_cluster, [row for row in taken if row.cluster == name and row.first_offset is not None])
+        found = _gaps(of_cluster, broken)
+        rows = [row | found.get((row.get("log_topic"), row.get("log_partition")), {}) for row in rows]
+    return _write(tables, "ingest", run_id, rows)
+
+
+def _broken(log: DataFrame, taken: list[Row]) -> list[Row]:
+    """Without the partitions in which the log goes on offset by offset: most do, and finding gaps costs far more."""
+    whole = [row for row in taken if row.offsets == row.records == row.last_offset - row.first_offset + 1]
+    if not whole:
+        return taken
+    offset = F.col("log_offset")
+    near = log.join(F.broadcast(_begins(log, whole)), _same()).groupBy("begin_topic", "begin_partition")
+    bounds = near.agg(F.max(F.when(offset < F.col("begin_offset"), offset)).alias("before"), F.max(offset).alias("end"))
+    found = {(row.begin_topic, row.begin_partition): row for row in bounds.collect()}
+    joined = [
+        row
+        for row in whole
+        for near_it in [found.get((row.log_topic, row.log_partition))]
+        if near_it and near_it.before in (None, row.first_offset - 1) and near_it.end == row.last_offset
+    ]
+    return [row for row in taken if row not in joined]
+
+
+def _begins(log: DataFrame, taken: list[Row]) -> DataFrame:
+    rows = [(row.log_topic, row.log_partition, row.first_offset) for row in taken]
+    return log.sparkSession.createDataFrame(rows, "begin_topic string, begin_partition int, begin_offset long")
+
+
+def _same() -> Column:
+    """Rows of a log partition, and where something begins in it."""
+    return (F.col("log_topic") == F.col("begin_topic")) & (F.col("log_partition") == F.col("begin_partition"))
+
+
+def _gaps(log: DataFrame, taken: list[Row]) -> dict[tuple[str, int], dict[str, Any]]:
+    """Gaps by log partition, from the last offset before what was taken on."""
+    if not taken:
+        return {}
+    begins = _begins(log, taken)
+    last_before = F.max(F.when(F.col("log_offset") < F.col("begin_offset"), F.col("log_offset")))
+    floors = (
+        log.join(F.broadcast(begins), _same())
+        .groupBy("begin_topic", "begin_partition")
+        .agg(F.coalesce(last_before, F.min("begin_offset")).alias("floor"))
+    )
+    rows = log.join(F.broadcast(floors), _same()).where("coalesce(log_offset, batch_base) >= floor")
+    history = log.join(F.broadcast(begins), _same(), "left_semi")
+    found = gaps.summary(gaps.find_gaps(rows.select(*log.columns), history)).collect()
+    return {(row.log_topic, row.log_partition): row.asDict(recursive=True) for row in found}
+
+
+class Balance(NamedTuple):
+    """Rows of a run in one log partition: taken in (``records``, ``control``), and where they went."""
+
+    cluster: str
+    log_topic: str | None
+    log_partition: int | None
+    records: int
+    control: int
+    empty_batches: int
+    decoded: int
+    quarantined: int
+
+    @property
+    def missing(self) -> int:
+        """Records that are in no table; below 0: in more than one."""
+        return self.records - self.decoded - self.quarantined - self.control
+
+
+def account_decode(tables: Tables, run_id: str, balances: list[Balance]) -> list[Row]:
+    """Write where the records of a run went.
+
+    Raises:
+        UnbalancedError: the counts do not add up.
+    """
+    for of in balances:
+        if of.missing:
+            raise UnbalancedError(
+                f"{of.log_topic}-{of.log_partition}, run {run_id}: {of.records} records in, "
+                f"{of.decoded} decoded + {of.quarantined} quarantined + {of.control} control out"
+            )
+    nothing = {"records": 0, "control": 0, "decoded": 0, "quarantined": 0}
+    return _write(tables, "decode", run_id, [of._asdict() for of in balances] or [nothing])
+
+
+def taken(added: DataFrame, wanted: Mapping[str, Column]) -> list[Row]:
+    """What a run has added to ``log_records``, by log partition, with the number of rows that meet each condition."""
+    counts = {
+        "records": F.col("kind") != "empty",
+        "control": F.col("kind") == "control",
+        "empty_batches": F.col("kind") == "empty",
+        **wanted,
+    }
+    rows = added.groupBy("cluster", *PARTITION).agg(*(F.count_if(of).alias(name) for name, of in counts.items()))
+    return rows.collect()
+
+
+def balance(tables: Tables, run_id: str, added: list[Row], decoded: Iterable[Table]) -> list[Balance]:
+    """What was added, and what of it is in these tables of decoded records, or in quarantine."""
+    went: Counter[tuple[bool, str, str | None, int | None]] = Counter()
+    found = [_counted(tables, table, run_id) for table in (*decoded, QUARANTINE)]
+    for row in reduce(DataFrame.unionByName, found).collect():
+        went[row.table == QUARANTINE.name, row.cluster, row.log_topic, row.log_partition] += row.rows
+    return [
+        Balance(*place, row.records, row.control, row.empty_batches, went[False, *place], went[True, *place])
+        for row in added
+        for place in [(row.cluster, row.log_topic, row.log_partition)]
+    ]
+
+
+def _counted(tables: Tables, table: Table, run_id: str) -> DataFrame:
+    rows = tables.read(table).where(F.col("run_id") == run_id).groupBy("cluster", *PARTITION)
+    return rows.agg(F.count("*").alias("rows")).withColumn("table", F.lit(table.name))
+
+
+def _write(tables: Tables, job: str, run_id: str, rows: list[dict[str, Any]]) -> list[Row]:
+    common = {"run_id": run_id, "job": job, "finished_at": datetime.now(UTC), "version": software_version()}
+    full = [dict.fromkeys(RUNS.schema.names) | row | common for row in rows]
+    frame = tables.spark.createDataFrame([tuple(row[name] for name in RUNS.schema.names) for row in full], RUNS.schema)
+    tables.append(RUNS, frame, f"{run_id}/{job}")
+    return [Row(**row) for row in full]

@@ -1,0 +1,89 @@
+"""Which local files of dumps were taken in, so that a nightly run reads those that are new or have changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import LongType, StringType, StructType
+
+from jobs.sources.dump import Shape, shape_of
+from jobs.sources.files import find_logs
+from jobs.tables.delta import Table, Tables, column
+
+DUMPED_FILES: Final = Table(
+    "dumped_files",
+    "A local file of a dump as it was when a nightly run took it in; one that is still so is not read again",
+    StructType(
+        [
+            column("cluster", StringType(), "Name of the cluster that the dump is of"),
+            column("path", StringType(), "The file"),
+            column("size", LongType(), "Its size, bytes"),
+            column("modified_ns", LongType(), "Its modification time, ns since the epoch"),
+        ]
+    ),
+    key=("cluster", "path"),
+)
+
+
+class DumpedFile(NamedTuple):
+    """A file as it is at a moment."""
+
+    path: str
+    size: int
+    modified_ns: int
+
+
+class Changes(NamedTuple):
+    """What of some dumps is to be read (``paths``), and the files that are known once it has been (``files``)."""
+
+    paths: list[str]
+    files: list[DumpedFile]
+
+
+def changes(tables: Tables, cluster: str, paths: Iterable[str], shape: Shape | None = None) -> Changes:
+    """What is new or has changed below these paths: of segments the files, of other shapes the whole dump.
+
+    What is not a local file, a broker or an object store, is always to be read. Raises InputError for a path that does
+    not exist.
+    """
+    tables.create(DUMPED_FILES)
+    rows = tables.read(DUMPED_FILES).where(F.col("cluster") == cluster).select(*DumpedFile._fields).collect()
+    known = {DumpedFile(*row) for row in rows}
+    wanted: list[str] = []
+    new: list[DumpedFile] = []
+    for path in paths:
+        is_of_segments = (shape or shape_of(path)) is Shape.SEGMENTS
+        files = _segments(path) if is_of_segments else _files(path)
+        changed = [file for file in map(_now, files) if file not in known]
+        if is_of_segments:
+            # A segment that has no record yet is nothing to read, unless it was asked for by name.
+            wanted += [file.path for file in changed if file.size or file.path == os.path.abspath(path)]
+        elif changed or not files:
+            wanted.append(path)
+        new += changed
+    return Changes(wanted, new)
+
+
+def remember(tables: Tables, cluster: str, files: Iterable[DumpedFile]) -> None:
+    """These files have been taken in as they were."""
+    rows = tables.spark.createDataFrame([(cluster, *file) for file in files], DUMPED_FILES.schema)
+    state = {"size": "s.size", "modified_ns": "s.modified_ns"}
+    tables.merge(DUMPED_FILES, rows, state, insert=True)
+
+
+def _segments(path: str) -> list[str]:
+    return list(dict.fromkeys(log.path for log in find_logs([path], snapshots=True)))
+
+
+def _files(path: str) -> list[str]:
+    place = Path(path)
+    return [str(file) for file in ([place] if place.is_file() else sorted(place.rglob("*"))) if file.is_file()]
+
+
+def _now(path: str) -> DumpedFile:
+    state = os.stat(path)
+    return DumpedFile(os.path.abspath(path), state.st_size, state.st_mtime_ns)

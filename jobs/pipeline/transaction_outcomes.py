@@ -1,0 +1,81 @@
+"""Outcomes of transactions that a dump leaves open, or unknown because offsets without a record follow.
+
+The next marker of the producer decides a transactional record. Compaction keeps it as long as a record of its
+transaction is left, so a gap that compaction explains changes nothing; but where data is missing in between, or the
+dump cannot show control records there, the true marker may have been among it: the outcome stays unknown.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from coordinator_core.wire.transactions import BY_CONTROL_TYPE, Outcome
+from jobs.pipeline.gaps import PARTITION, find_gaps
+from jobs.tables.delta import Tables
+from jobs.tables.log import LOG_RECORDS
+
+UNSETTLED: Final = (Outcome.OPEN.value, Outcome.UNKNOWN.value)
+
+
+def settle(tables: Tables, cluster: str, run_id: str) -> None:
+    """Give open and unknown records the outcome that all of the log shows by now."""
+    log = tables.read(LOG_RECORDS).where(F.col("cluster") == cluster)
+    undecided = log.where("kind = 'record' AND is_transactional").where(F.col("outcome").isin(*UNSETTLED))
+    if undecided.isEmpty():
+        return
+    decided = decide(undecided, markers(log), lost(log, undecided))
+    changed = decided.where("outcome <> outcome_before").drop("outcome_before")
+    if not changed.isEmpty():
+        tables.merge(LOG_RECORDS, changed, {"outcome": "s.outcome", "revised_by": f"'{run_id}'"})
+
+
+def lost(log: DataFrame, undecided: DataFrame) -> DataFrame:
+    """The gaps behind the first undecided record of each log partition that compaction does not explain."""
+    begins = undecided.groupBy(*PARTITION).agg(F.min("log_offset").alias("begin"))
+    begins = begins.toDF(*(f"begin_{name}" for name in PARTITION), "begin")
+    same = [F.col(name) == F.col(f"begin_{name}") for name in PARTITION]
+    history = log.join(F.broadcast(begins), same)
+    rows = history.where("coalesce(log_offset, batch_base) >= begin")
+    return find_gaps(rows.select(*log.columns), history.select(*log.columns)).where("cause <> 'compaction'")
+
+
+def markers(log: DataFrame) -> DataFrame:
+    """Where transactions end: log partition, producer, and ``marker`` with its offset, epoch and what it says."""
+    said = F.create_map(*(F.lit(text) for item in BY_CONTROL_TYPE.items() for text in (item[0], item[1].value)))
+    marker = F.struct(
+        F.col("log_offset").alias("offset"),
+        F.col("producer_epoch").alias("epoch"),
+        F.coalesce(said[F.col("control_type")], F.lit(Outcome.UNKNOWN.value)).alias("said"),
+    )
+    ends = log.where("is_transactional AND control_type IS NOT NULL")
+    return ends.select(*PARTITION, "stray", "producer_id", "log_offset", marker.alias("marker"))
+
+
+def decide(undecided: DataFrame, ends: DataFrame, gaps: DataFrame) -> DataFrame:
+    """The undecided rows by the key of ``log_records``, with ``outcome`` and ``outcome_before``.
+
+    The next marker of the producer decides, unless one of the ``gaps`` lies before it; its epoch is that of the data
+    or higher, or it is not theirs.
+    """
+    rows = undecided.select(*LOG_RECORDS.key, "producer_id", "producer_epoch", F.col("outcome").alias("outcome_before"))
+    # Looking back over descending offsets instead of ahead over ascending ones: Spark does that in one pass.
+    behind = Window.partitionBy(*PARTITION, "stray", "producer_id").orderBy(F.desc("log_offset"))
+    following = F.last("marker", ignorenulls=True).over(behind.rowsBetween(Window.unboundedPreceding, -1))
+    both = rows.withColumn("is_marker", F.lit(False)).unionByName(
+        ends.withColumn("is_marker", F.lit(True)), allowMissingColumns=True
+    )
+    found = both.withColumn("next", following).where("NOT is_marker")
+    begins = gaps.select(*(F.col(name).alias(f"gap_{name}") for name in PARTITION), F.col("first_offset").alias("gap"))
+    crossed = [F.col(name) == F.col(f"gap_{name}") for name in PARTITION]
+    crossed += [F.col("gap") > F.col("log_offset"), F.col("next").isNull() | (F.col("gap") < F.col("next.offset"))]
+    said = (
+        F.when(F.col("next").isNull(), Outcome.OPEN.value)
+        .when(F.col("next.epoch") >= F.col("producer_epoch"), F.col("next.said"))
+        .otherwise(Outcome.UNKNOWN.value)
+    )
+    proven = found.join(begins, crossed, "left_anti").withColumn("outcome", said)
+    doubtful = found.join(begins, crossed, "left_semi").withColumn("outcome", F.lit(Outcome.UNKNOWN.value))
+    return proven.unionByName(doubtful).select(*LOG_RECORDS.key, "outcome", "outcome_before")

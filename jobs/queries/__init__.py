@@ -1,0 +1,1 @@
+"""Answers to questions about groups: one interface, two implementations."""

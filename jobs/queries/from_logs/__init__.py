@@ -1,0 +1,1 @@
+"""Answers read from log files, in this process, without Spark."""

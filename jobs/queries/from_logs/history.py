@@ -1,0 +1,129 @@
+"""Everything about groups straight from log files, in this process: history, broken rules and commits in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from coordinator_core.audit.findings.commits import GROUP_ENDS, TOPIC_CLEANUP_MS, CommitFold
+from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.targets.rounds import Round, rounds
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.group import Group
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.records import CoordinatorRecord, Family, LogPosition, RecordType
+from coordinator_core.wire.batch_format import Kind
+from jobs.queries.from_logs.groups import MARKERS
+from jobs.sources.files import LogPart
+from jobs.sources.log_reader import LogReader, Warn, by_partition
+from jobs.sources.topics import topic_history
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """The folds of one group, and the rows that they have made so far."""
+
+    fold: GroupAudit
+    commits: CommitFold = field(default_factory=CommitFold)
+    rows: list[AuditedRow] = field(default_factory=list)
+
+    def feed(self, record: CoordinatorRecord, producer_id: int | None, leader_epoch: int) -> None:
+        self.rows += self.fold.feed(record, leader_epoch)
+        if record.type <= RecordType.OFFSET_COMMIT:
+            self.commits.feed(record, producer_id)
+        elif record.value is None and record.type in GROUP_ENDS:
+            self.commits.group_deleted(record.at)
+
+
+def group_histories(
+    logs: Iterable[LogPart], warn: Warn, group_id: str | None = None, audit: AuditSettings | None = None
+) -> Iterator[GroupHistory]:
+    """All that the logs tell of each group, or of one; what cannot be read or decoded is told to ``warn``.
+
+    Targets are recomputed with the settings ``audit``; None: they are not.
+    """
+    readers, topics = _opened(logs, warn)
+    for reader in readers:
+        yield from _partition(reader, topics, group_id, audit)
+
+
+def group_rounds(logs: Iterable[LogPart], warn: Warn, settings: AuditSettings, group_id: str) -> list[Round]:
+    """The rounds of one group; what cannot be read is told to ``warn``."""
+    readers, topics = _opened(logs, warn)
+    found: list[Round] = []
+    for reader in readers:
+        if reader.family is Family.GROUP:
+            records = (record for record in reader.records() if record.group_id == group_id)
+            found += rounds(records, Group(group_id, from_start=reader.from_start), topics, settings)
+    return found
+
+
+def _opened(logs: Iterable[LogPart], warn: Warn) -> tuple[list[LogReader], TopicHistory | None]:
+    """Readers of the logs of groups, and the topics that the metadata log tells of."""
+    partitions = by_partition(logs)
+    topics = None
+    for files in partitions[Family.METADATA].values():
+        topics = topic_history(files, warn)
+    of_groups = [*partitions[Family.GROUP].values(), *partitions[Family.CONNECT].values()]
+    return [LogReader(files, warn) for files in of_groups], topics
+
+
+def _partition(
+    reader: LogReader, topics: TopicHistory | None, wanted: str | None, audit: AuditSettings | None
+) -> Iterator[GroupHistory]:
+    coverage = Coverage({})
+    groups: dict[str, _Gathered] = {}
+    last = LogPosition(reader.partition, -1, 0)
+    losses = 0
+    for row in reader.rows():
+        if reader.losses > losses:  # the markers of transactions that were open may be among what is lost
+            losses = reader.losses
+            for gathered in groups.values():
+                gathered.commits.give_up_transactions()
+        coverage.note(reader.partition, row.offset)
+        last = LogPosition(reader.partition, row.offset, max(row.timestamp, last.timestamp_ms))
+        if row.control_type in MARKERS:
+            for gathered in groups.values():
+                gathered.commits.end_transaction(row.producer_id, committed=MARKERS[row.control_type])
+        record = reader.decoded(row) if row.kind == Kind.RECORD.value else None
+        if record is None or (wanted is not None and record.group_id != wanted):
+            continue
+        known = groups.get(record.group_id)
+        if known is None:
+            fold = GroupAudit.begin(
+                record.group_id, reader.family, topics, coverage, audit, from_start=reader.from_start
+            )
+            known = groups[record.group_id] = _Gathered(fold)
+        known.feed(record, row.producer_id if row.is_transactional else None, row.leader_epoch)
+    counts = _partition_counts(topics)
+    for group_id, gathered in groups.items():
+        yield _as_history(group_id, gathered, last.timestamp_ms, topics, counts)
+
+
+def _as_history(
+    group_id: str, gathered: _Gathered, now_ms: int, topics: TopicHistory | None, counts: dict[str, int]
+) -> GroupHistory:
+    for topic, deleted_ms in _deletions(topics):
+        gathered.commits.topic_deleted(topic, deleted_ms, deleted_ms + TOPIC_CLEANUP_MS)
+    of_commits = (*gathered.commits.partitions(), *gathered.commits.transactions())
+    rows = (*gathered.rows, *gathered.fold.open_rows(), *of_commits)
+    return GroupHistory.gather(group_id, now_ms, rows, counts)
+
+
+def _partition_counts(topics: TopicHistory | None) -> dict[str, int]:
+    if topics is None or not len(topics):
+        return {}
+    image = topics.version(len(topics) - 1).image
+    return {name: topic.partitions for name, topic in image.by_name.items()}
+
+
+def _deletions(topics: TopicHistory | None) -> list[tuple[str, int]]:
+    if topics is None:
+        return []
+    return [
+        (interval.topic, interval.until.timestamp_ms)
+        for interval in topics.intervals()
+        if interval.until is not None and interval.ended_by in ("deleted", "replaced")
+    ]

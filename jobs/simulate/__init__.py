@@ -1,0 +1,1 @@
+"""Write simulated logs, in one process or as Spark tasks."""

@@ -1,0 +1,173 @@
+"""One log partition of a scenario simulated and written, without Spark; the job runs many of these side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from coordinator_core.errors import InputError
+from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.simulator.ground_truth import Row
+from coordinator_core.simulator.group import share_states, simulation
+from coordinator_core.simulator.log import Piece, metadata_log
+from coordinator_core.simulator.scenario import Scenario
+from coordinator_core.simulator.shard import Shard
+from coordinator_core.simulator.share_state import ShareStates
+from coordinator_core.simulator.topics import plan_topics
+from coordinator_core.wire.batches import read_columns
+
+SEGMENT_BYTES = 100 << 20
+"""Kafka's default ``offsets.topic.segment.bytes``."""
+
+
+class Written(NamedTuple):
+    """What was written of one log partition."""
+
+    topic: str
+    partition: int
+    records: int
+    commits: int
+    rebalances: int
+
+
+def new_folder(out: Path) -> None:
+    """Make the folder that a simulation is written to; raises InputError if something is in it already."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out}: a simulation needs a folder of its own, this one is not empty")
+    (out / "truth").mkdir(parents=True, exist_ok=True)
+
+
+def write_metadata(scenario: Scenario, seed: int, out: Path, shape: str) -> Written:
+    """Write the metadata log of the scenario's cluster."""
+    topic = LOG_TOPICS[Family.METADATA]
+    with _writer(out, topic, 0, shape) as writer:
+        for piece in metadata_log(plan_topics(scenario, seed)):
+            writer.write(piece)
+    return Written(topic, 0, writer.records, 0, 0)
+
+
+def write_partition(scenario: Scenario, seed: int, family: Family, partition: int, out: Path, shape: str) -> Written:
+    """Simulate one partition of a coordinators' topic; write its log, and the truth about it as JSON lines.
+
+    Files get their names once they are whole. Doing it again writes the same bytes, so a task may be tried again.
+    """
+    plan = plan_topics(scenario, seed)
+    shard: Shard | ShareStates
+    if family is Family.SHARE:
+        shard = share_states(scenario, plan, seed, partition)
+    else:
+        shard = simulation(scenario, plan, seed, partition, family)
+    rebalances = 0
+    topic = LOG_TOPICS[family]
+    truth = out / "truth" / f"{topic.strip('_')}-{partition:05d}.jsonl"
+    with _writer(out, topic, partition, shape) as writer, _whole(truth) as lines:
+        for piece in shard.run():
+            writer.write(piece)
+            rebalances += _write_truth(shard.take_truth(), lines)
+        rebalances += _write_truth(shard.take_truth(), lines)
+        rebalances += _write_truth(shard.last_truth(), lines)
+    return Written(topic, partition, writer.records, shard.commit_count, rebalances)
+
+
+def simulate_here(scenario: Scenario, seed: int, out: Path, shape: str) -> Iterator[Written]:
+    """Simulate the whole scenario in this process, one partition after the other."""
+    new_folder(out)
+    yield write_metadata(scenario, seed, out, shape)
+    for family, partition in scenario.logs:
+        yield write_partition(scenario, seed, family, partition, out, shape)
+
+
+def _write_truth(rows: Iterable[Row], stream: IO[bytes]) -> int:
+    rebalances = 0
+    for row in rows:
+        stream.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+        rebalances += row["kind"] == "rebalance"
+    return rebalances
+
+
+@contextmanager
+def _whole(file: Path) -> Iterator[IO[bytes]]:
+    """A file that is there under its name only when it is whole."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{file.name}.{os.getpid()}")
+    with partial.open("wb") as stream:
+        yield stream
+    partial.replace(file)
+
+
+def _writer(out: Path, topic: str, partition: int, shape: str) -> _Segments | _KafkaRows:
+    if shape == "segments":
+        return _Segments(out / f"{topic}-{partition}")
+    return _KafkaRows(out / "records" / f"{topic.strip('_')}-{partition:05d}.parquet", topic, partition)
+
+
+class _Segments(ExitStack):
+    """Segment files as a broker has them; a new one begins when the last is full."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.records = 0
+        self._folder = folder
+        self._room = 0
+        self._stream: IO[bytes] | None = None
+
+    def write(self, piece: Piece) -> None:
+        if self._stream is None or len(piece.data) > self._room:
+            self.close()
+            self._stream = self.enter_context(_whole(self._folder / f"{piece.base_offset:020d}.log"))
+            self._room = SEGMENT_BYTES
+        self._stream.write(piece.data)
+        self._room -= len(piece.data)
+        self.records += piece.records
+
+
+KAFKA_ROWS = pa.schema(
+    {
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "timestampType": pa.int32(),
+    }
+)
+"""The columns of Spark's Kafka source."""
+
+
+class _KafkaRows(ExitStack):
+    """The rows that Spark's Kafka source gives of the same log, as a Parquet file."""
+
+    def __init__(self, file: Path, topic: str, partition: int) -> None:
+        super().__init__()
+        self.records = 0
+        self._topic = topic
+        self._partition = partition
+        self._stream = self.enter_context(pq.ParquetWriter(self.enter_context(_whole(file)), KAFKA_ROWS))
+
+    def write(self, piece: Piece) -> None:
+        data = piece.data
+        for part in read_columns(lambda position, size: data[position : position + size], len(data)):
+            if isinstance(part, pa.RecordBatch):
+                self._stream.write_batch(self._rows(part))
+        self.records += piece.records
+
+    def _rows(self, part: pa.RecordBatch) -> pa.RecordBatch:
+        rows = part.num_rows
+        columns = [
+            part.column("key"),
+            part.column("value"),
+            pa.repeat(self._topic, rows),
+            pa.repeat(pa.scalar(self._partition, pa.int32()), rows),
+            part.column("offset"),
+            part.column("timestamp").cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC")),
+            pa.repeat(pa.scalar(0, pa.int32()), rows),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=KAFKA_ROWS)

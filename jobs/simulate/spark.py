@@ -1,0 +1,71 @@
+"""A scenario simulated on Spark: each log partition is a task, and writes its own files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from coordinator_core.simulator.scenario import Scenario
+from jobs.simulate.partition import Written, new_folder, write_metadata, write_partition
+
+WRITTEN = StructType(
+    [
+        StructField("topic", StringType(), False),
+        StructField("partition", IntegerType(), False),
+        StructField("records", LongType(), False),
+        StructField("commits", LongType(), False),
+        StructField("rebalances", LongType(), False),
+    ]
+)
+"""One row a log partition: what was written of it."""
+
+_ARROW = pa.schema(
+    {
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "records": pa.int64(),
+        "commits": pa.int64(),
+        "rebalances": pa.int64(),
+    }
+)
+
+
+def run(spark: SparkSession, scenario: Scenario, seed: int, out: Path, shape: str) -> list[Written]:
+    """Simulate the whole scenario into ``out``, a folder that all workers reach; what was written, by partition.
+
+    Raises InputError if something is in that folder already.
+    """
+    new_folder(out)
+    metadata = write_metadata(scenario, seed, out, shape)
+    rows = partitions(spark, scenario, seed, out, shape).orderBy("topic", "partition").collect()
+    return [metadata, *(Written(**row.asDict()) for row in rows)]
+
+
+def partitions(spark: SparkSession, scenario: Scenario, seed: int, out: Path, shape: str) -> DataFrame:
+    """Every log partition of the scenario simulated and written when an action runs; rows of ``WRITTEN``."""
+    count = len(scenario.logs)
+    task = task_of(scenario.model_dump_json(), seed, str(out), shape)
+    return spark.range(0, count, 1, count).mapInArrow(task, WRITTEN)
+
+
+def task_of(
+    scenario: str, seed: int, out: str, shape: str
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For ``mapInArrow``: rows whose ``id`` is the number of a log of the scenario in, rows of ``WRITTEN`` out.
+
+    ``scenario`` is the model as JSON.
+    """
+
+    def simulate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        model = Scenario.model_validate_json(scenario)
+        logs = model.logs
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                written = write_partition(model, seed, *logs[number], Path(out), shape)
+                yield pa.RecordBatch.from_pylist([written._asdict()], schema=_ARROW)
+
+    return simulate

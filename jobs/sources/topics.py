@@ -1,0 +1,82 @@
+"""The topics that dumped files of the metadata log tell of: its segments, and the KRaft snapshot before them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
+from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
+from coordinator_core.errors import DecodeError
+from coordinator_core.records import CoordinatorRecord, LogPosition
+from coordinator_core.wire.batch_format import Kind
+from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
+from jobs.sources.files import SEGMENT, SNAPSHOT, SNAPSHOT_SUFFIX, LogPart
+from jobs.sources.log_reader import LogReader, Warn
+
+
+def topic_history(files: list[LogPart], warn: Warn) -> TopicHistory:
+    """The history of topics; where the first segments are gone, from the snapshot that took their place on."""
+    segments = [file for file in files if not file.segment.endswith(SNAPSHOT_SUFFIX)]
+    snapshot = _snapshot(files, segments, warn)
+    if not segments:
+        return fold_metadata_log((), snapshot)
+    log = _Whole(LogReader(segments, warn))
+    history = fold_metadata_log(log.records(), snapshot)
+    if log.hole is not None:
+        history.gaps.append(HistoryGap(log.hole, f"the metadata log has a hole before offset {log.hole.offset}"))
+    return history
+
+
+class _Whole:
+    """A metadata log while it is read, and the first place where it is not whole; nothing compacts it."""
+
+    def __init__(self, reader: LogReader) -> None:
+        self._reader = reader
+        self.hole: LogPosition | None = None
+
+    def records(self) -> Iterator[CoordinatorRecord]:
+        """The decoded records, without control records."""
+        reader, last = self._reader, -1
+        for row in reader.rows():
+            if self.hole is None and (reader.losses or -1 < last != row.offset - 1):
+                self.hole = LogPosition(reader.partition, row.offset, row.timestamp)
+            last = row.offset
+            record = reader.decoded(row) if row.kind == Kind.RECORD.value else None
+            if record is not None:
+                yield record
+
+
+def _snapshot(files: list[LogPart], segments: list[LogPart], warn: Warn) -> Snapshot | None:
+    """The oldest whole snapshot from which the segments go on, the newest where there are none."""
+    ends = {int(named["end"]): file for file in files if (named := SNAPSHOT.fullmatch(file.segment))}
+    if not segments:
+        wanted = sorted(ends, reverse=True)
+    else:
+        first = int(segments[0].segment[:20]) if SEGMENT.fullmatch(segments[0].segment) else 0
+        wanted = sorted(end for end in ends if end >= first) if first else []
+    found = (_read(ends[end], end, warn) for end in wanted)
+    return next((snapshot for snapshot in found if snapshot is not None), None)
+
+
+def _read(file: LogPart, end: int, warn: Warn) -> Snapshot | None:
+    """None for one that is not whole: it has no footer, or something in it cannot be read."""
+    reader, records, time_ms, is_whole = LogReader([file], warn), [], -1, False
+    for row in reader.rows():
+        if row.kind == Kind.RECORD.value:
+            records.append(reader.decoded(row))
+        elif row.control_type == control_name(SNAPSHOT_HEADER):
+            time_ms = _time_of(file, row.value, warn)
+        is_whole = row.control_type == control_name(SNAPSHOT_FOOTER)
+    if not is_whole or reader.losses:
+        warn(f"{file.name}: not a whole snapshot, and left out")
+        return None
+    known = [record for record in records if record is not None]
+    return Snapshot(known, LogPosition(file.partition, end - 1, time_ms))
+
+
+def _time_of(file: LogPart, header: bytes | None, warn: Warn) -> int:
+    try:
+        return snapshot_time_ms(header)
+    except DecodeError as error:
+        warn(f"{file.name}: {error}")
+        return -1

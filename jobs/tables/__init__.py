@@ -1,0 +1,1 @@
+"""The Delta tables: their schemas, how they are opened, and the Spark session."""

@@ -1,0 +1,139 @@
+"""The tables of decoded records: their columns follow from the schemas of the records."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import BinaryType, BooleanType, StructField, StructType
+
+from coordinator_core.records import Family, RecordType
+from coordinator_core.wire.arrow_types import message_type
+from coordinator_core.wire.schema import RecordSchema, record_schemas
+from jobs.tables.delta import Table, column
+from jobs.tables.log import BATCH, LONG, ORIGIN, POSITION, RUN, SHORT, STRAY, STRING
+
+OFFSET_COMMIT_TYPES: Final = (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT)
+
+OFFSET_COMMIT_NAMES: Final = {
+    ("key", "group"): "group_id",
+    ("key", "_trailingBytes"): "key_trailing_bytes",
+    ("value", "offset"): "committed_offset",
+}
+"""Fields whose column has a name of its own; all others are called as the field is."""
+
+
+UNKNOWN_ABOUT: Final = "What no schema knows; null but for newer or damaged writers"
+
+
+class FieldColumn(NamedTuple):
+    """A column that holds one field of the key or the value (``part``)."""
+
+    part: str
+    field: str
+    type: pa.DataType
+    about: str
+
+
+def snake_case(name: str) -> str:
+    """``leaderEpoch`` as ``leader_epoch``, ``_trailingBytes`` as ``trailing_bytes``."""
+    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower().removeprefix("_")
+
+
+def record_struct(schema: RecordSchema) -> pa.StructType:
+    """Key and value of a record type as one struct; the metadata log has no keys."""
+    parts = {"key": schema.key, "value": schema.value}
+    return pa.struct([pa.field(name, message_type(message)) for name, message in parts.items() if message])
+
+
+def struct_columns(*families: Family) -> dict[str, RecordSchema]:
+    """The record types that have a struct column of their own, by the column's name."""
+    return {
+        schema.name.lower(): schema
+        for family in families
+        for schema in record_schemas(family).values()
+        if family is not Family.GROUP or schema.type not in OFFSET_COMMIT_TYPES
+    }
+
+
+def offset_commit_columns() -> dict[str, FieldColumn]:
+    """The columns of an offset commit by name: the fields of both record types that commit offsets."""
+    columns: dict[str, FieldColumn] = {}
+    for record_type in reversed(OFFSET_COMMIT_TYPES):
+        schema = record_schemas(Family.GROUP)[record_type]
+        for part, message in (("key", schema.key), ("value", schema.value)):
+            about = {field.name: field.about for field in message.fields} if message else {}
+            for field in message_type(message) if message else ():
+                name = OFFSET_COMMIT_NAMES.get((part, field.name), snake_case(field.name))
+                columns[name] = FieldColumn(part, field.name, field.type, about.get(field.name, UNKNOWN_ABOUT))
+    return columns
+
+
+def _struct_fields(*families: Family) -> list[StructField]:
+    return [
+        column(name, from_arrow_type(record_struct(schema)), schema.about)
+        for name, schema in struct_columns(*families).items()
+    ]
+
+
+DECODED = [
+    column("record_type", SHORT, "Number of the record type"),
+    column("record_name", STRING, "Kafka's name of the record type"),
+    column("value_version", SHORT, "Version of the value; null for a tombstone"),
+    column("is_tombstone", BooleanType(), "The value is null: the key is deleted"),
+]
+
+RAW = [
+    column("key", BinaryType(), "The key as logged"),
+    column("value", BinaryType(), "The value as logged; null for a tombstone"),
+]
+
+OFFSET_COMMITS = Table(
+    "offset_commits",
+    "One offset commit or its tombstone",
+    StructType(
+        [
+            *RUN,
+            *POSITION,
+            *BATCH,
+            *ORIGIN,
+            STRAY,
+            column("producer_id", LONG, "Producer of a transactional commit, -1 for none; null when not dumped"),
+            column("producer_epoch", SHORT, "Epoch of that producer"),
+            column("outcome", STRING, "Of a transactional commit: committed, aborted, open or unknown; else null"),
+            *DECODED,
+            *(column(name, from_arrow_type(of.type), of.about) for name, of in offset_commit_columns().items()),
+        ]
+    ),
+    key=("cluster", "log_topic", "log_partition", "log_offset", "stray"),
+)
+
+GROUP_RECORDS = Table(
+    "group_records",
+    "One group record: of the group coordinator (but offset commits), the share coordinator or a Connect group",
+    StructType(
+        [
+            *RUN,
+            *POSITION,
+            *BATCH,
+            *ORIGIN,
+            STRAY,
+            column("group_id", STRING, "The group"),
+            *DECODED,
+            *RAW,
+            *_struct_fields(Family.GROUP, Family.SHARE, Family.CONNECT),
+        ]
+    ),
+    key=("cluster", "log_topic", "log_partition", "log_offset", "stray"),
+)
+
+CLUSTER_RECORDS = Table(
+    "cluster_records",
+    "One record of the cluster metadata log",
+    StructType(
+        [*RUN, *POSITION, *BATCH, *ORIGIN, STRAY, *DECODED, *RAW, *_struct_fields(Family.METADATA)],
+    ),
+    key=("cluster", "log_topic", "log_partition", "log_offset", "stray"),
+)

@@ -1,0 +1,276 @@
+"""Each finding on a history that has it, and on one that just does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.audit.findings.commits import CommitFold
+from coordinator_core.audit.findings.group_history import (
+    GroupHistory,
+    OpenTransaction,
+    PartitionCommits,
+    Removal,
+    Rewind,
+)
+from coordinator_core.audit.findings.rows import FINDINGS, FindingKind, FindingRow, document_rows, score
+from coordinator_core.groups.violations import Rule, Violation
+from jobs.settings import load
+from tests.core.audit.histories import assignment, at, cause, epoch, member, rebalance
+from tests.core.builders import GroupLog
+
+LIMITS = load(environment={}).findings
+HOUR = 3_600_000
+DAY = 24 * HOUR
+
+
+def found(kind: FindingKind, now_ms: int = 10_000_000, **parts: Any) -> list[FindingRow]:
+    return [row for row in findings(GroupHistory("g", now_ms, **parts), LIMITS) if row.kind == kind]
+
+
+def commits(**more: Any) -> PartitionCommits:
+    values: dict[str, Any] = {
+        "topic": "t",
+        "partition": 0,
+        "commits": 10,
+        "first": at(1),
+        "last": at(100),
+        "offset": 5,
+        "rewinds": (),
+        "removals": (),
+    }
+    return PartitionCommits(**(values | more))
+
+
+def test_a_storm_names_the_member_that_drives_it() -> None:
+    rows = [rebalance(e, at(e), causes=(cause("member_joined", f"m{e % 2}", at(e)),)) for e in range(2, 14)]
+    members = [member("m0", at(1), client_id="flaky"), member("m1", at(1), client_id="calm")]
+    rows[0] = rows[0]._replace(causes=(cause("member_joined", "m1", at(2)),))
+    (storm,) = found(FindingKind.REBALANCE_STORM, rebalances=rows, memberships=members)
+    assert (storm.number, storm.subject) == (12, "calm at 10.0.0.1")
+    assert "causes: member joined 12;" in storm.detail
+    assert storm.evidence[0] == at(2)
+    assert found(FindingKind.REBALANCE_STORM, rebalances=rows[:9]) == []
+
+
+def test_two_storms_far_apart_are_two() -> None:
+    early = [rebalance(e, at(e)) for e in range(2, 14)]
+    late = [rebalance(e, at(e, 5_000_000 + e)) for e in range(20, 31)]
+    assert [row.number for row in found(FindingKind.REBALANCE_STORM, rebalances=early + late)] == [12, 11]
+
+
+def test_a_slow_rebalance_names_who_held_it_up() -> None:
+    slow = rebalance(2, at(2), duration_min_ms=61_000, held_up_by="m1", finished=at(63))
+    quick = rebalance(3, at(70), duration_min_ms=59_000)
+    members = [member("m1", at(1))]
+    (row,) = found(FindingKind.SLOW_REBALANCE, rebalances=[slow, quick], memberships=members)
+    assert (row.number, row.subject) == (61_000, "client-m1 at 10.0.0.1")
+
+
+def test_a_rebalance_under_way_counts_until_now() -> None:
+    row = rebalance(2, at(2), outcome="open", is_open=True, finished=None, duration_min_ms=None, behind=("m7",))
+    (slow,) = found(FindingKind.SLOW_REBALANCE, now_ms=302_000, rebalances=[row])
+    assert (slow.number, slow.subject) == (300_000, "m7")
+
+
+def test_superseded_rebalances_without_rest_never_converge() -> None:
+    rows = [rebalance(e, at(100 * e), outcome="superseded", behind=("m1",), members_behind=1) for e in range(2, 6)]
+    (row,) = found(FindingKind.NEVER_CONVERGES, now_ms=600_000, rebalances=rows)
+    assert (row.number, row.subject) == (400_000, "m1")
+    rest = [rows[0], rebalance(3, at(300)), *rows[2:]]
+    assert found(FindingKind.NEVER_CONVERGES, now_ms=600_000, rebalances=rest) == []
+
+
+def test_a_client_that_comes_and_goes_flaps() -> None:
+    rows = [member(f"m{n}", at(10 * n), at(10 * n + 5), client_id="c") for n in range(5)]
+    (row,) = found(FindingKind.FLAPPING_MEMBER, memberships=rows)
+    assert (row.number, row.subject) == (5, "c at 10.0.0.1")
+    assert found(FindingKind.FLAPPING_MEMBER, memberships=rows[1:]) == []
+
+
+def test_clients_with_one_name_are_not_one_client() -> None:
+    rows = [member(f"m{n}", at(n), at(50 + n), client_id="c") for n in range(6)]
+    assert found(FindingKind.FLAPPING_MEMBER, memberships=rows) == []
+
+
+def test_restarts_one_after_the_other_are_a_rolling_deploy() -> None:
+    members, rows = [], []
+    for n in range(3):
+        left, back = at(100 + 20 * n), at(110 + 20 * n)
+        members += [member(f"old{n}", at(n), left, client_id=f"c{n}"), member(f"new{n}", back, client_id=f"c{n}")]
+        rows += [rebalance(2 * n + 5, left), rebalance(2 * n + 6, back)]
+    (row,) = found(FindingKind.ROLLING_DEPLOY, memberships=members, rebalances=rows)
+    assert row.number == 6
+    static = [each._replace(instance_id=each.client_id) for each in members]
+    assert found(FindingKind.ROLLING_DEPLOY, memberships=static, rebalances=rows) == []
+
+
+def test_static_members_fenced_and_expired() -> None:
+    old = member("a", at(1), at(5), instance_id="i", went_by="static replacement")
+    new = member("b", at(5), at(60), instance_id="i", replaces="a", away_since=at(10))
+    rows = [old, new]
+    assert [row.subject for row in found(FindingKind.STATIC_MEMBER_FENCED, memberships=rows)] == ["instance i"]
+    assert [row.evidence for row in found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=rows)] == [(at(60),)]
+    returned = [old._replace(away_since=at(3)), new._replace(left=None)]
+    assert found(FindingKind.STATIC_MEMBER_FENCED, memberships=returned) == []
+
+
+MEMBERS = [member("a", at(1)), member("b", at(1))]
+
+
+def test_a_rebalance_that_only_takes_away_leaves_nobody_empty() -> None:
+    """With the cooperative protocol a joiner gets what is its in the next rebalance."""
+    members = [member("a", at(1)), member("b", at(2))]
+    held = [assignment("a", 0, at(1)), assignment("a", 1, at(1), at(2)), assignment("b", 1, at(3))]
+    first, second = rebalance(2, at(2), finished=at(2)), rebalance(3, at(3), finished=at(3))
+    parts = {"epochs": [epoch(3, at(3))], "memberships": members, "assignments": held}
+    revoked = second._replace(causes=(cause("partitions_revoked", None, at(2)),))
+    assert found(FindingKind.EMPTY_MEMBERS, rebalances=[first, second], **parts)
+    assert not found(FindingKind.EMPTY_MEMBERS, rebalances=[first, revoked], **parts)
+
+
+def test_imbalance_and_empty_members() -> None:
+    held = [assignment("a", number, at(2)) for number in range(4)]
+    parts = {"memberships": MEMBERS, "assignments": held, "rebalances": [rebalance(2, at(3))]}
+    (uneven,) = found(FindingKind.IMBALANCE, epochs=[epoch(2, at(2))], **parts)
+    assert (uneven.number, uneven.subject) == (4, "client-a at 10.0.0.1")
+    (empty,) = found(FindingKind.EMPTY_MEMBERS, epochs=[epoch(2, at(2))], **parts)
+    assert (empty.number, "client-b" in empty.detail) == (1, True)
+    parts["memberships"] = [MEMBERS[0], MEMBERS[1]._replace(subscribed_topics=("other",))]
+    assert found(FindingKind.IMBALANCE, epochs=[epoch(2, at(2))], **parts) == []
+
+
+@pytest.mark.parametrize(("assignor", "kinds"), [("uniform", 1), ("range", 0)])
+def test_a_sticky_assignor_that_swaps_partitions_moves_too_much(assignor: str, kinds: int) -> None:
+    held = [
+        assignment("a", 0, at(2), at(5)),
+        assignment("b", 1, at(2), at(5)),
+        assignment("b", 0, at(6)),
+        assignment("a", 1, at(6)),
+    ]
+    rows = [rebalance(2, at(3)), rebalance(3, at(5), finished=at(6))]
+    epochs = [epoch(2, at(2), is_open=False), epoch(3, at(5), assignor=assignor)]
+    moved = found(
+        FindingKind.MOVED_MORE_THAN_NEEDED, memberships=MEMBERS, assignments=held, rebalances=rows, epochs=epochs
+    )
+    assert [row.number for row in moved] == [2] * kinds
+
+
+def test_a_member_that_joins_needs_its_share() -> None:
+    members = [member("a", at(1)), member("b", at(4))]
+    held = [assignment("a", 0, at(2)), assignment("a", 1, at(2), at(5)), assignment("b", 1, at(6))]
+    rows = [rebalance(2, at(3)), rebalance(3, at(4), finished=at(6))]
+    epochs = [epoch(2, at(2), is_open=False), epoch(3, at(4))]
+    parts = {"memberships": members, "assignments": held, "rebalances": rows, "epochs": epochs}
+    assert found(FindingKind.MOVED_MORE_THAN_NEEDED, **parts) == []
+
+
+def test_partitions_of_a_settled_group_that_nobody_has() -> None:
+    parts = {"epochs": [epoch(2, at(2))], "memberships": MEMBERS, "assignments": [assignment("a", 0, at(2))]}
+    (row,) = found(FindingKind.UNASSIGNED_PARTITIONS, partitions={"t": 3}, **parts)
+    assert (row.number, row.subject) == (2, "t")
+    assert found(FindingKind.UNASSIGNED_PARTITIONS, **parts) == []
+
+
+def test_a_rewind_counts_where_the_partition_changed_hands() -> None:
+    taken = at(20)
+    held = [assignment("a", 0, at(2), at(19)), assignment("b", 0, taken)]
+    parts = {"assignments": held, "rebalances": [rebalance(3, at(18), finished=taken)]}
+    (row,) = found(FindingKind.OFFSETS_REWOUND, commits=[commits(rewinds=(Rewind(at(25), 90, 40),))], **parts)
+    assert (row.number, row.evidence) == (50, (at(18), at(25)))
+    late = [commits(rewinds=(Rewind(at(500), 90, 40),))]
+    assert found(FindingKind.OFFSETS_REWOUND, commits=late, **parts) == []
+
+
+def test_offsets_that_expired_and_those_that_went_with_their_topic() -> None:
+    gone = [commits(removals=(Removal(at(50), 5, how),)) for how in ("expired", "topic deleted", "group deleted")]
+    (row,) = found(FindingKind.OFFSETS_EXPIRED, commits=gone)
+    assert row.number == 1
+    assert "of 1 partition of" in row.detail
+
+
+def test_a_group_that_commits_all_the_time_floods_the_log() -> None:
+    often = commits(commits=6_000, last=at(2, 60_000), first=at(1, 0))
+    assert [row.number for row in found(FindingKind.FLOODS_THE_LOG, commits=[often])] == [6_000]
+    assert found(FindingKind.FLOODS_THE_LOG, commits=[often._replace(last=at(2, 100 * HOUR))]) == []
+
+
+def test_a_transaction_left_open() -> None:
+    (row,) = found(FindingKind.TRANSACTION_LEFT_OPEN, now_ms=70_000, transactions=[OpenTransaction(9, at(1), 2)])
+    assert (row.number, row.subject) == (69_000, "producer 9")
+
+
+def test_zombies_are_groups_and_topics_that_nobody_works_on() -> None:
+    old = [commits(topic="t"), commits(topic="gone")]
+    (group,) = found(FindingKind.ZOMBIE_GROUP, now_ms=2 * DAY, commits=old)
+    assert group.number == 2 * DAY - 100_000
+    parts = {"memberships": MEMBERS, "assignments": [assignment("a", 0, at(2))], "partitions": {"t": 1}}
+    (topic,) = found(FindingKind.ZOMBIE_TOPIC, now_ms=2 * DAY, commits=old, **parts)
+    assert (topic.subject, topic.detail.endswith("the topic is gone")) == ("gone", True)
+    assert found(FindingKind.ZOMBIE_GROUP, now_ms=2 * DAY, commits=old, **parts) == []
+
+
+def test_broken_rules_are_a_finding_and_notices_are_none() -> None:
+    wrong = Violation(Rule.ASSIGNED_TO_TWO, at(3), "g", "m", "t-0 is also with n")
+    notice = Violation(Rule.UNKNOWN_RECORD_TYPE, at(4), "g", None, "record type 99")
+    (row,) = found(FindingKind.RULES_BROKEN, violations=[wrong, notice])
+    assert (row.number, row.evidence) == (1, (at(3),))
+
+
+def test_findings_come_by_urgency() -> None:
+    assert score(FindingKind.ZOMBIE_GROUP, 100, 10) == 20.0
+    assert score(FindingKind.ZOMBIE_GROUP, 1_000, 10) == 20.0
+    rows = findings(
+        GroupHistory(
+            "g",
+            100_000,
+            violations=[Violation(Rule.ASSIGNED_TO_TWO, at(3), "g", "m", "")],
+            transactions=[OpenTransaction(9, at(1), 2)],
+        ),
+        LIMITS,
+    )
+    assert [row.kind for row in rows] == ["transaction_left_open", "rules_broken"]
+    assert [row.score for row in rows] == [13.2, 10.0]
+
+
+def test_the_table_has_every_kind_once_and_its_threshold_in_the_settings() -> None:
+    assert sorted(entry.kind for entry in FINDINGS) == sorted(FindingKind)
+    named = {entry.threshold for entry in FINDINGS} - {"any"}
+    assert all(hasattr(LIMITS, name) for name in named)
+    assert len(document_rows()) == len(FINDINGS)
+
+
+def test_commits_are_folded_with_their_transactions() -> None:
+    log, fold = GroupLog(), CommitFold()
+    fold.feed(log.commit("t", 0, 10))
+    fold.feed(log.commit("t", 0, 4))
+    fold.feed(log.commit("t", 0, 20), producer_id=1)
+    fold.feed(log.commit("t", 1, 30), producer_id=2)
+    fold.feed(log.commit("t", 2, 40), producer_id=3)
+    fold.end_transaction(1, committed=True)
+    fold.end_transaction(2, committed=False)
+    (only,) = fold.partitions()
+    assert (only.commits, only.offset, only.rewinds) == (3, 20, (Rewind(at(1), 10, 4),))
+    assert list(fold.transactions()) == [OpenTransaction(3, at(4), 1)]
+
+
+def test_removals_say_what_took_the_offset() -> None:
+    log, fold = GroupLog(), CommitFold()
+    fold.feed(log.commit("t", 0, 1, expireTimestamp=500))
+    fold.feed(log.commit("t", 1, 1))
+    fold.feed(log.commit("t", 2, 1))
+    fold.feed(log.commit("gone", 0, 1))
+    removals = [log.no_commit("t", 0), log.no_commit("t", 1), log.no_commit("gone", 0), log.no_commit("t", 2)]
+    for removal in removals:
+        fold.feed(removal)
+    fold.group_deleted(removals[-1].at)
+    fold.topic_deleted("gone", removals[2].at.timestamp_ms - 5, removals[2].at.timestamp_ms + 5)
+    how = {(each.topic, each.partition): each.removals[0].how for each in fold.partitions()}
+    assert how == {
+        ("t", 0): "expired",
+        ("t", 1): "expired or deleted",
+        ("t", 2): "group deleted",
+        ("gone", 0): "topic deleted",
+    }

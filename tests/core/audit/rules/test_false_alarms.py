@@ -1,0 +1,130 @@
+"""What looks like a fault in a log of a group coordinator, and is none: no rule fires."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from coordinator_core.audit.rules.rule_fold import judge
+from coordinator_core.groups.group import Group
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.records import CoordinatorRecord, RecordType
+from tests.core.builders import GroupLog, at_once, classic_member
+
+Records = list[CoordinatorRecord]
+WHOLE = Coverage({0: [(0, 10_000)]})
+
+
+def targets_are_computed_in_batches(log: GroupLog) -> Records:
+    """KIP-1263: within the assignment interval epochs open without a target; a joiner begins at the old one."""
+    join = at_once(log.join("m1", 2, {"t": [0, 1]}))
+    second = at_once([log.member("m2"), log.epoch(3), log.current("m2", 2, {}, previousMemberEpoch=0)])
+    third = at_once([log.member("m3"), log.epoch(4), log.current("m3", 2, {}, previousMemberEpoch=0)])
+    return [*join, *second, *third, *at_once([log.target("m2", {}), log.target("m3", {}), log.target_epoch(4)])]
+
+
+def an_emptied_group_gets_no_target(log: GroupLog) -> Records:
+    """The assignment epoch stays behind until somebody joins."""
+    join, left = at_once(log.join("m1", 2, {"t": [0]})), at_once([*log.gone("m1"), log.epoch(3)])
+    return [*join, *left, *at_once(log.join("m2", 4, {"t": [0]}))]
+
+
+def a_group_of_an_older_broker_begins_with_epoch_one(log: GroupLog) -> Records:
+    return at_once(log.join("m1", 1, {"t": [0]}))
+
+
+def a_static_member_bounces(log: GroupLog) -> Records:
+    """KIP-345: it leaves with -2; who takes its place is at epoch 0 on the way, and opens no epoch."""
+    join = at_once(log.join("m1", 2, {"t": [0]}))
+    join[0] = join[0]._replace(value={**(join[0].value or {}), "instanceId": "i"})
+    left = log.current("m1", -2, {"t": [0]}, previousMemberEpoch=2)
+    back = [
+        *log.gone("m1"),
+        log.member("m2", instanceId="i"),
+        log.target("m2", {"t": [0]}),
+        log.current("m2", 0, {"t": [0]}, previousMemberEpoch=0),
+        log.member("m2", instanceId="i", rackId="r"),
+        log.current("m2", 2, {"t": [0]}, previousMemberEpoch=0),
+    ]
+    return [*join, left, *at_once(back)]
+
+
+def a_broker_of_today_drops_the_recorded_topics(log: GroupLog) -> Records:
+    """After an upgrade the next epoch has a hash, and the record of the topics ends, whether it was there or not."""
+    join = at_once(log.join("m1", 2, {"t": [0]}))
+    more = at_once([log.epoch(3), log.tombstone(RecordType.CONSUMER_GROUP_PARTITION_METADATA), log.target_epoch(3)])
+    return [*join, *more, log.current("m1", 3, {"t": [0]})]
+
+
+def a_group_that_only_committed_becomes_a_consumer_group(log: GroupLog) -> Records:
+    return [log.commit("t", 0, 5), *at_once(log.join("m1", 2, {"t": [0]})), log.commit("t", 0, 6)]
+
+
+def generations_are_skipped(log: GroupLog) -> Records:
+    """Rebalances that never completed are not logged; the first record of a group has neither type nor members."""
+    first = log.classic(0, protocolType="")
+    return [first, log.classic(11, [classic_member("m1")]), log.classic(120, [classic_member("m1")])]
+
+
+def a_generation_is_written_again_for_a_static_member(log: GroupLog) -> Records:
+    before = log.classic(4, [classic_member("m1", groupInstanceId="i")])
+    return [before, log.classic(4, [classic_member("m2", groupInstanceId="i")])]
+
+
+def a_classic_group_without_members_is_converted(log: GroupLog) -> Records:
+    """Who joins it has no current assignment until the group's first epoch; its tombstone comes all the same."""
+    empty = log.classic(0, protocolType="")
+    convert = [
+        log.tombstone(RecordType.GROUP_METADATA),
+        log.epoch(0, 0),
+        log.target_epoch(0, 0),
+        log.member("m1", subscribedTopicNames=[], subscribedTopicRegex="x.*"),
+    ]
+    return [empty, *at_once(convert), *at_once([*log.gone("m1"), log.epoch(1, 0)])]
+
+
+def an_empty_group_is_forgotten_and_begins_again(log: GroupLog) -> Records:
+    """Kafka 4.3 drops it from memory, without a record, when it refuses a JoinGroup."""
+    left = [*at_once(log.join("m1", 2, {"t": [0]})), *at_once([*log.gone("m1"), log.epoch(3)])]
+    return [*left, *at_once(log.join("m2", 2, {"t": [0]}))]
+
+
+FALSE_ALARMS: tuple[Callable[[GroupLog], Records], ...] = (
+    targets_are_computed_in_batches,
+    an_emptied_group_gets_no_target,
+    a_group_of_an_older_broker_begins_with_epoch_one,
+    a_static_member_bounces,
+    a_broker_of_today_drops_the_recorded_topics,
+    a_group_that_only_committed_becomes_a_consumer_group,
+    generations_are_skipped,
+    a_generation_is_written_again_for_a_static_member,
+    a_classic_group_without_members_is_converted,
+    an_empty_group_is_forgotten_and_begins_again,
+)
+
+
+@pytest.mark.parametrize("make", FALSE_ALARMS, ids=lambda make: make.__name__)
+def test_no_rule_fires(make: Callable[[GroupLog], Records]) -> None:
+    assert list(judge(make(GroupLog()), Group("g", from_start=True), WHOLE)) == []
+
+
+# --- beyond a gap ----------------------------------------------------------------------------------------------------
+
+
+def test_an_end_beyond_a_gap_says_nothing_of_the_members_before_it() -> None:
+    """The generation in which the last member left is lost."""
+    log = GroupLog()
+    generation, _, end = log.classic(3, [classic_member("m1")]), log.classic(4), log.tombstone(2)
+    gap = Coverage({0: [(0, 0), (2, 2)]})
+    assert list(judge([generation, end], Group("g", from_start=True), gap)) == []
+
+
+def test_a_group_that_ends_as_a_type_that_was_not_seen_was_something_else_meanwhile() -> None:
+    """The upgrade, at generation 2, is lost: the downgrade begins with generation 0, and nothing went back."""
+    log = GroupLog()
+    before = log.classic(2, [classic_member("m1")])
+    log.offset += 10
+    downgrade = at_once([log.tombstone(6), log.tombstone(3), log.classic(0)])
+    gap = Coverage({0: [(0, 0), (11, 20)]})
+    assert list(judge([before, *downgrade], Group("g", from_start=True), gap)) == []

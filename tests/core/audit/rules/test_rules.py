@@ -1,0 +1,323 @@
+"""Each rule of the protocols, broken once by hand; and the sample log, in which none is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import islice
+
+import pytest
+
+from coordinator_core.audit.rules.rule_fold import RuleFold, judge
+from coordinator_core.audit.rules.state_json import VERSION, watch_from_json
+from coordinator_core.audit.rules.table import RULES, document_rows
+from coordinator_core.errors import StateFormatError
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.violations import Rule
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, Fields, RecordType
+from tests.core.audit.rules.mutations import MUTATIONS, Mutation, mutations_of
+from tests.core.builders import GroupLog, at_once, classic_member
+from tests.core.stored import next_rules
+from tests.differential.logs_by_group import Log, recorded_log
+from tests.shared_data import ROOT
+
+Records = list[CoordinatorRecord]
+SAMPLE = ROOT / "data" / "samples" / "known" / "decoded.jsonl.gz"
+WHOLE = Coverage({0: [(0, 10_000)]})
+
+
+@pytest.fixture(scope="module")
+def sample() -> Log:
+    return recorded_log(SAMPLE)
+
+
+def broken(records: Records, family: Family = Family.GROUP) -> set[Rule]:
+    return {violation.rule for violation in judge(records, Group("g", from_start=True, family=family), WHOLE)}
+
+
+def settled(log: GroupLog) -> Records:
+    """A group of one: m1 at epoch 2 with partitions 0 and 1 of t."""
+    return at_once(log.join("m1", 2, {"t": [0, 1]}))
+
+
+def test_no_rule_fires_on_the_sample_log(sample: Log) -> None:
+    for (_, group_id), records in sample.groups.items():
+        assert list(judge(records, Group(group_id, from_start=True), sample.coverage)) == []
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+def test_one_changed_record_of_the_sample_log_makes_the_right_rule_fire(mutation: Mutation, sample: Log) -> None:
+    rng = random.Random(mutation.name)
+    for (_, group_id), records in sample.groups.items():
+        for log in islice(mutations_of(mutation, records, rng), 2):
+            found = {violation.rule for violation in judge(log, Group(group_id, from_start=True), sample.coverage)}
+            assert mutation.explains(found), (group_id, found)
+
+
+# --- by hand: what a change of one record of the sample log does not reach -------------------------------------------
+
+
+def assignment_overdue(log: GroupLog) -> Records:
+    """Twenty seconds after a target the group is an epoch further, and a member moves by the old one."""
+    records = settled(log)
+    target = records[3]
+    records[3] = target._replace(value={"assignmentEpoch": 2, "assignmentTimestamp": target.at.timestamp_ms + 1})
+    log.offset += 20
+    return [*records, log.epoch(3), log.current("m1", 2, {"t": [0, 1]})]
+
+
+def assigned_before_revoked(log: GroupLog) -> Records:
+    """m1 is asked to give up partition 1, and m2 gets it before it has."""
+    records = settled(log)
+    join = [
+        log.member("m2"),
+        log.epoch(3),
+        log.target("m1", {"t": [0]}),
+        log.target("m2", {"t": [1]}),
+        log.target_epoch(3),
+        log.current("m2", 3, {}, state=2),
+    ]
+    asked = log.current("m1", 2, {"t": [0]}, {"t": [1]}, state=1, previousMemberEpoch=2)
+    too_early = log.current("m2", 3, {"t": [1]}, previousMemberEpoch=3)
+    return [*records, *at_once(join), asked, too_early]
+
+
+def streams_group(log: GroupLog) -> Records:
+    return at_once(
+        [
+            log.streams_member("m1", processId="p"),
+            log.topology(),
+            log.streams_epoch(2),
+            log.streams_target("m1", {"0": [0]}),
+            log.record(RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA, {"assignmentEpoch": 2}),
+            log.streams_current("m1", 2, {"0": [0]}),
+        ]
+    )
+
+
+def task_twice_in_process(log: GroupLog) -> Records:
+    first = streams_group(log)
+    join = [
+        log.streams_member("m2", processId="p"),
+        log.streams_epoch(3),
+        log.streams_target("m2", {}, {"0": [0]}),
+        log.record(RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA, {"assignmentEpoch": 3}),
+        log.streams_current("m2", 3, {}, {"0": [0]}),
+    ]
+    return [*first, *at_once(join)]
+
+
+def topology_epoch_wrong(log: GroupLog) -> Records:
+    return [*streams_group(log), log.topology(epoch=4), log.topology(epoch=3)]
+
+
+def group_removed_in_part(log: GroupLog) -> Records:
+    first = settled(log)
+    gone = at_once([*log.gone("m1"), log.epoch(3)])
+    return [*first, *gone, log.tombstone(3)]
+
+
+def group_removed_with_members(log: GroupLog) -> Records:
+    return [*settled(log), *at_once([log.tombstone(6), log.tombstone(3)])]
+
+
+def member_removed_with_assignment(log: GroupLog) -> Records:
+    return [*settled(log), *at_once([log.tombstone(5, memberId="m1"), log.epoch(3)])]
+
+
+def type_changed_without_tombstone(log: GroupLog) -> Records:
+    return [*settled(log), log.classic(1, [classic_member("m1")])]
+
+
+def type_changed_in_part(log: GroupLog) -> Records:
+    return [log.classic(1, [classic_member("m1")]), log.tombstone(2)]
+
+
+def conversion_epoch_wrong(log: GroupLog) -> Records:
+    classic = log.classic(7, [classic_member("m1")])
+    upgrade = [log.tombstone(2), log.member("m1"), log.epoch(3), log.target("m1", {}), log.target_epoch(3)]
+    return [classic, *at_once([*upgrade, log.current("m1", 3, {})])]
+
+
+def assignment_without_member(log: GroupLog) -> Records:
+    return [*settled(log), log.current("m9", 2)]
+
+
+def target_without_member(log: GroupLog) -> Records:
+    return [*settled(log), log.target("m9", {})]
+
+
+def tombstone_without_value(log: GroupLog) -> Records:
+    return [*settled(log), log.tombstone(8, memberId="m9")]
+
+
+def unknown_record_type(log: GroupLog) -> Records:
+    return [*settled(log), log.record(99, {})]
+
+
+def assignment_epoch_went_back(log: GroupLog) -> Records:
+    first = settled(log)
+    return [*first, *at_once([log.epoch(3), log.target_epoch(3)]), log.target_epoch(2)]
+
+
+def member_epoch_went_back(log: GroupLog) -> Records:
+    first = settled(log)
+    bump = at_once([log.epoch(3), log.target_epoch(3), log.current("m1", 3, {"t": [0, 1]})])
+    return [*first, *bump, log.current("m1", 2, {"t": [0, 1]}, previousMemberEpoch=3)]
+
+
+def share_group(log: GroupLog) -> Records:
+    return at_once(
+        [
+            log.share_member("m1"),
+            log.record(RecordType.SHARE_GROUP_METADATA, {"epoch": 2, "metadataHash": 0}),
+            log.record(RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA, {"assignmentEpoch": 2}),
+            log.share_current("m1", 2, {}),
+        ]
+    )
+
+
+def commit_in_share_group(log: GroupLog) -> Records:
+    return [*share_group(log), log.commit("orders", 0, 5)]
+
+
+def generation_changed_in_place(log: GroupLog) -> Records:
+    return [log.classic(3, [classic_member("m1")]), log.classic(3, [classic_member("m1"), classic_member("m2")])]
+
+
+def group_of_two_logs(log: GroupLog) -> Records:
+    """The dumps of two clusters, one after the other, of which one has more partitions."""
+    other = GroupLog()
+    elsewhere = [record._replace(at=record.at._replace(partition=7)) for record in settled(other)]
+    return [*settled(log), *elsewhere]
+
+
+BY_HAND: tuple[Callable[[GroupLog], Records], ...] = (
+    assignment_overdue,
+    group_of_two_logs,
+    assigned_before_revoked,
+    task_twice_in_process,
+    topology_epoch_wrong,
+    group_removed_in_part,
+    group_removed_with_members,
+    member_removed_with_assignment,
+    type_changed_without_tombstone,
+    type_changed_in_part,
+    conversion_epoch_wrong,
+    assignment_without_member,
+    target_without_member,
+    tombstone_without_value,
+    unknown_record_type,
+    assignment_epoch_went_back,
+    member_epoch_went_back,
+    commit_in_share_group,
+    generation_changed_in_place,
+)
+
+
+CONSEQUENCES = {
+    "group_of_two_logs": [Rule.EPOCH_REPEATED],
+    "member_removed_with_assignment": [Rule.MEMBER_REMOVED_IN_PART],
+    "target_without_member": [Rule.TARGET_WITHOUT_EPOCH],
+    "tombstone_without_value": [Rule.MEMBER_REMOVED_IN_PART],
+    "assignment_epoch_went_back": [Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS],
+}
+
+
+@pytest.mark.parametrize("make", BY_HAND, ids=lambda make: make.__name__)
+def test_a_rule_broken_by_hand(make: Callable[[GroupLog], Records]) -> None:
+    """The right rule fires, and only it and its consequences."""
+    assert broken(make(GroupLog())) == {Rule(make.__name__), *CONSEQUENCES.get(make.__name__, ())}
+
+
+@pytest.mark.parametrize("make", [settled, streams_group, share_group], ids=lambda make: make.__name__)
+def test_what_the_hand_made_logs_begin_with_breaks_nothing(make: Callable[[GroupLog], Records]) -> None:
+    assert broken(make(GroupLog())) == set()
+
+
+# --- Connect groups --------------------------------------------------------------------------------------------------
+
+
+def work(*numbers: int) -> list[Fields]:
+    return [{"connectors": [], "tasks": [{"connectorId": "sink", "taskId": number} for number in numbers]}]
+
+
+def given(*numbers: int) -> Fields:
+    return {"error": 0, "connectorsTasks": work(*numbers), "version": 1, "metadata": b""}
+
+
+def worker(log: GroupLog, member_id: str) -> CoordinatorRecord:
+    value = {"groupEpoch": 1, "instanceId": None, "clientId": "c", "clientHost": "/h", "assignors": []}
+    return log.record(ConnectRecordType.MEMBER_METADATA, value, memberId=member_id)
+
+
+def connect_group(log: GroupLog, targets: dict[str, Fields]) -> Records:
+    members = [{"memberId": member_id, **target} for member_id, target in targets.items()]
+    return [
+        worker(log, "w1"),
+        worker(log, "w2"),
+        log.record(ConnectRecordType.GROUP_METADATA, {"epoch": 1}),
+        log.record(ConnectRecordType.CONNECTORS_TASKS_METADATA, {"epoch": 1, "connectorsTasks": work(0, 1)}),
+        log.record(ConnectRecordType.TARGET_ASSIGNMENT, {"assignmentEpoch": 1, "members": members}),
+    ]
+
+
+def running(log: GroupLog, member_id: str, *numbers: int) -> CoordinatorRecord:
+    value = {"memberEpoch": 1, **given(*numbers)}
+    return log.record(ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT, value, memberId=member_id)
+
+
+@pytest.mark.parametrize(
+    ("targets", "now", "rules"),
+    [
+        ({"w1": given(0), "w2": given(1)}, ([0], [1]), set()),
+        ({"w1": given(0), "w2": given(0)}, ([], []), {Rule.TARGET_OF_TWO}),
+        ({"w1": given(7), "w2": given(1)}, ([], []), {Rule.WORK_OUTSIDE_GROUP}),
+        ({"w1": given(0), "w2": given(1)}, ([0], [0, 1]), {Rule.ASSIGNED_TO_TWO}),
+    ],
+)
+def test_work_of_connect_groups_has_one_owner(
+    targets: dict[str, Fields], now: tuple[list[int], list[int]], rules: set[Rule]
+) -> None:
+    log = GroupLog()
+    records = [*connect_group(log, targets), running(log, "w1", *now[0]), running(log, "w2", *now[1])]
+    assert broken(records, Family.CONNECT) == rules
+
+
+# --- coverage and pieces ---------------------------------------------------------------------------------------------
+
+
+def test_where_records_may_be_missing_nothing_is_claimed() -> None:
+    log = GroupLog()
+    records = [*settled(log), log.epoch(3), log.epoch(9)]
+    gap = Coverage({0: [(0, 5), (7, 10)]})
+    last = records[-1]._replace(at=records[-1].at._replace(offset=7))
+    assert broken(records) == {Rule.EPOCH_SKIPPED}
+    assert list(judge([*records[:-1], last], Group("g"), gap)) == []
+    assert list(judge(records, Group("g"))) == []
+
+
+def test_the_state_of_the_rules_goes_through_json() -> None:
+    records = assigned_before_revoked(GroupLog())
+    rules, found = RuleFold(Group("g", from_start=True), None, WHOLE), []
+    for record in records:
+        rules = next_rules(rules, WHOLE)
+        found += rules.feed(record)
+    assert found == list(judge(records, Group("g", from_start=True), WHOLE))
+
+
+@pytest.mark.parametrize("stored", [None, {}, {"version": 99}, {"version": VERSION}])
+def test_a_state_that_is_none_is_refused(stored: object) -> None:
+    with pytest.raises(StateFormatError):
+        watch_from_json(stored)
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+
+def test_every_rule_is_in_the_table_once_and_is_tested() -> None:
+    assert sorted(entry.rule for entry in RULES) == sorted(Rule)
+    tested = {rule for mutation in MUTATIONS for rule in mutation.rules} | {Rule(make.__name__) for make in BY_HAND}
+    assert tested | {Rule.WORK_OUTSIDE_GROUP} == set(Rule)
+    assert document_rows()[0].keys() == {"Rule", "Groups", "Says", "Source", "Severity"}

@@ -1,0 +1,186 @@
+"""Targets of the small real log: identical as written, noticed when changed."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from coordinator_core.assignors.inputs import Tasks
+from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.state_json import VERSION, memory_from_json
+from coordinator_core.audit.targets.auditor import TargetAuditor, audit_group
+from coordinator_core.cluster.metadata_log import fold_metadata_log
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.errors import InputError, StateFormatError
+from coordinator_core.groups.group import Group, GroupType
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.records import CoordinatorRecord, Family, RecordType
+from jobs.sources.files import find_logs
+from jobs.sources.log_reader import LogReader
+from tests.core.audit.mutate import MUTATIONS, TARGETS, mutated
+from tests.core.stored import next_auditor
+
+SAMPLES = Path(__file__).resolve().parents[4] / "data" / "samples" / "logs"
+EVERYTHING = Coverage({partition: [(0, 10_000)] for partition in range(4)})
+ByGroup = dict[str, list[CoordinatorRecord]]
+
+
+@cache
+def sample() -> tuple[ByGroup, TopicHistory]:
+    """The records of each group, and the topics."""
+    groups: ByGroup = defaultdict(list)
+    files = defaultdict(list)
+    for file in find_logs([SAMPLES]):
+        files[file.family, file.partition].append(file)
+    for (family, _), parts in files.items():
+        if family is Family.GROUP:
+            for record in LogReader(parts, pytest.fail).records():
+                groups[record.group_id].append(record)
+    return groups, fold_metadata_log(LogReader(files[Family.METADATA, 0], pytest.fail).records())
+
+
+def audited(
+    records: list[CoordinatorRecord],
+    coverage: Coverage | None = EVERYTHING,
+    settings: AuditSettings | None = None,
+) -> list[TargetAuditRow]:
+    group = Group(records[0].group_id, from_start=True)
+    return list(audit_group(records, group, sample()[1], settings, coverage))
+
+
+def test_every_target_of_the_samples_is_identical() -> None:
+    rows = [row for records in sample()[0].values() for row in audited(records)]
+    assert {row.verdict for row in rows if row.assignor != "stream"} == {Verdict.IDENTICAL}
+    seen = Counter((str(row.group_type), str(row.basis)) for row in rows)
+    assert seen["CONSUMER", Basis.ASSIGNOR] > 20
+    assert seen["CLASSIC", Basis.LEADER] > 20
+    assert {kind for kind, _ in seen} == {"CLASSIC", "CONSUMER", "SHARE", "STREAMS"}
+    for row in rows:
+        assert row.expected == row.recorded
+        assert row.opened.offset <= row.at.offset
+
+
+@pytest.mark.parametrize("kind", MUTATIONS)
+def test_a_changed_target_is_noticed(kind: str) -> None:
+    """A leader's assignment without a partition may be right for topics as they were before: the verdict says so."""
+    rng, changes = random.Random(kind), 0
+    for records in sample()[0].values():
+        auditor = TargetAuditor(Group(records[0].group_id, from_start=True), None, sample()[1], coverage=EVERYTHING)
+        for index, record in enumerate(records):
+            if record.type in (*TARGETS, RecordType.GROUP_METADATA) and rng.random() < 0.1:
+                changed = mutated(record, MUTATIONS[kind], _targets_of(auditor), rng)
+                if changed is not None:
+                    rows = audited([*records[:index], changed, *records[index + 1 :]])
+                    odd = [
+                        row for row in rows if row.verdict != Verdict.IDENTICAL or "had changed" in (row.fitted or "")
+                    ]
+                    odd = [row for row in odd if row.assignor != "stream"]
+                    assert odd
+                    assert odd[0].differences or odd[0].basis == Basis.LEADER
+                    changes += 1
+            auditor.feed(record)
+    assert changes > 5
+
+
+def test_a_swapped_owner_is_named() -> None:
+    """The smallest readable difference, with both members and the topic's name."""
+    for records in sample()[0].values():
+        auditor = TargetAuditor(Group(records[0].group_id, from_start=True), None, sample()[1], coverage=EVERYTHING)
+        for index, record in enumerate(records):
+            if record.type == RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER and record.value is not None:
+                changed = mutated(record, MUTATIONS["drop"], _targets_of(auditor), random.Random(1))
+                if changed is not None:
+                    rows = audited([*records[:index], changed, *records[index + 1 :]])
+                    row = next(row for row in rows if row.verdict != Verdict.IDENTICAL)
+                    assert f"{record.key['memberId']} expected, nobody recorded" in row.differences[0]
+                    assert row.differences[0].startswith("p")
+                    return
+            auditor.feed(record)
+    pytest.fail("no target to change")
+
+
+def test_a_gap_gives_unknown_and_says_where() -> None:
+    """A member's join is missing: its target would be that of a stranger."""
+    records = next(
+        records
+        for records in sample()[0].values()
+        if sum(record.type == RecordType.CONSUMER_GROUP_MEMBER_METADATA for record in records) > 2
+    )
+    lost = next(
+        index for index, record in enumerate(records) if record.type == RecordType.CONSUMER_GROUP_MEMBER_METADATA
+    )
+    offset, partition = records[lost].at.offset, records[lost].at.partition
+    coverage = Coverage({partition: [(0, offset - 1), (offset + 1, 10_000)]})
+    rows = audited(records[:lost] + records[lost + 1 :], coverage)
+    odd = [row for row in rows if row.verdict != Verdict.IDENTICAL]
+    assert odd
+    assert {row.verdict for row in odd} == {Verdict.UNKNOWN}
+    assert all("compacted or cut" in (row.missing or "") for row in odd)
+
+
+def test_the_state_in_json_goes_on_anywhere() -> None:
+    rng = random.Random(3)
+    for records in sample()[0].values():
+        auditor = TargetAuditor(Group(records[0].group_id, from_start=True), None, sample()[1], coverage=EVERYTHING)
+        pieces = []
+        for record in records:
+            if rng.random() < 0.2:
+                auditor = next_auditor(auditor, sample()[1], EVERYTHING)
+            pieces += auditor.feed(record)
+        assert pieces == audited(records)
+
+
+@pytest.mark.parametrize("stored", [None, {}, {"version": 0}, {"version": VERSION}])
+def test_what_is_no_state_is_refused(stored: object) -> None:
+    with pytest.raises(StateFormatError):
+        memory_from_json(stored)
+
+
+def test_what_an_assignor_of_ones_own_does_is_unknown() -> None:
+    """A broker may have assignors that are none of Kafka's (``group.consumer.assignors``)."""
+    judged: list[TargetAuditRow] = []
+    for records in sample()[0].values():
+        judged += audited([_choosing(record, "example.Mine") for record in records])
+    judged = [row for row in judged if row.assignor == "example.Mine"]
+    assert len(judged) > 10
+    assert {row.verdict for row in judged} == {Verdict.UNKNOWN}
+    assert all("'example.Mine'" in (row.missing or "") for row in judged)
+
+
+def _choosing(record: CoordinatorRecord, assignor: str) -> CoordinatorRecord:
+    if record.type != RecordType.CONSUMER_GROUP_MEMBER_METADATA or record.value is None:
+        return record
+    return record._replace(value={**record.value, "serverAssignor": assignor})
+
+
+def test_no_log_tells_which_assignor_is_the_brokers_default() -> None:
+    """Told that it is range, the audit does not blame brokers whose default is uniform."""
+    rows = [
+        row
+        for records in sample()[0].values()
+        if not any((record.value or {}).get("serverAssignor") for record in records)
+        for row in audited(records, settings=AuditSettings("range"))
+        if row.group_type is GroupType.CONSUMER and row.basis is Basis.ASSIGNOR
+    ]
+    assert {row.verdict for row in rows} == {Verdict.IDENTICAL, Verdict.UNKNOWN}
+    unknown = [row.missing or "" for row in rows if row.verdict is Verdict.UNKNOWN]
+    assert all("no member chose one, by 'uniform' the target is as recorded" in missing for missing in unknown)
+
+
+def test_a_release_that_no_profile_describes_is_refused() -> None:
+    with pytest.raises(InputError, match="no profile 'kafka-9'"):
+        AuditSettings(profile="kafka-9")
+
+
+def _targets_of(auditor: TargetAuditor) -> dict[str, dict[str, list[int]]]:
+    view = auditor.memory.view
+    targets = {} if view is None else view.view.targets
+    return {
+        member: {name: list(each) for name, each in (work.active if isinstance(work, Tasks) else work).items()}
+        for member, work in targets.items()
+    }

@@ -1,0 +1,84 @@
+"""What if, for Connect: rounds of workers again, with the rebalances that each change leads to."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_core.assignors.inputs import GroupType
+from coordinator_core.audit.targets.connect_groups import NO_TOPICS
+from coordinator_core.audit.targets.rounds import Round, RoundMember
+from coordinator_core.audit.targets.verdict import Unit
+from coordinator_core.audit.whatif.replay import Outcome, WhatIf, what_if
+from coordinator_core.errors import InputError
+from coordinator_core.records import LogPosition
+
+MINUTE = 60_000
+EVERYTHING = frozenset(Unit("", "sink", number) for number in (-1, 0, 1, 2))
+
+
+def a_round(minute: int, *workers: str, asks_again: bool = False) -> Round:
+    """All of the connector is with the first worker: what happened plays no part in what is supposed."""
+    return Round(
+        LogPosition(0, minute, minute * MINUTE),
+        GroupType.CONNECT,
+        "sessioned",
+        {worker: RoundMember((worker, "host")) for worker in workers},
+        NO_TOPICS,
+        {worker: EVERYTHING if worker == workers[0] else frozenset() for worker in workers},
+        leader=workers[0],
+        connectors={"sink": 3},
+        max_delay_ms=5 * MINUTE,
+        asks_again=asks_again,
+    )
+
+
+def supposed(change: WhatIf, *happened: Round) -> Outcome:
+    return what_if(happened, change).hypothetical
+
+
+def test_a_worker_that_comes_gets_work_once_others_stopped_it() -> None:
+    alone, both = a_round(0, "a"), a_round(1, "a", "b", asks_again=True)
+    found = supposed(WhatIf(), alone, both, a_round(1, "a", "b"))
+    assert (found.rebalances, found.moved, found.stopped) == (3, 1, 1), (
+        "assign; stop one of three tasks; start it elsewhere"
+    )
+
+
+def test_all_work_stops_in_an_eager_rebalance() -> None:
+    found = supposed(WhatIf(assignor="default"), a_round(0, "a"), a_round(1, "a", "b"))
+    assert (found.rebalances, found.stopped) == (2, 4)
+
+
+def test_lost_work_waits_for_its_worker_as_long_as_the_delay() -> None:
+    """The worker is back under another id after three minutes; in between its work is with nobody."""
+    happened = (a_round(0, "a", "b"), a_round(10, "a"), a_round(13, "a", "c"))
+    waited = supposed(WhatIf(), *happened)
+    assert waited.moved == 1, "from b to c, who was without work when the delay ended"
+    at_once = supposed(WhatIf(delay_ms=0), *happened)
+    assert at_once.moved == 2, "from b to a, and then from a to c"
+
+
+def test_a_rebalance_that_nothing_visible_led_to_counts() -> None:
+    """A connector with another configuration has its workers join again."""
+    assert supposed(WhatIf(), a_round(0, "a"), a_round(1, "a")).rebalances == 2
+    assert supposed(WhatIf(), a_round(0, "a", asks_again=True), a_round(1, "a")).rebalances == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (WhatIf(static_timeout_ms=1), "cannot be static members"),
+        (WhatIf(cooperative=True), "--assignor default or compatible"),
+        (WhatIf(standbys=1), "only streams groups have standby tasks"),
+        (WhatIf(assignor="range"), "no assignor 'range' for connect groups"),
+    ],
+)
+def test_what_connect_does_not_have_is_refused(change: WhatIf, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        what_if([a_round(0, "a")], change)
+
+
+def test_other_groups_have_no_delay() -> None:
+    consumers = Round(LogPosition(0, 0, 0), GroupType.CLASSIC, "range", {}, NO_TOPICS, {})
+    with pytest.raises(InputError, match="only workers of Connect"):
+        what_if([consumers], WhatIf(delay_ms=0))

@@ -1,0 +1,118 @@
+"""Commits in transactions, deletion of offsets, and offsets of deleted topics."""
+
+from __future__ import annotations
+
+from coordinator_core.coordinator import coordinator
+from coordinator_core.coordinator.protocol import ErrorCode
+from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.records import Fields
+from tests.core.coordinator.clients import GROUP, Cluster, Consumer
+
+ORDERS = TopicPartition("orders", 0)
+
+
+def cluster() -> Cluster:
+    return Cluster.of({"orders": 2, "audit": 1})
+
+
+def commit(at: Cluster, offset: int, *, producer: int | None = None, topic: str = "orders", **given: object) -> Fields:
+    partitions = [{"partitionIndex": 0, "committedOffset": offset}]
+    data: Fields = {"groupId": GROUP, "topics": [{"name": topic, "partitions": partitions}], **given}
+    if producer is None:
+        outcome = at.send("OffsetCommit", 9, data)
+    else:
+        outcome = at.send(
+            "TxnOffsetCommit", 5, data | {"transactionalId": "t", "producerId": producer, "producerEpoch": 0}
+        )
+        assert outcome.producer_id == producer
+    assert outcome.response is not None
+    return outcome.response["topics"][0]["partitions"][0]
+
+
+def fetch(at: Cluster, *, stable: bool = False) -> list[tuple[str, int, int, int]]:
+    data = {"groups": [{"groupId": GROUP, "topics": None}], "requireStable": stable}
+    response = at.send("OffsetFetch", 9, data).response
+    assert response is not None
+    return [
+        (topic["name"], each["partitionIndex"], each["committedOffset"], each["errorCode"])
+        for topic in response["groups"][0]["topics"]
+        for each in topic["partitions"]
+    ]
+
+
+def test_a_transaction_holds_its_offsets_back_until_it_is_committed() -> None:
+    at = cluster()
+    commit(at, 1)
+    commit(at, 5, producer=9)
+    assert fetch(at) == [("orders", 0, 1, 0)]
+    assert fetch(at, stable=True) == [("orders", 0, -1, ErrorCode.UNSTABLE_OFFSET_COMMIT)]
+    at.memory.log.end_transaction(9, committed=True)
+    assert fetch(at, stable=True) == [("orders", 0, 5, 0)]
+
+
+def test_an_aborted_transaction_leaves_the_offset_as_it_was() -> None:
+    at = cluster()
+    commit(at, 1)
+    commit(at, 5, producer=9)
+    at.memory.log.end_transaction(9, committed=False)
+    assert fetch(at, stable=True) == [("orders", 0, 1, 0)]
+
+
+def test_a_transactional_commit_at_a_wrong_epoch_is_an_illegal_generation() -> None:
+    at = cluster()
+    Consumer(at, "a", ["orders"]).beat()
+    data = {
+        "groupId": GROUP,
+        "transactionalId": "t",
+        "producerId": 1,
+        "producerEpoch": 0,
+        "memberId": "a",
+        "topics": [],
+    }
+    outcome = at.send("TxnOffsetCommit", 5, data | {"generationId": 9})
+    assert outcome.error is not None
+    assert outcome.error.code is ErrorCode.ILLEGAL_GENERATION
+
+
+def test_metadata_over_the_limit_is_refused_and_not_written() -> None:
+    at = cluster()
+    partition = {"partitionIndex": 0, "committedOffset": 1, "committedMetadata": "x" * 5000}
+    outcome = at.send("OffsetCommit", 9, {"groupId": GROUP, "topics": [{"name": "orders", "partitions": [partition]}]})
+    assert outcome.response is not None
+    assert outcome.response["topics"][0]["partitions"][0]["errorCode"] == ErrorCode.OFFSET_METADATA_TOO_LARGE
+    assert not outcome.records
+
+
+def test_offsets_of_subscribed_topics_cannot_be_deleted() -> None:
+    at = cluster()
+    commit(at, 1)
+    commit(at, 2, topic="audit")
+    Consumer(at, "a", ["orders"]).beat()
+    topics = [{"name": name, "partitions": [{"partitionIndex": 0}]} for name in ("orders", "audit")]
+    response = at.send("OffsetDelete", 0, {"groupId": GROUP, "topics": topics}).response
+    assert response is not None
+    codes = [topic["partitions"][0]["errorCode"] for topic in response["topics"]]
+    assert codes == [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ErrorCode.NONE]
+    assert fetch(at) == [("orders", 0, 1, 0)]
+
+
+def test_the_offsets_of_a_deleted_topic_go() -> None:
+    at = cluster()
+    commit(at, 1)
+    commit(at, 2, topic="audit")
+    outcome = coordinator.delete_topics(at.memory, {"audit": "audit".ljust(22, "A")}, at.topics, at.now)
+    assert [record.key["topic"] for record in outcome.records] == ["audit"]
+    assert list(at.memory.log.offsets_of(GROUP).committed) == [ORDERS]
+
+
+def test_version_10_names_topics_by_id() -> None:
+    at = cluster()
+    topics = [
+        {"topicId": topic_id, "partitions": [{"partitionIndex": 0, "committedOffset": 3}]}
+        for topic_id in ("orders".ljust(22, "A"), "nowhere".ljust(22, "A"))
+    ]
+    response = at.send("OffsetCommit", 10, {"groupId": GROUP, "topics": topics}).response
+    assert response is not None
+    codes = [topic["partitions"][0]["errorCode"] for topic in response["topics"]]
+    assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID]
+    assert fetch(at) == [("orders", 0, 3, 0)]

@@ -1,0 +1,133 @@
+"""The coordinator of share groups (KIP-932)."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_core.coordinator import coordinator
+from coordinator_core.coordinator.protocol import ErrorCode
+from coordinator_core.coordinator.share.group import LiveShareGroup
+from coordinator_core.coordinator.share.partitions import DELETE_EFFECT, INITIALIZE_EFFECT
+from coordinator_core.records import RecordType
+from tests.core.coordinator.clients import GROUP, Cluster
+from tests.core.coordinator.newer_clients import ShareConsumer
+from tests.core.coordinator.test_coordinator_properties import check_compacted, check_replay, in_bytes
+
+TOPICS = {"a": 4, "b": 1}
+
+
+def share_group(cluster: Cluster) -> LiveShareGroup:
+    group = cluster.memory.live[GROUP]
+    assert isinstance(group, LiveShareGroup)
+    return group
+
+
+def test_partitions_are_shared_once_their_state_is_initialised() -> None:
+    cluster = Cluster.of(TOPICS, **{"group.share.assignment.interval.ms": 0})
+    one = ShareConsumer(cluster, "m1", ["a"])
+    asked = one.beat()
+    assert [each["topic_id"] for each in asked.effects[INITIALIZE_EFFECT]] == ["a".ljust(22, "A")]
+    assert one.assigned == []
+    one.beat()
+    assert [sorted(each["partitions"]) for each in one.assigned] == [[0, 1, 2, 3]]
+    assert one.epoch == 3
+    assert one.beat().records == []
+
+
+def test_a_lost_answer_is_asked_for_again_after_the_retry_interval() -> None:
+    cluster = Cluster.of(TOPICS)
+    data = {"groupId": GROUP, "memberId": "m1", "memberEpoch": 0, "subscribedTopicNames": ["a"]}
+    beat = data | {"memberEpoch": 2, "subscribedTopicNames": None}
+    assert INITIALIZE_EFFECT in cluster.send("ShareGroupHeartbeat", 1, data).effects
+    cluster.pass_time(29_999)
+    assert INITIALIZE_EFFECT not in cluster.send("ShareGroupHeartbeat", 1, beat).effects
+    cluster.pass_time(1)
+    assert INITIALIZE_EFFECT in cluster.send("ShareGroupHeartbeat", 1, beat).effects
+
+
+def test_deletion_asks_for_the_deletion_of_state_first() -> None:
+    cluster = Cluster.of(TOPICS)
+    one = ShareConsumer(cluster, "m1", ["a"])
+    one.beat()
+    refused = coordinator.prepare_delete(cluster.memory, GROUP, cluster.topics, cluster.now)
+    assert refused.error is not None
+    assert refused.error.code is ErrorCode.NON_EMPTY_GROUP
+    one.beat(memberEpoch=-1)
+    outcome = cluster.append(coordinator.prepare_delete(cluster.memory, GROUP, cluster.topics, cluster.now))
+    assert outcome.effects[DELETE_EFFECT] == ["a".ljust(22, "A")]
+    deleted = cluster.append(coordinator.delete_group(cluster.memory, GROUP, cluster.topics, cluster.now))
+    assert [record.type for record in deleted.records] == [
+        RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
+        RecordType.SHARE_GROUP_STATE_PARTITION_METADATA,
+        RecordType.SHARE_GROUP_METADATA,
+    ]
+    assert GROUP not in cluster.memory.live
+
+
+def test_a_silent_member_is_removed() -> None:
+    cluster = Cluster.of(TOPICS)
+    ShareConsumer(cluster, "m1", ["a"]).beat()
+    cluster.pass_time(45_000)
+    assert share_group(cluster).is_empty
+
+
+@pytest.mark.parametrize("field", ["groupId", "memberId", "rackId"])
+def test_blank_texts_are_refused(field: str) -> None:
+    outcome = ShareConsumer(Cluster.of(TOPICS), "m1", ["a"]).beat(**{field: " "})
+    assert outcome.error is not None
+    assert outcome.error.code is ErrorCode.INVALID_REQUEST
+
+
+request = st.fixed_dictionaries(
+    {
+        "groupId": st.sampled_from([GROUP, "other", ""]),
+        "memberId": st.sampled_from(["m1", "m2", "m3"]),
+        "memberEpoch": st.integers(-2, 6),
+        "subscribedTopicNames": st.sampled_from([None, [], ["a"], ["b", "a"], ["missing"], 3]),
+    }
+)
+
+
+@given(st.lists(st.one_of(request, st.sampled_from(["time", "topics"])), max_size=25), st.sampled_from([0, 1000]))
+def test_any_script_is_answered_and_replays(script: list[object], interval: int) -> None:
+    cluster = Cluster.of(TOPICS, **{"group.share.assignment.interval.ms": interval})
+    epoch = 0
+    for step in script:
+        if step == "time":
+            cluster.pass_time(20_000)
+        elif step == "topics":
+            cluster.set_topics({"a": 6} if "b" in cluster.topics.by_name else TOPICS)
+        elif isinstance(step, dict):
+            before = deepcopy(cluster.memory.log)
+            outcome = cluster.send("ShareGroupHeartbeat", 1, step)
+            assert (outcome.response is None) == (outcome.error is not None)
+            assert outcome.error is None or cluster.memory.log == before
+            for record in outcome.records:
+                in_bytes(record)
+        group = cluster.memory.live.get(GROUP)
+        if isinstance(group, LiveShareGroup):
+            assert epoch <= group.group_epoch
+            assert group.assignment_epoch <= (epoch := group.group_epoch)
+    check_replay(cluster)
+    check_compacted(cluster)
+
+
+@given(st.lists(st.sets(st.sampled_from("abc"), min_size=1), min_size=1, max_size=5))
+def test_share_consumers_converge(subscriptions: list[set[str]]) -> None:
+    """Once nothing changes, all are at the target after a few heartbeats each, and every partition is shared."""
+    cluster = Cluster.of({"a": 5, "b": 3, "c": 1})
+    members = [ShareConsumer(cluster, f"m{n}", sorted(names)) for n, names in enumerate(subscriptions)]
+    for _ in range(5):
+        for member in members:
+            member.beat()
+        cluster.pass_time(1_000)
+    assert {member.epoch for member in members} == {share_group(cluster).group_epoch}
+    shared = {
+        (each["topicId"], number) for member in members for each in member.assigned for number in each["partitions"]
+    }
+    wanted = {cluster.topics.by_name[name] for names in subscriptions for name in names}
+    assert shared == {(topic.id, number) for topic in wanted for number in range(topic.partitions)}

@@ -1,0 +1,104 @@
+"""Checks: what is measured, what is expected of it, and which verdict that gives."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from coordinator_core.errors import InputError
+from jobs import settings
+from jobs.checks import suites as quality
+from jobs.checks.measures import MEASURES, coordinator_partition
+from jobs.tables.delta import Tables
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+GOOD = dict.fromkeys(MEASURES, 0.0)
+
+
+def verdicts(docs: Path | None = None, **measured: float | None) -> dict[str, bool | None]:
+    """Of the shipped suites on one cluster."""
+    measures = pd.DataFrame([{"cluster": "c", **GOOD, **measured}]).astype(dict.fromkeys(MEASURES, float))
+    suites = quality.load_suites(settings.conf() / "expectations")
+    return {result.check: result.passed for result in quality.evaluate(measures, suites, "run", NOW, docs)}
+
+
+def test_every_measure_is_expected_something_of() -> None:
+    assert verdicts() == dict.fromkeys(MEASURES, True)
+
+
+def test_a_bound_that_is_passed_fails_and_a_measure_that_is_missing_is_unknown() -> None:
+    found = verdicts(misplaced_groups=1, quarantine_rate=0.0005, violations=None, hours_since_last_record=40)
+    assert {check for check, passed in found.items() if passed is False} == {
+        "misplaced_groups",
+        "hours_since_last_record",
+    }
+    assert [check for check, passed in found.items() if passed is None] == ["violations"]
+
+
+def test_only_an_error_fails_the_run() -> None:
+    measures = pd.DataFrame([{"cluster": "c", **GOOD, "hours_since_last_record": 40.0, "violations": 2.0}])
+    results = quality.evaluate(measures, quality.load_suites(settings.conf() / "expectations"), "run", NOW)
+    assert [result.check for result in results if result.passed is False] == ["hours_since_last_record", "violations"]
+    assert [result.check for result in results if result.failed] == ["violations"]
+
+
+def test_data_docs_are_written_where_asked(tmp_path: Path) -> None:
+    verdicts(tmp_path / "docs")
+    assert (tmp_path / "docs" / "index.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("name: x", "a suite has a name and a list of expectations"),
+        (
+            "{name: x, expectations: [{type: expect_column_values_to_be_between, kwargs: {column: lag}}]}",
+            "'lag' is no measure; there are unbalanced_partitions,",
+        ),
+        (
+            "{name: x, expectations: [{type: y, kwargs: {column: violations}, meta: {severity: fatal}}]}",
+            "severity 'fatal' of violations; it is one of error, warning",
+        ),
+        ("[", "no suite"),
+    ],
+)
+def test_a_suite_that_cannot_be_used_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "mine.yaml").write_text(text)
+    with pytest.raises(InputError, match=rf"mine\.yaml: .*{complaint}"):
+        quality.load_suites(tmp_path)
+
+
+def test_a_folder_without_suites_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no suites of expectations"):
+        quality.load_suites(tmp_path)
+
+
+def java_hash(text: str) -> int:
+    """``String.hashCode``: over UTF-16 units, as a signed int."""
+    units = text.encode("utf-16-be")
+    total = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        total = (total * 31 + high * 256 + low) & 0xFFFFFFFF
+    return total - (1 << 32) if total >= 1 << 31 else total
+
+
+def test_the_partition_of_a_group_is_that_of_java(spark: SparkSession) -> None:
+    """``polygenelubricants`` hashes to -2^31, of which Java's ``abs`` makes itself and Kafka 0."""
+    names = ["", "a", "payments", "gruppe-é", "群組", "😀-emoji", "polygenelubricants", "x" * 249]
+    assert java_hash("polygenelubricants") == -(1 << 31)
+    rows = spark.createDataFrame([(name,) for name in names], "name string")
+    for partitions in (1, 4, 50):
+        found = rows.select("name", coordinator_partition(F.col("name"), F.lit(partitions)).alias("at")).collect()
+        expected = {name: 0 if (h := java_hash(name)) == -(1 << 31) else abs(h) % partitions for name in names}
+        assert {row.name: row["at"] for row in found} == expected
+
+
+def test_tables_without_a_run_are_nothing_to_check(spark: SparkSession, tmp_path: Path) -> None:
+    """The message names the place."""
+    with pytest.raises(InputError, match=r"no table .*runs"):
+        quality.run(Tables(spark, str(tmp_path)), settings.load().checks, NOW)

@@ -1,0 +1,79 @@
+"""The commands that judge and suppose, on the small real log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from jobs.cli.app import app
+
+SAMPLES = Path(__file__).resolve().parents[3] / "data" / "samples" / "logs"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "300"})
+
+
+def rows(*arguments: object) -> list[dict[str, object]]:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_every_verdict_as_json_and_the_tally_for_people() -> None:
+    judged = rows("audit", "--log", SAMPLES)
+    assert {row["table"] for row in judged} == {"target_audits"}
+    assert {row["verdict"] for row in judged if row["assignor"] != "stream"} == {"identical"}
+    text = run("audit", "--log", SAMPLES).stdout
+    assert "assignments by verdict" in text
+    assert "identical" in text
+
+
+def test_one_group_and_from_a_time_on() -> None:
+    judged = rows("audit", "--log", SAMPLES)
+    group, last = judged[-1]["group_id"], max(row["at"]["timestamp_ms"] for row in judged)
+    assert {row["group_id"] for row in rows("audit", "--log", SAMPLES, "--group", group)} == {group}
+    assert all(row["at"]["timestamp_ms"] == last for row in rows("audit", "--log", SAMPLES, "--since", last))
+
+
+def test_exit_code_3_for_what_fail_on_names() -> None:
+    assert run("audit", "--log", SAMPLES, "--fail-on", "invalid,divergent,violation").exit_code == 0
+    assert run("audit", "--log", SAMPLES, "--fail-on", "identical").exit_code == 3
+    wrong = run("audit", "--log", SAMPLES, "--fail-on", "bad")
+    assert wrong.exit_code == 2
+    assert "--fail-on knows no 'bad'" in wrong.stderr
+
+
+@pytest.fixture(scope="module")
+def group() -> str:
+    """The consumer group with the most targets."""
+    found = [row["group_id"] for row in rows("audit", "--log", SAMPLES) if row["group_type"] == "CONSUMER"]
+    return str(max(set(found), key=found.count))
+
+
+def test_nothing_changed_moves_what_moved(group: str) -> None:
+    """The rounds again under the same assignor: as many, and balanced alike."""
+    actual, again = rows("whatif", group, "--log", SAMPLES)
+    assert actual["rebalances"] == again["rebalances"] > 1
+    assert actual["imbalance"] == again["imbalance"]
+
+
+def test_eager_stops_more_than_cooperative(group: str) -> None:
+    _, eager = rows("whatif", group, "--eager", "--log", SAMPLES)
+    _, cooperative = rows("whatif", group, "--cooperative", "--log", SAMPLES)
+    assert eager["moved"] == cooperative["moved"] == cooperative["stopped"]
+    assert eager["stopped"] > cooperative["stopped"]
+
+
+def test_static_members_spare_rebalances(group: str) -> None:
+    actual, static = rows("whatif", group, "--static", 3_600_000, "--log", SAMPLES)
+    assert static["rebalances"] <= actual["rebalances"]
+
+
+def test_what_cannot_be_supposed_is_said(group: str) -> None:
+    assert "no assignor 'best'" in run("whatif", group, "--assignor", "best", "--log", SAMPLES).stderr
+    assert "'x' is no TOPIC=N" in run("whatif", group, "--partitions", "x", "--log", SAMPLES).stderr
+    assert "no assignment of a group 'nobody'" in run("whatif", "nobody", "--log", SAMPLES).stderr

@@ -1,0 +1,113 @@
+"""The story of a rebalance and the findings, from segment files to what is printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from coordinator_core.audit.explain import CAUSES, explain
+from coordinator_core.history.causes import CauseKind
+from jobs.cli.app import app
+from jobs.queries.from_logs.history import group_histories
+from jobs.sources.files import find_logs
+from tests.core.builders import GroupLog, at_once
+from tests.jobs.logs import batch, write_segment
+
+TOPIC = "b3JkZXJzIHRvcGljIGlkIQ"
+LOGS = Path(__file__).resolve().parents[3] / "data" / "samples" / "logs"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def told(*arguments: object) -> list[dict[str, Any]]:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A consumer group of one to which a second member comes; the first has to give up a partition."""
+    log = GroupLog("payments")
+    first = at_once(log.join("a", 2, {TOPIC: [0, 1]}))
+    second = [
+        log.member("b"),
+        log.epoch(3),
+        log.target("a", {TOPIC: [0]}),
+        log.target("b", {TOPIC: [1]}),
+        log.target_epoch(3),
+        log.current("b", 3, state=2, previousMemberEpoch=0),
+    ]
+    asked = log.current("a", 2, {TOPIC: [0]}, {TOPIC: [1]}, state=1, previousMemberEpoch=2)
+    given = log.current("a", 3, {TOPIC: [0]}, previousMemberEpoch=2)
+    taken = log.current("b", 3, {TOPIC: [1]}, previousMemberEpoch=3)
+    batches = [batch(*first), batch(*at_once(second)), batch(asked), batch(given), batch(taken)]
+    write_segment(tmp_path / "__consumer_offsets-0", batches)
+    return tmp_path
+
+
+def test_the_story_of_a_rebalance_says_why_what_and_how_long(folder: Path) -> None:
+    story = [line["text"] for line in told("explain", "payments@3", "--log", folder)]
+    assert story[0].startswith("The consumer group payments rebalanced from epoch 2 to epoch 3. It had 1 member before")
+    text = "\n".join(story)
+    assert "Cause: member b (client-b at 10.0.0.1) joined." in text
+    assert "Member a (client-a at 10.0.0.1) was asked to give up 1 partition and did so after 1000 ms." in text
+    assert "All members reached it" in text
+    assert "1 partition moved from one member to another" in text
+    assert f"Member b (client-b at 10.0.0.1) got {TOPIC} 1." in text
+
+
+def test_every_sentence_names_the_records_that_prove_it(folder: Path) -> None:
+    lines = run("explain", "payments", "--log", folder).stdout.splitlines()
+    assert lines
+    assert all("[0:" in line for line in lines)
+
+
+def test_a_rebalance_is_found_by_group_by_epoch_and_by_position(folder: Path) -> None:
+    by_group, by_epoch, by_position = (
+        run("explain", what, "--log", folder).stdout for what in ("payments", "payments@3", "0:6")
+    )
+    assert by_group == by_epoch == by_position != ""
+
+
+@pytest.mark.parametrize("what", ["nobody", "payments@9", "0:999"])
+def test_what_is_not_there_is_said_so(folder: Path, what: str) -> None:
+    result = run("explain", what, "--log", folder)
+    assert result.exit_code == 1
+    assert "rebalance" in result.stderr
+
+
+def test_every_rebalance_of_the_sample_log_has_a_story() -> None:
+    types = set()
+    for history in group_histories(find_logs([LOGS]), pytest.fail):
+        for rebalance in history.rebalances:
+            story = explain(history, rebalance)
+            assert all(sentence.text[-1] in ".]" and "None" not in sentence.text for sentence in story)
+            assert sum(bool(sentence.evidence) for sentence in story) >= len(story) - 1
+            types.add(rebalance.group_type)
+    assert types == {"CLASSIC", "CONSUMER", "SHARE", "STREAMS"}
+
+
+def test_every_cause_has_words() -> None:
+    assert set(CAUSES) == set(CauseKind)
+
+
+def test_findings_of_the_sample_log_come_by_urgency() -> None:
+    rows = told("findings", "--log", LOGS)
+    assert rows == sorted(rows, key=lambda row: -row["score"])
+    assert {row["kind"] for row in rows}.isdisjoint({"rules_broken", "targets_wrong"})
+    assert all(row["number"] >= row["threshold"] and row["evidence"] for row in rows)
+    assert run("findings", "--log", LOGS).exit_code == 0
+
+
+def test_a_lower_threshold_finds_more(folder: Path, tmp_path: Path) -> None:
+    config = tmp_path / "settings.yaml"
+    config.write_text("findings:\n  storm_rebalances: 2\n")
+    assert told("findings", "--log", folder) == []
+    assert [row["kind"] for row in told("findings", "--log", folder, "--config", config)] == ["rebalance_storm"]

@@ -1,0 +1,222 @@
+"""Nightly: one run at a time, each step once, whatever ended the run before; clear words for what cannot be done."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from coordinator_core.errors import InputError
+from jobs import nightly, settings
+from jobs.cli.app import app
+from jobs.nightly import NIGHTLY_STEPS
+from jobs.pipeline import ingest, maintenance
+from jobs.pipeline.findings import FINDINGS
+from jobs.pipeline.offsets import GROUP_OFFSETS
+from jobs.sources.dump import open_dump
+from jobs.tables.delta import FORMAT, Tables
+from jobs.tables.history import HISTORY
+from jobs.tables.lease import LEASES, WRITER, BusyError, LeaseLostError, Owner, held
+from jobs.tables.log import LOG_RECORDS, RUNS
+from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.filled_tables import TOPIC, content
+
+pytestmark = pytest.mark.long
+"""Each test runs whole jobs over the samples: too long for the quick tier."""
+
+LOG = str(SAMPLE_LOGS / f"{TOPIC}-0")
+HOUR = timedelta(hours=1)
+COMPARED = (LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, *HISTORY.values(), GROUP_OFFSETS, FINDINGS)
+
+
+class Heard(list[str]):
+    """A listener that keeps what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.logged: dict[str, Any] = {}
+
+    def note(self, message: str, **facts: Any) -> None:
+        self.append(message)
+
+    warn = note
+
+    @contextmanager
+    def step(self, what: str) -> Iterator[None]:
+        self.append(what)
+        yield
+
+
+def chosen(**flags: Any) -> settings.Settings:
+    dotted = {name.replace("__", "."): value for name, value in flags.items()}
+    return settings.load(environment={}, flags={"input.paths": [LOG], **dotted})
+
+
+class Killed(BaseException):
+    """What no step catches: the end of the process, as far as the tables can tell."""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    made = Tables(spark, str(tmp_path_factory.mktemp("nightly")))
+    nightly.run(made, chosen(), Heard())
+    return made
+
+
+def test_a_second_night_finds_nothing_new_and_both_are_in_the_ledger(undisturbed: Tables) -> None:
+    before = {table.name: content(undisturbed, table, "default") for table in (*COMPARED, RUNS)}
+    done = nightly.run(undisturbed, chosen(), Heard())
+    assert {table.name: content(undisturbed, table, "default") for table in (*COMPARED, RUNS)} == before
+    assert [step.step for step in done.steps] == list(nightly.STEPS)
+    assert {step.step for step in done.steps if step.ended != "done"} == {"report", "maintenance"}
+    assert {step.ended for step in done.steps} == {"done", "skipped"}
+    assert (done.steps[0].counts["files"], done.steps[0].counts["records"]) == (0, 0)
+    assert not [result for result in done.checked if result.failed]
+    rows = undisturbed.read(NIGHTLY_STEPS).collect()
+    assert len({row.night for row in rows}) == 2
+    assert len(rows) == 2 * len(nightly.STEPS)
+
+
+def test_nights_that_are_killed_are_made_good_by_the_next(
+    undisturbed: Tables, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each gets one write further than the one before, and all that those have done is done."""
+    tables = Tables(spark, str(tmp_path))
+    for writes in range(1, 9):
+        left = iter(range(writes))
+
+        def dying(whole: Callable[..., None], left: Iterator[int] = left) -> Callable[..., None]:
+            def write(*arguments: Any, **named: Any) -> None:
+                if next(left, None) is None:
+                    raise Killed
+                whole(*arguments, **named)
+
+            return write
+
+        with monkeypatch.context() as patch, suppress(Killed):
+            for name in ("append", "replace", "merge", "delete"):
+                patch.setattr(Tables, name, dying(getattr(Tables, name)))
+            nightly.run(Tables(spark, tables.home), chosen(), Heard())
+    nightly.run(tables, chosen(), Heard())
+    for table in COMPARED:
+        assert content(tables, table, "default") == content(undisturbed, table, "default"), table.name
+
+
+def test_a_step_that_fails_ends_the_night_and_says_why(spark: SparkSession, tmp_path: Path) -> None:
+    """A missing folder: nothing was taken in, nothing after it ran."""
+    done = nightly.run(Tables(spark, str(tmp_path)), chosen(input__paths=["/no/such/folder"]), Heard())
+    assert [(step.step, step.ended, step.error) for step in done.steps] == [
+        ("ingest", "failed", "/no/such/folder: no such file or directory")
+    ]
+
+
+def test_a_step_that_nobody_knows_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no step report_; there are ingest, decode"):
+        nightly.run(Tables(spark, str(tmp_path)), chosen(nightly__steps=["report_"]), Heard())
+
+
+def hold(tables: Tables, owner: Owner, until: datetime) -> None:
+    tables.create(LEASES)
+    row = tables.spark.createDataFrame([(WRITER, owner.text, until - HOUR, until)], LEASES.schema)
+    tables.replace(LEASES, row)
+
+
+def test_the_tables_are_held_by_one_run_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
+    """Held by a living process or by one elsewhere: busy. Dead, expired or given back: taken over."""
+    tables, now = Tables(spark, str(tmp_path)), datetime.now(UTC)
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    here = Owner.me()
+    for owner in (here._replace(process=os.getppid()), here._replace(host="elsewhere")):
+        hold(tables, owner, now + HOUR)
+        with (
+            pytest.raises(BusyError, match=rf"another run, {owner.text}, works on the tables"),
+            held(tables, WRITER, HOUR),
+        ):
+            pass
+    for owner, until in (
+        (here._replace(process=int(dead.stdout)), now + HOUR),
+        (here._replace(host="elsewhere"), now - HOUR),
+    ):
+        hold(tables, owner, until)
+        with held(tables, WRITER, HOUR) as (_, before):
+            assert before == owner.text
+    with held(tables, WRITER, HOUR) as (lease, before):
+        assert before is None
+        hold(tables, here._replace(host="elsewhere"), now + HOUR)
+        lease.renew()
+        with pytest.raises(LeaseLostError, match="elsewhere"):
+            lease.check()
+
+
+def test_commands_that_write_respect_who_holds_the_tables(undisturbed: Tables) -> None:
+    with held(undisturbed, WRITER, HOUR):
+        for command in (["ingest", LOG], ["decode"], ["replay"]):
+            result = CliRunner().invoke(app, [*command, "--tables", undisturbed.home])
+            assert result.exit_code == 1
+            assert "another run" in result.stderr.splitlines()[-1]
+
+
+def test_only_files_that_are_new_or_have_changed_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    first, second, *_ = sorted(Path(LOG).glob("*.log"))
+    dump = tmp_path / Path(LOG).name
+    dump.mkdir()
+    wanted = chosen(input__paths=[str(dump)], nightly__steps=["ingest"])
+    tables = Tables(spark, str(tmp_path / "tables"))
+    found = []
+    for segment in (first, None, second):
+        if segment is not None:
+            shutil.copy(segment, dump)
+        (step,) = nightly.run(tables, wanted, nightly.Nobody()).steps
+        found.append((step.counts["files"], step.counts["records"]))
+    assert [files for files, _ in found] == [1, 0, 1]
+    assert found[1][1] == 0
+    assert sum(records for _, records in found) == tables.read(LOG_RECORDS).where("kind <> 'empty'").count()
+
+
+def test_tables_of_a_newer_release_or_of_another_form_are_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+    newer = Tables(spark, str(tmp_path / "newer"))
+    newer.create(RUNS)
+    spark.sql(f"ALTER TABLE {newer.name(RUNS)} SET TBLPROPERTIES ('{FORMAT}' = '99')")
+    with pytest.raises(InputError, match="of format 99, of a newer release"):
+        Tables(spark, newer.home).create(RUNS)
+    changed = Tables(spark, str(tmp_path / "changed"))
+    spark.createDataFrame([("x",)], "cluster string").write.format("delta").save(f"{changed.home}/runs")
+    with pytest.raises(InputError, match="column run_id is not there, string is needed"):
+        changed.create(RUNS)
+    torn = Tables(spark, str(tmp_path / "torn"))
+    torn.create(RUNS)
+    for part in Path(torn.home, "runs", "_delta_log").glob("*0.*"):
+        part.write_text('{"protocol')
+    with pytest.raises(InputError, match=r"table .*torn/runs. cannot be read"):
+        Tables(spark, str(tmp_path / "torn")).create(RUNS)
+
+
+def test_maintenance_drops_old_values_and_keeps_what_makes_records_known(undisturbed: Tables, tmp_path: Path) -> None:
+    """The same dump again adds nothing, though the values are gone."""
+    tables, now = undisturbed, datetime.now(UTC)
+    rows = tables.read(LOG_RECORDS)
+    count, tombstones = rows.count(), rows.where("kind = 'record' AND value IS NULL").count()
+    wanted = chosen(maintenance__keep_values_days=0, maintenance__vacuum_hours=0).maintenance
+    found = maintenance.run(tables, [LOG_RECORDS], wanted, now)
+    assert {file.name for file in Path(tables.home, LOG_RECORDS.name).glob("*.parquet")} == {
+        Path(file).name for file in tables.read(LOG_RECORDS).inputFiles()
+    }
+    rows = tables.read(LOG_RECORDS)
+    assert found == {"tables": 1, "values_dropped": rows.where("value_dropped").count()}
+    assert rows.where("kind = 'record' AND value IS NULL AND value_dropped IS NULL").count() == tombstones
+    assert rows.where("kind = 'record' AND value IS NOT NULL").isEmpty()
+    before = content(tables, LOG_RECORDS, "default")
+    ingest.run(tables, open_dump(tables.spark, [LOG]), "default")
+    assert content(tables, LOG_RECORDS, "default") == before
+    assert len(before) == count

@@ -1,0 +1,100 @@
+"""Whatever commands ask, the tables answer as the log files do, at any moment."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from coordinator_core.audit.explain import explain, find_rebalance
+from coordinator_core.errors import InputError
+from coordinator_core.groups.describe import describe
+from jobs.api import CoordinatorAudit
+from jobs.queries.from_logs.groups import Moment
+from jobs.queries.from_tables.answers import StoredAnswers
+from jobs.queries.interface import Answers, GroupsThen, LogAnswers, Wanted
+from jobs.sources.files import find_logs
+from jobs.sources.log_reader import LogReader
+from tests.jobs.conftest import SAMPLE_LOGS
+
+pytestmark = pytest.mark.long
+"""The whole sample goes through all jobs first."""
+
+
+@pytest.fixture(scope="module")
+def logs(sample: CoordinatorAudit) -> LogAnswers:
+    return LogAnswers(find_logs([SAMPLE_LOGS]), pytest.fail, sample.settings)
+
+
+@pytest.fixture(scope="module")
+def tables(sample: CoordinatorAudit) -> StoredAnswers:
+    return StoredAnswers(sample)
+
+
+def descriptions(then: GroupsThen) -> list[dict[str, Any]]:
+    around = then.surroundings()
+    return [describe(group, offsets, around) for group, offsets in then.groups()]
+
+
+def moments() -> list[Moment]:
+    """Now, a time, and end offsets of two partitions, all in the middle of the log."""
+    chance, rows = random.Random(3), {}
+    for file in find_logs([SAMPLE_LOGS], topics=["__consumer_offsets"]):
+        rows[file.partition] = list(LogReader([file], pytest.fail).rows())
+    times = sorted(row.timestamp for of_partition in rows.values() for row in of_partition)
+    ends = {number: chance.choice(of_partition).offset for number, of_partition in rows.items() if of_partition}
+    return [Moment(), Moment(time_ms=times[len(times) // 3]), Moment(offsets=ends)]
+
+
+def test_groups_at_any_moment(logs, tables):
+    for moment in moments():
+        assert descriptions(tables.at(moment)) == descriptions(logs.at(moment)), moment
+
+
+def test_one_group(logs, tables):
+    (name, *_) = busiest(logs)
+    found = [(group, offsets) for group, offsets in logs.at(Moment()).groups() if group.group_id == name]
+    assert list(tables.at(Moment(), name).groups()) == found
+
+
+def busiest(logs: LogAnswers) -> list[str]:
+    """Groups with rebalances, those with most of them first."""
+    names = [row.group_id for row in logs.rebalances(Wanted())]
+    return sorted(set(names), key=lambda name: (-names.count(name), name))
+
+
+def test_what_groups_went_through(logs, tables):
+    for name in busiest(logs)[:2]:
+        expected = logs.history(name)
+        assert expected is not None
+        assert tables.history(name) == replace(expected, commits=[], transactions=[])
+    assert tables.history("nobody") is None
+
+
+def test_a_notebook_tells_the_story_of_a_rebalance(logs, sample):
+    name, *_ = busiest(logs)
+    history = logs.history(name)
+    row = history.rebalances[-1]
+    assert sample.explain(name, row.to_epoch) == explain(history, find_rebalance(history, row.to_epoch))
+    with pytest.raises(InputError, match="no history of a group 'nobody'"):
+        sample.explain("nobody")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda source: list(source.rebalances(Wanted())),
+        lambda source: list(source.rebalances(Wanted(cause="member_joined", slowest=3))),
+        lambda source: list(source.verdicts(None, 0)),
+        lambda source: list(source.violations(None, 0)),
+        lambda source: list(source.findings(None)),
+        lambda source: source.rounds(source.rebalances(Wanted())[0].group_id),
+        lambda source: source.group_of(*source.rebalances(Wanted())[0].at[:2]),
+    ],
+    ids=["rebalances", "slowest", "verdicts", "violations", "findings", "rounds", "position"],
+)
+def test_the_rest(logs, tables, ask: Callable[[Answers], object]):
+    assert ask(tables) == ask(logs)

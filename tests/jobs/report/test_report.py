@@ -1,0 +1,241 @@
+"""The report: its data from logs and from rows, and the page."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.rows import Verdict
+from coordinator_core.records import LogPosition
+from jobs.cli.app import app
+from jobs.formatting import plain
+from jobs.report.build import MOST_BUCKETS, Source, buckets, build
+from jobs.report.coverage import absent, coverage
+from jobs.report.data import AbsentPartitions, Count, Gap, LogCoverage, Report
+from jobs.report.holding_periods import spells_of_members
+from jobs.report.render import GRID_LINES, chart, duration, to_html, to_json
+from jobs.settings import load
+from jobs.sources.files import find_logs
+from tests.core.history.logs import GROUP, GroupLog, alone, current, epoch, gone, member, target, target_epoch
+from tests.jobs.logs import batch, write_segment
+from tests.shared_data import ROOT
+
+SAMPLES = ROOT / "data" / "samples"
+PACKED = re.compile(r'<script type="application/gzip" data-group="([^"]*)">([^<]*)</script>')
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    page = tmp_path_factory.mktemp("report") / "deep" / "report.html"
+    result = run("report", "--log", SAMPLES / "logs", "--out", page)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.strip() == str(page)
+    return page
+
+
+def log() -> GroupLog:
+    log = alone(GroupLog())
+    log.write(member("m2", "t"), epoch(3), target("m1", 0, 1), target("m2", 2, 3), target_epoch(3))
+    log.write(current("m1", 3, 0, 1)).write(current("m2", 3, 2, 3), after_ms=400)
+    return log.write(*gone("m2"), epoch(4))
+
+
+def report_of(*histories: GroupHistory) -> Report:
+    source = Source("c<b>", "1.0", 1_700_000_000_000, (), False, ["odd bytes"])
+    return build(histories, load().findings, source)
+
+
+def test_the_sample_is_told_as_the_other_commands_tell_it(written):
+    data = json.loads(written.with_suffix(".json").read_text())
+    rebalances = [
+        json.loads(line) for line in run("rebalances", "--log", SAMPLES / "logs", "--json").stdout.splitlines()
+    ]
+    assert sum(len(group["rebalances"]) for group in data["groups"]) == len(rebalances)
+    assert Counter(row["outcome"] for row in rebalances) == {each["name"]: each["count"] for each in data["outcomes"]}
+    assert sum(each["count"] for bucket in data["activity"] for each in bucket["outcomes"]) == len(rebalances)
+    found = [json.loads(line) for line in run("findings", "--log", SAMPLES / "logs", "--json").stdout.splitlines()]
+
+    def told(findings: list) -> list:
+        return sorted((-row["score"], row["group_id"], row["kind"], row["detail"]) for row in findings)
+
+    assert told(data["findings"]) == told(found)
+    assert [row["score"] for row in data["findings"]] == [row["score"] for row in found]
+    assert Counter(row["kind"] for row in found) == {each["name"]: each["count"] for each in data["kinds"]}
+    assert {each["name"] for each in data["verdicts"]} == {"identical"}
+    ends = {(each["topic"], each["partition"]): (each["last_offset"], each["missing"]) for each in data["coverage"]}
+    assert ends["__consumer_offsets", 0] == (312, 0)
+    assert ends["__consumer_offsets", 3] == (441, 0)
+
+
+def test_every_rebalance_has_its_story_and_every_sentence_its_evidence(written):
+    data = json.loads(written.with_suffix(".json").read_text())
+    stories = [rebalance["story"] for group in data["groups"] for rebalance in group["rebalances"]]
+    assert all(len(story) > 2 for story in stories)
+    assert all(story[0]["evidence"] for story in stories)
+
+
+def test_the_page_needs_nothing_else_and_holds_the_same_data(written):
+    page = written.read_text()
+    assert len(page) < 3_000_000
+    assert "https://" not in page
+    assert set(re.findall(r"http://[^\"' ]+", page)) == {"http://www.w3.org/2000/svg"}
+    assert not re.search(r"<(link|img|iframe)\b|\bsrc=|@import|url\(", page)
+    packed = [json.loads(gzip.decompress(base64.b64decode(text))) for _, text in PACKED.findall(page)]
+    assert packed == json.loads(written.with_suffix(".json").read_text())["groups"]
+
+
+def test_every_verdict_is_explained(written):
+    page = written.read_text()
+    assert all(re.search(rf"<dt><i [^>]*></i>{verdict}</dt><dd>\w", page) for verdict in Verdict)
+
+
+def test_groups_that_are_left_out_are_counted(monkeypatch):
+    monkeypatch.setattr("jobs.report.build.MOST_GROUPS", 2)
+    assert "1 more groups are not listed" in to_html(report_of(*(GroupHistory(name, 5) for name in "abc")))
+    assert "not listed" not in to_html(report_of(*(GroupHistory(name, 5) for name in "ab")))
+
+
+def test_names_from_the_log_are_text_never_markup():
+    hostile = '</script><img src=x onerror="alert(1)">&'
+    page = to_html(report_of(GroupHistory(hostile, 5)))
+    assert "<img" not in page
+    assert "Cluster c&lt;b&gt;" in page
+    assert "#group=%3C%2Fscript%3E" in page
+    (name, _), *_ = PACKED.findall(page)
+    assert unquote(name) == hostile
+
+
+def test_a_history_of_nothing_is_a_page_that_says_so():
+    report = report_of()
+    page = to_html(report)
+    assert "No group was seen" in page
+    assert "No rebalance was seen" in page
+    assert "odd bytes" in page
+    assert json.loads(to_json(report)) == plain(report)
+
+
+def test_what_a_member_held_over_time():
+    spells = spells_of_members(log().assignments())
+    told = [(spell.since.offset, spell.until_ms, spell.units, spell.held.split()[-1]) for spell in spells["m1"]]
+    assert [units for _, _, units, _ in told] == [4, 2]
+    assert told[0][1] == spells["m1"][1].since.timestamp_ms
+    assert told[1][1] is None
+    assert told[1][3] == "0-1"
+    assert [spell.held.split()[-1] for spell in spells["m2"]] == ["2-3"]
+
+
+def test_coverage_tells_what_is_missing(tmp_path):
+    records = log().records
+    kept = [record for record in records if record.at.offset not in (1, 2, 4)]
+    write_segment(tmp_path / "__consumer_offsets-7", [batch(record) for record in kept])
+    (there,) = coverage(find_logs([tmp_path]))
+    assert (there.topic, there.partition, there.first_offset) == ("__consumer_offsets", 7, 0)
+    assert (there.records, there.missing, there.gaps) == (len(kept), 3, (Gap(1, 2), Gap(4, 4)))
+    assert there.from_start
+
+
+def test_partitions_of_which_nothing_is_there_are_named(written):
+    """The sample has three of the four partitions that its metadata log tells of."""
+    data = json.loads(written.with_suffix(".json").read_text())
+    assert data["absent"] == [{"topic": "__consumer_offsets", "partitions": [2], "known": 4}]
+    page = written.read_text()
+    assert "nothing of 1 of 4 partitions of __consumer_offsets" in page
+    assert "no record is there (2)" in page
+
+
+@pytest.mark.parametrize(("counts", "known"), [({}, 4), ({"__consumer_offsets": 6}, 6)], ids=["unknown", "known"])
+def test_without_topics_only_partitions_in_between_are_known_to_be_absent(counts, known):
+    covered = LogCoverage("__consumer_offsets", 0, 0, 9, -1, -1, 10, 0, 0, (), True)
+    (found,) = absent([covered, covered._replace(partition=3)], counts)
+    assert found == AbsentPartitions("__consumer_offsets", tuple({*range(known)} - {0, 3}), known)
+    assert not list(absent([covered._replace(partition=-1), covered._replace(topic="other")], counts | {"other": 1}))
+
+
+def test_lag_is_to_the_end_offsets_that_are_given(tmp_path):
+    ends = [
+        {"topic": "n-1", "partition": 0, "timestamp_ms": 1, "end_offset": 500},
+        {"topic": "n-1", "partition": 0, "timestamp_ms": 2, "end_offset": 21},
+        {"topic": "n-1", "partition": 1, "timestamp_ms": 2, "end_offset": 3},
+    ]
+    (tmp_path / "ends.jsonl").write_text("\n".join(map(json.dumps, ends)))
+    with_ends = ("--end-offsets", tmp_path / "ends.jsonl", "--out", tmp_path / "r.html")
+    assert run("report", "--log", SAMPLES / "logs", *with_ends).exit_code == 0
+    groups = {each["line"]["group_id"]: each for each in json.loads((tmp_path / "r.json").read_text())["groups"]}
+    lags = {(each["topic"], each["partition"]): (each["offset"], each["lag"]) for each in groups["N-cls-7"]["offsets"]}
+    assert lags["n-1", 0] == (19, 2)
+    assert lags["n-1", 1] == (20, 0), "a commit past an older end is not behind it"
+    assert lags["n-1", 2] == (10, None)
+    assert run("report", "--tables", tmp_path, *with_ends).exit_code == 2
+
+
+def test_a_log_without_metadata_says_that_topics_are_unknown(tmp_path):
+    batches: dict[int, list] = {}
+    for record in log().records:
+        batches.setdefault(record.batch, []).append(record)
+    write_segment(tmp_path / "__consumer_offsets-0", [batch(*records) for records in batches.values()])
+    result = run("report", "--log", tmp_path, "--out", tmp_path / "r.html")
+    assert result.exit_code == 0
+    data = json.loads((tmp_path / "r.json").read_text())
+    (group,) = data["groups"]
+    assert group["line"]["group_id"] == GROUP
+    assert {each["name"] for each in data["verdicts"]} == {"unknown"}
+    assert all("missing" in each["judged"] for each in group["rebalances"] if each["verdict"])
+    assert "No cluster metadata log was given" in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize("span_ms", [0, 999, 60_000, 86_400_000, 40 * 365 * 86_400_000])
+def test_buckets_are_few_and_lose_nothing(span_ms):
+    opened = [(1_700_000_000_000 + span_ms * step // 10, "converged") for step in range(11)]
+    length, activity = buckets(opened)
+    assert sum(part.count for bucket in activity for part in bucket.outcomes) == 11
+    assert (activity[-1].since_ms - activity[0].since_ms) // length < MOST_BUCKETS
+    assert all(bucket.since_ms % length == 0 for bucket in activity)
+
+
+@pytest.mark.parametrize("span_ms", [1, 999, 60_000, 86_400_000, 40 * 365 * 86_400_000])
+def test_the_axes_of_the_chart_have_round_numbers_that_stay_apart(span_ms):
+    opened = [(1_700_000_000_123 + span_ms * step // 10, "converged") for step in range(11) for _ in range(step * 7)]
+    bucket_ms, activity = buckets(opened)
+    drawn = chart(report_of()._replace(bucket_ms=bucket_ms, activity=activity, outcomes=(Count("converged", 385),)))
+    levels = [int(line.label) for line in drawn.grid]
+    assert 1 <= len(levels) <= GRID_LINES
+    assert set(str(levels[0]).rstrip("0")) <= set("125")
+    assert all(after - before == levels[0] for before, after in pairwise(levels))
+    assert all(after.x - before.x > 80 for before, after in pairwise(drawn.ticks))
+    assert len({tick.label for tick in drawn.ticks}) == len(drawn.ticks)
+
+
+def test_durations_for_people():
+    assert [duration(each) for each in (0, 999, 61_000, 12_000_000, 90_061_000)] == [
+        "0 ms",
+        "999 ms",
+        "1 min 1 s",
+        "3 h 20 min",
+        "1 d 1 h",
+    ]
+
+
+def test_a_name_that_is_no_page_is_refused(tmp_path):
+    result = run("report", "--log", SAMPLES / "logs", "--out", tmp_path / "report.pdf")
+    assert result.exit_code == 2
+    assert ".html" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_positions_without_a_time_do_not_bend_the_history():
+    line = report_of(GroupHistory("g", LogPosition(0, 1, -1).timestamp_ms)).groups[0].line
+    assert (line.group_type, line.first_ms, line.last_ms) == ("OFFSETS", None, None)

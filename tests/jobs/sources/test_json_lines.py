@@ -1,0 +1,108 @@
+"""JSON lines: both forms, and every line that is no record is kept with its place and its cause."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+
+from coordinator_core.errors import InputError
+from coordinator_core.wire.record_codec import decode_record
+from jobs.sources import json_lines
+
+KEY = {"group": "g", "topic": "t", "partition": 3}
+VALUE = {"offset": 7, "leaderEpoch": -1, "metadata": "", "commitTimestamp": 5, "topicId": "rtBKLTkuQfqz2e1w3xbhRA"}
+
+
+def test_base64_with_a_position_and_columns_of_its_own() -> None:
+    line = {
+        "topic": "__consumer_offsets", "partition": 2, "offset": 11, "timestamp": "2026-11-21T12:00:00.123Z",
+        "timestampType": 0, "key": b64encode(b"k").decode(), "value": None, "broker": 4,
+    }  # fmt: skip
+    row = json_lines.parse(json.dumps(line).encode())
+    assert (row["log_topic"], row["log_partition"], row["log_offset"]) == ("__consumer_offsets", 2, 11)
+    assert (row["timestamp_ms"], row["timestamp_type"]) == (1795262400123, "CreateTime")
+    assert (row["key"], row["value"], row["outcome"], row["extra"]) == (b"k", None, "unknown", {"broker": "4"})
+
+
+@pytest.mark.parametrize(("type_name", "number"), [("type", int), ("version", str)])
+def test_printed_records_are_encoded_anew_and_have_no_position(type_name: str, number: type) -> None:
+    """Kafka 4 prints ``type`` and numbers, 3.8 and 3.9 ``version`` and text."""
+    printed = {"key": {type_name: number(1), "data": KEY}, "value": {"version": number(4), "data": VALUE}}
+    row = json_lines.parse(json.dumps(printed).encode())
+    decoded = decode_record(row["key"], row["value"])
+    assert (decoded.type, decoded.key, decoded.value_version, decoded.value) == (1, KEY, 4, VALUE)
+    assert "log_partition" not in row
+    assert "log_offset" not in row
+
+
+def test_a_printed_tombstone_has_no_value() -> None:
+    row = json_lines.parse(json.dumps({"key": {"type": 2, "data": {"group": "g"}}, "value": None}).encode())
+    assert row["value"] is None
+    assert decode_record(row["key"], None).key == {"group": "g"}
+
+
+def test_printed_share_state_is_of_the_other_log() -> None:
+    key = {"groupId": "g", "topicId": "rtBKLTkuQfqz2e1w3xbhRA", "partition": 1}
+    row = json_lines.parse(json.dumps({"key": {"type": 0, "data": key}, "value": None}).encode())
+    assert row["log_topic"] == "__share_group_state"
+
+
+def test_the_names_that_kcat_gives() -> None:
+    line = {"topic": "__consumer_offsets", "partition": 0, "offset": 5, "tstype": "create", "ts": 7, "broker": 1}
+    row = json_lines.parse(json.dumps({**line, "key": "aw==", "payload": "dg=="}).encode())
+    assert (row["key"], row["value"], row["timestamp_ms"], row["timestamp_type"]) == (b"k", b"v", 7, "CreateTime")
+    assert row["extra"] == {"broker": "1"}
+    with pytest.raises(InputError, match="payload: bad base64"):
+        json_lines.parse(json.dumps({**line, "key": "aw==", "payload": "\0\3\0"}).encode())
+
+
+def test_an_offset_without_its_partition_is_no_position() -> None:
+    assert "log_offset" not in json_lines.parse(b'{"key": "aw==", "value": null, "offset": 3}')
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (b"{", "no JSON"),
+        (b"[1]", "a JSON object is wanted, this is a list"),
+        (b'{"value": "aw=="}', "no field 'key'"),
+        (b'{"key": "a*b="}', "key: bad base64"),
+        (b'{"key": 5}', "key: base64 text is wanted"),
+        (b'{"key": "aw==", "partition": -7, "offset": 1}', "partition: not -7"),
+        (b'{"key": "aw==", "timestamp": "noon"}', "timestamp: not 'noon'"),
+        (b'{"key": {"type": 1, "data": "unknown"}, "value": null}', 'the formatter printed "unknown"'),
+    ],
+)
+def test_a_line_that_is_no_record_says_why(line: bytes, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint.replace("*", r"\*")):
+        json_lines.parse(line)
+
+
+def test_bad_lines_become_rows_and_the_others_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "dump.jsonl"
+    file.write_bytes(b'{"key": "aw=="}\n\nnothing\n{"key": "aw=="}\n')
+    rows = list(json_lines.read(file))
+    assert [(row["kind"], row["place"]) for row in rows] == [("record", 1), ("damaged", 3), ("record", 4)]
+    assert rows[1]["value"] == b"nothing\n"
+    assert rows[1]["error"].startswith("line 3: no JSON")
+
+
+def test_a_cut_archive_gives_what_is_before_the_cut(tmp_path: Path) -> None:
+    whole = gzip.compress(b'{"key": "aw=="}\n' * 1000)
+    file = tmp_path / "dump.jsonl.gz"
+    file.write_bytes(whole[:-12])
+    *records, last = json_lines.read(file)
+    assert {row["kind"] for row in records} <= {"record"}
+    assert last["kind"] == "damaged"
+    assert "cut or damaged" in last["error"]
+
+
+def test_an_overlong_line_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_lines, "MAX_LINE_BYTES", 20)
+    file = tmp_path / "dump.jsonl"
+    file.write_bytes(b'"' + b"x" * 70 + b'"\n{"key": "aw=="}\n')
+    assert [(row["kind"], row["place"]) for row in json_lines.read(file)] == [("damaged", 1), ("record", 2)]
