@@ -22,14 +22,14 @@ from typing import Any, NamedTuple
 
 from coordinator_core.assignors.coordinator_view import presented_members, presented_sets
 from coordinator_core.assignors.inputs import (
+    AssignedGroupType,
     Assignment,
     GroupSpec,
-    GroupType,
     MemberSpec,
     StreamsConfigs,
     StreamsGroupSpec,
     StreamsMemberSpec,
-    Subtopology,
+    SubtopologyTasks,
     Tasks,
 )
 from coordinator_core.assignors.registry import assign
@@ -84,7 +84,7 @@ def partition_groups(members: int, image: TopicImage) -> Iterator[Situation]:
     chance = random.Random(1)
     topics = list(image.by_id)
     for name, shape in PARTITION_ASSIGNORS:
-        group_type = GroupType.SHARE if name == "simple" else GroupType.CONSUMER
+        group_type = AssignedGroupType.SHARE if name == "simple" else AssignedGroupType.CONSUMER
         ids = presented_members([uuid(chance) for _ in range(members)], {})
         shapes = {member: subscription(shape, number, topics, chance) for number, member in enumerate(ids)}
         first = GroupSpec({member: MemberSpec(shapes[member]) for member in ids}, shape == "equal", type=group_type)
@@ -103,7 +103,7 @@ def partition_groups(members: int, image: TopicImage) -> Iterator[Situation]:
 def streams_groups(members: int, tasks: int) -> Iterator[Situation]:
     """Streams groups with one member a process."""
     chance = random.Random(2)
-    subtopologies = [Subtopology(str(number), tasks // SUBTOPOLOGIES, True) for number in range(SUBTOPOLOGIES)]
+    subtopologies = [SubtopologyTasks(str(number), tasks // SUBTOPOLOGIES, True) for number in range(SUBTOPOLOGIES)]
     for standbys in (0, 1):
         configs = StreamsConfigs(num_standby_replicas=standbys)
         ids = presented_members([uuid(chance) for _ in range(members)], {})

@@ -22,20 +22,20 @@ from benchmarks.generate import generate
 OURS = (sys.executable, "-c", "from jobs.cli.app import main; main()", "dump", "--quiet")
 
 
-class Taken(NamedTuple):
+class CommandTime(NamedTuple):
     """Seconds of the clock, and of all processors."""
 
     wall: float
     cpu: float
 
 
-def taken(command: list[str], out: Path) -> Taken:
+def taken(command: list[str], out: Path) -> CommandTime:
     began, before = time.perf_counter(), os.times()
     with out.open("wb") as stream:
         subprocess.run(command, stdout=stream, stderr=subprocess.DEVNULL, check=True)
     after = os.times()
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return Taken(time.perf_counter() - began, cpu)
+    return CommandTime(time.perf_counter() - began, cpu)
 
 
 def theirs(libs: str) -> list[str]:
@@ -56,14 +56,14 @@ def main() -> None:
             generate(Path(folder), given.commits, 2000)
             given.segment = min(Path(folder).rglob("*.log"))
         tools = {"dump": list(OURS)} | ({"kafka-dump-log": theirs(given.kafka_libs)} if given.kafka_libs else {})
-        times: dict[str, list[Taken]] = {name: [] for name in tools}
+        times: dict[str, list[CommandTime]] = {name: [] for name in tools}
         for _ in range(given.runs):
             for name, command in tools.items():
                 times[name].append(taken([*command, str(given.segment)], out))
                 if name == "dump":
                     with out.open("rb") as stream:
                         records = sum(1 for _ in stream)
-    medians = {name: Taken(*map(statistics.median, zip(*runs, strict=True))) for name, runs in times.items()}
+    medians = {name: CommandTime(*map(statistics.median, zip(*runs, strict=True))) for name, runs in times.items()}
     for name, median in medians.items():
         rate = records / median.wall / 1e6
         print(f"{name:16}{rate:8.2f} million records/s{median.wall:8.1f} s{median.cpu:8.1f} s of processors")

@@ -17,7 +17,7 @@ from coordinator_core.audit.explain import explain, find_rebalance
 from jobs import settings
 from jobs.api import CoordinatorAudit
 from jobs.queries.from_tables.answers import StoredAnswers
-from jobs.queries.interface import Wanted
+from jobs.queries.interface import RebalanceFilter
 from jobs.tables import session
 
 MEGABYTES = 1_000
@@ -39,7 +39,7 @@ def main(megabytes: int) -> None:
         store.replay()
         filled = time.perf_counter() - start
         source = StoredAnswers(store)
-        (slowest,) = source.rebalances(Wanted(slowest=1))
+        (slowest,) = source.rebalances(RebalanceFilter(slowest=1))
         start = time.perf_counter()
         history = source.history(slowest.group_id)
         assert history is not None

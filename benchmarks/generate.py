@@ -35,7 +35,7 @@ METADATA = ("", "", "", "app=orders;ts=1760000000", '{"ver":2,"host":"h-17"}', "
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GeneratedGroup:
     """What is encoded once. Of each commit: what stands before the offset, between offset and time, and after."""
 
     name: str
@@ -46,7 +46,7 @@ class Group:
     rebalance: list[NewRecord]
 
 
-def make_group(number: int, chance: np.random.Generator) -> Group:
+def make_group(number: int, chance: np.random.Generator) -> GeneratedGroup:
     name = f"group-{number:05d}-{'abcdefgh'[number % 8]}"
     size = int(np.exp(chance.uniform(0, np.log(MOST_PARTITIONS + 1))))
     topics = [(f"topic-{chance.integers(500):03d}", uuid_text(chance.bytes(16))) for _ in range(1 + size // 64)]
@@ -64,7 +64,7 @@ def make_group(number: int, chance: np.random.Generator) -> Group:
         heads.append(varint(len(body) + len(value) + 1) + body + before)
         tails.append(after + b"\0")
         tombstones.append(NewRecord(index, 0, key, None))
-    return Group(name, heads, middle, tails, tombstones, rebalance(name, topics, size))
+    return GeneratedGroup(name, heads, middle, tails, tombstones, rebalance(name, topics, size))
 
 
 def rebalance(name: str, topics: list[tuple[str, str]], size: int) -> list[NewRecord]:
@@ -108,7 +108,7 @@ def rebalance(name: str, topics: list[tuple[str, str]], size: int) -> list[NewRe
     ]
 
 
-class Segments:
+class GeneratedSegments:
     """The files of one log partition; a new one begins when the last is full."""
 
     def __init__(self, folder: Path) -> None:
@@ -138,7 +138,7 @@ class Segments:
 
 
 @dataclass(frozen=True, slots=True)
-class Commits:
+class GeneratedCommits:
     """The static parts of all groups' commit records; those of group g begin at ``first[g]``."""
 
     heads: pa.Array
@@ -148,7 +148,7 @@ class Commits:
     sizes: Ints
 
     @classmethod
-    def of(cls, groups: list[Group]) -> Commits:
+    def of(cls, groups: list[GeneratedGroup]) -> GeneratedCommits:
         """The parts of these groups, in their order."""
         sizes = np.array([len(group.heads) for group in groups])
         heads, tails = ([piece for group in groups for piece in getattr(group, name)] for name in ("heads", "tails"))
@@ -185,9 +185,9 @@ def generate(out: Path, commits: int, groups: int, *, partitions: int = 1, seed:
     """Writes the segments; returns how many records they hold."""
     chance = np.random.default_rng(seed)
     made = [make_group(number, chance) for number in range(groups)]
-    logs = [Segments(out / f"__consumer_offsets-{partition}") for partition in range(partitions)]
+    logs = [GeneratedSegments(out / f"__consumer_offsets-{partition}") for partition in range(partitions)]
     log_of = [logs[partition_of(group.name, partitions)] for group in made]
-    static = Commits.of(made)
+    static = GeneratedCommits.of(made)
     now, left = START_MS, commits
     while left > 0:
         turns = chance.integers(0, groups, max(1, int(min(left, CHUNK_COMMITS) / static.sizes.mean())))
@@ -212,7 +212,7 @@ def generate(out: Path, commits: int, groups: int, *, partitions: int = 1, seed:
     return sum(log.next_offset for log in logs)
 
 
-def _append_records(log: Segments, records: list[NewRecord], time: int) -> None:
+def _append_records(log: GeneratedSegments, records: list[NewRecord], time: int) -> None:
     base = log.next_offset
     placed = [record._replace(offset=base + record.offset, timestamp=time) for record in records]
     log.append(encode_batch(placed), len(placed))

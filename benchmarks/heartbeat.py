@@ -14,10 +14,10 @@ from uuid import UUID
 
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.coordinator import coordinator
-from coordinator_core.coordinator.connect.group import ConnectMemory, as_fields
-from coordinator_core.coordinator.memory import Memory
-from coordinator_core.coordinator.protocol import Outcome, Request
+from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, as_fields
+from coordinator_core.coordinator.protocol import Request, RequestOutcome
 from coordinator_core.coordinator.share.partitions import INITIALIZE_EFFECT
+from coordinator_core.coordinator.state import CoordinatorState
 
 MEMBERS = 100
 TOPIC = Topic("orders", "orders".ljust(22, "A"), 10 * MEMBERS)
@@ -34,14 +34,14 @@ ASSIGNOR = {"name": "sessioned", "minimumVersion": 0, "maximumVersion": 2, "reas
 class Bench:
     """A coordinator with one topic and one group; ``heartbeat`` is the request of a member that has settled."""
 
-    memory: Memory = field(default_factory=Memory)
+    memory: CoordinatorState = field(default_factory=CoordinatorState)
     topics: TopicImage = field(default_factory=lambda: TopicImage.of([TOPIC], version=1))
     heartbeat: Request | None = None
 
     def __post_init__(self) -> None:
         self.memory.publish(1, created=["orders"])
 
-    def send(self, api: str, version: int, data: dict[str, Any]) -> Outcome:
+    def send(self, api: str, version: int, data: dict[str, Any]) -> RequestOutcome:
         """One request; what share coordinators are asked for is done at once."""
         self.heartbeat = Request(api, version, "client", {"groupId": "g", **data})
         outcome = coordinator.handle(self.memory, self.heartbeat, self.topics, NOW, iter([UUID(int=1)]))
@@ -50,7 +50,7 @@ class Bench:
             coordinator.share_state_initialized(self.memory, "g", partitions, self.topics, NOW)
         return outcome
 
-    def again(self) -> Outcome:
+    def again(self) -> RequestOutcome:
         """The last request once more."""
         assert self.heartbeat is not None
         return coordinator.handle(self.memory, self.heartbeat, self.topics, NOW, iter(()))
@@ -155,7 +155,7 @@ def classic() -> Bench:
 
 def connect() -> Bench:
     """A Connect worker that reports its ten tasks."""
-    memory = ConnectMemory()
+    memory = ConnectCoordinatorState()
     bench = Bench(memory)
     connectors = [f"connector-{number}" for number in range(MEMBERS)]
     tasks = [(connector, number) for connector in connectors for number in range(10)]

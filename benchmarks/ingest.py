@@ -17,7 +17,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.generate import generate
-from benchmarks.workers import Taken, Workers, taken
+from benchmarks.workers import Workers, WorkerTime, taken
 from jobs import settings
 from jobs.pipeline import decode, ingest
 from jobs.sources.dump import open_dump
@@ -78,12 +78,12 @@ def main() -> None:
             ],
             "segments to nowhere": lambda: drain(open_dump(spark, [str(logs)])[0].rows),
         }
-        times: dict[str, list[Taken]] = {name: [] for name in works}
+        times: dict[str, list[WorkerTime]] = {name: [] for name in works}
         for _ in range(given.runs):
             tables = new_tables(spark, home)
             for name, work in works.items():
                 times[name].append(taken(work))
-    medians = {name: Taken(*map(statistics.median, zip(*runs, strict=True))) for name, runs in times.items()}
+    medians = {name: WorkerTime(*map(statistics.median, zip(*runs, strict=True))) for name, runs in times.items()}
     print(f"{rows} records{'seconds':>23}{'JVM':>8}{'Python':>8}")
     for name, took in medians.items():
         print(f"{name:26}{took.wall:8.1f}{took.jvm:8.1f}{took.python:8.1f}")

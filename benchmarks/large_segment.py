@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.generate import generate
 from benchmarks.workers import Workers
 from jobs import settings
-from jobs.sources.segments import Segments
+from jobs.sources.segments import SegmentsSource
 from jobs.tables import session
 
 
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=12_000_000, help="size of the segment: 1.1 GB")
     given = parser.parse_args()
     spark = session.get_or_create(settings.load(flags={"spark.master": "local[2]"}).spark)
-    spark.dataSource.register(Segments)
+    spark.dataSource.register(SegmentsSource)
     with tempfile.TemporaryDirectory() as folder:
         generate(Path(folder), given.commits, 2000)
         segment = one_file(Path(folder))
@@ -44,7 +44,7 @@ def main() -> None:
         workers.start()
         options = {"paths": json.dumps([str(segment)]), "splitBytes": str(2 * size)}
         began = time.perf_counter()
-        records = spark.read.format(Segments.name()).options(**options).load().count()
+        records = spark.read.format(SegmentsSource.name()).options(**options).load().count()
         taken = time.perf_counter() - began
     print(f"{size / 1e6:.0f} MB, {records} records in {taken:.0f} s; largest Python worker: {workers.peak >> 20} MB")
 

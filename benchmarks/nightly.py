@@ -65,7 +65,7 @@ def main() -> None:
         tables = Tables(session.get_or_create(chosen.spark), str(Path(place, "tables")))
         with peaks() as found:
             start = time.monotonic()
-            steps = nightly.run(tables, chosen, nightly.Nobody()).steps
+            steps = nightly.run(tables, chosen, nightly.NullListener()).steps
             seconds = time.monotonic() - start
     print(
         json.dumps(

@@ -32,7 +32,7 @@ class Workers(threading.Thread):
             time.sleep(POLL_S)
 
 
-class Taken(NamedTuple):
+class WorkerTime(NamedTuple):
     """Seconds of the clock, and of processors: those of the JVM, and of the Python processes below it."""
 
     wall: float
@@ -45,12 +45,12 @@ class Taken(NamedTuple):
         return self.jvm + self.python
 
 
-def taken(work: Callable[[], object]) -> Taken:
+def taken(work: Callable[[], object]) -> WorkerTime:
     """What a piece of work takes. Workers that end meanwhile are counted once the daemon has waited for them."""
     began, (jvm, python) = time.perf_counter(), _cpu()
     work()
     after_jvm, after_python = _cpu()
-    return Taken(time.perf_counter() - began, after_jvm - jvm, max(0.0, after_python - python))
+    return WorkerTime(time.perf_counter() - began, after_jvm - jvm, max(0.0, after_python - python))
 
 
 def _cpu() -> tuple[float, float]:

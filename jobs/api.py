@@ -27,7 +27,7 @@ from jobs.pipeline import findings as audit
 from jobs.pipeline.group_history import histories
 from jobs.pipeline.lag import MINIMUM, evaluate, evaluate_offsets_only, read_end_offsets
 from jobs.settings import Settings, load
-from jobs.sources.dump import DEFAULT_TOPIC, Shape, open_dump
+from jobs.sources.dump import DEFAULT_TOPIC, DumpFormat, open_dump
 from jobs.tables.delta import Table, Tables
 
 TABLES: dict[str, Table] = {table.name: table for table in KNOWN}
@@ -49,7 +49,7 @@ class CoordinatorAudit:
 
     # --- jobs --------------------------------------------------------------------------------------------------------
 
-    def ingest(self, *paths: str, shape: Shape | None = None, topic: str = DEFAULT_TOPIC) -> list[Row]:
+    def ingest(self, *paths: str, shape: DumpFormat | None = None, topic: str = DEFAULT_TOPIC) -> list[Row]:
         """Take dumps into ``log_records``, each record once; rows of ``runs``. Raises InputError for what is none."""
         dumps = open_dump(self.tables.spark, paths, shape=shape, topic=topic)
         return ingest.run(self.tables, dumps, self.cluster)
@@ -58,7 +58,7 @@ class CoordinatorAudit:
         """Decode what is not decoded yet; rows of ``runs``."""
         return decode.run(self.tables)
 
-    def replay(self, *, rebuild: bool = False) -> list[replay.Replayed]:
+    def replay(self, *, rebuild: bool = False) -> list[replay.ReplaySummary]:
         """Replay what is not replayed yet, or with ``rebuild`` everything; what was done, by cluster."""
         return replay.run(self.tables, self.settings.audit, rebuild=rebuild)
 

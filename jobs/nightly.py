@@ -28,7 +28,7 @@ from jobs.pipeline.seen_files import DUMPED_FILES
 from jobs.report.render import check_name, write
 from jobs.report.stored import stored_report
 from jobs.settings import Settings
-from jobs.sources.dump import LIVE_SCHEME, Kafka, Shape, open_dump
+from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, open_dump
 from jobs.tables.delta import Table, Tables, column
 from jobs.tables.history import GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.lease import LEASES, WRITER, held
@@ -78,7 +78,7 @@ class Listener(Protocol):
         """What goes on within."""
 
 
-class Nobody:
+class NullListener:
     """Does not listen."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Nobody:
 
 
 @dataclass(slots=True)
-class Night:
+class NightlyRun:
     """One run: what it works on, and what it found so far."""
 
     tables: Tables
@@ -108,10 +108,10 @@ class Step(NamedTuple):
     """What to do, returning counts, or None if it is not due; and what to call it while it goes on."""
 
     about: str
-    work: Callable[[Night], dict[str, int] | None]
+    work: Callable[[NightlyRun], dict[str, int] | None]
 
 
-class Ran(NamedTuple):
+class StepRun(NamedTuple):
     """A row of ``nightly_steps``."""
 
     night: str
@@ -125,14 +125,14 @@ class Ran(NamedTuple):
     version: str
 
 
-class Outcome(NamedTuple):
+class StepOutcome(NamedTuple):
     """The steps of a run, and the results of its checks."""
 
-    steps: list[Ran]
+    steps: list[StepRun]
     checked: list[Result]
 
 
-def run(tables: Tables, settings: Settings, listener: Listener) -> Outcome:
+def run(tables: Tables, settings: Settings, listener: Listener) -> StepOutcome:
     """Run the steps that the settings name.
 
     Raises:
@@ -144,9 +144,9 @@ def run(tables: Tables, settings: Settings, listener: Listener) -> Outcome:
     if settings.nightly.report is not None:
         check_name(settings.nightly.report)
     started_at = datetime.now(UTC)
-    night, identity = Night(tables, settings, started_at), runs.new_run_id()
+    night, identity = NightlyRun(tables, settings, started_at), runs.new_run_id()
     listener.logged["night"] = identity
-    ran: list[Ran] = []
+    ran: list[StepRun] = []
     with held(tables, WRITER, timedelta(minutes=settings.nightly.lease_minutes)) as (lease, before):
         if before is not None:
             listener.warn(f"the run before, {before}, did not end; this one completes its work")
@@ -158,7 +158,7 @@ def run(tables: Tables, settings: Settings, listener: Listener) -> Outcome:
                     break
         finally:
             _write(tables, ran, listener)
-    return Outcome(ran, night.checked)
+    return StepOutcome(ran, night.checked)
 
 
 def _wanted(names: Iterable[str]) -> list[str]:
@@ -168,7 +168,7 @@ def _wanted(names: Iterable[str]) -> list[str]:
     return [name for name in STEPS if name in chosen]
 
 
-def _ran(night: Night, identity: str, number: int, name: str, listener: Listener) -> Ran:
+def _ran(night: NightlyRun, identity: str, number: int, name: str, listener: Listener) -> StepRun:
     step, started_at, begin = STEPS[name], datetime.now(UTC), time.monotonic()
     counts: dict[str, int] | None = {}
     ended, failure = "done", None
@@ -183,14 +183,14 @@ def _ran(night: Night, identity: str, number: int, name: str, listener: Listener
         f"{name} {ended} in {seconds:.1f} s{_said(counts or {})}", step=name, seconds=seconds, **(counts or {})
     )
     said = None if failure is None else one_line(failure)
-    return Ran(identity, number, name, ended, started_at, seconds, counts or {}, said, software_version())
+    return StepRun(identity, number, name, ended, started_at, seconds, counts or {}, said, software_version())
 
 
 def _said(counts: Mapping[str, int]) -> str:
     return "".join(f", {name.replace('_', ' ')} {count}" for name, count in counts.items())
 
 
-def _write(tables: Tables, ran: list[Ran], listener: Listener) -> None:
+def _write(tables: Tables, ran: list[StepRun], listener: Listener) -> None:
     if not ran:
         return
     try:
@@ -207,11 +207,11 @@ def _write(tables: Tables, ran: list[Ran], listener: Listener) -> None:
 # --- steps -----------------------------------------------------------------------------------------------------------
 
 
-def _ingest(night: Night) -> dict[str, int]:
+def _ingest(night: NightlyRun) -> dict[str, int]:
     chosen = night.settings.input
     if not chosen.paths:
         raise InputError("nothing to take in: name dumps, or set input.paths")
-    shape = Shape(chosen.format) if chosen.format else None
+    shape = DumpFormat(chosen.format) if chosen.format else None
     changed = seen_files.changes(night.tables, night.settings.cluster, chosen.paths, shape)
     is_live = any(path.startswith(LIVE_SCHEME) for path in changed.paths)
     since = ingest.next_offsets(night.tables, night.settings.cluster) if is_live else {}
@@ -224,32 +224,32 @@ def _ingest(night: Night) -> dict[str, int]:
     return {"files": len(changed.files), **counts}
 
 
-def _decode(night: Night) -> dict[str, int]:
+def _decode(night: NightlyRun) -> dict[str, int]:
     rows = decode.run(night.tables)
     return {name: sum(row[name] or 0 for row in rows) for name in ("records", "decoded", "quarantined", "control")}
 
 
-def _replay(night: Night) -> dict[str, int]:
+def _replay(night: NightlyRun) -> dict[str, int]:
     done = replay.run(night.tables, night.settings.audit)
     return {"groups": sum(each.groups for each in done), "rows": sum(sum(each.rows.values()) for each in done)}
 
 
-def _offsets(night: Night) -> dict[str, int]:
+def _offsets(night: NightlyRun) -> dict[str, int]:
     return {"offsets": offsets.run(night.tables)}
 
 
-def _findings(night: Night) -> dict[str, int]:
+def _findings(night: NightlyRun) -> dict[str, int]:
     found = findings.run(night.tables, night.settings.findings)
     return {"findings": sum(found.values())}
 
 
-def _checks(night: Night) -> dict[str, int]:
+def _checks(night: NightlyRun) -> dict[str, int]:
     night.checked = suites.run(night.tables, night.settings.checks, night.started_at)
     failed = sum(result.passed is False for result in night.checked)
     return {"checks": len(night.checked), "failed": failed}
 
 
-def _report(night: Night) -> dict[str, int] | None:
+def _report(night: NightlyRun) -> dict[str, int] | None:
     out = night.settings.nightly.report
     if out is None:
         return None
@@ -258,7 +258,7 @@ def _report(night: Night) -> dict[str, int] | None:
     return {"groups": len(made.groups), "findings": made.findings_seen}
 
 
-def _maintain(night: Night) -> dict[str, int] | None:
+def _maintain(night: NightlyRun) -> dict[str, int] | None:
     """Due so many days after the last time, or, if there was none, after the first run."""
     every = night.settings.maintenance.every_days
     if every is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator_core.assignors.client.user_data import sticky_data
-from coordinator_core.assignors.connect.work import WorkerAssignment
+from coordinator_core.assignors.connect.work import LeaderAssignment
 from coordinator_core.assignors.inputs import (
     Assignment,
     ClassicMemberSpec,
@@ -24,7 +24,7 @@ Unit = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class AssignmentMetrics:
     """Counts over one assignment.
 
     ``imbalance`` is the largest load of a member minus the smallest (partitions, or tasks of every role). ``kept``
@@ -43,7 +43,7 @@ class Figures:
     rack_misses: int
 
 
-def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) -> Figures:
+def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) -> AssignmentMetrics:
     """The figures of an assignment of that group; a connector itself counts as one more of its tasks."""
     before = {member: set(_previous(had)) for member, had in spec.members.items()}
     held = set[Unit]().union(*before.values())
@@ -61,7 +61,7 @@ def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) ->
         rack = getattr(had, "rack_id", None)
         if rack is not None:
             misses += sum(_misses_rack(image, unit, rack) for unit in work)
-    return Figures(
+    return AssignmentMetrics(
         members=len(loads),
         units=sum(loads),
         imbalance=max(loads, default=0) - min(loads, default=0),
@@ -79,13 +79,13 @@ def _previous(member: MemberSpec | StreamsMemberSpec | ClassicMemberSpec | Worke
     return _units(member if isinstance(member, WorkerSpec) else member.previous)
 
 
-def _units(work: Partitions | Tasks | WorkerSpec | WorkerAssignment | Sequence[Unit] | None) -> Sequence[Unit]:
+def _units(work: Partitions | Tasks | WorkerSpec | LeaderAssignment | Sequence[Unit] | None) -> Sequence[Unit]:
     """Every partition or task of a member's work, whatever its form."""
     if work is None:
         return ()
     if isinstance(work, Tasks):
         return [unit for role in (work.active, work.standby, work.warmup) for unit in _units(role)]
-    if isinstance(work, WorkerSpec | WorkerAssignment):
+    if isinstance(work, WorkerSpec | LeaderAssignment):
         return [*((connector, -1) for connector in work.connectors), *work.tasks]
     if isinstance(work, Mapping):
         return [(name, number) for name, numbers in work.items() for number in numbers]

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from coordinator_core.assignors.inputs import (
+    AssignedGroupType,
     GroupSpec,
-    GroupType,
     MemberSpec,
     Partitions,
     StreamsConfigs,
     StreamsGroupSpec,
     StreamsMemberSpec,
-    Subtopology,
+    SubtopologyTasks,
     Tasks,
 )
 from coordinator_core.assignors.java_hash import STRING, UUID
@@ -91,7 +91,7 @@ def _replaced(updates: Mapping[str, M | None], static: Mapping[str, str], member
 class SubscriptionView:
     """The state of a consumer or share group that decides what its assignor sees."""
 
-    def __init__(self, group_type: GroupType = GroupType.CONSUMER, *, jdk: int = 17) -> None:
+    def __init__(self, group_type: AssignedGroupType = AssignedGroupType.CONSUMER, *, jdk: int = 17) -> None:
         self.type = group_type
         self.jdk = jdk
         self.members: TimelineHashMap[str, Subscriber] = TimelineHashMap(STRING)
@@ -201,7 +201,7 @@ class SubscriptionView:
                 subscriptions[key] = self._subscription(subscriber, image)
             topics, names = subscriptions[key]
             holder = member
-            if self.type is GroupType.CONSUMER:
+            if self.type is AssignedGroupType.CONSUMER:
                 holder = _replaced(updates, self.static, member)
             specs[member] = MemberSpec(
                 topics, self.targets.get(holder, {}), subscriber.instance_id, subscriber.rack_id, names
@@ -286,7 +286,7 @@ class StreamsView:
 
     def spec(
         self,
-        subtopologies: Sequence[Subtopology],
+        subtopologies: Sequence[SubtopologyTasks],
         configs: StreamsConfigs,
         updates: Mapping[str, Process | None] | None = None,
     ) -> StreamsGroupSpec:

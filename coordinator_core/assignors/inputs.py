@@ -18,7 +18,7 @@ Partitions = Mapping[str, Sequence[int]]
 NONE: Partitions = {}
 
 
-class GroupType(StrEnum):
+class AssignedGroupType(StrEnum):
     """The types of group, by the names that ListGroups gives them; Connect's is the one of its KIP-848 proposal."""
 
     CLASSIC = "classic"
@@ -63,7 +63,7 @@ class GroupSpec:
     homogeneous: bool = True
     assigned: Mapping[str, Collection[int]] | None = None
     assignable: Mapping[str, Collection[int]] | None = None
-    type: GroupType = GroupType.CONSUMER
+    type: AssignedGroupType = AssignedGroupType.CONSUMER
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class StreamsMemberSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Subtopology:
+class SubtopologyTasks:
     """One configured subtopology: its number of tasks (most partitions of its inputs) and whether it has state."""
 
     id: str
@@ -120,9 +120,9 @@ class StreamsGroupSpec:
     """A streams group: its members, its configured topology in the order of subtopologies, its configurations."""
 
     members: Mapping[str, StreamsMemberSpec]
-    subtopologies: Sequence[Subtopology]
+    subtopologies: Sequence[SubtopologyTasks]
     configs: StreamsConfigs = field(default_factory=StreamsConfigs)
-    type: GroupType = GroupType.STREAMS
+    type: AssignedGroupType = AssignedGroupType.STREAMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class ClassicGroupSpec:
 
     members: Mapping[str, ClassicMemberSpec]
     memory: Any = None
-    type: GroupType = GroupType.CLASSIC
+    type: AssignedGroupType = AssignedGroupType.CLASSIC
 
 
 ConnectorTask = tuple[str, int]
@@ -181,7 +181,7 @@ class ConnectGroupSpec:
     now_ms: int
     max_delay_ms: int
     memory: Any = None
-    type: GroupType = GroupType.CONNECT
+    type: AssignedGroupType = AssignedGroupType.CONNECT
 
 
 GroupSpecs = GroupSpec | StreamsGroupSpec | ClassicGroupSpec | ConnectGroupSpec

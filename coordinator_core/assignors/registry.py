@@ -8,7 +8,7 @@ from typing import Any
 from coordinator_core.assignors.client import range as client_range
 from coordinator_core.assignors.client import roundrobin, sticky
 from coordinator_core.assignors.connect import eager, incremental
-from coordinator_core.assignors.inputs import Assignment, GroupSpecs, GroupType
+from coordinator_core.assignors.inputs import AssignedGroupType, Assignment, GroupSpecs
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.assignors.server import range as server_range
 from coordinator_core.assignors.server import simple, uniform
@@ -23,23 +23,23 @@ Assignor = Callable[[Any, TopicImage, Profile], Assignment[Any]]
 Assign = Callable[[str, GroupSpecs, TopicImage, Profile], Assignment[Any]]
 """The same for all assignors, chosen by name: what ``assign`` is."""
 
-ASSIGNORS: dict[tuple[GroupType, str], Assignor] = {
-    (GroupType.CLASSIC, "range"): client_range.assign_range,
-    (GroupType.CLASSIC, "roundrobin"): roundrobin.assign_round_robin,
-    (GroupType.CLASSIC, "sticky"): sticky.assign_sticky,
-    (GroupType.CLASSIC, "cooperative-sticky"): sticky.assign_cooperative_sticky,
-    (GroupType.CONNECT, "default"): eager.assign_eager,
-    (GroupType.CONNECT, "compatible"): incremental.assign_incremental,
-    (GroupType.CONNECT, "sessioned"): incremental.assign_incremental,
-    (GroupType.CONSUMER, "uniform"): uniform.assign,
-    (GroupType.CONSUMER, "range"): server_range.assign,
-    (GroupType.SHARE, "simple"): simple.assign,
-    (GroupType.STREAMS, "sticky"): streams_sticky.assign,
-    (GroupType.STREAMS, "highly_available"): highly_available.assign,
+ASSIGNORS: dict[tuple[AssignedGroupType, str], Assignor] = {
+    (AssignedGroupType.CLASSIC, "range"): client_range.assign_range,
+    (AssignedGroupType.CLASSIC, "roundrobin"): roundrobin.assign_round_robin,
+    (AssignedGroupType.CLASSIC, "sticky"): sticky.assign_sticky,
+    (AssignedGroupType.CLASSIC, "cooperative-sticky"): sticky.assign_cooperative_sticky,
+    (AssignedGroupType.CONNECT, "default"): eager.assign_eager,
+    (AssignedGroupType.CONNECT, "compatible"): incremental.assign_incremental,
+    (AssignedGroupType.CONNECT, "sessioned"): incremental.assign_incremental,
+    (AssignedGroupType.CONSUMER, "uniform"): uniform.assign,
+    (AssignedGroupType.CONSUMER, "range"): server_range.assign,
+    (AssignedGroupType.SHARE, "simple"): simple.assign,
+    (AssignedGroupType.STREAMS, "sticky"): streams_sticky.assign,
+    (AssignedGroupType.STREAMS, "highly_available"): highly_available.assign,
 }
 
 
-def assignor(group_type: GroupType, name: str) -> Assignor:
+def assignor(group_type: AssignedGroupType, name: str) -> Assignor:
     """The assignor that groups of this type know by this name; raises InputError when there is none."""
     try:
         return ASSIGNORS[group_type, name]

@@ -18,7 +18,7 @@ from coordinator_core.groups.state_json import group_from_json, group_to_json, r
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
-from coordinator_core.history.rows import TABLES, HistoryRow, Table
+from coordinator_core.history.rows import TABLES, HistoryRow, HistoryTable
 from coordinator_core.history.state_json import VERSION as HISTORY_VERSION
 from coordinator_core.history.state_json import ledger_from_json, ledger_to_json
 from coordinator_core.records import CoordinatorRecord, Family, RecordType
@@ -26,7 +26,7 @@ from coordinator_core.records import CoordinatorRecord, Family, RecordType
 STATE_VERSION = f"{HISTORY_VERSION}.{RULES_VERSION}.{AUDIT_VERSION}.{GROUP_VERSION}"
 """Of the form of ``GroupAudit.state``: one of another form is of no use, and the group is folded anew."""
 
-TARGET_AUDITS = Table("target_audits", TargetAuditRow, ("group_id", "at.partition", "at.offset"))
+TARGET_AUDITS = HistoryTable("target_audits", TargetAuditRow, ("group_id", "at.partition", "at.offset"))
 AUDITED_TABLES = (*TABLES, TARGET_AUDITS)
 """Every table whose rows the core makes of the records of groups and topics."""
 

@@ -6,15 +6,15 @@ from base64 import b64decode, b64encode
 from dataclasses import asdict, astuple, fields, replace
 from typing import Any
 
-from coordinator_core.assignors.connect.incremental import Memory
-from coordinator_core.assignors.connect.work import Work
+from coordinator_core.assignors.connect.incremental import AssignorMemory
+from coordinator_core.assignors.connect.work import ConnectorsAndTasks
 from coordinator_core.assignors.coordinator_view import Process, StreamsView, Subscriber
 from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import TimelineHashMap
-from coordinator_core.audit.targets.audit_state import AuditMemory
+from coordinator_core.audit.targets.audit_state import TargetAuditState
 from coordinator_core.audit.targets.classic_groups import LeaderMemory
-from coordinator_core.audit.targets.connect_groups import ConnectMemory
+from coordinator_core.audit.targets.connect_groups import ConnectTargetState
 from coordinator_core.audit.targets.group_view import GroupView
 from coordinator_core.audit.targets.map_orders import MemberOrders
 from coordinator_core.groups.record_types import KINDS
@@ -30,7 +30,7 @@ _PLAIN = ("born", "leader_epoch")
 _KIND_OF = {kind.group.value: kind for kind in KINDS}
 
 
-def memory_to_json(memory: AuditMemory) -> Json:
+def memory_to_json(memory: TargetAuditState) -> Json:
     """The memory of the target audit as what ``json`` can write."""
     return {
         "version": VERSION,
@@ -43,14 +43,14 @@ def memory_to_json(memory: AuditMemory) -> Json:
     }
 
 
-def memory_from_json(stored: Json) -> AuditMemory:
+def memory_from_json(stored: Json) -> TargetAuditState:
     """The memory of ``memory_to_json``; raises StateFormatError if this is none, or of another version."""
     return read_stored(stored, "target audit", VERSION, _memory_from)
 
 
-def _memory_from(stored: Json) -> AuditMemory:
+def _memory_from(stored: Json) -> TargetAuditState:
     time_ms, batch = stored["operation"]
-    return AuditMemory(
+    return TargetAuditState(
         (time_ms, batch),
         [_record_from(each) for each in stored["pending"]],
         None if stored["view"] is None else _view_from(stored["view"]),
@@ -137,7 +137,7 @@ def _view_from(stored: Json) -> GroupView:
     return group_view
 
 
-def _connect(memory: ConnectMemory) -> Json:
+def _connect(memory: ConnectTargetState) -> Json:
     plain = {each.name: getattr(memory, each.name) for each in fields(memory)}
     kept = memory.assignor
     if kept is not None:
@@ -150,10 +150,10 @@ def _connect(memory: ConnectMemory) -> Json:
     return plain
 
 
-def _connect_from(stored: Json) -> ConnectMemory:
-    memory = ConnectMemory(**stored)
+def _connect_from(stored: Json) -> ConnectTargetState:
+    memory = ConnectTargetState(**stored)
     if stored["assignor"] is not None:
-        kept = Memory(**stored["assignor"])
+        kept = AssignorMemory(**stored["assignor"])
         memory.assignor = replace(
             kept,
             assigned=_work_from(stored["assignor"]["assigned"]),
@@ -164,10 +164,10 @@ def _connect_from(stored: Json) -> ConnectMemory:
     return memory
 
 
-def _work(work: Work) -> Json:
+def _work(work: ConnectorsAndTasks) -> Json:
     return [list(work.connectors), [list(task) for task in work.tasks]]
 
 
-def _work_from(stored: Json) -> Work:
+def _work_from(stored: Json) -> ConnectorsAndTasks:
     connectors, tasks = stored
-    return Work.of(connectors, ((connector, number) for connector, number in tasks))
+    return ConnectorsAndTasks.of(connectors, ((connector, number) for connector, number in tasks))

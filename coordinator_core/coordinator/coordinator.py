@@ -17,16 +17,16 @@ from coordinator_core.coordinator import offset_commit, offset_expiry, offset_fe
 from coordinator_core.coordinator.classic import handlers as classic
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.connect import handlers as connect
-from coordinator_core.coordinator.connect.group import ConnectMemory
+from coordinator_core.coordinator.connect.group import ConnectCoordinatorState
 from coordinator_core.coordinator.consumer import handlers as consumer
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.lookup import group_of
-from coordinator_core.coordinator.memory import Memory
 from coordinator_core.coordinator.operation import Operation
-from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Outcome, Request, Task, Timer
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request, RequestOutcome, Task, Timer
 from coordinator_core.coordinator.share import handlers as share
 from coordinator_core.coordinator.share import partitions as share_partitions
 from coordinator_core.coordinator.share.group import LiveShareGroup
+from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.coordinator.streams import handlers as streams
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.records import Fields
@@ -57,7 +57,9 @@ TASKS: dict[str, Callable[..., None]] = {**consumer.TASKS}
 """Action of background work to what its completion does; arguments as for timers."""
 
 
-def handle(memory: Memory, request: Request, topics: TopicImage, now: int, ids: Iterator[UUID]) -> Outcome:
+def handle(
+    memory: CoordinatorState, request: Request, topics: TopicImage, now: int, ids: Iterator[UUID]
+) -> RequestOutcome:
     """Serve one request at ``now`` (ms). What is wrong with it becomes ``Outcome.error``, never an exception.
 
     ``ids`` gives the random UUIDs that the broker would draw, at most one a request.
@@ -72,13 +74,13 @@ def handle(memory: Memory, request: Request, topics: TopicImage, now: int, ids: 
     return outcome
 
 
-def delete_group(memory: Memory, group_id: str, topics: TopicImage, now: int) -> Outcome:
+def delete_group(memory: CoordinatorState, group_id: str, topics: TopicImage, now: int) -> RequestOutcome:
     """DeleteGroups of one group: only one without members can go."""
     return _run(Operation(memory, topics, now, iter(())), _delete, group_id)
 
 
 def _delete(operation: Operation, group_id: str) -> None:
-    if isinstance(operation.memory, ConnectMemory):
+    if isinstance(operation.memory, ConnectCoordinatorState):
         connect.delete(operation, group_id)
         return
     group = operation.memory.live.get(group_id)
@@ -90,7 +92,7 @@ def _delete(operation: Operation, group_id: str) -> None:
     operation.erase(group)
 
 
-def prepare_delete(memory: Memory, group_id: str, topics: TopicImage, now: int) -> Outcome:
+def prepare_delete(memory: CoordinatorState, group_id: str, topics: TopicImage, now: int) -> RequestOutcome:
     """The first step of DeleteGroups for a share group: its share partitions' state is asked to be deleted."""
     return _run(Operation(memory, topics, now, iter(())), _prepare_delete, group_id)
 
@@ -103,41 +105,45 @@ def _prepare_delete(operation: Operation, group_id: str) -> None:
 
 
 def share_state_initialized(
-    memory: Memory, group_id: str, partitions: Mapping[str, Collection[int]], topics: TopicImage, now: int
-) -> Outcome:
+    memory: CoordinatorState, group_id: str, partitions: Mapping[str, Collection[int]], topics: TopicImage, now: int
+) -> RequestOutcome:
     """A share coordinator initialised the state of these partitions, by topic id."""
     return _run(Operation(memory, topics, now, iter(())), share_partitions.initialized, group_id, partitions)
 
 
 def share_state_not_initialized(
-    memory: Memory, group_id: str, partitions: Mapping[str, Collection[int]], topics: TopicImage, now: int
-) -> Outcome:
+    memory: CoordinatorState, group_id: str, partitions: Mapping[str, Collection[int]], topics: TopicImage, now: int
+) -> RequestOutcome:
     """A share coordinator failed to initialise the state of these partitions, by topic id."""
     return _run(Operation(memory, topics, now, iter(())), share_partitions.uninitialized, group_id, partitions)
 
 
-def clean_up_share_state(memory: Memory, topic_ids: Collection[str], topics: TopicImage, now: int) -> Outcome:
+def clean_up_share_state(
+    memory: CoordinatorState, topic_ids: Collection[str], topics: TopicImage, now: int
+) -> RequestOutcome:
     """Topics were deleted: share groups drop the state of their partitions."""
     return _run(Operation(memory, topics, now, iter(())), share_partitions.topics_deleted, topic_ids)
 
 
-def set_connect_work(memory: ConnectMemory, group_id: str, units: Iterable[Unit], now: int) -> Outcome:
+def set_connect_work(memory: ConnectCoordinatorState, group_id: str, units: Iterable[Unit], now: int) -> RequestOutcome:
     """The connectors and tasks of a Connect group were configured."""
     return _run(Operation(memory, TopicImage.of(()), now, iter(())), connect.set_work, group_id, units)
 
 
-def configure_connect(memory: ConnectMemory, group_id: str, settings: Mapping[str, str], now: int) -> Outcome:
+def configure_connect(
+    memory: ConnectCoordinatorState, group_id: str, settings: Mapping[str, str], now: int
+) -> RequestOutcome:
     """The configuration of a Connect group is replaced."""
     return _run(Operation(memory, TopicImage.of(()), now, iter(())), connect.set_configuration, group_id, settings)
 
 
-def take_over(memory: Memory, topics: TopicImage, now: int) -> Outcome:
+def take_over(memory: CoordinatorState, topics: TopicImage, now: int) -> RequestOutcome:
     """The log was loaded by ``Memory.follow``: expect signs of life of all members, as a new coordinator does."""
     return _run(Operation(memory, topics, now, iter(())), _take_over)
 
 
 def _take_over(operation: Operation) -> None:
-    if isinstance(operation.memory, ConnectMemory):
+    if isinstance(operation.memory, ConnectCoordinatorState):
         connect.take_over(operation)
         return
     for group in list(operation.memory.live.values()):
@@ -151,17 +157,17 @@ def _take_over(operation: Operation) -> None:
             classic.take_over(operation, group)
 
 
-def clean_up(memory: Memory, topics: TopicImage, now: int) -> Outcome:
+def clean_up(memory: CoordinatorState, topics: TopicImage, now: int) -> RequestOutcome:
     """What a broker does every ten minutes: expired offsets go, and groups without members and offsets."""
     return _run(Operation(memory, topics, now, iter(())), offset_expiry.clean_up)
 
 
-def delete_topics(memory: Memory, names: Mapping[str, str], topics: TopicImage, now: int) -> Outcome:
+def delete_topics(memory: CoordinatorState, names: Mapping[str, str], topics: TopicImage, now: int) -> RequestOutcome:
     """Topics (name to id) were deleted: their offsets go."""
     return _run(Operation(memory, topics, now, iter(())), offset_expiry.topics_deleted, names)
 
 
-def expire(memory: Memory, timer: Timer, topics: TopicImage, now: int) -> Outcome:
+def expire(memory: CoordinatorState, timer: Timer, topics: TopicImage, now: int) -> RequestOutcome:
     """Run a timer whose deadline has come; one that was cancelled or armed anew since does nothing."""
     operation = Operation(memory, topics, now, iter(()))
     if memory.timers.get(timer.key) is not timer:
@@ -170,7 +176,7 @@ def expire(memory: Memory, timer: Timer, topics: TopicImage, now: int) -> Outcom
     return _run(operation, TIMERS[timer.action], timer.group_id, *timer.args)
 
 
-def complete(memory: Memory, task: Task, topics: TopicImage, now: int) -> Outcome:
+def complete(memory: CoordinatorState, task: Task, topics: TopicImage, now: int) -> RequestOutcome:
     """Complete background work: it sees the topics and the time of its completion."""
     operation = Operation(memory, topics, now, iter(()))
     if memory.tasks.get(task.key) is not task:
@@ -179,7 +185,7 @@ def complete(memory: Memory, task: Task, topics: TopicImage, now: int) -> Outcom
     return _run(operation, TASKS[task.action], task.group_id, *task.args)
 
 
-def _run(operation: Operation, handler: Callable[..., Fields | None], *args: Any) -> Outcome:
+def _run(operation: Operation, handler: Callable[..., Fields | None], *args: Any) -> RequestOutcome:
     """An operation that fails writes nothing; soft state that it changed before stays changed, as in Kafka."""
     outcome = operation.outcome
     try:
@@ -192,7 +198,7 @@ def _run(operation: Operation, handler: Callable[..., Fields | None], *args: Any
     return outcome
 
 
-def _own_answer(outcome: Outcome, request: Request) -> None:
+def _own_answer(outcome: RequestOutcome, request: Request) -> None:
     """A request that was parked and answered in one go is answered after all; one still parked is pending."""
     if outcome.response is None and outcome.error is None:
         own = next((answer for answer in outcome.completed if answer.request.correlation == request.correlation), None)

@@ -9,13 +9,13 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator.classic import describe_api as classic
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.connect import describe_api as connect
-from coordinator_core.coordinator.connect.group import ConnectMemory
+from coordinator_core.coordinator.connect.group import ConnectCoordinatorState
 from coordinator_core.coordinator.consumer import describe_api as consumer
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
-from coordinator_core.coordinator.memory import LiveGroup, Memory
 from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.coordinator.share import describe_api as share
 from coordinator_core.coordinator.share.group import LiveShareGroup
+from coordinator_core.coordinator.state import CoordinatorState, LiveGroup
 from coordinator_core.coordinator.streams import describe_api as streams
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.connect.describe import group_state as connect_group_state
@@ -45,9 +45,9 @@ def group_state(group: LiveGroup) -> StrEnum:
     raise TypeError(f"no state of {type(group).__name__}")
 
 
-def list_groups(memory: Memory) -> list[Fields]:
+def list_groups(memory: CoordinatorState) -> list[Fields]:
     """The groups of a ListGroups response."""
-    if isinstance(memory, ConnectMemory):
+    if isinstance(memory, ConnectCoordinatorState):
         groups = {group_id: memory.group(group_id) for group_id in memory.log.groups}
         kind = {"protocolType": "connect", "groupType": "connect"}
         return [
@@ -72,7 +72,7 @@ def _protocol_type(group: LiveGroup) -> str:
     return str(group.type).lower()
 
 
-def consumer_group_describe(memory: Memory, group_id: str, topics: TopicImage) -> Fields:
+def consumer_group_describe(memory: CoordinatorState, group_id: str, topics: TopicImage) -> Fields:
     """One group of a ConsumerGroupDescribe response (version 1)."""
     group = memory.live.get(group_id)
     if isinstance(group, LiveConsumerGroup):
@@ -82,7 +82,7 @@ def consumer_group_describe(memory: Memory, group_id: str, topics: TopicImage) -
     return _missing(group, group_id, "consumer", "", missing)
 
 
-def share_group_describe(memory: Memory, group_id: str, topics: TopicImage) -> Fields:
+def share_group_describe(memory: CoordinatorState, group_id: str, topics: TopicImage) -> Fields:
     """One group of a ShareGroupDescribe response (version 1)."""
     group = memory.live.get(group_id)
     if isinstance(group, LiveShareGroup):
@@ -91,7 +91,7 @@ def share_group_describe(memory: Memory, group_id: str, topics: TopicImage) -> F
     return _missing(group, group_id, "share", "", missing)
 
 
-def streams_group_describe(memory: Memory, group_id: str, topics: TopicImage) -> Fields:
+def streams_group_describe(memory: CoordinatorState, group_id: str, topics: TopicImage) -> Fields:
     """One group of a StreamsGroupDescribe response (version 0)."""
     group = memory.live.get(group_id)
     if isinstance(group, LiveStreamsGroup):
@@ -100,7 +100,7 @@ def streams_group_describe(memory: Memory, group_id: str, topics: TopicImage) ->
     return _missing(group, group_id, "streams", "", missing)
 
 
-def describe_groups(memory: Memory, group_id: str, topics: TopicImage) -> Fields:
+def describe_groups(memory: CoordinatorState, group_id: str, topics: TopicImage) -> Fields:
     """One group of a DescribeGroups response (version 6)."""
     group = memory.live.get(group_id)
     if isinstance(group, LiveClassicGroup):
@@ -108,9 +108,9 @@ def describe_groups(memory: Memory, group_id: str, topics: TopicImage) -> Fields
     return _missing(group, group_id, "classic", "Dead", {"protocolType": "", "protocolData": "", "members": []})
 
 
-def connect_group_describe(memory: Memory, group_id: str, topics: TopicImage) -> Fields:
+def connect_group_describe(memory: CoordinatorState, group_id: str, topics: TopicImage) -> Fields:
     """A group of a Connect coordinator, in the form of the other answers (Connect on KIP-848 has none of its own)."""
-    group = memory.group(group_id) if isinstance(memory, ConnectMemory) else None
+    group = memory.group(group_id) if isinstance(memory, ConnectCoordinatorState) else None
     if group is None:
         missing: Fields = {"groupEpoch": 0, "assignmentEpoch": 0, "members": []}
         return _missing(None, group_id, "connect", "", missing)
@@ -121,7 +121,7 @@ def _connect_state(group: ConnectGroup) -> str:
     return kafka_name(connect_group_state(group) or ConnectGroupState.ASSIGNING)
 
 
-DESCRIBE: dict[str, Callable[[Memory, str, TopicImage], Fields]] = {
+DESCRIBE: dict[str, Callable[[CoordinatorState, str, TopicImage], Fields]] = {
     "ConsumerGroupDescribe": consumer_group_describe,
     "ShareGroupDescribe": share_group_describe,
     "StreamsGroupDescribe": streams_group_describe,

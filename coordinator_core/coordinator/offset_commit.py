@@ -9,11 +9,11 @@ from coordinator_core.coordinator.classic import validation as classic
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.consumer import validation as consumer
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
-from coordinator_core.coordinator.memory import LiveGroup
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import Shape, checked, int32, int64, string, structs
+from coordinator_core.coordinator.request_fields import RequestShape, checked, int32, int64, string, structs
 from coordinator_core.coordinator.share.group import LiveShareGroup
+from coordinator_core.coordinator.state import LiveGroup
 from coordinator_core.coordinator.streams import validation as streams
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.classic.state import ClassicGroupState
@@ -35,7 +35,7 @@ _PARTITIONS = structs(
     string("committedMetadata", None, nullable=True),
 )
 _TOPICS = structs("topics", string("name", ""), string("topicId", NO_TOPIC_ID), _PARTITIONS)
-OFFSET_COMMIT = Shape(
+OFFSET_COMMIT = RequestShape(
     string("groupId"),
     int32("generationIdOrMemberEpoch", -1),
     string("memberId", ""),
@@ -43,7 +43,7 @@ OFFSET_COMMIT = Shape(
     int64("retentionTimeMs", -1),
     _TOPICS,
 )
-TXN_OFFSET_COMMIT = Shape(
+TXN_OFFSET_COMMIT = RequestShape(
     string("transactionalId"),
     string("groupId"),
     int64("producerId"),

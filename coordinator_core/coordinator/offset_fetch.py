@@ -8,11 +8,11 @@ from itertools import groupby
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.consumer import validation as consumer
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
-from coordinator_core.coordinator.memory import LiveGroup
 from coordinator_core.coordinator.offset_commit import NO_TOPIC_ID
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import Shape, boolean, checked, int32, int32s, string, structs
+from coordinator_core.coordinator.request_fields import RequestShape, boolean, checked, int32, int32s, string, structs
+from coordinator_core.coordinator.state import LiveGroup
 from coordinator_core.coordinator.streams import validation as streams
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
@@ -21,7 +21,7 @@ from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
 from coordinator_core.groups.streams.topology import subtopology_of_sources
 from coordinator_core.records import Fields, RecordType
 
-OFFSET_FETCH = Shape(
+OFFSET_FETCH = RequestShape(
     structs(
         "groups",
         string("groupId"),
@@ -38,7 +38,7 @@ OFFSET_FETCH = Shape(
     ),
     boolean("requireStable", False),
 )
-OFFSET_DELETE = Shape(
+OFFSET_DELETE = RequestShape(
     string("groupId"),
     structs("topics", string("name"), structs("partitions", int32("partitionIndex"))),
 )

@@ -9,8 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.coordinator.memory import LiveGroup, Memory
-from coordinator_core.coordinator.protocol import Completed, Outcome, Request, Task, Timer
+from coordinator_core.coordinator.protocol import Completed, Request, RequestOutcome, Task, Timer
+from coordinator_core.coordinator.state import CoordinatorState, LiveGroup
 from coordinator_core.errors import InputError
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Fields, LogPosition, RecordType
 
@@ -24,11 +24,11 @@ class Operation:
     ``afterwards`` changes soft state of groups that the records make.
     """
 
-    memory: Memory
+    memory: CoordinatorState
     topics: TopicImage
     now: int
     ids: Iterator[UUID]
-    outcome: Outcome = field(default_factory=Outcome)
+    outcome: RequestOutcome = field(default_factory=RequestOutcome)
     replays: bool = True
     afterwards: list[Callable[[], None]] = field(default_factory=list)
 

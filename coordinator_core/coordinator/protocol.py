@@ -119,7 +119,7 @@ class Completed(NamedTuple):
 
 
 @dataclass(slots=True)
-class Outcome:
+class RequestOutcome:
     """What one operation did.
 
     ``records`` are already applied to the state and are to be appended to the log, in one batch, in this order, as part

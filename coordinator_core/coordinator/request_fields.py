@@ -19,14 +19,14 @@ MAX_STRING = 32_767
 Check = Callable[[Any], bool]
 
 
-class Field(NamedTuple):
+class RequestField(NamedTuple):
     """A field: whether a value fits, what stands for an absent one (REQUIRED: nothing), the fields of its elements."""
 
     name: str
     fits: Check
     default: Any
     nullable: bool = False
-    elements: Shape | None = None
+    elements: RequestShape | None = None
 
 
 REQUIRED: Any = object()
@@ -34,19 +34,19 @@ _NEEDS_NO_CHECK = frozenset((type(None), bool))
 """Types of which every value fits wherever one did."""
 
 
-class Shape:
+class RequestShape:
     """The fields of a structure.
 
     Requests of one kind come with values of the same few types again and again. What is left to check for a row of
     types, once one of them was found to fit, is remembered: lengths, ranges and elements.
     """
 
-    def __init__(self, *fields: Field) -> None:
+    def __init__(self, *fields: RequestField) -> None:
         self.fields = fields
         names = [field.name for field in fields]
         self._values: Callable[[Fields], Any] = itemgetter(*names, *names[:1])
         self._defaults: Fields = {field.name: field.default for field in fields if field.default is not REQUIRED}
-        self._known: dict[tuple[type, ...], tuple[tuple[int, Check, Shape | None], ...]] = {}
+        self._known: dict[tuple[type, ...], tuple[tuple[int, Check, RequestShape | None], ...]] = {}
 
     def filled(self, data: Any, where: str) -> Fields:
         """The data itself if nothing is missing in it; fields that the shape does not know stay."""
@@ -96,7 +96,7 @@ class Shape:
         return filled
 
 
-def _inner(value: Any, shape: Shape, where: str) -> Any:
+def _inner(value: Any, shape: RequestShape, where: str) -> Any:
     """A structure or a list of structures with every field in it; the same object if nothing is missing."""
     if type(value) is dict:
         return shape.filled(value, where)
@@ -148,52 +148,52 @@ def _is_list(value: Any) -> bool:
     return type(value) is list
 
 
-def string(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> Field:
+def string(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> RequestField:
     """A string."""
-    return Field(name, _is_string, default, nullable)
+    return RequestField(name, _is_string, default, nullable)
 
 
-def int32(name: str, default: Any = REQUIRED) -> Field:
+def int32(name: str, default: Any = REQUIRED) -> RequestField:
     """A whole number of 32 bits."""
-    return Field(name, _is_int32, default)
+    return RequestField(name, _is_int32, default)
 
 
-def int64(name: str, default: Any = REQUIRED) -> Field:
+def int64(name: str, default: Any = REQUIRED) -> RequestField:
     """A whole number of 64 bits."""
-    return Field(name, _is_int64, default)
+    return RequestField(name, _is_int64, default)
 
 
-def boolean(name: str, default: Any = REQUIRED) -> Field:
+def boolean(name: str, default: Any = REQUIRED) -> RequestField:
     """True or False."""
-    return Field(name, _is_bool, default)
+    return RequestField(name, _is_bool, default)
 
 
-def binary(name: str, default: Any = REQUIRED) -> Field:
+def binary(name: str, default: Any = REQUIRED) -> RequestField:
     """Bytes."""
-    return Field(name, _is_bytes, default)
+    return RequestField(name, _is_bytes, default)
 
 
-def strings(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> Field:
+def strings(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> RequestField:
     """A list of strings."""
-    return Field(name, lambda value: _is_list(value) and all(map(_is_string, value)), default, nullable)
+    return RequestField(name, lambda value: _is_list(value) and all(map(_is_string, value)), default, nullable)
 
 
-def int32s(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> Field:
+def int32s(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> RequestField:
     """A list of whole numbers of 32 bits."""
-    return Field(name, _are_int32, default, nullable)
+    return RequestField(name, _are_int32, default, nullable)
 
 
-def structs(name: str, *elements: Field, default: Any = REQUIRED, nullable: bool = False) -> Field:
+def structs(name: str, *elements: RequestField, default: Any = REQUIRED, nullable: bool = False) -> RequestField:
     """A list of structures."""
-    return Field(name, _is_list, default, nullable, Shape(*elements))
+    return RequestField(name, _is_list, default, nullable, RequestShape(*elements))
 
 
-def struct(name: str, *elements: Field, default: Any = REQUIRED, nullable: bool = False) -> Field:
+def struct(name: str, *elements: RequestField, default: Any = REQUIRED, nullable: bool = False) -> RequestField:
     """One structure."""
-    return Field(name, lambda value: type(value) is dict, default, nullable, Shape(*elements))
+    return RequestField(name, lambda value: type(value) is dict, default, nullable, RequestShape(*elements))
 
 
-def checked(request: Request, shape: Shape, versions: range) -> Fields:
+def checked(request: Request, shape: RequestShape, versions: range) -> Fields:
     """The request's data with every field in it; raises ApiError if it is of another shape or version."""
     if request.version not in versions:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{request.api} has no version {request.version}")

@@ -17,9 +17,9 @@ from coordinator_core.history.held_units import (
     classic_assignment,
     classic_subscription,
 )
-from coordinator_core.history.history_writer import Recorder
+from coordinator_core.history.history_writer import HistoryWriter
 from coordinator_core.history.holdings import Resource, Unit
-from coordinator_core.history.ledger import Ledger
+from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch
 from coordinator_core.history.rows import Cause
 from coordinator_core.records import LogPosition
@@ -86,7 +86,7 @@ def subscription_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -
     return found
 
 
-def follow_up_causes(ledger: Ledger, step: Transition) -> list[Cause]:
+def follow_up_causes(ledger: OpenHistory, step: Transition) -> list[Cause]:
     """What the generation before left to do: units taken from one member and not yet given to another, or a delay."""
     found, last = [], step.last
     withheld = _withheld(ledger, step)
@@ -104,7 +104,7 @@ def follow_up_causes(ledger: Ledger, step: Transition) -> list[Cause]:
     return found
 
 
-def _withheld(ledger: Ledger, step: Transition) -> int:
+def _withheld(ledger: OpenHistory, step: Transition) -> int:
     """How many units the generation before took away for this one to give out.
 
     Connect workers are told what to give up, cooperative consumers see it by what they own. Of others only what became
@@ -124,7 +124,7 @@ def _withheld(ledger: Ledger, step: Transition) -> int:
     )
 
 
-def units_of_work(ledger: Ledger) -> set[Unit]:
+def units_of_work(ledger: OpenHistory) -> set[Unit]:
     """The connectors and tasks that workers have."""
     return {
         (resource, number)
@@ -135,7 +135,7 @@ def units_of_work(ledger: Ledger) -> set[Unit]:
     }
 
 
-def connect_causes(ledger: Ledger, step: Transition, work: set[Unit]) -> list[Cause]:
+def connect_causes(ledger: OpenHistory, step: Transition, work: set[Unit]) -> list[Cause]:
     """Connectors that came, went or were configured anew; ``work`` is what the workers had before."""
     before, after = (_config_offset(group) for group in (step.old, step.new))
     if before is None or after is None or after <= before:
@@ -151,7 +151,7 @@ def _config_offset(group: ClassicGroup) -> int | None:
     return max((offset for offset in offsets if offset is not None), default=None)
 
 
-def topic_changes_seen(recorder: Recorder, step: Transition) -> list[Cause]:
+def topic_changes_seen(recorder: HistoryWriter, step: Transition) -> list[Cause]:
     """Changes of subscribed topics that this generation is the first to act on.
 
     There is no hash: the leader may not have seen a change yet. Whether it has shows in what it assigns.
@@ -172,7 +172,7 @@ def topic_changes_seen(recorder: Recorder, step: Transition) -> list[Cause]:
     return topic_causes(acted) + _first_assigned(ledger, step, still_subscribed - final.keys(), assigned)
 
 
-def _first_assigned(ledger: Ledger, step: Transition, topics: set[str], assigned: dict[str, int]) -> list[Cause]:
+def _first_assigned(ledger: OpenHistory, step: Transition, topics: set[str], assigned: dict[str, int]) -> list[Cause]:
     """Topics that were there, and subscribed, and of which nobody was ever given anything before this generation."""
     found = [topic for topic in topics if assigned.get(topic, -1) >= 0 and ledger.highest.get(topic, -1) < 0]
     if not found:
@@ -189,7 +189,7 @@ def _acted_on(change: TopicChange, highest_assigned: int) -> bool:
     return change.kind == "moved" or highest_assigned >= 0
 
 
-def _highest_assigned(ledger: Ledger) -> dict[str, int]:
+def _highest_assigned(ledger: OpenHistory) -> dict[str, int]:
     highest: dict[str, int] = {}
     for held in ledger.current.members.values():
         for (role, topic), partitions in held.items():
@@ -198,7 +198,7 @@ def _highest_assigned(ledger: Ledger) -> dict[str, int]:
     return highest
 
 
-def _by_assignment(ledger: Ledger, step: Transition, subscribed: set[str]) -> list[Cause]:
+def _by_assignment(ledger: OpenHistory, step: Transition, subscribed: set[str]) -> list[Cause]:
     """Without a topic history: partitions never assigned before, and topics of which none is assigned any more."""
     found = []
     assigned = _highest_assigned(ledger)
@@ -215,7 +215,7 @@ def _by_assignment(ledger: Ledger, step: Transition, subscribed: set[str]) -> li
     return found
 
 
-def note_highest(ledger: Ledger, taken: list[tuple[Resource, list[int]]]) -> None:
+def note_highest(ledger: OpenHistory, taken: list[tuple[Resource, list[int]]]) -> None:
     """Keep the highest partition ever assigned of each topic."""
     for (role, topic), partitions in taken:
         if role == "partition":

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from coordinator_core.groups.streams.state import StreamsGroup
-from coordinator_core.history.history_writer import SHARE, Recorder
+from coordinator_core.history.history_writer import SHARE, HistoryWriter
 from coordinator_core.history.holdings import Unit
 from coordinator_core.history.resources import CLASSIC
 from coordinator_core.records import LogPosition
 
 
-def departure_hint(recorder: Recorder, member_id: str, at: LogPosition, session_timeout_ms: int | None) -> str | None:
+def departure_hint(
+    recorder: HistoryWriter, member_id: str, at: LogPosition, session_timeout_ms: int | None
+) -> str | None:
     """What the commits of a member's partitions suggest: one that expires has not committed for its timeout.
 
     None where there is nothing to go by; without a known timeout only the time since the last commit is told.
@@ -32,7 +34,7 @@ def departure_hint(recorder: Recorder, member_id: str, at: LogPosition, session_
     return f"expired, or idle: its last commit was {gap} ms before, its session timeout is {session_timeout_ms} ms"
 
 
-def _committed(recorder: Recorder, unit: Unit) -> list[tuple[str, int]]:
+def _committed(recorder: HistoryWriter, unit: Unit) -> list[tuple[str, int]]:
     """Topic names and partitions whose offsets the owner of a unit commits."""
     (role, name), partition = unit
     if role == "partition":

@@ -12,14 +12,12 @@ from typing import Any, NamedTuple
 
 from coordinator_core.groups import record_types
 from coordinator_core.groups.consumer.describe import preferred_assignor
-from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
-from coordinator_core.groups.consumer.state import MemberState as ConsumerMemberState
+from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup, EpochMember
 from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE
-from coordinator_core.groups.streams.state import MemberState as StreamsMemberState
-from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.groups.streams.state import StreamsGroup, StreamsMemberState
 from coordinator_core.history.causes import CauseKind, cause, config_causes, member_changes, member_facts
 from coordinator_core.history.departure_hints import departure_hint
 from coordinator_core.history.held_units import (
@@ -32,11 +30,11 @@ from coordinator_core.history.held_units import (
     streams_target,
     streams_topics,
 )
-from coordinator_core.history.history_writer import TARGET, Recorder
+from coordinator_core.history.history_writer import TARGET, HistoryWriter
 from coordinator_core.history.holdings import Held
 from coordinator_core.history.memberships import depart, join, left_behind
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
-from coordinator_core.history.record_handler import Handler
+from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import Cause
 from coordinator_core.history.topics import Used, changes_between, topics_used
 from coordinator_core.records import CoordinatorRecord, LogPosition
@@ -77,7 +75,9 @@ def facts_before(state: GroupState | None, record: CoordinatorRecord) -> dict[st
     return member_facts(known) if known is not None and known.has_metadata else None
 
 
-def on_member(kind: EpochType, recorder: Recorder, record: CoordinatorRecord, before: dict[str, object] | None) -> None:
+def on_member(
+    kind: EpochType, recorder: HistoryWriter, record: CoordinatorRecord, before: dict[str, object] | None
+) -> None:
     """Member metadata: a member comes, changes or goes."""
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
     if record.value is None:
@@ -102,7 +102,7 @@ def _describe(membership: OpenMembership, member: EpochMember) -> None:
     membership.subscribed_regex = getattr(member, "subscribed_topic_regex", None) or None
 
 
-def on_current(kind: EpochType, recorder: Recorder, record: CoordinatorRecord, before: None) -> None:
+def on_current(kind: EpochType, recorder: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
     """Current assignment: what a member has, and how far it is."""
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
     if record.value is None:
@@ -128,7 +128,7 @@ def on_current(kind: EpochType, recorder: Recorder, record: CoordinatorRecord, b
             recorder.converge(at)
 
 
-def _note_hint(recorder: Recorder, kind: EpochType, member_id: str, at: LogPosition) -> None:
+def _note_hint(recorder: HistoryWriter, kind: EpochType, member_id: str, at: LogPosition) -> None:
     """The tombstones of a member begin with its current assignment; afterwards nobody knows what it had."""
     membership = recorder.ledger.memberships.get(member_id)
     if membership is None:
@@ -144,7 +144,7 @@ def _note_hint(recorder: Recorder, kind: EpochType, member_id: str, at: LogPosit
         membership.hint = departure_hint(recorder, member_id, at, _session_timeout(recorder, kind, member, at))
 
 
-def _session_timeout(recorder: Recorder, kind: EpochType, member: object, at: LogPosition) -> int | None:
+def _session_timeout(recorder: HistoryWriter, kind: EpochType, member: object, at: LogPosition) -> int | None:
     """The member's session timeout in ms: its own (classic protocol) or the group's dynamic config, if there is one."""
     if isinstance(member, ConsumerMember) and member.classic is not None:
         return member.classic.session_timeout_ms
@@ -165,7 +165,7 @@ def _pending(member: Any) -> int:
     return sum(len(partitions) for tasks in roles for partitions in tasks.values())
 
 
-def on_target(kind: EpochType, recorder: Recorder, record: CoordinatorRecord, before: None) -> None:
+def on_target(kind: EpochType, recorder: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
     """Target assignment of one member."""
     member_id, at = record.key["memberId"], record.at
     if record.value is None:
@@ -175,7 +175,7 @@ def on_target(kind: EpochType, recorder: Recorder, record: CoordinatorRecord, be
         recorder.put(TARGET, member_id, kind.target(state.targets[member_id]), at, state.group_epoch)
 
 
-def on_target_epoch(kind: EpochType, recorder: Recorder, record: CoordinatorRecord, before: None) -> None:
+def on_target_epoch(kind: EpochType, recorder: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
     """Target assignment metadata: the target of an epoch is installed."""
     epoch, rebalance = recorder.ledger.epoch, recorder.ledger.rebalance
     if record.value is None or epoch is None or record.value["assignmentEpoch"] != epoch.epoch:
@@ -197,7 +197,7 @@ def configs_before(state: GroupState | None, record: CoordinatorRecord) -> dict[
 
 
 def on_streams_epoch(
-    kind: EpochType, recorder: Recorder, record: CoordinatorRecord, before: dict[str, str] | None
+    kind: EpochType, recorder: HistoryWriter, record: CoordinatorRecord, before: dict[str, str] | None
 ) -> None:
     """Group metadata of a streams group: as of any, and it tells of the group's configs."""
     state, last = recorder.group.state, recorder.ledger.epoch
@@ -207,7 +207,7 @@ def on_streams_epoch(
     on_epoch(kind, recorder, record, None)
 
 
-def on_epoch(kind: EpochType, recorder: Recorder, record: CoordinatorRecord, before: None) -> None:
+def on_epoch(kind: EpochType, recorder: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
     """Group metadata: a new epoch opens and with it a rebalance; a tombstone ends the group."""
     ledger, at, value = recorder.ledger, record.at, record.value
     if value is None:
@@ -245,7 +245,9 @@ def _opening_state(state: AnyGroup) -> str:
     return "ASSIGNING"
 
 
-def _topic_causes(recorder: Recorder, last: OpenEpoch, used: Used, names: set[str], at: LogPosition) -> list[Cause]:
+def _topic_causes(
+    recorder: HistoryWriter, last: OpenEpoch, used: Used, names: set[str], at: LogPosition
+) -> list[Cause]:
     """Changes of the topics subscribed before and now, and of those that a regular expression newly matches.
 
     Without a hash, brokers wrote what they knew of the topics in records of their own (type 4).
@@ -264,28 +266,28 @@ def _topic_causes(recorder: Recorder, last: OpenEpoch, used: Used, names: set[st
     return found
 
 
-def _group(recorder: Recorder) -> AnyGroup:
+def _group(recorder: HistoryWriter) -> AnyGroup:
     state = recorder.group.state
     assert isinstance(state, EpochGroup)
     return state
 
 
-def _handlers(kind: EpochType, types: RecordTypes) -> dict[int, Handler]:
+def _handlers(kind: EpochType, types: RecordTypes) -> dict[int, RecordHandler]:
     """What the records that all these types of group have do to the history."""
     if kind is STREAMS:
-        epoch = Handler(kind.type, partial(on_streams_epoch, kind), configs_before)
+        epoch = RecordHandler(kind.type, partial(on_streams_epoch, kind), configs_before)
     else:
-        epoch = Handler(kind.type, partial(on_epoch, kind))
+        epoch = RecordHandler(kind.type, partial(on_epoch, kind))
     return {
         types.epoch: epoch,
-        types.member: Handler(kind.type, partial(on_member, kind), facts_before),
-        types.target_epoch: Handler(kind.type, partial(on_target_epoch, kind)),
-        types.target: Handler(kind.type, partial(on_target, kind)),
-        types.current: Handler(kind.type, partial(on_current, kind)),
+        types.member: RecordHandler(kind.type, partial(on_member, kind), facts_before),
+        types.target_epoch: RecordHandler(kind.type, partial(on_target_epoch, kind)),
+        types.target: RecordHandler(kind.type, partial(on_target, kind)),
+        types.current: RecordHandler(kind.type, partial(on_current, kind)),
     }
 
 
-HANDLERS: dict[int, Handler] = {
+HANDLERS: dict[int, RecordHandler] = {
     **_handlers(CONSUMER, record_types.CONSUMER),
     **_handlers(SHARE, record_types.SHARE),
     **_handlers(STREAMS, record_types.STREAMS),

@@ -23,7 +23,7 @@ from coordinator_core.history.classic_causes import (
     units_of_work,
 )
 from coordinator_core.history.departure_hints import departure_hint
-from coordinator_core.history.history_writer import CURRENT, Recorder, numbers
+from coordinator_core.history.history_writer import CURRENT, HistoryWriter, numbers
 from coordinator_core.history.holdings import Changed
 from coordinator_core.history.memberships import depart, join
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
@@ -42,7 +42,7 @@ def group_before(state: GroupState | None, record: CoordinatorRecord) -> Classic
     return ClassicGroup(state.generation, state.protocol_type, state.protocol, state.leader, None, state.members)
 
 
-def on_generation(recorder: Recorder, record: CoordinatorRecord, before: ClassicGroup) -> None:
+def on_generation(recorder: HistoryWriter, record: CoordinatorRecord, before: ClassicGroup) -> None:
     """Group metadata: a generation is complete, the same one is written again, or the group ends."""
     ledger, at, last = recorder.ledger, record.at, recorder.ledger.epoch
     old = before if last is not None else ClassicGroup()  # else it was of another life
@@ -84,7 +84,7 @@ def on_generation(recorder: Recorder, record: CoordinatorRecord, before: Classic
 # --- members ---------------------------------------------------------------------------------------------------------
 
 
-def _members(recorder: Recorder, old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> None:
+def _members(recorder: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> None:
     """Who went, who came, and what members say of themselves."""
     ledger = recorder.ledger
     for member_id, gone in old.members.items():
@@ -121,7 +121,7 @@ class _Assigned(NamedTuple):
     revocations: list[Revocation]
 
 
-def _assign(recorder: Recorder, old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> _Assigned:
+def _assign(recorder: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> _Assigned:
     """Lay the members' assignments over what they had; owners stay as they were for now."""
     changes: list[Changed] = []
     delays: list[int] = []
@@ -167,7 +167,7 @@ def _counted(group: ClassicGroup, changes: list[Changed]) -> list[Changed]:
 
 
 def _complete(
-    recorder: Recorder,
+    recorder: HistoryWriter,
     new: ClassicGroup,
     topics: set[str],
     assigned: _Assigned,
@@ -208,7 +208,7 @@ def _complete(
         ledger.unseen.clear()
 
 
-def _missing(recorder: Recorder, generation: int, at: LogPosition) -> tuple[int, str | None]:
+def _missing(recorder: HistoryWriter, generation: int, at: LogPosition) -> tuple[int, str | None]:
     """How many generations are skipped since the last, and what of the history before this one was not seen.
 
     Skipped ones are known never to have completed only if the log has no gap since the last.
@@ -229,7 +229,7 @@ def _missing(recorder: Recorder, generation: int, at: LogPosition) -> tuple[int,
 
 
 def _add_rebalance(
-    recorder: Recorder,
+    recorder: HistoryWriter,
     new: ClassicGroup,
     causes: tuple[Cause, ...],
     assigned: _Assigned,

@@ -13,16 +13,16 @@ from coordinator_core.groups.group import Group, GroupType
 from coordinator_core.history import epochs, topic_inputs, workers
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.generations import group_before, on_generation
-from coordinator_core.history.history_writer import Recorder
-from coordinator_core.history.ledger import Ledger
-from coordinator_core.history.record_handler import Handler
+from coordinator_core.history.history_writer import HistoryWriter
+from coordinator_core.history.open_history import OpenHistory
+from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import HistoryRow
 from coordinator_core.records import CoordinatorRecord, Family, RecordType
 
 _NO_ROWS: list[HistoryRow] = []
-_HANDLERS: Mapping[Family, Mapping[int, Handler]] = {
+_HANDLERS: Mapping[Family, Mapping[int, RecordHandler]] = {
     Family.GROUP: {
-        RecordType.GROUP_METADATA: Handler(GroupType.CLASSIC.value, on_generation, group_before),
+        RecordType.GROUP_METADATA: RecordHandler(GroupType.CLASSIC.value, on_generation, group_before),
         **epochs.HANDLERS,
         **topic_inputs.HANDLERS,
     },
@@ -45,17 +45,17 @@ class GroupFold:
     def __init__(
         self,
         group: Group,
-        ledger: Ledger | None = None,
+        ledger: OpenHistory | None = None,
         topics: TopicHistory | None = None,
         coverage: Coverage | None = None,
     ) -> None:
         """Begin with ``Group(group_id)``, or go on with the ``group`` and ``ledger`` that an earlier run left."""
         self.group = group
         self._handlers = _HANDLERS[group.family]
-        self._recorder = Recorder(group, ledger or Ledger(group.group_id), topics, coverage)
+        self._recorder = HistoryWriter(group, ledger or OpenHistory(group.group_id), topics, coverage)
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> OpenHistory:
         """What is open as of the last record."""
         return self._recorder.ledger
 

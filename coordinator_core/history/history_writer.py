@@ -15,7 +15,7 @@ from coordinator_core.groups.group import Group, GroupType
 from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.holdings import Changed, Held
-from coordinator_core.history.ledger import Ledger
+from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.resources import CLASSIC, Resources
 from coordinator_core.history.rows import AssignmentRow, Cause, HistoryRow
@@ -38,7 +38,7 @@ def numbers(what: str, first: int, last: int) -> str:
     return f"{what} {first} was" if first == last else f"{what}s {first} to {last} were"
 
 
-class Recorder:
+class HistoryWriter:
     """The history of one group under way: its state, its open history, and the rows that are final (``rows``).
 
     ``topics`` and ``coverage`` are None where nobody knows; then what depends on them is unknown. ``resources`` names
@@ -47,7 +47,9 @@ class Recorder:
 
     __slots__ = ("coverage", "group", "ledger", "resources", "rows", "topics")
 
-    def __init__(self, group: Group, ledger: Ledger, topics: TopicHistory | None, coverage: Coverage | None) -> None:
+    def __init__(
+        self, group: Group, ledger: OpenHistory, topics: TopicHistory | None, coverage: Coverage | None
+    ) -> None:
         self.group = group
         self.ledger = ledger
         self.topics = topics
@@ -319,7 +321,7 @@ class Recorder:
         """Rows of what lasts, and of what ended in the operation under way: a later run may replace them."""
         ledger = self.ledger
         if ledger.ended is not None or ledger.departed or ledger.crossing or ledger.joined:
-            settled = Recorder(self.group, ledger.copy(), self.topics, self.coverage)
+            settled = HistoryWriter(self.group, ledger.copy(), self.topics, self.coverage)
             settled._end_operation()
             for row in settled.rows:
                 yield row._replace(is_open=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from coordinator_core.history.causes import CauseKind, cause
-from coordinator_core.history.history_writer import Recorder
-from coordinator_core.history.ledger import Ledger
+from coordinator_core.history.history_writer import HistoryWriter
+from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenMembership
 from coordinator_core.history.resources import CLASSIC
 from coordinator_core.records import CoordinatorRecord, LogPosition
@@ -12,7 +12,7 @@ from coordinator_core.records import CoordinatorRecord, LogPosition
 _DEPARTURES = frozenset((CauseKind.MEMBER_LEFT_OR_EXPIRED, CauseKind.STATIC_MEMBER_LEFT))
 
 
-def join(recorder: Recorder, membership: OpenMembership) -> None:
+def join(recorder: HistoryWriter, membership: OpenMembership) -> None:
     """A member is there that was not; that is no cause if it only goes on under another group type."""
     ledger, member_id = recorder.ledger, membership.member_id
     at, instance = membership.joined, membership.instance_id
@@ -45,14 +45,14 @@ def join(recorder: Recorder, membership: OpenMembership) -> None:
     ledger.changes.append(cause(kind, at, member=member_id, instance=instance, detail=detail, hint=hint))
 
 
-def _replaced(ledger: Ledger, membership: OpenMembership) -> OpenMembership | None:
+def _replaced(ledger: OpenHistory, membership: OpenMembership) -> OpenMembership | None:
     if membership.instance_id is None:
         return None
     departed = ledger.departed.values()
     return next((gone for gone in departed if gone.instance_id == membership.instance_id), None)
 
 
-def depart(recorder: Recorder, member_id: str, at: LogPosition) -> None:
+def depart(recorder: HistoryWriter, member_id: str, at: LogPosition) -> None:
     """A member is removed; nothing happens if it was not known."""
     ledger = recorder.ledger
     if ledger.rebalance is not None:
@@ -69,7 +69,7 @@ def depart(recorder: Recorder, member_id: str, at: LogPosition) -> None:
     ledger.changes.append(cause(kind, at, member=member_id, instance=instance, hint=hint, detail=detail))
 
 
-def left_behind(recorder: Recorder, epoch: CoordinatorRecord) -> None:
+def left_behind(recorder: HistoryWriter, epoch: CoordinatorRecord) -> None:
     """Members of a classic group that are none of the consumer group made of it had left before.
 
     ``epoch`` is the consumer group's first; all that the operation wrote before it has to be there.

@@ -64,7 +64,7 @@ class OpenEpoch:
         )
 
 
-class Asked(NamedTuple):
+class RevocationRequest(NamedTuple):
     """A member is asked to give up units."""
 
     at: LogPosition
@@ -87,7 +87,7 @@ class OpenRebalance:
     members_after: int
     behind: dict[str, bool]
     target: LogPosition | None = None
-    revoking: dict[str, Asked] = field(default_factory=dict)
+    revoking: dict[str, RevocationRequest] = field(default_factory=dict)
     revocations: list[Revocation] = field(default_factory=list)
     waited: dict[str, bool] = field(default_factory=dict)
     last_member: str | None = None
@@ -98,7 +98,7 @@ class OpenRebalance:
         asked = self.revoking.get(member_id)
         if asked is None:
             if units:
-                self.revoking[member_id] = Asked(at, units)
+                self.revoking[member_id] = RevocationRequest(at, units)
         elif not units:
             del self.revoking[member_id]
             duration = at.timestamp_ms - asked.at.timestamp_ms

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from coordinator_core.groups.group import GroupState
-from coordinator_core.history.history_writer import Recorder
+from coordinator_core.history.history_writer import HistoryWriter
 from coordinator_core.records import CoordinatorRecord
 
 
-class Handler(NamedTuple):
+class RecordHandler(NamedTuple):
     """``after`` writes history when the record has changed the group, of the type ``group_type``.
 
     It is given what ``before`` took from the state that the record was about to change; None where nothing is needed.
     """
 
     group_type: str
-    after: Callable[[Recorder, CoordinatorRecord, Any], None]
+    after: Callable[[HistoryWriter, CoordinatorRecord, Any], None]
     before: Callable[[GroupState | None, CoordinatorRecord], Any] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import GroupType
 from coordinator_core.history.holdings import Resource
-from coordinator_core.history.ledger import Ledger
+from coordinator_core.history.open_history import OpenHistory
 
 CLASSIC = GroupType.CLASSIC.value
 
@@ -18,7 +18,7 @@ class Resources:
 
     __slots__ = ("_columns", "_ledger", "_topics")
 
-    def __init__(self, ledger: Ledger, topics: TopicHistory | None) -> None:
+    def __init__(self, ledger: OpenHistory, topics: TopicHistory | None) -> None:
         self._ledger = ledger
         self._topics = topics
         self._columns: dict[Resource, Columns] = {}

@@ -149,7 +149,7 @@ class AssignmentRow(NamedTuple):
     history_complete: Annotated[bool, "it was seen to begin"]
 
 
-class Table(NamedTuple):
+class HistoryTable(NamedTuple):
     """A table of history: its name, the type of its rows, and the columns (dotted into positions) that identify one."""
 
     name: str
@@ -158,10 +158,10 @@ class Table(NamedTuple):
 
 
 TABLES = (
-    Table("group_epochs", GroupEpochRow, ("group_id", "opened.partition", "opened.offset")),
-    Table("rebalances", RebalanceRow, ("group_id", "at.partition", "at.offset")),
-    Table("memberships", MembershipRow, ("group_id", "member_id", "joined.partition", "joined.offset")),
-    Table(
+    HistoryTable("group_epochs", GroupEpochRow, ("group_id", "opened.partition", "opened.offset")),
+    HistoryTable("rebalances", RebalanceRow, ("group_id", "at.partition", "at.offset")),
+    HistoryTable("memberships", MembershipRow, ("group_id", "member_id", "joined.partition", "joined.offset")),
+    HistoryTable(
         "assignments",
         AssignmentRow,
         (
@@ -175,8 +175,8 @@ TABLES = (
             "since.offset",
         ),
     ),
-    Table("violations", Violation, ("group_id", "rule", "member_id", "at.partition", "at.offset", "detail")),
-    Table(
+    HistoryTable("violations", Violation, ("group_id", "rule", "member_id", "at.partition", "at.offset", "detail")),
+    HistoryTable(
         "topic_history", TopicInterval, ("topic", "topic_id", "since.partition", "since.offset", "since.timestamp_ms")
     ),
 )

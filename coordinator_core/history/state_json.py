@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from coordinator_core.groups.state_json import Json, coder, read_stored
 from coordinator_core.history.holdings import Holdings, Interval, OfUnits, Ownership, Resource
-from coordinator_core.history.ledger import Ledger
+from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.records import LogPosition
 
 T = TypeVar("T")
@@ -45,11 +45,11 @@ class _Units:
 
 
 _UNITS = ("current", "target", "ownership")
-_HINTS = typing.get_type_hints(Ledger)
-_CODERS = {each.name: coder(_HINTS[each.name]) for each in fields(Ledger) if each.name not in _UNITS}
+_HINTS = typing.get_type_hints(OpenHistory)
+_CODERS = {each.name: coder(_HINTS[each.name]) for each in fields(OpenHistory) if each.name not in _UNITS}
 
 
-def ledger_to_json(ledger: Ledger) -> Json:
+def ledger_to_json(ledger: OpenHistory) -> Json:
     """The open history as what ``json`` can write."""
     owned = ledger.ownership
     units = _Units(
@@ -69,14 +69,14 @@ def ledger_to_json(ledger: Ledger) -> Json:
     }
 
 
-def ledger_from_json(stored: Json) -> Ledger:
+def ledger_from_json(stored: Json) -> OpenHistory:
     """The open history of ``ledger_to_json``; raises StateFormatError if this is none, or of another version."""
     return read_stored(stored, "history", VERSION, _ledger_from)
 
 
-def _ledger_from(stored: Json) -> Ledger:
+def _ledger_from(stored: Json) -> OpenHistory:
     values: dict[str, Any] = {name: each.from_json(stored["ledger"][name]) for name, each in _CODERS.items()}
-    ledger = Ledger(**values)
+    ledger = OpenHistory(**values)
     units: _Units = coder(_Units).from_json(stored["units"])
     ledger.current, ledger.target = Holdings.of(units.current), Holdings.of(units.target)
     ledger.ownership = Ownership(

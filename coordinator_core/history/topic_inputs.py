@@ -8,8 +8,8 @@ from coordinator_core.groups.share.state import ShareGroup, StatePartitionMetada
 from coordinator_core.groups.streams.state import StreamsGroup, Topology
 from coordinator_core.history.causes import CauseKind, cause, difference, recorded_topic_causes
 from coordinator_core.history.held_units import consumer_topics
-from coordinator_core.history.history_writer import Recorder
-from coordinator_core.history.record_handler import Handler
+from coordinator_core.history.history_writer import HistoryWriter
+from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.records import CoordinatorRecord, RecordType
 
 Seen = dict[str, SubscribedTopic] | None
@@ -20,7 +20,7 @@ def partition_metadata_before(state: GroupState | None, record: CoordinatorRecor
     return state.subscription_metadata if isinstance(state, ConsumerGroup) else None
 
 
-def on_partition_metadata(recorder: Recorder, record: CoordinatorRecord, before: Seen) -> None:
+def on_partition_metadata(recorder: HistoryWriter, record: CoordinatorRecord, before: Seen) -> None:
     """Partition metadata of brokers before 4.1: the topics as the group sees them."""
     state = recorder.group.state
     if record.value is None or not isinstance(state, ConsumerGroup):
@@ -38,7 +38,7 @@ def regex_before(state: GroupState | None, record: CoordinatorRecord) -> Resolve
     return state.regexes.get(record.key["regularExpression"]) if isinstance(state, ConsumerGroup) else None
 
 
-def on_regex(recorder: Recorder, record: CoordinatorRecord, known: ResolvedRegex | None) -> None:
+def on_regex(recorder: HistoryWriter, record: CoordinatorRecord, known: ResolvedRegex | None) -> None:
     """A regular expression is resolved: it makes a rebalance if it now matches other topics."""
     if record.value is None:
         return
@@ -53,7 +53,7 @@ def topology_before(state: GroupState | None, record: CoordinatorRecord) -> Topo
     return state.topology if isinstance(state, StreamsGroup) else None
 
 
-def on_topology(recorder: Recorder, record: CoordinatorRecord, before: Topology | None) -> None:
+def on_topology(recorder: HistoryWriter, record: CoordinatorRecord, before: Topology | None) -> None:
     """The topology of a streams group; the first one comes with the first member."""
     if record.value is not None and before is not None and before.epoch != record.value["epoch"]:
         detail = f"topology epoch {before.epoch} to {record.value['epoch']}"
@@ -65,7 +65,9 @@ def state_partitions_before(state: GroupState | None, record: CoordinatorRecord)
     return state.state_partitions if isinstance(state, ShareGroup) else None
 
 
-def on_state_partitions(recorder: Recorder, record: CoordinatorRecord, before: StatePartitionMetadata | None) -> None:
+def on_state_partitions(
+    recorder: HistoryWriter, record: CoordinatorRecord, before: StatePartitionMetadata | None
+) -> None:
     """Which share partitions are assignable: those initialised, by topic name."""
     state = recorder.group.state
     after = state.state_partitions if isinstance(state, ShareGroup) else None
@@ -83,14 +85,14 @@ def on_state_partitions(recorder: Recorder, record: CoordinatorRecord, before: S
         recorder.ledger.changes.append(cause(CauseKind.SHARE_STATE_INITIALIZED, record.at, topics=topics_now))
 
 
-HANDLERS: dict[int, Handler] = {
-    RecordType.CONSUMER_GROUP_PARTITION_METADATA: Handler(
+HANDLERS: dict[int, RecordHandler] = {
+    RecordType.CONSUMER_GROUP_PARTITION_METADATA: RecordHandler(
         GroupType.CONSUMER.value, on_partition_metadata, partition_metadata_before
     ),
-    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: Handler(GroupType.CONSUMER.value, on_regex, regex_before),
-    RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: Handler(
+    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: RecordHandler(GroupType.CONSUMER.value, on_regex, regex_before),
+    RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: RecordHandler(
         GroupType.SHARE.value, on_state_partitions, state_partitions_before
     ),
-    RecordType.STREAMS_GROUP_TOPOLOGY: Handler(GroupType.STREAMS.value, on_topology, topology_before),
+    RecordType.STREAMS_GROUP_TOPOLOGY: RecordHandler(GroupType.STREAMS.value, on_topology, topology_before),
 }
 """Record type to what it does to the history."""

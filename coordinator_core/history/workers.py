@@ -14,10 +14,10 @@ from coordinator_core.groups.connect.state import Assignor, ConnectGroup, Connec
 from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.history.causes import CauseKind, cause
 from coordinator_core.history.held_units import work_held
-from coordinator_core.history.history_writer import TARGET, Recorder
+from coordinator_core.history.history_writer import TARGET, HistoryWriter
 from coordinator_core.history.memberships import depart, join
 from coordinator_core.history.open_rows import OpenMembership
-from coordinator_core.history.record_handler import Handler
+from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import Cause
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, LogPosition
 
@@ -28,7 +28,7 @@ def assignors_before(state: GroupState | None, record: CoordinatorRecord) -> lis
     return known.assignors if known is not None and known.client_id is not None else None
 
 
-def on_member(recorder: Recorder, record: CoordinatorRecord, before: list[Assignor] | None) -> None:
+def on_member(recorder: HistoryWriter, record: CoordinatorRecord, before: list[Assignor] | None) -> None:
     """Member metadata: a worker comes, offers other assignors or other metadata for them, or goes."""
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
     if record.value is None:
@@ -80,7 +80,7 @@ def work_before(state: GroupState | None, record: CoordinatorRecord) -> set[tupl
     return _units(state.work) if isinstance(state, ConnectGroup) else set()
 
 
-def on_work(recorder: Recorder, record: CoordinatorRecord, before: set[tuple[str, int]]) -> None:
+def on_work(recorder: HistoryWriter, record: CoordinatorRecord, before: set[tuple[str, int]]) -> None:
     """Connectors and tasks: what there is to run."""
     if record.value is not None:
         changed = before ^ _units(_group(recorder).work)
@@ -90,11 +90,11 @@ def on_work(recorder: Recorder, record: CoordinatorRecord, before: set[tuple[str
             recorder.ledger.changes.append(cause(CauseKind.CONNECTORS_CHANGED, record.at, topics=names, detail=detail))
 
 
-def on_configuration(recorder: Recorder, record: CoordinatorRecord, before: None) -> None:
+def on_configuration(recorder: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
     """The group's configuration: it makes no rebalance, and says how long work waits for a worker that left."""
 
 
-def on_epoch(recorder: Recorder, record: CoordinatorRecord, before: None) -> None:
+def on_epoch(recorder: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
     """Group metadata: a new epoch opens and with it a rebalance; a tombstone ends the group."""
     ledger, at, value = recorder.ledger, record.at, record.value
     if value is None:
@@ -117,7 +117,7 @@ def on_epoch(recorder: Recorder, record: CoordinatorRecord, before: None) -> Non
     recorder.bump(value["epoch"], tuple(members), "ASSIGNING" if members else "EMPTY", at)
 
 
-def on_target(recorder: Recorder, record: CoordinatorRecord, before: None) -> None:
+def on_target(recorder: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
     """Target assignment of all workers: those that run what they no longer should are asked to stop it."""
     ledger, at = recorder.ledger, record.at
     state, rebalance = recorder.group.state, ledger.rebalance
@@ -150,7 +150,7 @@ def delay_before(state: GroupState | None, record: CoordinatorRecord) -> int:
     return max_delay_ms(state)
 
 
-def on_current(recorder: Recorder, record: CoordinatorRecord, before: int) -> None:
+def on_current(recorder: HistoryWriter, record: CoordinatorRecord, before: int) -> None:
     """Current assignment: what a worker runs, and how far it is.
 
     The work of a worker that goes waits for it; while it waits, a further one does not make it wait longer.
@@ -202,18 +202,18 @@ def _worker(state: GroupState | None, record: CoordinatorRecord) -> ConnectMembe
     return state.members.get(record.key["memberId"]) if isinstance(state, ConnectGroup) else None
 
 
-def _group(recorder: Recorder) -> ConnectGroup:
+def _group(recorder: HistoryWriter) -> ConnectGroup:
     state = recorder.group.state
     assert isinstance(state, ConnectGroup)
     return state
 
 
-HANDLERS: dict[int, Handler] = {
-    ConnectRecordType.GROUP_METADATA: Handler(GroupType.CONNECT.value, on_epoch),
-    ConnectRecordType.CONNECTORS_TASKS_METADATA: Handler(GroupType.CONNECT.value, on_work, work_before),
-    ConnectRecordType.MEMBER_METADATA: Handler(GroupType.CONNECT.value, on_member, assignors_before),
-    ConnectRecordType.TARGET_ASSIGNMENT: Handler(GroupType.CONNECT.value, on_target),
-    ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT: Handler(GroupType.CONNECT.value, on_current, delay_before),
-    ConnectRecordType.CONFIGURATION: Handler(GroupType.CONNECT.value, on_configuration),
+HANDLERS: dict[int, RecordHandler] = {
+    ConnectRecordType.GROUP_METADATA: RecordHandler(GroupType.CONNECT.value, on_epoch),
+    ConnectRecordType.CONNECTORS_TASKS_METADATA: RecordHandler(GroupType.CONNECT.value, on_work, work_before),
+    ConnectRecordType.MEMBER_METADATA: RecordHandler(GroupType.CONNECT.value, on_member, assignors_before),
+    ConnectRecordType.TARGET_ASSIGNMENT: RecordHandler(GroupType.CONNECT.value, on_target),
+    ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT: RecordHandler(GroupType.CONNECT.value, on_current, delay_before),
+    ConnectRecordType.CONFIGURATION: RecordHandler(GroupType.CONNECT.value, on_configuration),
 }
 """Record type of ``__worker_offsets`` to what it does to the history."""

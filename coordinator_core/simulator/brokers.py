@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_core.records import Fields, MetadataRecordType
-from coordinator_core.simulator.seeded_random import Chance
+from coordinator_core.simulator.seeded_random import SeededRandom
 from coordinator_core.wire.primitives import uuid_text
 
 METADATA_VERSION = 30
@@ -54,7 +54,7 @@ class Brokers:
     """Who is there, and who leads what; ``racks`` by broker."""
 
     racks: dict[int, str | None]
-    chance: Chance
+    chance: SeededRandom
     directories: dict[int, str] = field(init=False)
     _down: set[int] = field(default_factory=set)
     _lives: dict[int, int] = field(default_factory=dict)

@@ -36,7 +36,7 @@ BLOCKS_BITS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class OpenTransaction:
+class SimulatedTransaction:
     """A transaction that has not ended: whose it is, since when, and what it would commit."""
 
     group_id: str
@@ -44,7 +44,7 @@ class OpenTransaction:
     since_ms: int
     partitions: tuple[TopicPartition, ...]
 
-    def without(self, gone: Callable[[str, str], bool]) -> OpenTransaction:
+    def without(self, gone: Callable[[str, str], bool]) -> SimulatedTransaction:
         """Without the partitions of a group and topic for which ``gone`` holds."""
         return replace(self, partitions=tuple(each for each in self.partitions if not gone(self.group_id, each[0])))
 
@@ -149,7 +149,7 @@ class CommitStream:
         """How far the first of its partitions is."""
         return max(now - self.since[0], 0) * self.speeds[0] // 1_000_000
 
-    def open_transactions(self) -> Iterator[OpenTransaction]:
+    def open_transactions(self) -> Iterator[SimulatedTransaction]:
         """Its transactions in the log that have not ended, or never will."""
         if self.transactions is None or not self.written:
             return
@@ -159,7 +159,7 @@ class CommitStream:
         kept = tuple(partition for partition in self.partitions if partition[0] not in self.gone)
         for number, producer_id in zip(open_.tolist(), ids.tolist(), strict=True):
             if kept:
-                yield OpenTransaction(self.group_id, producer_id, int(self._times(number, number + 1)[0]), kept)
+                yield SimulatedTransaction(self.group_id, producer_id, int(self._times(number, number + 1)[0]), kept)
 
     @property
     def is_over(self) -> bool:
@@ -177,7 +177,7 @@ class CommitStreams:
     count: int = 0
     _blocks: int = 0
     _over: dict[str, Committed] = field(default_factory=dict)
-    _left_open: list[OpenTransaction] = field(default_factory=list)
+    _left_open: list[SimulatedTransaction] = field(default_factory=list)
     _known: dict[tuple[str, int, OwnedPartition], tuple[bytes, bytes, int]] = field(default_factory=dict)
 
     def open(
@@ -227,7 +227,7 @@ class CommitStreams:
             _take(last.setdefault(stream.group_id, {}), stream)
         return last
 
-    def open_transactions(self) -> list[OpenTransaction]:
+    def open_transactions(self) -> list[SimulatedTransaction]:
         """Transactions in the log that have not ended."""
         return [*self._left_open, *(each for stream in self.streams for each in stream.open_transactions())]
 

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from coordinator_core.coordinator.memory import Memory
+from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.records import CoordinatorRecord, Family
 from coordinator_core.wire.record_codec import encode_key
@@ -31,7 +31,7 @@ class KeptRecords:
             (record for record in last.values() if record.value is not None), key=lambda record: record.at.offset
         )
 
-    def load(self, former: Memory) -> Memory:
+    def load(self, former: CoordinatorState) -> CoordinatorState:
         """The memory of a coordinator that has read the records; settings are those of the ``former`` one."""
         log = CoordinatorShard(family=self.family)
         fresh = type(former)(former.config, former.partition, former.end_offset, log, profile=former.profile)

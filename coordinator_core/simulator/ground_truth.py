@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
-from coordinator_core.coordinator.memory import LiveGroup
 from coordinator_core.coordinator.share.group import LiveShareGroup
+from coordinator_core.coordinator.state import LiveGroup
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.connect.describe import group_state
 from coordinator_core.groups.connect.state import ConnectGroup, ConnectGroupState
-from coordinator_core.groups.consumer.state import MemberState as ConsumerMemberState
-from coordinator_core.groups.streams.state import MemberState as StreamsMemberState
+from coordinator_core.groups.consumer.state import ConsumerMemberState
+from coordinator_core.groups.streams.state import StreamsMemberState
 from coordinator_core.records import ConnectRecordType, Family, Fields, RecordType
-from coordinator_core.simulator.commits import Committed, OpenTransaction
+from coordinator_core.simulator.commits import Committed, SimulatedTransaction
 from coordinator_core.simulator.log import GroupBatch
 
 Row = dict[str, Any]
@@ -49,7 +49,7 @@ _STABLE = {
 }
 
 
-class Why(NamedTuple):
+class TrueCause(NamedTuple):
     """Something that makes a group rebalance; ``kind`` as history calls it, ``how`` what a log cannot tell.
 
     ``unseen`` is what left no trace at all, such as a member that came and went between two generations.
@@ -82,7 +82,7 @@ class _Rebalance:
     to_epoch: int
     batch: GroupBatch
     index: int
-    causes: tuple[Why, ...]
+    causes: tuple[TrueCause, ...]
     outcome: str = "open"
     finished_ms: int | None = None
 
@@ -108,7 +108,7 @@ class GroupTruth:
     type: str = ""
     epoch: int | None = None
     members: dict[str, str | None] = field(default_factory=dict)
-    pending: list[Why] = field(default_factory=list)
+    pending: list[TrueCause] = field(default_factory=list)
     rebalances: list[_Rebalance] = field(default_factory=list)
     topics: dict[str, Topic | None] = field(default_factory=dict)
     connectors: Mapping[str, int] | None = None
@@ -129,26 +129,26 @@ class GroupTruth:
             before = self.topics.get(name)
             if name in self.topics and topic != before:
                 kind = "topic_deleted" if topic is None else "topic_grown"
-                self.expect(Why("topic_created" if before is None else kind, topics=(name,)))
+                self.expect(TrueCause("topic_created" if before is None else kind, topics=(name,)))
         self.topics = now
 
     def configured(self, connectors: Mapping[str, int]) -> None:
         """The leader of a Connect group assigns these connectors, with so many tasks each."""
         if self.connectors is not None and connectors != self.connectors:
             changed = dict(set(connectors.items()) ^ set(self.connectors.items()))
-            self.expect(Why("connectors_changed", topics=tuple(sorted(changed))))
+            self.expect(TrueCause("connectors_changed", topics=tuple(sorted(changed))))
         self.connectors = connectors
 
     def loaded(self, live: AnyGroup | None) -> None:
         """Another coordinator has read the group from the log: members that were not in it are none any more."""
         self.members = _members_of(live)
 
-    def expect(self, why: Why) -> None:
+    def expect(self, why: TrueCause) -> None:
         """Something happened that will make the group rebalance at its next occasion."""
         if why not in self.pending:
             self.pending.append(why)
 
-    def operation(self, live: AnyGroup | None, why: tuple[Why, ...], batch: GroupBatch | None, how: str) -> None:
+    def operation(self, live: AnyGroup | None, why: tuple[TrueCause, ...], batch: GroupBatch | None, how: str) -> None:
         """An operation is over: what it was about, what it wrote, and how members went that are gone now."""
         earlier = list(self.pending)
         self.pending += why
@@ -210,15 +210,15 @@ class GroupTruth:
         self.epoch = epoch
         self.recorded = dict(self.members) if value.get("members", True) else {}
 
-    def _convert(self, group_type: str, value: Fields, batch: GroupBatch, index: int, why: list[Why]) -> None:
+    def _convert(self, group_type: str, value: Fields, batch: GroupBatch, index: int, why: list[TrueCause]) -> None:
         """The group goes on under another type, at once; members of a group made classic have to join again."""
         down = group_type == CLASSIC
         self._end("group downgraded" if down else "group upgraded", batch)
         shown = [each for each in why if down or each.kind not in FLEETING]
-        causes = (Why("group_downgraded" if down else "group_upgraded"), *dict.fromkeys(shown))
+        causes = (TrueCause("group_downgraded" if down else "group_upgraded"), *dict.fromkeys(shown))
         epoch = value["generation" if down else "epoch"]
         self.rebalances.append(_Rebalance(group_type, self.epoch, epoch, batch, index, causes))
-        self.pending = [Why("group_downgraded")] if down else [each for each in self.pending if each not in why]
+        self.pending = [TrueCause("group_downgraded")] if down else [each for each in self.pending if each not in why]
         self.type, self.epoch, self.topics, self.recorded = group_type, epoch, {}, dict(self.members)
         self.losers, self.due_ms = frozenset(), None
         self.hash = value.get("metadataHash", 0)
@@ -234,26 +234,26 @@ class GroupTruth:
             self.losers = decided.losers
             self.due_ms = time_ms + decided.delay_ms if decided.delay_ms else None
 
-    def _since_generation(self, time_ms: int) -> Iterator[Why]:
+    def _since_generation(self, time_ms: int) -> Iterator[TrueCause]:
         """Causes of a generation: who is another than in the last one, why, and what left no trace in the log."""
         pending = dict.fromkeys(self.pending)
         how = {each.member_id: each.how for each in pending if each.how is not None}
-        shown = {Why(each.kind, each.member_id, each.topics) for each in pending if each.kind not in _MEMBERSHIP}
+        shown = {TrueCause(each.kind, each.member_id, each.topics) for each in pending if each.kind not in _MEMBERSHIP}
         changes, seen = _changes(self.recorded, self.members), set()
         for why in changes:
             yield why._replace(how=how.get(why.member_id))
             seen.add(why.member_id)
         if self.losers and self.members:
-            yield Why("partitions_revoked")
+            yield TrueCause("partitions_revoked")
         if self.due_ms is not None and time_ms >= self.due_ms and not self.recorded.keys().isdisjoint(self.members):
-            yield Why("delay_elapsed")
+            yield TrueCause("delay_elapsed")
         for why in pending:
             if why in shown:
                 yield why
             elif why.member_id not in seen:
                 yield why._replace(unseen=True)
 
-    def _taken_in(self, metadata_hash: int) -> list[Why]:
+    def _taken_in(self, metadata_hash: int) -> list[TrueCause]:
         """Causes of an epoch. A change of topics is none yet if the epoch has the hash of before, or nobody is left."""
         taken = list(dict.fromkeys(self.pending))
         self.pending = []
@@ -333,20 +333,20 @@ def settled(live: AnyGroup) -> bool:
     )
 
 
-def _changes(before: Mapping[str, str | None], now: Mapping[str, str | None]) -> Iterator[Why]:
+def _changes(before: Mapping[str, str | None], now: Mapping[str, str | None]) -> Iterator[TrueCause]:
     """Who came and who went; one with the instance id of another that went has taken its place."""
     gone = {each: instance for each, instance in before.items() if each not in now}
     for member_id, instance in now.items():
         if member_id not in before:
             former = next((each for each, held in gone.items() if instance is not None and held == instance), None)
             gone.pop(former or "", None)
-            yield Why("member_joined" if former is None else "static_member_returned", member_id)
+            yield TrueCause("member_joined" if former is None else "static_member_returned", member_id)
     for member_id, instance in gone.items():
-        yield Why(DYNAMIC_LEFT if instance is None else STATIC_LEFT, member_id)
+        yield TrueCause(DYNAMIC_LEFT if instance is None else STATIC_LEFT, member_id)
 
 
 def ending(
-    group: GroupTruth, live: AnyGroup | None, commits: Committed, transactions: Iterable[OpenTransaction]
+    group: GroupTruth, live: AnyGroup | None, commits: Committed, transactions: Iterable[SimulatedTransaction]
 ) -> Row:
     """How a group was left: its members, the offsets committed last, and the transactions that have not ended."""
     return {

@@ -20,14 +20,14 @@ from coordinator_core.simulator.scenario import (
     Deploy,
     Event,
     Flap,
-    Group,
     GroupKind,
     Scenario,
+    ScenarioGroup,
     Slow,
     Storm,
     Zombie,
 )
-from coordinator_core.simulator.seeded_random import Chance
+from coordinator_core.simulator.seeded_random import SeededRandom
 from coordinator_core.simulator.shard import Shard
 from coordinator_core.simulator.share_state import ShareStates
 from coordinator_core.simulator.topics import TopicPlan
@@ -48,7 +48,7 @@ BACK_AT_ONCE_MS = 300
 class GroupRun:
     """One group of a simulation."""
 
-    def __init__(self, shard: Shard, group_id: str, number: int, script: Group, chance: Chance) -> None:
+    def __init__(self, shard: Shard, group_id: str, number: int, script: ScenarioGroup, chance: SeededRandom) -> None:
         self.shard = shard
         self.group_id = group_id
         self.number = number
@@ -237,7 +237,7 @@ def simulation(
 ) -> Shard:
     """One log partition with all its groups, or ``only`` those of a type, ready to run."""
     shard = Shard(scenario, plan, seed, partition, family)
-    chance = Chance(seed)
+    chance = SeededRandom(seed)
     for group_id, number, script in scenario.instances(partition, family, only):
         GroupRun(shard, group_id, number, script, chance.fork("group", group_id)).schedule()
     return shard

@@ -44,7 +44,7 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Topic(Part):
+class ScenarioTopic(Part):
     """A topic, or with ``{n}`` in its name and a ``count`` as many as that.
 
     ``grows`` maps times to partition counts. ``rate`` is how many records a second each partition gets, which is how
@@ -60,7 +60,7 @@ class Topic(Part):
     rate: Annotated[float, Field(ge=0, le=1e6)] = 10.0
 
 
-class Transactions(Part):
+class ScenarioTransactions(Part):
     """Members commit in transactions, one a commit (KIP-447).
 
     Each is over after ``lasts``; the shares ``aborts`` and ``left_open`` of them are aborted, or never end. One whose
@@ -73,7 +73,7 @@ class Transactions(Part):
     left_open: Share = 0.0
 
 
-class Commits(Part):
+class ScenarioCommits(Part):
     """How members commit: all that they own, so often, and once more when they leave.
 
     Those of share groups acknowledge what they got so often.
@@ -81,7 +81,7 @@ class Commits(Part):
 
     every: Positive = 5_000
     when_leaving: bool = True
-    transactions: Transactions | None = None
+    transactions: ScenarioTransactions | None = None
 
     @model_validator(mode="after")
     def _one_at_a_time(self) -> Self:
@@ -221,7 +221,7 @@ ASSIGNORS: dict[str, tuple[str, ...]] = {
 """What a group of each type can name; the first is used where none is named (consumer groups: the broker's)."""
 
 
-class Group(Part):
+class ScenarioGroup(Part):
     """A group, or with ``{n}`` in its name and a ``count`` as many as that; ``{n}`` in topics is the same number.
 
     Members join one after the other, ``step`` apart, from ``starts`` on; with a ``spread`` each group begins at some
@@ -248,7 +248,7 @@ class Group(Part):
     heartbeat: Positive = 5_000
     revocation: Positive = 200
     metadata_age: Positive = 30_000
-    commits: Commits | None = Commits()
+    commits: ScenarioCommits | None = ScenarioCommits()
     connectors: dict[str, Annotated[int, Field(ge=0, le=10_000)]] = {}
     delay: Duration = 60_000
     versions: Versions = (0, 2)
@@ -353,8 +353,8 @@ class Scenario(Part):
     start: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     lasts: Positive = 600_000
     cluster: Cluster = Cluster()
-    topics: dict[str, Topic] = {}
-    groups: dict[str, Group] = {}
+    topics: dict[str, ScenarioTopic] = {}
+    groups: dict[str, ScenarioGroup] = {}
 
     @property
     def start_ms(self) -> int:
@@ -393,7 +393,7 @@ class Scenario(Part):
 
     def instances(
         self, partition: int, family: Family = Family.GROUP, only: GroupKind | None = None
-    ) -> Iterator[tuple[str, int, Group]]:
+    ) -> Iterator[tuple[str, int, ScenarioGroup]]:
         """The groups of one log partition: id, number and script; ``only`` those of that type."""
         for name, group in self.groups.items():
             if group.family is not family or only not in (None, group.type):

@@ -18,7 +18,7 @@ _MASK = (1 << 64) - 1
 _GAMMA = 0x9E3779B97F4A7C15
 
 
-class Chance:
+class SeededRandom:
     """A sequence of random numbers. ``fork`` gives one that depends on the seed and on labels, on nothing else."""
 
     __slots__ = ("_seed", "_state")
@@ -26,10 +26,10 @@ class Chance:
     def __init__(self, seed: int) -> None:
         self._seed = self._state = seed & _MASK
 
-    def fork(self, *labels: str | int) -> Chance:
+    def fork(self, *labels: str | int) -> SeededRandom:
         """The sequence of that name, whatever has been drawn from this one."""
         name = "\0".join(map(str, labels)).encode()
-        return Chance(xxhash.xxh3_64_intdigest(name, self._seed))
+        return SeededRandom(xxhash.xxh3_64_intdigest(name, self._seed))
 
     def bits(self) -> int:
         """The next 64 bits."""

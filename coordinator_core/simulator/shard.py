@@ -18,13 +18,13 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import coordinator
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.config import BrokerConfig
-from coordinator_core.coordinator.connect.group import ConnectMemory, units
+from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, units
 from coordinator_core.coordinator.connect.heartbeat import DELAY_OVER
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
-from coordinator_core.coordinator.memory import Memory
-from coordinator_core.coordinator.protocol import Outcome, Request, Task, Timer
+from coordinator_core.coordinator.protocol import Request, RequestOutcome, Task, Timer
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.share.partitions import INITIALIZE_EFFECT
+from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.groups import re2
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.records import (
@@ -38,12 +38,12 @@ from coordinator_core.records import (
 )
 from coordinator_core.simulator.brokers import Leader
 from coordinator_core.simulator.commit_batches import VALUE_VERSION
-from coordinator_core.simulator.commits import CommitStreams, OpenTransaction, TopicPartition
+from coordinator_core.simulator.commits import CommitStreams, SimulatedTransaction, TopicPartition
 from coordinator_core.simulator.compacted_log import KeptRecords
-from coordinator_core.simulator.ground_truth import EXPIRED, LEFT, AnyGroup, GroupTruth, Row, Why, ending
+from coordinator_core.simulator.ground_truth import EXPIRED, LEFT, AnyGroup, GroupTruth, Row, TrueCause, ending
 from coordinator_core.simulator.log import PartitionLog, Piece
 from coordinator_core.simulator.scenario import Scenario
-from coordinator_core.simulator.seeded_random import Chance
+from coordinator_core.simulator.seeded_random import SeededRandom
 from coordinator_core.simulator.share_state import ShareActivity
 from coordinator_core.simulator.topics import TopicPlan, TopicStep
 
@@ -78,7 +78,7 @@ class Shard:
         self.scenario = scenario
         self.plan = plan
         self.family = family
-        memory = ConnectMemory if family is Family.CONNECT else Memory
+        memory = ConnectCoordinatorState if family is Family.CONNECT else CoordinatorState
         self.memory = memory(BrokerConfig.of(scenario.cluster.config), partition=partition)
         self.topics = TopicImage.of([])
         self.now = scenario.start_ms
@@ -88,8 +88,8 @@ class Shard:
         self.clients: dict[str, list[Client]] = {}
         self._log = PartitionLog(self.commits, partition, family)
         self.sharing = ShareActivity()
-        self._chance = Chance(seed).fork(family.value, partition)
-        self._chances: dict[str, Chance] = {}
+        self._chance = SeededRandom(seed).fork(family.value, partition)
+        self._chances: dict[str, SeededRandom] = {}
         self._ids: dict[str, Iterator[UUID]] = {}
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._turns = 0
@@ -152,7 +152,7 @@ class Shard:
     def last_truth(self) -> Iterator[Row]:
         """After the end: what was still going on, and how each group was left."""
         commits = self.commits.committed()
-        transactions: dict[str, list[OpenTransaction]] = {}
+        transactions: dict[str, list[SimulatedTransaction]] = {}
         for each in self.commits.open_transactions():
             transactions.setdefault(each.group_id, []).append(each)
         for group_id, group in self.groups.items():
@@ -163,7 +163,7 @@ class Shard:
     def group(self, group_id: str) -> AnyGroup | None:
         """What the coordinator has of a group."""
         memory = self.memory
-        return memory.group(group_id) if isinstance(memory, ConnectMemory) else memory.live.get(group_id)
+        return memory.group(group_id) if isinstance(memory, ConnectCoordinatorState) else memory.live.get(group_id)
 
     def tell(self, kind: str, group_id: str, **details: Any) -> None:
         """Write down what is neither in the log nor to be guessed from it."""
@@ -180,7 +180,7 @@ class Shard:
         for kind, changed in names.items():
             for name in changed:
                 for group_id in sorted(self._concerned(name)):
-                    self.groups[group_id].expect(Why(kind, topics=(name,)))
+                    self.groups[group_id].expect(TrueCause(kind, topics=(name,)))
                     self.wake(group_id)
         self.memory.publish(step.image.version, step.created, step.grown, tuple(step.deleted))
         if step.deleted:
@@ -227,7 +227,7 @@ class Shard:
         at = LogPosition(self.memory.partition, self.memory.end_offset, time_ms)
         self.memory.follow(CoordinatorRecord(at, RecordType.OFFSET_COMMIT, key, value, VALUE_VERSION), producer_id)
 
-    def _chance_of(self, group_id: str) -> Chance:
+    def _chance_of(self, group_id: str) -> SeededRandom:
         """What happens to a group does not depend on what else is in its log partition."""
         chance = self._chances.get(group_id)
         if chance is None:
@@ -236,7 +236,7 @@ class Shard:
 
     # --- requests ----------------------------------------------------------------------------------------------------
 
-    def send(self, client: Client, api: str, version: int, data: Fields, why: tuple[Why, ...] = ()) -> None:
+    def send(self, client: Client, api: str, version: int, data: Fields, why: tuple[TrueCause, ...] = ()) -> None:
         """A client's request; ``why`` it makes the group rebalance, if it does. The client is told the answer.
 
         While there is no coordinator the client tries again, until it stops.
@@ -278,7 +278,9 @@ class Shard:
             self.sharing.remove(lambda which: which.group_id == group_id, self.now)
         self.settle(outcome, group_id)
 
-    def settle(self, outcome: Outcome, group_id: str = "", why: tuple[Why, ...] = (), how: str = EXPIRED) -> None:
+    def settle(
+        self, outcome: RequestOutcome, group_id: str = "", why: tuple[TrueCause, ...] = (), how: str = EXPIRED
+    ) -> None:
         """See to all that an operation on a group brought about."""
         if self._kept is not None:
             self._kept.append(outcome.records)
@@ -320,7 +322,7 @@ class Shard:
         outcome = coordinator.complete(self.memory, task, self.topics, self.now)
         after = self._resolved(task.group_id)
         why = tuple(
-            Why("regex_resolved", topics=tuple(sorted(topics ^ before.get(regex, set()))))
+            TrueCause("regex_resolved", topics=tuple(sorted(topics ^ before.get(regex, set()))))
             for regex, topics in after.items()
             if topics != before.get(regex, set())
         )
@@ -345,7 +347,7 @@ class Shard:
         outcome = coordinator.share_state_initialized(self.memory, group_id, partitions, self.topics, self.now)
         self.settle(outcome, group_id)
         if outcome.records:
-            self.groups[group_id].expect(Why("share_state_initialized", topics=names))
+            self.groups[group_id].expect(TrueCause("share_state_initialized", topics=names))
             for each in asked:
                 for state in each["partitions"] if each["topic_id"] in partitions else ():
                     which = each["topic_id"], state["partition"]
@@ -358,7 +360,7 @@ class Shard:
         if self._is_loading:
             self.at(self._up_at, partial(self.configure_connect, group_id, settings))
             return
-        assert isinstance(self.memory, ConnectMemory)
+        assert isinstance(self.memory, ConnectCoordinatorState)
         self.settle(coordinator.configure_connect(self.memory, group_id, settings, self.now), group_id)
 
     def set_connect_work(self, group_id: str, connectors: Mapping[str, int]) -> None:
@@ -366,14 +368,14 @@ class Shard:
         if self._is_loading:
             self.at(self._up_at, partial(self.set_connect_work, group_id, connectors))
             return
-        assert isinstance(self.memory, ConnectMemory)
+        assert isinstance(self.memory, ConnectCoordinatorState)
         group = self.memory.group(group_id)
         before = set() if group is None else set(units(group.work))
         now: dict[Unit, None] = {}
         for name, tasks in connectors.items():
             now |= dict.fromkeys([name, *((name, number) for number in range(tasks))])
         changed = {unit if isinstance(unit, str) else unit[0] for unit in before ^ now.keys()}
-        why = (Why("connectors_changed", topics=tuple(sorted(changed))),) if changed else ()
+        why = (TrueCause("connectors_changed", topics=tuple(sorted(changed))),) if changed else ()
         self.settle(coordinator.set_connect_work(self.memory, group_id, now, self.now), group_id, why)
 
     # --- timers ------------------------------------------------------------------------------------------------------
@@ -396,7 +398,7 @@ class Shard:
             self._arm(key, timer)
             return
         outcome = coordinator.expire(self.memory, timer, self.topics, self.now)
-        self.settle(outcome, timer.group_id, (Why("delay_elapsed"),) if timer.action == DELAY_OVER else ())
+        self.settle(outcome, timer.group_id, (TrueCause("delay_elapsed"),) if timer.action == DELAY_OVER else ())
 
     # --- coordinators ------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from coordinator_core.records import LOG_TOPICS, MetadataRecordType
 from coordinator_core.simulator.brokers import FEATURES, Brokers, Leader, MetadataRecord
 from coordinator_core.simulator.internal_topics import internal_topics
 from coordinator_core.simulator.scenario import Scenario
-from coordinator_core.simulator.seeded_random import Chance
+from coordinator_core.simulator.seeded_random import SeededRandom
 from coordinator_core.wire.primitives import uuid_text
 
 INTERNAL_TOPIC_DELAY_MS = 400
@@ -64,7 +64,7 @@ class TopicPlan:
 
 def plan_topics(scenario: Scenario, seed: int) -> TopicPlan:
     """The steps of a scenario's topics from its start, the first with the brokers and what is there at once."""
-    chance = Chance(seed).fork("topics")
+    chance = SeededRandom(seed).fork("topics")
     rates: dict[str, float] = {}
     logs = Counter(LOG_TOPICS[family] for family, _ in scenario.logs)
     changes = [
@@ -117,7 +117,7 @@ def _internal(scenario: Scenario, rates: dict[str, float]) -> Iterator[_Change]:
 class _Writer:
     """Puts changes into images and metadata records."""
 
-    def __init__(self, scenario: Scenario, chance: Chance) -> None:
+    def __init__(self, scenario: Scenario, chance: SeededRandom) -> None:
         self.steps: list[TopicStep] = []
         self.created_ms: dict[str, int] = {}
         self._scenario = scenario

@@ -20,7 +20,7 @@ from coordinator_core.errors import DecodeError
 from coordinator_core.records import Family, Fields
 from coordinator_core.wire.arrow_types import message_type, to_arrow
 from coordinator_core.wire.column_readers import Column, column
-from coordinator_core.wire.cursor import Cursor, Ints, Source, expand
+from coordinator_core.wire.cursor import Cursor, Ints, RowBytes, expand
 from coordinator_core.wire.message_layout import layout
 from coordinator_core.wire.record_codec import decode_key, decode_value
 from coordinator_core.wire.schema import Message, record_schemas
@@ -35,7 +35,7 @@ Numbers = npt.NDArray[np.int16]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DecodedType:
     """The decoded records of one type: ``values[i]`` is row ``rows[i]`` of the batch (ascending)."""
 
     rows: Ints
@@ -54,13 +54,13 @@ class Decoded:
     """
 
     numbers: Numbers
-    groups: dict[int, Group] = field(default_factory=dict)
+    groups: dict[int, DecodedType] = field(default_factory=dict)
     errors: dict[int, DecodeError] = field(default_factory=dict)
 
 
 def decode_keys(keys: pa.Array | pa.ChunkedArray, family: Family = Family.GROUP) -> Decoded:
     """Keys of one log (any binary array) by record type; a null key is neither in a group nor an error."""
-    source = Source.of(keys)
+    source = RowBytes.of(keys)
     rows = _valid_rows(source)
     decoded = Decoded(_leading_numbers(source, rows))
     for number, of_type in _by_number(rows, decoded.numbers):
@@ -79,7 +79,7 @@ def decode_values(values: pa.Array | pa.ChunkedArray, types: Numbers, family: Fa
 
     Rows whose type no schema knows are passed over: their key is an error already.
     """
-    source = Source.of(values)
+    source = RowBytes.of(values)
     rows = _valid_rows(source)
     decoded = Decoded(_leading_numbers(source, rows))
     for number, of_type in _by_number(rows, types):
@@ -102,7 +102,7 @@ class Fallback:
     decode_one: Callable[[bytes], Fields]
     errors: dict[int, DecodeError]
 
-    def decode(self, source: Source, rows: Ints) -> tuple[Ints, list[Fields]]:
+    def decode(self, source: RowBytes, rows: Ints) -> tuple[Ints, list[Fields]]:
         """The rows that decode, and their fields."""
         good, decoded = [], []
         for row in rows.tolist():
@@ -115,11 +115,11 @@ class Fallback:
         return np.array(good, np.int64), decoded
 
 
-def _valid_rows(source: Source) -> Ints:
+def _valid_rows(source: RowBytes) -> Ints:
     return np.arange(len(source.starts)) if source.valid is None else np.flatnonzero(source.valid)
 
 
-def _cursor(source: Source, rows: Ints, skipped: int) -> Cursor:
+def _cursor(source: RowBytes, rows: Ints, skipped: int) -> Cursor:
     """A cursor over some rows (ascending), some bytes from the beginning of each."""
     starts, ends = source.starts, source.ends
     if len(rows) < len(starts):
@@ -127,7 +127,7 @@ def _cursor(source: Source, rows: Ints, skipped: int) -> Cursor:
     return Cursor(source, starts + skipped, ends, np.zeros(len(rows), np.bool_))
 
 
-def _leading_numbers(source: Source, rows: Ints) -> Numbers:
+def _leading_numbers(source: RowBytes, rows: Ints) -> Numbers:
     """The int16 that each row begins with, NO_TYPE where it has none."""
     cursor = _cursor(source, rows, 0)
     found = cursor.number("i2").astype(np.int16)
@@ -158,8 +158,8 @@ def _struct_column(message: Message, version: int) -> Column:
 
 
 def _decode_group(
-    source: Source, message: Message, by_version: Iterable[tuple[int, Ints]], fallback: Fallback
-) -> Group | None:
+    source: RowBytes, message: Message, by_version: Iterable[tuple[int, Ints]], fallback: Fallback
+) -> DecodedType | None:
     """All records of one type, None if none decodes."""
     groups = []
     for version, version_rows in by_version:
@@ -169,21 +169,21 @@ def _decode_group(
             groups.append(decoded)
         if len(rows):
             good, fields = fallback.decode(source, rows)
-            groups.append(Group(good, to_arrow(fields, message_type(message))))
+            groups.append(DecodedType(good, to_arrow(fields, message_type(message))))
     groups = [group for group in groups if len(group.rows)]
     if len(groups) <= 1:
         return groups[0] if groups else None
     rows = np.concatenate([group.rows for group in groups])
     order = np.argsort(rows)
-    return Group(rows[order], pa.concat_arrays([group.values for group in groups]).take(pa.array(order)))
+    return DecodedType(rows[order], pa.concat_arrays([group.values for group in groups]).take(pa.array(order)))
 
 
-def _decode_columns(source: Source, message: Message, version: int, rows: Ints) -> tuple[Group, Ints]:
+def _decode_columns(source: RowBytes, message: Message, version: int, rows: Ints) -> tuple[DecodedType, Ints]:
     """The records that the columns can take, and the rows that they cannot."""
     cursor = _cursor(source, rows, 2)
     values = _struct_column(message, version).read(cursor)
     cursor.fail(cursor.at != cursor.end)
     if not cursor.failed.any():
-        return Group(rows, values), rows[:0]
+        return DecodedType(rows, values), rows[:0]
     good = ~cursor.failed
-    return Group(rows[good], values.filter(pa.array(good))), rows[cursor.failed]
+    return DecodedType(rows[good], values.filter(pa.array(good))), rows[cursor.failed]

@@ -25,7 +25,7 @@ _PADDING: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RowBytes:
     """The bytes of a batch, and where each row's begin and end; null rows begin and end at 0."""
 
     data: npt.NDArray[np.uint8]
@@ -93,7 +93,7 @@ class Cursor:
 
     __slots__ = ("at", "end", "failed", "row", "source")
 
-    def __init__(self, source: Source, at: Ints, end: Ints, failed: Mask, row: Ints | None = None) -> None:
+    def __init__(self, source: RowBytes, at: Ints, end: Ints, failed: Mask, row: Ints | None = None) -> None:
         self.source = source
         self.at = at
         self.end = end

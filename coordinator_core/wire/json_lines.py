@@ -22,7 +22,7 @@ from coordinator_core.records import Family, Fields
 from coordinator_core.wire import text_columns
 from coordinator_core.wire.batch_decode import decode_keys, decode_values
 from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, Kind
-from coordinator_core.wire.cursor import Source
+from coordinator_core.wire.cursor import RowBytes
 from coordinator_core.wire.json_columns import UnusualError, json_parts
 from coordinator_core.wire.kafka_json import key_to_json, value_to_json
 from coordinator_core.wire.message_layout import layout
@@ -148,7 +148,7 @@ def _by_layout(columns: pa.RecordBatch, family: Family) -> Iterator[tuple[int, i
 
 def _leading_numbers(column: pa.Array) -> Rows:
     """The int16 that each key or value begins with, NULL for nulls, NONE for those that are shorter."""
-    source = Source.of(column)
+    source = RowBytes.of(column)
     high, low = (source.data.take(source.starts + at, mode="clip").astype(np.int64) for at in (0, 1))
     numbers = np.where(source.ends - source.starts < 2, NONE, high << 8 | low)
     return numbers if source.valid is None else np.where(source.valid, numbers, NULL)

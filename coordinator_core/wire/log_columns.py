@@ -20,7 +20,7 @@ from coordinator_core.wire.batch_format import (
 )
 from coordinator_core.wire.batch_records import INT32_MAX, LogRecord
 from coordinator_core.wire.control import ABORT, COMMIT, control_name
-from coordinator_core.wire.record_columns import Ints, Octets, Records, cut
+from coordinator_core.wire.record_columns import Ints, Octets, RecordBounds, cut
 
 LogRow = LogRecord | BatchHeader
 """A record, or a batch that compaction has emptied."""
@@ -61,7 +61,7 @@ def columns_of_rows(rows: Sequence[LogRow]) -> pa.RecordBatch:
 
 
 def columns_of_records(
-    data: pa.Buffer, octets: Octets, records: Records, headers: NDArray[np.void], positions: Ints
+    data: pa.Buffer, octets: Octets, records: RecordBounds, headers: NDArray[np.void], positions: Ints
 ) -> pa.RecordBatch:
     """Records that ``record_columns`` has found, joined with their batches' headers.
 
@@ -120,7 +120,7 @@ def _names(names: Sequence[str], codes: NDArray[Any]) -> pa.Array:
     return pa.array(names).take(pa.array(codes.astype(np.int8)))
 
 
-def _control_columns(octets: Octets, records: Records, rows: NDArray[np.intp]) -> tuple[pa.Array, pa.Array]:
+def _control_columns(octets: Octets, records: RecordBounds, rows: NDArray[np.intp]) -> tuple[pa.Array, pa.Array]:
     """Type and coordinator epoch of the control records, null for all others."""
     count = len(records.batch)
     types: list[str | None] = [None] * count

@@ -23,7 +23,7 @@ FEW_BATCHES = 24
 """Fewer batches than this are not worth numpy's cost per call."""
 
 
-class Records(NamedTuple):
+class RecordBounds(NamedTuple):
     """Where the fields of records lie in a buffer; every array has one item a record.
 
     ``batch`` is the index of the record's batch. A length of -1 is a null. Records that cannot be read this way
@@ -39,10 +39,10 @@ class Records(NamedTuple):
     value_length: Ints
     odd: NDArray[np.bool_]
 
-    def without(self, batches: Ints) -> Records:
+    def without(self, batches: Ints) -> RecordBounds:
         """The records of all other batches."""
         keep = ~np.isin(self.batch, batches)
-        return Records._make(column[keep] for column in self)
+        return RecordBounds._make(column[keep] for column in self)
 
 
 class Bounds(NamedTuple):
@@ -131,7 +131,7 @@ def _after_long_record(data: bytes | Octets, at: int) -> int:
     return len(data) + 1
 
 
-def parse_records(octets: Octets, bounds: Bounds) -> Records:
+def parse_records(octets: Octets, bounds: Bounds) -> RecordBounds:
     """The fields of the records within these bounds."""
     ends = bounds.after
     odd = np.zeros(len(ends), np.bool_)
@@ -143,10 +143,10 @@ def parse_records(octets: Octets, bounds: Bounds) -> Records:
     value_length, value_at = _varints(octets, key_at + np.maximum(key_length, 0), odd)
     headers_at = value_at + np.maximum(value_length, 0)
     odd |= (headers_at + 1 != ends) | (octets.take(headers_at, mode="clip") != 0)
-    return Records(bounds.batch, timestamp_delta, offset_delta, key_at, key_length, value_at, value_length, odd)
+    return RecordBounds(bounds.batch, timestamp_delta, offset_delta, key_at, key_length, value_at, value_length, odd)
 
 
-def cut(data: pa.Buffer, records: Records) -> tuple[pa.Array, pa.Array]:
+def cut(data: pa.Buffer, records: RecordBounds) -> tuple[pa.Array, pa.Array]:
     """The keys and values as Arrow binary arrays. ``records`` must hold no odd ones and lie in ascending order."""
     count = len(records.batch)
     if not count:

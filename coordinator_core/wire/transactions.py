@@ -22,7 +22,7 @@ from coordinator_core.wire.control import ABORT, COMMIT, CONTROL_TYPES
 Ints = NDArray[np.int64]
 
 
-class Outcome(Enum):
+class TransactionOutcome(Enum):
     """Of a transaction, and so of each record in it."""
 
     COMMITTED = "committed"
@@ -32,7 +32,10 @@ class Outcome(Enum):
     """Its marker is missing: in a dump without control records, in a lost part of the log, or emptied by compaction."""
 
 
-BY_CONTROL_TYPE = {CONTROL_TYPES[ABORT]: Outcome.ABORTED, CONTROL_TYPES[COMMIT]: Outcome.COMMITTED}
+BY_CONTROL_TYPE = {
+    CONTROL_TYPES[ABORT]: TransactionOutcome.ABORTED,
+    CONTROL_TYPES[COMMIT]: TransactionOutcome.COMMITTED,
+}
 
 
 class Marker(NamedTuple):
@@ -41,10 +44,10 @@ class Marker(NamedTuple):
     producer_id: int
     producer_epoch: int
     offset: int
-    outcome: Outcome
+    outcome: TransactionOutcome
 
 
-NOBODYS_MARKER = Marker(np.iinfo(np.int64).min, 0, 0, Outcome.UNKNOWN)
+NOBODYS_MARKER = Marker(np.iinfo(np.int64).min, 0, 0, TransactionOutcome.UNKNOWN)
 """Sorts before every record, so that there is always a marker to look at."""
 
 
@@ -53,7 +56,7 @@ def markers(columns: pa.RecordBatch) -> list[Marker]:
     ends = columns.filter(pc.and_(columns.column("is_control"), columns.column("is_transactional")))
     names = ("producer_id", "producer_epoch", "batch_last_offset", "control_type")
     rows = zip(*(ends.column(name).to_pylist() for name in names), strict=True)
-    return [Marker._make((*who, BY_CONTROL_TYPE.get(kind, Outcome.UNKNOWN))) for *who, kind in rows]
+    return [Marker._make((*who, BY_CONTROL_TYPE.get(kind, TransactionOutcome.UNKNOWN))) for *who, kind in rows]
 
 
 def holes(columns: pa.RecordBatch) -> list[int]:
@@ -94,9 +97,9 @@ def _decide(producer: Ints, epoch: Ints, offset: Ints, ends: Sequence[Marker], h
     found = order[end_places[np.minimum(following, len(ends) - 1)]] - count
     decided = (following < len(ends)) & (end_producer[found] == producer)
     said = np.array([end.outcome.value for end in ends], object)[found]
-    said[end_epoch[found] < epoch] = Outcome.UNKNOWN.value
-    said[~decided] = Outcome.OPEN.value
+    said[end_epoch[found] < epoch] = TransactionOutcome.UNKNOWN.value
+    said[~decided] = TransactionOutcome.OPEN.value
     until = np.where(decided, end_offset[found], np.iinfo(np.int64).max)
     lost = np.sort(np.array(holes, np.int64))
-    said[np.searchsorted(lost, offset) != np.searchsorted(lost, until)] = Outcome.UNKNOWN.value
+    said[np.searchsorted(lost, offset) != np.searchsorted(lost, until)] = TransactionOutcome.UNKNOWN.value
     return said

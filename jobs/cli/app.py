@@ -25,9 +25,7 @@ COMMANDS: dict[str, Entry] = {
     "nightly": Entry("nightly:nightly_command", "All of it, from where the last run ended; one run at a time."),
     "ingest": Entry("pipeline:ingest_command", "Take dumped coordinator logs into tables, each record once."),
     "decode": Entry("pipeline:decode_command", "Decode what was taken in into typed tables."),
-    "replay": Entry(
-        "pipeline:replay_command", "Replay what was decoded: epochs, rebalances, members, assignments."
-    ),
+    "replay": Entry("pipeline:replay_command", "Replay what was decoded: epochs, rebalances, members, assignments."),
     "checks": Entry("checks:checks_command", "Data-quality checks of the tables; exit code 3 if one fails."),
     "tables": Entry("pipeline:tables_command", "The tables, with their rows."),
     "dump": Entry("dump:dump", "Print the records of log segments as JSON lines, or as Kafka's own tools do."),

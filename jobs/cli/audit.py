@@ -11,7 +11,7 @@ from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.errors import UsageError
 from coordinator_core.groups.violations import Violation
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import GroupOption, SinceOption, Source, parse_time, refuse_unknown
+from jobs.cli.options import AnswerSource, GroupOption, SinceOption, parse_time, refuse_unknown
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.formatting import plain
 
@@ -21,9 +21,9 @@ VIOLATION = "violation"
 KINDS = (*(verdict.value for verdict in Verdict), VIOLATION)
 
 
-@with_options(Source)
+@with_options(AnswerSource)
 def audit_command(
-    source: Source,
+    source: AnswerSource,
     group: GroupOption = None,
     since: SinceOption = None,
     fail_on: Annotated[

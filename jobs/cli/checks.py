@@ -14,7 +14,7 @@ from jobs.checks.suites import Result
 from jobs.cli.console import Console
 from jobs.cli.option_groups import with_options
 from jobs.cli.output import print_lines
-from jobs.cli.pipeline import Lake
+from jobs.cli.pipeline import TableOptions
 
 FAILED = 3
 """Exit code when a check of severity error failed."""
@@ -22,9 +22,9 @@ FAILED = 3
 VERDICTS = {True: "passed", False: "failed", None: "unknown"}
 
 
-@with_options(Lake)
+@with_options(TableOptions)
 def checks_command(
-    lake: Lake,
+    lake: TableOptions,
     suites: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Suites of expectations instead of ours.")
     ] = None,

@@ -15,7 +15,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
 from coordinator_core.groups.owners import owners
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import AtOffsetOption, AtOption, EndsOption, Source, parse_moment
+from jobs.cli.options import AnswerSource, AtOffsetOption, AtOption, EndsOption, parse_moment
 from jobs.cli.output import print_json, print_lines, print_table, ranges, utc
 from jobs.formatting import number_ranges
 from jobs.queries.interface import GroupsThen
@@ -25,9 +25,9 @@ GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")
 AllOption = Annotated[bool, typer.Option("--all", help="Every group, one line each.")]
 
 
-@with_options(Source)
+@with_options(AnswerSource)
 def groups_command(
-    source: Source,
+    source: AnswerSource,
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
 ) -> None:
@@ -37,9 +37,9 @@ def groups_command(
     print_lines(lines, as_json=source.json, title="groups")
 
 
-@with_options(Source)
+@with_options(AnswerSource)
 def describe_command(
-    source: Source,
+    source: AnswerSource,
     group: Annotated[str | None, typer.Argument(metavar="[GROUP]", help="Group id.")] = None,
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
@@ -65,9 +65,9 @@ def describe_command(
             _print_description(described)
 
 
-@with_options(Source)
+@with_options(AnswerSource)
 def offsets_command(
-    source: Source,
+    source: AnswerSource,
     group: GroupArgument,
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
@@ -83,9 +83,9 @@ def offsets_command(
     print_lines(lines, as_json=source.json, title=f"offsets of {group}")
 
 
-@with_options(Source)
+@with_options(AnswerSource)
 def owners_command(
-    source: Source,
+    source: AnswerSource,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic name.")],
     partition: Annotated[int | None, typer.Argument(metavar="[PARTITION]", help="One partition only.")] = None,
     at: AtOption = None,

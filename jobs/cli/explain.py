@@ -11,13 +11,13 @@ from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.errors import InputError
 from coordinator_core.records import LogPosition
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import GroupOption, Source, refuse_unknown
+from jobs.cli.options import AnswerSource, GroupOption, refuse_unknown
 from jobs.cli.output import print_json, print_lines, print_text, utc
 from jobs.formatting import plain
 from jobs.queries.interface import Answers
 
 
-class Asked(NamedTuple):
+class RebalanceReference(NamedTuple):
     """Which rebalance: of which group (None: whichever), to which epoch, or at which position."""
 
     group_id: str | None
@@ -26,9 +26,9 @@ class Asked(NamedTuple):
     offset: int | None = None
 
 
-@with_options(Source)
+@with_options(AnswerSource)
 def explain_command(
-    source: Source,
+    source: AnswerSource,
     rebalance: Annotated[
         str,
         typer.Argument(
@@ -48,7 +48,7 @@ def explain_command(
             print_text(_line(sentence))
 
 
-def _asked(source: Answers, text: str) -> tuple[GroupHistory, Asked]:
+def _asked(source: Answers, text: str) -> tuple[GroupHistory, RebalanceReference]:
     """The history that the rebalance is of. A group id may look like a position, or have an @ in it: it goes first."""
     for asked in _readings(text):
         group_id = asked.group_id
@@ -60,14 +60,14 @@ def _asked(source: Answers, text: str) -> tuple[GroupHistory, Asked]:
     raise InputError(f"no rebalance {text!r} in these logs: give GROUP, GROUP@EPOCH or PARTITION:OFFSET")
 
 
-def _readings(text: str) -> list[Asked]:
-    readings = [Asked(text)]
+def _readings(text: str) -> list[RebalanceReference]:
+    readings = [RebalanceReference(text)]
     group_id, at, epoch = text.rpartition("@")
     if at and epoch.isdigit():
-        readings.append(Asked(group_id, epoch=int(epoch)))
+        readings.append(RebalanceReference(group_id, epoch=int(epoch)))
     partition, colon, offset = text.partition(":")
     if colon and partition.isdigit() and offset.isdigit():
-        readings.append(Asked(None, partition=int(partition), offset=int(offset)))
+        readings.append(RebalanceReference(None, partition=int(partition), offset=int(offset)))
     return readings
 
 
@@ -82,9 +82,9 @@ def _position(at: LogPosition) -> str:
     return f"{at.partition}:{at.offset} {utc(at.timestamp_ms)}"
 
 
-@with_options(Source)
+@with_options(AnswerSource)
 def findings_command(
-    source: Source,
+    source: AnswerSource,
     group: GroupOption = None,
 ) -> None:
     """What an operator should look at, the most urgent first; thresholds are in the settings (section findings)."""

@@ -21,15 +21,15 @@ from coordinator_core.history.rows import (
 )
 from coordinator_core.records import LogPosition
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import GroupOption, SinceOption, Source, parse_time, refuse_unknown
+from jobs.cli.options import AnswerSource, GroupOption, SinceOption, parse_time, refuse_unknown
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.formatting import plain
-from jobs.queries.interface import Wanted
+from jobs.queries.interface import RebalanceFilter
 
 TABLE_OF = {table.row: table.name for table in TABLES}
 
 
-class Moment(NamedTuple):
+class TimelineEntry(NamedTuple):
     """One line of a timeline, with the record that proves it."""
 
     at: LogPosition
@@ -37,9 +37,9 @@ class Moment(NamedTuple):
     detail: str
 
 
-@with_options(Source)
+@with_options(AnswerSource)
 def history_command(
-    source: Source,
+    source: AnswerSource,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
     since: SinceOption = None,
 ) -> None:
@@ -65,9 +65,9 @@ def history_command(
     print_lines(lines, as_json=False, title=f"history of {group}")
 
 
-@with_options(Source)
+@with_options(AnswerSource)
 def rebalances_command(
-    source: Source,
+    source: AnswerSource,
     group: GroupOption = None,
     since: SinceOption = None,
     slowest: Annotated[int | None, typer.Option("--slowest", metavar="N", min=1, help="The N slowest only.")] = None,
@@ -76,7 +76,7 @@ def rebalances_command(
     """Rebalances in order of time, or the slowest first: why, how long, what moved and who held it up."""
     if cause is not None and cause not in set(CauseKind):
         raise UsageError(f"no cause {cause!r}: there are {', '.join(sorted(CauseKind))}")
-    wanted = Wanted(group, 0 if since is None else parse_time(since), cause, slowest)
+    wanted = RebalanceFilter(group, 0 if since is None else parse_time(since), cause, slowest)
     answers = source.answers()
     rows = answers.rebalances(wanted)
     if not rows:
@@ -140,25 +140,25 @@ def _causes(causes: Iterable[Cause]) -> str:
     return ", ".join(found)
 
 
-def _moments(rows: Iterable[HistoryRow]) -> Iterator[Moment]:
+def _moments(rows: Iterable[HistoryRow]) -> Iterator[TimelineEntry]:
     """Rows as moments; intervals of assignments are told by the rebalances that end them."""
     for row in rows:
         if isinstance(row, RebalanceRow):
-            yield Moment(row.at, f"rebalance {_epochs(row)}", _rebalance_detail(row))
+            yield TimelineEntry(row.at, f"rebalance {_epochs(row)}", _rebalance_detail(row))
             if row.finished is not None and row.finished != row.at:
-                yield Moment(row.finished, f"{row.outcome} at {row.to_epoch}", _effects(row))
+                yield TimelineEntry(row.finished, f"{row.outcome} at {row.to_epoch}", _effects(row))
         elif isinstance(row, MembershipRow):
             who = f"{row.member_id} ({row.client_id} at {row.client_host})"
-            yield Moment(row.joined, f"member came: {row.came_by}", who)
+            yield TimelineEntry(row.joined, f"member came: {row.came_by}", who)
             if row.away_since is not None:
-                yield Moment(row.away_since, "static member away", who)
+                yield TimelineEntry(row.away_since, "static member away", who)
             if row.left is not None:
-                yield Moment(row.left, f"member gone: {row.went_by}", f"{who} {row.hint or ''}".strip())
+                yield TimelineEntry(row.left, f"member gone: {row.went_by}", f"{who} {row.hint or ''}".strip())
         elif isinstance(row, GroupEpochRow):
             if row.ended is not None and row.ended_by != "next epoch":
-                yield Moment(row.ended, row.ended_by or "ended", f"{row.group_type} group at epoch {row.epoch}")
+                yield TimelineEntry(row.ended, row.ended_by or "ended", f"{row.group_type} group at epoch {row.epoch}")
         elif not isinstance(row, AssignmentRow):
-            yield Moment(row.at, f"violation: {row.rule}", row.detail)
+            yield TimelineEntry(row.at, f"violation: {row.rule}", row.detail)
 
 
 def _rebalance_detail(row: RebalanceRow) -> str:

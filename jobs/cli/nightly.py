@@ -13,12 +13,12 @@ from jobs.cli.console import LogFormat, LogFormatOption
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import ClusterOption
 from jobs.cli.output import Line, print_lines, print_written
-from jobs.cli.pipeline import Lake
+from jobs.cli.pipeline import TableOptions
 
 
-@with_options(Lake)
+@with_options(TableOptions)
 def nightly_command(
-    lake: Lake,
+    lake: TableOptions,
     paths: Annotated[
         list[str] | None, typer.Argument(metavar="[PATH]...", help="Dumps as for ingest, instead of input.paths.")
     ] = None,
@@ -46,11 +46,11 @@ def nightly_command(
         raise typer.Exit(FAILED)
 
 
-def _for_programs(step: nightly.Ran) -> Line:
+def _for_programs(step: nightly.StepRun) -> Line:
     return {**step._asdict(), "started_at": step.started_at.isoformat(timespec="seconds")}
 
 
-def _for_people(step: nightly.Ran) -> Line:
+def _for_people(step: nightly.StepRun) -> Line:
     """What fits a terminal of 80 columns."""
     counts = ", ".join(f"{what} {count}" for what, count in step.counts.items())
     return {"step": step.step, "ended": step.ended, "seconds": step.seconds, "counts": counts, "error": step.error}

@@ -12,7 +12,7 @@ import typer
 from coordinator_core.errors import InputError, UsageError
 from jobs import settings
 from jobs.cli.console import Console, JsonOption, QuietOption
-from jobs.queries.from_logs.groups import Moment
+from jobs.queries.from_logs.groups import AsOf
 from jobs.queries.interface import Answers, LogAnswers
 from jobs.sources.files import find_logs
 
@@ -59,7 +59,7 @@ AtOffsetOption = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class AnswerSource:
     """Where an answering command finds its answers, and how it gives them."""
 
     context: typer.Context
@@ -114,7 +114,7 @@ def parse_time(text: str) -> int:
     return round(moment.timestamp() * 1000)
 
 
-def parse_moment(at: str | None, at_offsets: list[str] | None) -> Moment:
+def parse_moment(at: str | None, at_offsets: list[str] | None) -> AsOf:
     """The moment that ``--at`` and ``--at-offset`` name; UsageError if they cannot be read."""
     offsets: dict[int, int] = {}
     for text in at_offsets or []:
@@ -124,4 +124,4 @@ def parse_moment(at: str | None, at_offsets: list[str] | None) -> Moment:
         if int(partition) in offsets:
             raise UsageError(f"--at-offset names partition {partition} twice")
         offsets[int(partition)] = int(offset)
-    return Moment(None if at is None else parse_time(at), offsets)
+    return AsOf(None if at is None else parse_time(at), offsets)

@@ -25,13 +25,13 @@ from jobs.cli.output import print_lines
 from jobs.pipeline import decode, findings, ingest, replay
 from jobs.pipeline import offsets as committed
 from jobs.pipeline.lag import read_end_offsets
-from jobs.sources.dump import Kafka, Shape, open_dump
+from jobs.sources.dump import DumpFormat, Kafka, open_dump
 from jobs.tables import session
 from jobs.tables.delta import Tables
 from jobs.tables.lease import WRITER, held
 from jobs.tables.log import LOG_RECORDS
 
-AllShapes = StrEnum("AllShapes", {shape.name: shape.value for shape in Shape})
+AllShapes = StrEnum("AllShapes", {shape.name: shape.value for shape in DumpFormat})
 
 OFFSET_RANGE = re.compile(r"(?P<partition>\d+):(?P<first>\d*)-(?P<end>\d*)")
 
@@ -50,7 +50,7 @@ def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) ->
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lake:
+class TableOptions:
     """Where a command finds its tables and Spark, and how it gives its results."""
 
     context: typer.Context
@@ -83,9 +83,9 @@ class Lake:
             yield at, chosen
 
 
-@with_options(Lake)
+@with_options(TableOptions)
 def ingest_command(
-    lake: Lake,
+    lake: TableOptions,
     paths: Annotated[
         list[str],
         typer.Argument(
@@ -112,7 +112,7 @@ def ingest_command(
     with lake.writing(begin=True, cluster=cluster) as (at, chosen):
         with console.step("looking at the dumps"):
             kafka = Kafka(chosen.kafka, ranges)
-            dumps = open_dump(at.spark, paths, shape=Shape(shape) if shape else None, topic=topic, kafka=kafka)
+            dumps = open_dump(at.spark, paths, shape=DumpFormat(shape) if shape else None, topic=topic, kafka=kafka)
         with console.step("taking them in"):
             rows = ingest.run(at, dumps, chosen.cluster)
     _print(console, "taken in", rows, INGESTED + GAPS)
@@ -129,9 +129,9 @@ def _offset_range(text: str) -> tuple[int, tuple[int | None, int | None]]:
     return int(found["partition"]), (first, end)
 
 
-@with_options(Lake)
+@with_options(TableOptions)
 def decode_command(
-    lake: Lake,
+    lake: TableOptions,
 ) -> None:
     """Decode what was taken in and is not decoded yet."""
     console = lake.console
@@ -143,9 +143,9 @@ def decode_command(
             console.warn(f"{_log(row)}: {row.quarantined} rows in quarantine")
 
 
-@with_options(Lake)
+@with_options(TableOptions)
 def replay_command(
-    lake: Lake,
+    lake: TableOptions,
     cluster: ClusterOption = None,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Replay everything anew, not only what is new.")] = False,
     ends: Annotated[
@@ -175,9 +175,9 @@ def replay_command(
             console.warn(f"{of.cluster}: {of.unplaced} group records without an offset are not replayed")
 
 
-@with_options(Lake)
+@with_options(TableOptions)
 def tables_command(
-    lake: Lake,
+    lake: TableOptions,
 ) -> None:
     """The tables, with their rows."""
     console = lake.console

@@ -14,10 +14,10 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
 from jobs.cli.console import Console
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import EndsOption, Source
+from jobs.cli.options import AnswerSource, EndsOption
 from jobs.cli.output import print_written
 from jobs.queries.from_logs.history import group_histories
-from jobs.report.build import Source as Origin
+from jobs.report.build import ReportHeader as Origin
 from jobs.report.build import build
 from jobs.report.coverage import coverage
 from jobs.report.data import Report
@@ -28,9 +28,9 @@ from jobs.sources.files import LogFile, find_logs
 from jobs.versions import software_version
 
 
-@with_options(Source)
+@with_options(AnswerSource)
 def report_command(
-    source: Source,
+    source: AnswerSource,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE.html", help="The page; the JSON goes beside it.")
     ] = Path("report.html"),

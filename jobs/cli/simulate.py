@@ -13,11 +13,11 @@ import typer
 from coordinator_core.simulator.scenario import Scenario
 from jobs.cli.console import JsonOption, QuietOption
 from jobs.cli.options import ConfigOption, RemoteOption
-from jobs.simulate.partition import Written, simulate_here
+from jobs.simulate.partition import WrittenPartition, simulate_here
 from jobs.simulate.scenario_file import load_scenario
 
 
-class Shape(StrEnum):
+class OutputFormat(StrEnum):
     """What is written."""
 
     SEGMENTS = "segments"
@@ -28,9 +28,9 @@ ScenarioArgument = Annotated[Path, typer.Argument(metavar="SCENARIO", help="What
 SeedOption = Annotated[int, typer.Option(metavar="N", help="The same scenario and seed give the same bytes.")]
 OutOption = Annotated[Path, typer.Option(metavar="DIR", help="Folder to write to; nothing may be in it.")]
 ShapeOption = Annotated[
-    Shape,
+    OutputFormat,
     typer.Option(
-        metavar="|".join(Shape), help="Segment files as brokers have them, or the rows of Spark's Kafka source."
+        metavar="|".join(OutputFormat), help="Segment files as brokers have them, or the rows of Spark's Kafka source."
     ),
 ]
 
@@ -44,7 +44,7 @@ def simulate_command(
     scenario: ScenarioArgument,
     out: OutOption,
     seed: SeedOption = 1,
-    shape: ShapeOption = Shape.SEGMENTS,
+    shape: ShapeOption = OutputFormat.SEGMENTS,
     spark: SparkOption = False,
     config: ConfigOption = None,
     remote: RemoteOption = None,
@@ -74,8 +74,8 @@ def simulate_command(
 
 
 def _on_spark(
-    scenario: Scenario, seed: int, out: Path, shape: Shape, config: Path | None, remote: str | None
-) -> Iterable[Written]:
+    scenario: Scenario, seed: int, out: Path, shape: OutputFormat, config: Path | None, remote: str | None
+) -> Iterable[WrittenPartition]:
     from jobs import settings
     from jobs.simulate import spark as simulate
     from jobs.tables import session

@@ -12,14 +12,14 @@ from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.group import GroupType
 from coordinator_core.history.rows import RebalanceRow
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import Source
+from jobs.cli.options import AnswerSource
 from jobs.cli.output import print_lines
-from jobs.queries.interface import Wanted
+from jobs.queries.interface import RebalanceFilter
 
 
-@with_options(Source)
+@with_options(AnswerSource)
 def whatif_command(
-    source: Source,
+    source: AnswerSource,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
     assignor: Annotated[str | None, typer.Option("--assignor", metavar="NAME", help="Another assignor.")] = None,
     static: Annotated[
@@ -45,7 +45,7 @@ def whatif_command(
     happened = known.rounds(group)
     if not happened:
         raise InputError(f"no assignment of a group {group!r} in these logs whose topics are known")
-    found = what_if(happened, change, _idle_ms(known.rebalances(Wanted(group))))
+    found = what_if(happened, change, _idle_ms(known.rebalances(RebalanceFilter(group))))
     print_lines(
         [{"": name, **outcome._asdict()} for name, outcome in found._asdict().items()], as_json=source.json, title=group
     )

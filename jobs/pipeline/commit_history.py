@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.audit.findings.commits import GROUP_ENDS, MOST_KEPT, TOPIC_CLEANUP_MS
-from coordinator_core.wire.transactions import Outcome
+from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.pipeline.offsets import COUNTS, OF
 from jobs.tables.delta import Tables
 from jobs.tables.history import HISTORY, TOPIC_HISTORY
@@ -50,7 +50,7 @@ def _steps(tables: Tables, log: DataFrame) -> DataFrame:
 
 def _effective(tables: Tables, log: DataFrame) -> DataFrame:
     """With ``effective``: the offset of the marker that ends a commit's transaction, or its own if it is in none."""
-    is_committed = F.coalesce(F.col("outcome") == Outcome.COMMITTED.value, F.lit(False))
+    is_committed = F.coalesce(F.col("outcome") == TransactionOutcome.COMMITTED.value, F.lit(False))
     of = ["cluster", "log_topic", "log_partition", "producer_id"]
     ends = tables.read(LOG_RECORDS).where("is_transactional AND control_type IN ('COMMIT', 'ABORT')")
     ends = ends.select(*of, "log_offset", F.col("log_offset").alias("marker"))
@@ -188,7 +188,7 @@ def open_transactions(log: DataFrame) -> DataFrame:
     place = ("cluster", "log_topic", "log_partition", "group_id")
     ended = F.max(F.when(F.col("is_tombstone"), F.col("log_offset"))).over(Window.partitionBy(*OF))
     return (
-        log.where((F.col("outcome") == Outcome.OPEN.value) | F.col("is_tombstone"))
+        log.where((F.col("outcome") == TransactionOutcome.OPEN.value) | F.col("is_tombstone"))
         .withColumn("ended", F.coalesce(ended, F.lit(-1)))
         .where("NOT is_tombstone AND log_offset > ended")
         .groupBy(*place, "producer_id")

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.records import Family
 from jobs.pipeline import decode_arrow, runs
 from jobs.pipeline.decode_arrow import Work
-from jobs.pipeline.runs import Balance
+from jobs.pipeline.runs import LedgerBalance
 from jobs.sources.files import FAMILIES
 from jobs.tables.delta import Table, Tables
 from jobs.tables.log import LOG_RECORDS, QUARANTINE
@@ -65,7 +65,7 @@ def run(tables: Tables) -> list[Row]:
     return rows
 
 
-def decode(tables: Tables, run_id: str) -> list[Balance]:
+def decode(tables: Tables, run_id: str) -> list[LedgerBalance]:
     """Decode what an ingest run has added; returns where its records are now."""
     added = tables.read(LOG_RECORDS).where(F.col("run_id") == run_id)
     is_record = F.col("kind") == "record"

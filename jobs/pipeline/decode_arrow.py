@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.records import Family
 from coordinator_core.wire.arrow_types import message_type, to_arrow
-from coordinator_core.wire.batch_decode import NO_TYPE, Decoded, Group, decode_keys, decode_values
+from coordinator_core.wire.batch_decode import NO_TYPE, Decoded, DecodedType, decode_keys, decode_values
 from coordinator_core.wire.cursor import expand
 from coordinator_core.wire.primitives import read_unsigned_varint
 from coordinator_core.wire.record_codec import decode_metadata
@@ -30,7 +30,7 @@ Batches = Iterable[pa.RecordBatch]
 Columns = dict[str, pa.Array]
 
 
-class Records(NamedTuple):
+class DecodedRecords(NamedTuple):
     """The decoded keys and values of a batch, and which of its rows are whole."""
 
     keys: Decoded
@@ -38,7 +38,7 @@ class Records(NamedTuple):
     good: NDArray[np.bool_]
 
 
-def decode(batch: pa.RecordBatch, family: Family) -> Records:
+def decode(batch: pa.RecordBatch, family: Family) -> DecodedRecords:
     """Keys and values of one log; a row without a key is not whole."""
     decode_family = _decode_metadata if family is Family.METADATA else _decode_coordinator
     keys, values = decode_family(batch, family)
@@ -46,7 +46,7 @@ def decode(batch: pa.RecordBatch, family: Family) -> Records:
     if family is not Family.METADATA and batch.column("key").null_count:
         good = batch.column("key").is_valid().to_numpy(zero_copy_only=False).copy()
     good[[*keys.errors, *values.errors]] = False
-    return Records(keys, values, good)
+    return DecodedRecords(keys, values, good)
 
 
 def _decode_coordinator(batch: pa.RecordBatch, family: Family) -> tuple[Decoded, Decoded]:
@@ -72,7 +72,7 @@ def _decode_metadata(batch: pa.RecordBatch, family: Family) -> tuple[Decoded, De
             values.errors[row] = error
     for number, rows in found.items():
         of_type = message_type(record_schemas(family)[number].value)
-        values.groups[number] = Group(
+        values.groups[number] = DecodedType(
             np.array([row for row, _ in rows]), to_arrow([fields for _, fields in rows], of_type)
         )
     return Decoded(types), values
@@ -117,11 +117,11 @@ def _field(decoded: Decoded, types: Iterable[int], name: str, of_type: pa.DataTy
     return found[0] if len(found) == 1 else pc.coalesce(*found)
 
 
-def _has(group: Group, name: str) -> bool:
+def _has(group: DecodedType, name: str) -> bool:
     return bool(group.values.type.get_field_index(name) >= 0)
 
 
-def _over(group: Group | None, of_type: pa.DataType, count: int) -> pa.Array:
+def _over(group: DecodedType | None, of_type: pa.DataType, count: int) -> pa.Array:
     return pa.nulls(count, of_type) if group is None else group.over(count)
 
 
@@ -133,7 +133,7 @@ def _group_ids(keys: Decoded, family: Family, count: int) -> pa.Array:
     return pc.coalesce(*names)
 
 
-def _type_columns(batch: pa.RecordBatch, records: Records, family: Family) -> Columns:
+def _type_columns(batch: pa.RecordBatch, records: DecodedRecords, family: Family) -> Columns:
     types = records.keys.numbers
     schemas = record_schemas(family)
     names = pa.array([schema.name for schema in schemas.values()])

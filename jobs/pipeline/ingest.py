@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from jobs.pipeline import runs
 from jobs.pipeline.transaction_outcomes import settle
-from jobs.sources.dump import Dump, Extent
+from jobs.sources.dump import Dump, DumpExtent
 from jobs.sources.files import SNAPSHOT_SUFFIX
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS, RUNS
@@ -114,7 +114,7 @@ def _record_type() -> Column:
     return F.when((F.col("kind") == "record") & (F.length("key") >= 2), number).cast("short")
 
 
-def _within(extents: list[Extent]) -> Column:
+def _within(extents: list[DumpExtent]) -> Column:
     """Rows that a dump with these extents can have again; those without a position are always among them."""
     placed = [
         (F.col("log_topic") == topic)

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.errors import InputError
-from coordinator_core.wire.transactions import Outcome
+from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.pipeline.offsets import OF
 
 WINDOW: Final = 10
@@ -123,7 +123,7 @@ def group_status(partitions: DataFrame) -> DataFrame:
 
 def _settled(log: DataFrame, now_ms: int) -> DataFrame:
     """Commits that count by then, after the last tombstone of their partition."""
-    dropped = F.col("outcome").isin(Outcome.OPEN.value, Outcome.ABORTED.value)
+    dropped = F.col("outcome").isin(TransactionOutcome.OPEN.value, TransactionOutcome.ABORTED.value)
     ended = F.max(F.when(F.col("is_tombstone"), F.col("log_offset"))).over(Window.partitionBy(*OF))
     return (
         log.where((F.col("timestamp_ms") <= now_ms) & ~F.coalesce(dropped, F.lit(False)))

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import BooleanType, StructType
 
-from coordinator_core.wire.transactions import Outcome
+from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.tables.delta import Table, Tables, column
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.log import LONG, RUN, RUNS, STRING
@@ -24,7 +24,9 @@ PLACE: Final = ("cluster", "log_topic", "log_partition")
 OF: Final = (*PLACE, "group_id", "topic", "partition")
 """What an offset is committed for, and where its log lies."""
 
-COUNTS: Final = f"NOT coalesce(outcome IN ('{Outcome.OPEN.value}', '{Outcome.ABORTED.value}'), false)"
+COUNTS: Final = (
+    f"NOT coalesce(outcome IN ('{TransactionOutcome.OPEN.value}', '{TransactionOutcome.ABORTED.value}'), false)"
+)
 """Whether a commit holds: it is in no transaction, or in one that was committed."""
 
 COMMIT: Final = (
@@ -149,7 +151,7 @@ def group_offsets(log: DataFrame) -> DataFrame:
     is open for the partition, so that a fetch with requireStable returns the offset (KIP-447). A tombstone ends what
     was committed before it, by transactions that were open then, too.
     """
-    is_open = F.col("outcome") == Outcome.OPEN.value
+    is_open = F.col("outcome") == TransactionOutcome.OPEN.value
     latest = log.groupBy(*OF).agg(
         _newest(F.col("is_tombstone")).alias("ended"),
         _newest(~F.col("is_tombstone") & F.expr(COUNTS)).alias("committed"),

@@ -40,7 +40,7 @@ GROUP_TOPICS: Final = [topic for topic, family in FAMILIES.items() if family in 
 PLACED: Final = "log_offset IS NOT NULL AND log_partition IS NOT NULL"
 
 
-class Replayed(NamedTuple):
+class ReplaySummary(NamedTuple):
     """What a run did for one cluster: groups with new records, those of them that began anew, rows by table.
 
     ``unplaced`` new records have no offset: nobody knows where in the log they belong, so they are not replayed.
@@ -53,7 +53,7 @@ class Replayed(NamedTuple):
     rows: dict[str, int]
 
 
-def run(tables: Tables, audit: AuditSettings | None = None, *, rebuild: bool = False) -> list[Replayed]:
+def run(tables: Tables, audit: AuditSettings | None = None, *, rebuild: bool = False) -> list[ReplaySummary]:
     """Replay what was decoded and is not replayed yet, or with ``rebuild`` everything; raises InputError.
 
     ``audit`` says what the recomputation of targets has to be told; None: its defaults.
@@ -73,7 +73,7 @@ def run(tables: Tables, audit: AuditSettings | None = None, *, rebuild: bool = F
         known = stored.get(row.cluster)
         done = "" if rebuild or known is None else known.run_id
         if known is not None and known.of_this_form and done >= row.run_id:
-            runs.append(Replayed(row.cluster, 0, 0, 0, dict.fromkeys(FOLDED.values(), 0)))
+            runs.append(ReplaySummary(row.cluster, 0, 0, 0, dict.fromkeys(FOLDED.values(), 0)))
         else:
             span = _Span(done, row.run_id, is_first=known is None and row.cluster != died)
             runs.append(_Run(tables, row.cluster, audit or AuditSettings(), span).run())
@@ -101,7 +101,7 @@ class _Run:
     def _of(self, table: Table) -> DataFrame:
         return self._tables.read(table).where(F.col("cluster") == self._cluster)
 
-    def run(self) -> Replayed:
+    def run(self) -> ReplaySummary:
         topics = topic_log.read(self._tables, self._cluster)
         if topics is not None:
             topic_log.write(self._tables, self._cluster, topics)
@@ -223,7 +223,7 @@ class _Run:
 
     # --- output ------------------------------------------------------------------------------------------------------
 
-    def _merge(self, rebuilt: int) -> Replayed:
+    def _merge(self, rebuilt: int) -> ReplaySummary:
         staged = self._tables.read(REPLAYED)
         names = [*FOLDED.values()]
         counts = staged.agg(F.count("state").alias("groups"), *(F.count(name).alias(name) for name in names)).collect()[
@@ -242,7 +242,9 @@ class _Run:
             states = staged.where("state IS NOT NULL").select(*GROUP_STATES.key, *place)
             marks = {"version": F.lit(STATE_VERSION), "run_id": F.lit(self._span.upto)}
             self._tables.merge(GROUP_STATES, states.withColumns(marks), _all_columns(GROUP_STATES), insert=True)
-        return Replayed(self._cluster, counts.groups, rebuilt, self._unplaced(), {name: counts[name] for name in names})
+        return ReplaySummary(
+            self._cluster, counts.groups, rebuilt, self._unplaced(), {name: counts[name] for name in names}
+        )
 
     def _unplaced(self) -> int:
         return self._of(GROUP_RECORDS).where(self._since(self._span.done) & ~F.expr(PLACED)).count()

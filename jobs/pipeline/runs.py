@@ -125,7 +125,7 @@ def _gaps(log: DataFrame, taken: list[Row]) -> dict[tuple[str, int], dict[str, A
     return {(row.log_topic, row.log_partition): row.asDict(recursive=True) for row in found}
 
 
-class Balance(NamedTuple):
+class LedgerBalance(NamedTuple):
     """Rows of a run in one log partition: taken in (``records``, ``control``), and where they went."""
 
     cluster: str
@@ -143,7 +143,7 @@ class Balance(NamedTuple):
         return self.records - self.decoded - self.quarantined - self.control
 
 
-def account_decode(tables: Tables, run_id: str, balances: list[Balance]) -> list[Row]:
+def account_decode(tables: Tables, run_id: str, balances: list[LedgerBalance]) -> list[Row]:
     """Write where the records of a run went.
 
     Raises:
@@ -171,14 +171,14 @@ def taken(added: DataFrame, wanted: Mapping[str, Column]) -> list[Row]:
     return rows.collect()
 
 
-def balance(tables: Tables, run_id: str, added: list[Row], decoded: Iterable[Table]) -> list[Balance]:
+def balance(tables: Tables, run_id: str, added: list[Row], decoded: Iterable[Table]) -> list[LedgerBalance]:
     """What was added, and what of it is in these tables of decoded records, or in quarantine."""
     went: Counter[tuple[bool, str, str | None, int | None]] = Counter()
     found = [_counted(tables, table, run_id) for table in (*decoded, QUARANTINE)]
     for row in reduce(DataFrame.unionByName, found).collect():
         went[row.table == QUARANTINE.name, row.cluster, row.log_topic, row.log_partition] += row.rows
     return [
-        Balance(*place, row.records, row.control, row.empty_batches, went[False, *place], went[True, *place])
+        LedgerBalance(*place, row.records, row.control, row.empty_batches, went[False, *place], went[True, *place])
         for row in added
         for place in [(row.cluster, row.log_topic, row.log_partition)]
     ]

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StringType, StructType
 
-from jobs.sources.dump import Shape, shape_of
+from jobs.sources.dump import DumpFormat, shape_of
 from jobs.sources.files import find_logs
 from jobs.tables.delta import Table, Tables, column
 
@@ -44,7 +44,7 @@ class Changes(NamedTuple):
     files: list[DumpedFile]
 
 
-def changes(tables: Tables, cluster: str, paths: Iterable[str], shape: Shape | None = None) -> Changes:
+def changes(tables: Tables, cluster: str, paths: Iterable[str], shape: DumpFormat | None = None) -> Changes:
     """What is new or has changed below these paths: of segments the files, of other shapes the whole dump.
 
     What is not a local file, a broker or an object store, is always to be read. Raises InputError for a path that does
@@ -56,7 +56,7 @@ def changes(tables: Tables, cluster: str, paths: Iterable[str], shape: Shape | N
     wanted: list[str] = []
     new: list[DumpedFile] = []
     for path in paths:
-        is_of_segments = (shape or shape_of(path)) is Shape.SEGMENTS
+        is_of_segments = (shape or shape_of(path)) is DumpFormat.SEGMENTS
         files = _segments(path) if is_of_segments else _files(path)
         changed = [file for file in map(_now, files) if file not in known]
         if is_of_segments:

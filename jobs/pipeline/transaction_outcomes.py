@@ -12,12 +12,12 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.wire.transactions import BY_CONTROL_TYPE, Outcome
+from coordinator_core.wire.transactions import BY_CONTROL_TYPE, TransactionOutcome
 from jobs.pipeline.gaps import PARTITION, find_gaps
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
 
-UNSETTLED: Final = (Outcome.OPEN.value, Outcome.UNKNOWN.value)
+UNSETTLED: Final = (TransactionOutcome.OPEN.value, TransactionOutcome.UNKNOWN.value)
 
 
 def settle(tables: Tables, cluster: str, run_id: str) -> None:
@@ -48,7 +48,7 @@ def markers(log: DataFrame) -> DataFrame:
     marker = F.struct(
         F.col("log_offset").alias("offset"),
         F.col("producer_epoch").alias("epoch"),
-        F.coalesce(said[F.col("control_type")], F.lit(Outcome.UNKNOWN.value)).alias("said"),
+        F.coalesce(said[F.col("control_type")], F.lit(TransactionOutcome.UNKNOWN.value)).alias("said"),
     )
     ends = log.where("is_transactional AND control_type IS NOT NULL")
     return ends.select(*PARTITION, "stray", "producer_id", "log_offset", marker.alias("marker"))
@@ -72,10 +72,10 @@ def decide(undecided: DataFrame, ends: DataFrame, gaps: DataFrame) -> DataFrame:
     crossed = [F.col(name) == F.col(f"gap_{name}") for name in PARTITION]
     crossed += [F.col("gap") > F.col("log_offset"), F.col("next").isNull() | (F.col("gap") < F.col("next.offset"))]
     said = (
-        F.when(F.col("next").isNull(), Outcome.OPEN.value)
+        F.when(F.col("next").isNull(), TransactionOutcome.OPEN.value)
         .when(F.col("next.epoch") >= F.col("producer_epoch"), F.col("next.said"))
-        .otherwise(Outcome.UNKNOWN.value)
+        .otherwise(TransactionOutcome.UNKNOWN.value)
     )
     proven = found.join(begins, crossed, "left_anti").withColumn("outcome", said)
-    doubtful = found.join(begins, crossed, "left_semi").withColumn("outcome", F.lit(Outcome.UNKNOWN.value))
+    doubtful = found.join(begins, crossed, "left_semi").withColumn("outcome", F.lit(TransactionOutcome.UNKNOWN.value))
     return proven.unionByName(doubtful).select(*LOG_RECORDS.key, "outcome", "outcome_before")

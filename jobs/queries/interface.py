@@ -17,14 +17,14 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import RebalanceRow
-from jobs.queries.from_logs.groups import Moment, replay
+from jobs.queries.from_logs.groups import AsOf, replay
 from jobs.queries.from_logs.history import group_histories, group_rounds
 from jobs.settings import Settings
 from jobs.sources.files import LogPart
 from jobs.sources.log_reader import Warn
 
 
-class Wanted(NamedTuple):
+class RebalanceFilter(NamedTuple):
     """Which rebalances: of one group (None: all), from a time on, with a cause, and only so many of the slowest."""
 
     group_id: str | None = None
@@ -49,13 +49,13 @@ class GroupsThen(Protocol):
 class Answers(Protocol):
     """What is known of groups."""
 
-    def at(self, moment: Moment, group_id: str | None = None) -> GroupsThen:
+    def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
         """The groups at a moment, or only that one."""
 
     def history(self, group_id: str) -> GroupHistory | None:
         """All that a group went through, but for its commits; None where nothing is known of it."""
 
-    def rebalances(self, wanted: Wanted) -> Sequence[RebalanceRow]:
+    def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """Rebalances in order of time, or the slowest first."""
 
     def group_of(self, partition: int, offset: int) -> str | None:
@@ -82,7 +82,7 @@ class LogAnswers:
     warn: Warn
     settings: Settings
 
-    def at(self, moment: Moment, group_id: str | None = None) -> GroupsThen:
+    def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
         """All groups, whichever is asked for."""
         return replay(self.logs, moment, self._warn_once())
 
@@ -90,7 +90,7 @@ class LogAnswers:
         """One pass over the logs."""
         return next(iter(self._histories(group_id)), None)
 
-    def rebalances(self, wanted: Wanted) -> Sequence[RebalanceRow]:
+    def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """One pass over the logs."""
         rows = [
             row
@@ -106,7 +106,7 @@ class LogAnswers:
 
     def group_of(self, partition: int, offset: int) -> str | None:
         """One pass over the logs."""
-        for row in self.rebalances(Wanted()):
+        for row in self.rebalances(RebalanceFilter()):
             if (row.at.partition, row.at.offset) == (partition, offset):
                 return row.group_id
         return None

@@ -31,7 +31,7 @@ BUCKETS_MS = tuple(
 """Lengths of intervals that people like, in milliseconds."""
 
 
-class Source(NamedTuple):
+class ReportHeader(NamedTuple):
     """Where a report is from."""
 
     cluster: str
@@ -43,7 +43,7 @@ class Source(NamedTuple):
     ends: Mapping[TopicPartition, int] = {}
 
 
-def build(histories: Iterable[GroupHistory], limits: Thresholds, source: Source) -> Report:
+def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportHeader) -> Report:
     """The report; ``source.warnings`` are looked at when the histories have been read."""
     topics: Mapping[str, int] = {}
     groups: list[GroupDetail] = []

@@ -13,7 +13,7 @@ from coordinator_core.records import Family
 from jobs.pipeline.gaps import PARTITION
 from jobs.pipeline.group_history import histories
 from jobs.pipeline.offsets import GROUP_OFFSETS
-from jobs.report.build import Source, build
+from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import MOST_GAPS
 from jobs.report.data import Gap, LogCoverage, Report
 from jobs.settings import Settings
@@ -30,7 +30,7 @@ BLOCK = 1 << 16
 def stored_report(tables: Tables, settings: Settings) -> Report:
     """The report on the cluster that the settings name, as of the end of what was replayed; empty if nothing was."""
     covered = list(stored_coverage(tables, settings.cluster))
-    source = Source(
+    source = ReportHeader(
         cluster=settings.cluster,
         software=software_version(),
         made_ms=time.time_ns() // 1_000_000,

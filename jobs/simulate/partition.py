@@ -27,7 +27,7 @@ SEGMENT_BYTES = 100 << 20
 """Kafka's default ``offsets.topic.segment.bytes``."""
 
 
-class Written(NamedTuple):
+class WrittenPartition(NamedTuple):
     """What was written of one log partition."""
 
     topic: str
@@ -44,16 +44,18 @@ def new_folder(out: Path) -> None:
     (out / "truth").mkdir(parents=True, exist_ok=True)
 
 
-def write_metadata(scenario: Scenario, seed: int, out: Path, shape: str) -> Written:
+def write_metadata(scenario: Scenario, seed: int, out: Path, shape: str) -> WrittenPartition:
     """Write the metadata log of the scenario's cluster."""
     topic = LOG_TOPICS[Family.METADATA]
     with _writer(out, topic, 0, shape) as writer:
         for piece in metadata_log(plan_topics(scenario, seed)):
             writer.write(piece)
-    return Written(topic, 0, writer.records, 0, 0)
+    return WrittenPartition(topic, 0, writer.records, 0, 0)
 
 
-def write_partition(scenario: Scenario, seed: int, family: Family, partition: int, out: Path, shape: str) -> Written:
+def write_partition(
+    scenario: Scenario, seed: int, family: Family, partition: int, out: Path, shape: str
+) -> WrittenPartition:
     """Simulate one partition of a coordinators' topic; write its log, and the truth about it as JSON lines.
 
     Files get their names once they are whole. Doing it again writes the same bytes, so a task may be tried again.
@@ -73,10 +75,10 @@ def write_partition(scenario: Scenario, seed: int, family: Family, partition: in
             rebalances += _write_truth(shard.take_truth(), lines)
         rebalances += _write_truth(shard.take_truth(), lines)
         rebalances += _write_truth(shard.last_truth(), lines)
-    return Written(topic, partition, writer.records, shard.commit_count, rebalances)
+    return WrittenPartition(topic, partition, writer.records, shard.commit_count, rebalances)
 
 
-def simulate_here(scenario: Scenario, seed: int, out: Path, shape: str) -> Iterator[Written]:
+def simulate_here(scenario: Scenario, seed: int, out: Path, shape: str) -> Iterator[WrittenPartition]:
     """Simulate the whole scenario in this process, one partition after the other."""
     new_folder(out)
     yield write_metadata(scenario, seed, out, shape)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from coordinator_core.simulator.scenario import Scenario
-from jobs.simulate.partition import Written, new_folder, write_metadata, write_partition
+from jobs.simulate.partition import WrittenPartition, new_folder, write_metadata, write_partition
 
 WRITTEN = StructType(
     [
@@ -34,7 +34,7 @@ _ARROW = pa.schema(
 )
 
 
-def run(spark: SparkSession, scenario: Scenario, seed: int, out: Path, shape: str) -> list[Written]:
+def run(spark: SparkSession, scenario: Scenario, seed: int, out: Path, shape: str) -> list[WrittenPartition]:
     """Simulate the whole scenario into ``out``, a folder that all workers reach; what was written, by partition.
 
     Raises InputError if something is in that folder already.
@@ -42,7 +42,7 @@ def run(spark: SparkSession, scenario: Scenario, seed: int, out: Path, shape: st
     new_folder(out)
     metadata = write_metadata(scenario, seed, out, shape)
     rows = partitions(spark, scenario, seed, out, shape).orderBy("topic", "partition").collect()
-    return [metadata, *(Written(**row.asDict()) for row in rows)]
+    return [metadata, *(WrittenPartition(**row.asDict()) for row in rows)]
 
 
 def partitions(spark: SparkSession, scenario: Scenario, seed: int, out: Path, shape: str) -> DataFrame:

@@ -20,14 +20,14 @@ from jobs.errors import one_line
 from jobs.sources import kafka_columns
 from jobs.sources.files import KNOWN_TOPICS, LOG_SUFFIX, SEGMENT, SNAPSHOT_SUFFIX, find_logs, refuse_empty_files
 from jobs.sources.json_source import JsonLines
-from jobs.sources.segments import Segments
+from jobs.sources.segments import SegmentsSource
 
 JSON_LINES_SUFFIXES: Final = (".jsonl", ".ndjson")
 LIVE_SCHEME: Final = "kafka://"
 DEFAULT_TOPIC: Final = LOG_TOPICS[Family.GROUP]
 
 
-class Shape(Enum):
+class DumpFormat(Enum):
     """How a dump is written down."""
 
     SEGMENTS = "segments"
@@ -37,7 +37,7 @@ class Shape(Enum):
     LIVE = "live"
 
 
-class Extent(NamedTuple):
+class DumpExtent(NamedTuple):
     """Where a dump begins in one log partition; None stands for any partition of the topic."""
 
     topic: str
@@ -68,7 +68,7 @@ class Dump(NamedTuple):
 
     rows: DataFrame
     detailed: bool
-    extents: list[Extent]
+    extents: list[DumpExtent]
     distinct: bool
 
 
@@ -76,7 +76,7 @@ def open_dump(
     spark: SparkSession,
     paths: Sequence[str],
     *,
-    shape: Shape | None = None,
+    shape: DumpFormat | None = None,
     topic: str = DEFAULT_TOPIC,
     topics: Iterable[str] = KNOWN_TOPICS,
     kafka: Kafka = ALL_OF_IT,
@@ -88,12 +88,12 @@ def open_dump(
     Raises:
         InputError: a path that does not exist or holds nothing of these shapes, or a table without key or value.
     """
-    by_shape: dict[Shape, list[str]] = {}
+    by_shape: dict[DumpFormat, list[str]] = {}
     for path in paths:
         # A Spark Connect server works in a directory of its own.
         whole = path if "://" in path else os.path.abspath(path)
         by_shape.setdefault(shape or shape_of(whole), []).append(whole)
-    live = [_open_live(spark, path, kafka) for path in by_shape.pop(Shape.LIVE, [])]
+    live = [_open_live(spark, path, kafka) for path in by_shape.pop(DumpFormat.LIVE, [])]
     return [*live, *(_open(spark, found, files, topic, sorted(topics)) for found, files in by_shape.items())]
 
 
@@ -110,13 +110,13 @@ def _open_live(spark: SparkSession, url: str, kafka: Kafka) -> Dump:
     if kafka.ranges:
         options["ranges"] = json.dumps(kafka.ranges)
     rows = spark.read.format(KafkaLog.name()).options(**options).load()
-    return Dump(rows, False, [Extent(topic, None, 0)], True)
+    return Dump(rows, False, [DumpExtent(topic, None, 0)], True)
 
 
-def _open(spark: SparkSession, shape: Shape, files: list[str], topic: str, topics: list[str]) -> Dump:
-    if shape is Shape.SEGMENTS:
+def _open(spark: SparkSession, shape: DumpFormat, files: list[str], topic: str, topics: list[str]) -> Dump:
+    if shape is DumpFormat.SEGMENTS:
         return _open_segments(spark, files, topic, topics)
-    if shape is Shape.JSON_LINES:
+    if shape is DumpFormat.JSON_LINES:
         spark.dataSource.register(JsonLines)
         listed = [file for path in files for file in _files(path, JSON_LINES_SUFFIXES)]
         rows = spark.read.format(JsonLines.name()).option("files", json.dumps(listed)).load()
@@ -129,16 +129,16 @@ def _open(spark: SparkSession, shape: Shape, files: list[str], topic: str, topic
 def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: list[str]) -> Dump:
     logs = find_logs(files, topics=topics, snapshots=True)
     refuse_empty_files(files, logs)
-    spark.dataSource.register(Segments)
+    spark.dataSource.register(SegmentsSource)
     options = {"paths": json.dumps(files), "topics": json.dumps(topics), "topic": topic}
-    rows = spark.read.format(Segments.name()).options(**options).load()
-    extents: dict[tuple[str, int], Extent] = {}
+    rows = spark.read.format(SegmentsSource.name()).options(**options).load()
+    extents: dict[tuple[str, int], DumpExtent] = {}
     folders: dict[tuple[str, int], set[str]] = {}
     segments = [log for log in logs if not log.is_snapshot]
     for log in segments:
         place = (log.topic or topic, log.partition)
         first = int(log.segment[:20]) if SEGMENT.fullmatch(log.segment) else 0
-        extents.setdefault(place, Extent(*place, first))
+        extents.setdefault(place, DumpExtent(*place, first))
         folders.setdefault(place, set()).add(log.name.removesuffix(log.segment))
     # Brokers name segments by their first offset; a file of another name may be a copy of one beside it.
     named = all(SEGMENT.fullmatch(log.segment) for log in segments)
@@ -148,7 +148,7 @@ def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: li
     return Dump(rows, True, list(extents.values()), distinct)
 
 
-def _survey(rows: DataFrame) -> tuple[list[Extent], bool]:
+def _survey(rows: DataFrame) -> tuple[list[DumpExtent], bool]:
     """The extents of a dump, and whether it has each position once: a look at all positions, but at no payload."""
     found = (
         rows.where("log_offset IS NOT NULL")
@@ -156,14 +156,14 @@ def _survey(rows: DataFrame) -> tuple[list[Extent], bool]:
         .agg(F.min("log_offset"), F.count("log_offset") == F.count_distinct("log_offset"))
         .collect()
     )
-    return [Extent(topic, partition, first) for topic, partition, first, _ in found], all(row[3] for row in found)
+    return [DumpExtent(topic, partition, first) for topic, partition, first, _ in found], all(row[3] for row in found)
 
 
-def _table(spark: SparkSession, shape: Shape, files: list[str], topic: str) -> DataFrame:
+def _table(spark: SparkSession, shape: DumpFormat, files: list[str], topic: str) -> DataFrame:
     """Parquet and Delta are for Spark to read, but it finds nothing below folders that begin with ``_`` or ``.``."""
     reader = spark.read.option("mergeSchema", "true")
     try:
-        if shape is Shape.DELTA:
+        if shape is DumpFormat.DELTA:
             tables = [reader.format("delta").load(file) for file in files]
             return _union(kafka_columns.dumped(table, file, topic) for table, file in zip(tables, files, strict=True))
         named = [path for file in files for path in (_files(file, (".parquet",)) if _is_hidden(file) else [file])]
@@ -182,26 +182,28 @@ def _union(tables: Iterable[DataFrame]) -> DataFrame:
     return first
 
 
-def shape_of(path: str) -> Shape:
+def shape_of(path: str) -> DumpFormat:
     """The shape of what is at a path, by the names of files; a URI is left to Spark.
 
     A directory has one shape: beside segments and tables, JSON lines tell about the dump and are none.
     """
     if path.startswith(LIVE_SCHEME):
-        return Shape.LIVE
+        return DumpFormat.LIVE
     if "://" in path:
-        return Shape.JSON_LINES if _is_json(path) else Shape.PARQUET
+        return DumpFormat.JSON_LINES if _is_json(path) else DumpFormat.PARQUET
     place = Path(path)
     if not place.exists():
         raise InputError(f"{path}: no such file or directory")
     if place.is_file():
         return _shape_of_file(path)
     if (place / "_delta_log").is_dir():
-        return Shape.DELTA
+        return DumpFormat.DELTA
     found = {
-        Shape.SEGMENTS: any(file for suffix in (LOG_SUFFIX, SNAPSHOT_SUFFIX) for file in place.rglob(f"*{suffix}")),
-        Shape.PARQUET: any(place.rglob("*.parquet")),
-        Shape.JSON_LINES: any(_files(path, JSON_LINES_SUFFIXES)),
+        DumpFormat.SEGMENTS: any(
+            file for suffix in (LOG_SUFFIX, SNAPSHOT_SUFFIX) for file in place.rglob(f"*{suffix}")
+        ),
+        DumpFormat.PARQUET: any(place.rglob("*.parquet")),
+        DumpFormat.JSON_LINES: any(_files(path, JSON_LINES_SUFFIXES)),
     }
     shape = next((shape for shape, there in found.items() if there), None)
     if shape is None:
@@ -209,13 +211,13 @@ def shape_of(path: str) -> Shape:
     return shape
 
 
-def _shape_of_file(path: str) -> Shape:
+def _shape_of_file(path: str) -> DumpFormat:
     if path.endswith(".parquet") or _is_json(path):
         if not os.path.getsize(path):
             raise InputError(f"{path}: an empty file")
-        return Shape.JSON_LINES if _is_json(path) else Shape.PARQUET
+        return DumpFormat.JSON_LINES if _is_json(path) else DumpFormat.PARQUET
     if path.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)) or tarfile.is_tarfile(path):
-        return Shape.SEGMENTS
+        return DumpFormat.SEGMENTS
     raise InputError(f"{path}: neither a segment (*.log), an archive of segments, Parquet nor JSON lines by its name")
 
 

@@ -128,7 +128,7 @@ def find_logs(
     segments in folders that are no topic's. With ``snapshots`` KRaft snapshots count too. Raises InputError for a path
     that does not exist or cannot be read, or holds no such log.
     """
-    wanted = Wanted(frozenset(topics), (LOG_SUFFIX, SNAPSHOT_SUFFIX) if snapshots else (LOG_SUFFIX,))
+    wanted = FileFilter(frozenset(topics), (LOG_SUFFIX, SNAPSHOT_SUFFIX) if snapshots else (LOG_SUFFIX,))
     found: list[LogFile] = []
     for path in map(os.fspath, paths):
         try:
@@ -149,7 +149,7 @@ def refuse_empty_files(paths: Iterable[str], logs: Iterable[LogFile]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FileFilter:
     """Which files of a directory or an archive are meant."""
 
     topics: frozenset[str]
@@ -163,7 +163,7 @@ class Wanted:
         return folder["topic"] in self.topics and file.name.endswith(self.suffixes)
 
 
-def _logs_in(path: str, wanted: Wanted) -> Iterator[LogFile]:
+def _logs_in(path: str, wanted: FileFilter) -> Iterator[LogFile]:
     if not os.path.isdir(path):
         size = os.stat(path).st_size
         if not path.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)) and tarfile.is_tarfile(path):
@@ -178,7 +178,7 @@ def _logs_in(path: str, wanted: Wanted) -> Iterator[LogFile]:
                 yield _log_file(whole, os.stat(whole).st_size, place)
 
 
-def _logs_in_archive(path: str, wanted: Wanted) -> Iterator[LogFile]:
+def _logs_in_archive(path: str, wanted: FileFilter) -> Iterator[LogFile]:
     try:
         with tarfile.open(path) as archive:
             for member in archive:

@@ -79,7 +79,7 @@ class Ranges(InputPartition):
     ranges: tuple[Range, ...]
 
 
-class Segments(DataSource):
+class SegmentsSource(DataSource):
     """See the module."""
 
     @classmethod

@@ -25,7 +25,7 @@ ABOUT: Final = {
 }
 
 
-def _table(of: rows.Table) -> Table:
+def _table(of: rows.HistoryTable) -> Table:
     schema = StructType([CLUSTER, *row_type(of.row).fields])
     return Table(of.name, ABOUT[of.name], schema, key=("cluster", *of.key))
 

@@ -44,7 +44,7 @@ class LeaseLostError(CoordinatorAuditError):
     """This run was silent for longer than its lease, and another one has taken over."""
 
 
-class Owner(NamedTuple):
+class LeaseOwner(NamedTuple):
     """A process; ``text`` and ``parse`` are inverse."""
 
     host: str
@@ -52,12 +52,12 @@ class Owner(NamedTuple):
     token: str
 
     @classmethod
-    def me(cls) -> Owner:
+    def me(cls) -> LeaseOwner:
         """A new owner in this process."""
         return cls(socket.gethostname(), os.getpid(), uuid.uuid4().hex[:8])
 
     @classmethod
-    def parse(cls, text: str) -> Owner:
+    def parse(cls, text: str) -> LeaseOwner:
         """The owner that a row names."""
         host, process, token = text.rsplit("/", 2)
         return cls(host, int(process), token)
@@ -87,7 +87,7 @@ class Lease:
         self._tables = tables
         self._name = name
         self._length = length
-        self.owner = Owner.me().text
+        self.owner = LeaseOwner.me().text
         self._lost: str | None = None
 
     def acquire(self) -> str | None:
@@ -99,7 +99,7 @@ class Lease:
         self._tables.create(LEASES)
         held = self._row()
         before = held.owner if held is not None else None
-        if before is not None and not Owner.parse(before).is_gone() and _aware(held.expires_at) > _now():
+        if before is not None and not LeaseOwner.parse(before).is_gone() and _aware(held.expires_at) > _now():
             raise _busy(self._tables, held)
         try:
             taken = self._insert() if held is None else self._take_from(before)

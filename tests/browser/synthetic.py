@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.audit.findings.group_history import GroupHistory
-from jobs.report.build import Source, build
+from jobs.report.build import ReportHeader, build
 from jobs.report.data import Report
 from jobs.settings import load
 from tests.core.history.logs import GroupLog, current, epoch, gone, member, target, target_epoch
@@ -13,7 +13,7 @@ def large_report(groups: int, rebalances: int) -> Report:
     """So many groups, and so many rebalances in all."""
     each = rebalances // groups
     histories = (_history(f"team-{number % 17}.service-{number}", each, number) for number in range(groups))
-    return build(histories, load().findings, Source("large", "test", 0, (), True, []))
+    return build(histories, load().findings, ReportHeader("large", "test", 0, (), True, []))
 
 
 def _history(group_id: str, rebalances: int, number: int) -> GroupHistory:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from coordinator_core.audit.findings.group_history import GroupHistory
 from jobs.cli.app import app
-from jobs.report.build import Source, build
+from jobs.report.build import ReportHeader, build
 from jobs.report.render import to_html
 from jobs.settings import load
 from tests.browser.synthetic import large_report
@@ -138,7 +138,9 @@ def test_a_link_to_a_group_that_is_not_there(opened, report):
 @pytest.mark.parametrize("group_id", ["\0nul", "", "a+b %2B&epoch=1", "</script>'\"", "Grüße 🦊", "tab\tnewline\n"])
 def test_a_group_opens_whatever_its_id_is(browser, tmp_path, group_id):
     found = [GroupHistory(group_id, 5), GroupHistory("another", 5)]
-    (tmp_path / "r.html").write_text(to_html(build(found, load().findings, Source("c", "1", 0, (), True, []))), "utf-8")
+    (tmp_path / "r.html").write_text(
+        to_html(build(found, load().findings, ReportHeader("c", "1", 0, (), True, []))), "utf-8"
+    )
     page = browser.new_page()
     page.goto((tmp_path / "r.html").as_uri())
     page.locator("#groups tbody tr", has_not_text="another").get_by_role("link").click()

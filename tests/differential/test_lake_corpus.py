@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.groups.describe import describe
-from jobs.queries.from_logs.groups import Moment, replay
+from jobs.queries.from_logs.groups import AsOf, replay
 from jobs.queries.from_tables.groups import StoredMoment
 from jobs.queries.interface import GroupsThen
 from jobs.sources.files import find_logs
@@ -81,7 +81,7 @@ def test_groups_and_offsets_from_the_tables_are_those_of_the_log_files(cluster: 
     chance, ends = random.Random(5), {}
     for partition, files in groupby(logs, attrgetter("partition")):
         ends[partition] = chance.choice([0, *(row.offset for row in LogReader(list(files), pytest.fail).rows())])
-    for moment in (Moment(), Moment(offsets=ends)):
+    for moment in (AsOf(), AsOf(offsets=ends)):
         found = groups_of(StoredMoment(tables, cluster, moment))
         assert found == groups_of(replay(logs, moment, pytest.fail)), moment
 

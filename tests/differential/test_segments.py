@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from coordinator_core.groups.describe import describe
-from jobs.queries.from_logs.groups import Moment, replay
+from jobs.queries.from_logs.groups import AsOf, replay
 from jobs.sources.files import find_logs
 from tests.differential.checkpoints import Tally, compare_groups
 from tests.differential.decoded import data_end, read_lines
@@ -23,7 +23,7 @@ def test_describe_at_end_offsets(corpus: str, every: int) -> None:
     stable = [each for each in read_lines(CORPUS / corpus / "checkpoints.jsonl.gz") if each["stable"]]
     tally, warnings = Tally(), []
     for checkpoint in stable[::-every]:
-        moment = Moment(offsets={int(partition): end for partition, end in checkpoint["co_end"].items()})
+        moment = AsOf(offsets={int(partition): end for partition, end in checkpoint["co_end"].items()})
         replayed = replay(logs, moment, warnings.append)
         around = replace(replayed.surroundings(), data_end=data_end(checkpoint))
         described = {group.group_id: describe(group, held, around) for group, held in replayed.groups()}

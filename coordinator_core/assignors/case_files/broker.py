@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from coordinator_core.assignors.coordinator_view import Subscriber, SubscriptionView
-from coordinator_core.assignors.inputs import GroupSpec, GroupType, Partitions
+from coordinator_core.assignors.inputs import AssignedGroupType, GroupSpec, Partitions
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.registry import Assign
 from coordinator_core.cluster.image import Topic, TopicImage
@@ -20,7 +20,7 @@ class _Group:
     """The group of a case with the topics of its cluster, as the steps have left them."""
 
     def __init__(
-        self, group_type: GroupType, assignor: str, case: Mapping[str, Any], profile: Profile, assign: Assign
+        self, group_type: AssignedGroupType, assignor: str, case: Mapping[str, Any], profile: Profile, assign: Assign
     ) -> None:
         self.assign = assign
         self.view = SubscriptionView(group_type, jdk=profile.jdk)
@@ -95,7 +95,7 @@ class _Group:
         return {**presented, "assignment": _listed(assignment.members)}
 
     def _assignable(self) -> dict[str, set[int]] | None:
-        if self.view.type is not GroupType.SHARE:
+        if self.view.type is not AssignedGroupType.SHARE:
             return None
         return {
             topic.id: set(range(topic.partitions)) - self.uninitialized.get(topic.id, set())
@@ -104,16 +104,16 @@ class _Group:
 
 
 def run(
-    group_type: GroupType, assignor: str, case: Mapping[str, Any], profile: Profile, assign: Assign
+    group_type: AssignedGroupType, assignor: str, case: Mapping[str, Any], profile: Profile, assign: Assign
 ) -> dict[str, Any]:
     """Every step of the case, one after another."""
     group = _Group(group_type, assignor, case, profile, assign)
     return {"steps": [group.step(step) for step in case["steps"]]}
 
 
-uniform = partial(run, GroupType.CONSUMER, "uniform")
-range_ = partial(run, GroupType.CONSUMER, "range")
-simple = partial(run, GroupType.SHARE, "simple")
+uniform = partial(run, AssignedGroupType.CONSUMER, "uniform")
+range_ = partial(run, AssignedGroupType.CONSUMER, "range")
+simple = partial(run, AssignedGroupType.SHARE, "simple")
 
 
 def _subscriber(member: Mapping[str, Any]) -> Subscriber:

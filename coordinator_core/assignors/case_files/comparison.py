@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from coordinator_core.assignors import registry
-from coordinator_core.assignors.assignment_metrics import Figures, measure
+from coordinator_core.assignors.assignment_metrics import AssignmentMetrics, measure
 from coordinator_core.assignors.case_files.case_types import run_case
-from coordinator_core.assignors.inputs import Assignment, GroupSpecs, GroupType
+from coordinator_core.assignors.inputs import AssignedGroupType, Assignment, GroupSpecs
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError, InputError
@@ -35,7 +35,7 @@ class Row:
     error: str = ""
 
 
-NOTHING = Figures(0, 0, 0, 0, 0, 0, 0, 0)
+NOTHING = AssignmentMetrics(0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def compare_case(
@@ -75,7 +75,7 @@ class _Recorder:
 
 def _names(case: Mapping[str, Any], profile: Profile) -> list[str]:
     """The names under which assignors serve the case's type of group."""
-    types: set[GroupType] = set()
+    types: set[AssignedGroupType] = set()
 
     def noted(name: str, spec: GroupSpecs, image: TopicImage, profile: Profile) -> Assignment[Any]:
         types.add(spec.type)
@@ -87,8 +87,8 @@ def _names(case: Mapping[str, Any], profile: Profile) -> list[str]:
     return [name for group_type, name in registry.ASSIGNORS if group_type in types]
 
 
-def _total(rounds: Sequence[Row]) -> Figures:
-    return Figures(
+def _total(rounds: Sequence[Row]) -> AssignmentMetrics:
+    return AssignmentMetrics(
         members=max((each.members for each in rounds), default=0),
         units=max((each.units for each in rounds), default=0),
         imbalance=max((each.imbalance for each in rounds), default=0),

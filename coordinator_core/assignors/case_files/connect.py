@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from coordinator_core.assignors.client.leader import leader_order
-from coordinator_core.assignors.connect.work import WorkerAssignment
+from coordinator_core.assignors.connect.work import LeaderAssignment
 from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, ConnectorTask, WorkerSpec
 from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.assignors.profiles import Profile
@@ -68,7 +68,7 @@ def _task(text: str) -> ConnectorTask:
     return connector, int(number)
 
 
-def _step(assigned: Assignment[WorkerAssignment]) -> dict[str, Any]:
+def _step(assigned: Assignment[LeaderAssignment]) -> dict[str, Any]:
     workers = {}
     for worker in sorted(assigned.members, key=utf16):
         mine = assigned.members[worker]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coordinator_core.assignors.coordinator_view import Process, StreamsView
-from coordinator_core.assignors.inputs import Assignment, StreamsConfigs, StreamsGroupSpec, Subtopology, Tasks
+from coordinator_core.assignors.inputs import Assignment, StreamsConfigs, StreamsGroupSpec, SubtopologyTasks, Tasks
 from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.registry import Assign
@@ -26,7 +26,7 @@ class StreamsCase:
         self.view = view
         self.run_assignor = run_assignor
         self.profile = profile
-        self.subtopologies: list[Subtopology] = []
+        self.subtopologies: list[SubtopologyTasks] = []
         self.configs = StreamsConfigs()
         self.change_topology(case)
 
@@ -34,7 +34,7 @@ class StreamsCase:
         """Other subtopologies, another number of standby replicas."""
         if "subtopologies" in change:
             self.subtopologies = [
-                Subtopology(each["id"], each["tasks"], each["stateful"]) for each in change["subtopologies"]
+                SubtopologyTasks(each["id"], each["tasks"], each["stateful"]) for each in change["subtopologies"]
             ]
         if "num_standby_replicas" in change:
             self.configs = StreamsConfigs(num_standby_replicas=change["num_standby_replicas"])

@@ -27,7 +27,7 @@ class MemberData:
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class ClaimedPartitions:
     """Who owns what.
 
     ``owned[m]`` holds the partitions that member m keeps a claim on; ``contested`` those that two members claimed in
@@ -39,7 +39,7 @@ class Claims:
     equal: bool
 
 
-def settle(view: LeaderView, data: Sequence[MemberData]) -> Claims:
+def settle(view: LeaderView, data: Sequence[MemberData]) -> ClaimedPartitions:
     """Settle the members' claims: of two claims to a partition that of the later generation stands.
 
     The rival's generation is the one of its subscription, even where the claims come from its user data: Kafka's
@@ -72,7 +72,7 @@ def settle(view: LeaderView, data: Sequence[MemberData]) -> Claims:
             if partition in owned[rival]:
                 owned[rival].remove(partition)
             holder[partition] = m
-    return Claims(owned, contested, _all_equal(view))
+    return ClaimedPartitions(owned, contested, _all_equal(view))
 
 
 def _all_equal(view: LeaderView) -> bool:

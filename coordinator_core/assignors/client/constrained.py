@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from coordinator_core.assignors.client.claimed_partitions import Claims
+from coordinator_core.assignors.client.claimed_partitions import ClaimedPartitions
 from coordinator_core.assignors.client.leader_view import LeaderView
 from coordinator_core.assignors.client.racks import Racks
 from coordinator_core.errors import AssignorError
@@ -37,7 +37,7 @@ class ConstrainedAssignment:
     their new owners.
     """
 
-    def __init__(self, view: LeaderView, racks: Racks, by_racks: bool, claims: Claims) -> None:
+    def __init__(self, view: LeaderView, racks: Racks, by_racks: bool, claims: ClaimedPartitions) -> None:
         if not view.members:
             raise AssignorError("ArithmeticException", "/ by zero")
         self.view = view

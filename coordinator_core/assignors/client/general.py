@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from coordinator_core.assignors.client.claimed_partitions import Claims
+from coordinator_core.assignors.client.claimed_partitions import ClaimedPartitions
 from coordinator_core.assignors.client.constrained import unassigned
 from coordinator_core.assignors.client.leader_view import LeaderView
-from coordinator_core.assignors.client.member_loads import Loads
-from coordinator_core.assignors.client.partition_movements import Movements
+from coordinator_core.assignors.client.member_loads import MemberLoads
+from coordinator_core.assignors.client.partition_movements import PartitionMovements
 from coordinator_core.assignors.client.racks import Racks
 from coordinator_core.assignors.java_hash import int32
 from coordinator_core.errors import AssignorError
@@ -26,7 +26,7 @@ class GeneralAssignment:
     """
 
     def __init__(
-        self, view: LeaderView, racks: Racks, by_racks: bool, claims: Claims, former: Mapping[int, int]
+        self, view: LeaderView, racks: Racks, by_racks: bool, claims: ClaimedPartitions, former: Mapping[int, int]
     ) -> None:
         self.view = view
         self.partitions = view.partitions
@@ -38,8 +38,8 @@ class GeneralAssignment:
         for m in view.order:
             for topic in view.subscribed[m]:
                 self.subscribers[topic].append(m)
-        self.loads = Loads(view, racks, self.subscribers)
-        self.movements = Movements(view.partitions)
+        self.loads = MemberLoads(view, racks, self.subscribers)
+        self.movements = PartitionMovements(view.partitions)
         self.must_revoke = False
         self._unsound = view.partitions.any_missing
         self._balanced: bool | None = None

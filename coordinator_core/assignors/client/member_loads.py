@@ -14,7 +14,7 @@ from coordinator_core.assignors.client.racks import Racks
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
-class Loads:
+class MemberLoads:
     """``size[m]`` counts the partitions of member m; ``most[m]`` those it could have; ``active[m]`` is false once its
     work is settled. ``owner[p]`` is the member that partition p was last given to (-1: none).
     """

@@ -13,7 +13,7 @@ Pair = tuple[int, int]
 """The member that had the partition at first, and the one that has it now."""
 
 
-class Movements:
+class PartitionMovements:
     """Moves so far: by partition, and by topic and pair of members."""
 
     def __init__(self, partitions: PartitionIds) -> None:

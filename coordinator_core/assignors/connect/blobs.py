@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from coordinator_core.assignors.connect.work import WorkerAssignment
+from coordinator_core.assignors.connect.work import LeaderAssignment
 from coordinator_core.assignors.inputs import ConnectorTask, WorkerSpec
 from coordinator_core.records import Fields
 from coordinator_core.wire.embedded import Blob
@@ -25,11 +25,11 @@ def worker(metadata: Blob) -> WorkerSpec:
     )
 
 
-def worker_assignment(assignment: Fields) -> WorkerAssignment:
+def worker_assignment(assignment: Fields) -> LeaderAssignment:
     """A decoded ``ConnectProtocolAssignment`` as the worker reads it."""
     connectors, tasks = _work(assignment["assignment"] or ())
     revoked_connectors, revoked_tasks = _work(assignment.get("revoked") or ())
-    return WorkerAssignment(
+    return LeaderAssignment(
         assignment["error"],
         assignment["leader"],
         assignment["leaderUrl"],

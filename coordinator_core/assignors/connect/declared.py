@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from coordinator_core.assignors.connect.work import NO_ERROR, Unit, Work, WorkerAssignment, configured, target
+from coordinator_core.assignors.connect.work import (
+    NO_ERROR,
+    ConnectorsAndTasks,
+    LeaderAssignment,
+    Unit,
+    configured,
+    target,
+)
 from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, WorkerSpec
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.assignors.registry import assign
@@ -25,7 +32,7 @@ class DeclaredTarget:
     worker's next computation, whose ``last_completed_generation`` is ``generation``.
     """
 
-    works: Mapping[str, Work]
+    works: Mapping[str, ConnectorsAndTasks]
     waiting: tuple[Unit, ...]
     delay_ms: int
     error: int
@@ -36,7 +43,7 @@ class DeclaredTarget:
 def declare_target(protocol: str, spec: ConnectGroupSpec, profile: Profile = DEFAULT) -> DeclaredTarget:
     """Compute a target from what the workers run now. Raises what the assignor of that protocol raises."""
     while True:
-        round_: Assignment[WorkerAssignment] = assign(protocol, spec, TopicImage.of(()), profile)
+        round_: Assignment[LeaderAssignment] = assign(protocol, spec, TopicImage.of(()), profile)
         works = target(spec.members, round_.members)
         told = round_.members[spec.leader]
         if told.error != NO_ERROR or not any(
@@ -55,5 +62,5 @@ def declare_target(protocol: str, spec: ConnectGroupSpec, profile: Profile = DEF
     return DeclaredTarget(works, waiting, told.delay_ms, told.error, spec.generation, round_.memory)
 
 
-def _running(worker: WorkerSpec, work: Work) -> WorkerSpec:
+def _running(worker: WorkerSpec, work: ConnectorsAndTasks) -> WorkerSpec:
     return replace(worker, connectors=list(work.connectors), tasks=list(work.tasks))

@@ -9,9 +9,9 @@ from itertools import cycle
 
 from coordinator_core.assignors.connect.work import (
     CONFIG_MISMATCH,
+    ConnectorsAndTasks,
+    LeaderAssignment,
     Share,
-    Work,
-    WorkerAssignment,
     config_offset,
     configured,
     written,
@@ -22,11 +22,11 @@ from coordinator_core.assignors.profiles import Profile
 from coordinator_core.cluster.image import TopicImage
 
 
-def assign_eager(spec: ConnectGroupSpec, image: TopicImage, profile: Profile) -> Assignment[WorkerAssignment]:
+def assign_eager(spec: ConnectGroupSpec, image: TopicImage, profile: Profile) -> Assignment[LeaderAssignment]:
     """Eager assignment of a Connect group; topics play no part."""
     if spec.config_offset < config_offset(spec):
         return Assignment(written(spec, profile.jdk, {}, error=CONFIG_MISMATCH))
-    shares = {worker: Share(Work.of(), Work.of()) for worker in spec.members}
+    shares = {worker: Share(ConnectorsAndTasks.of(), ConnectorsAndTasks.of()) for worker in spec.members}
     turns = cycle(sorted(spec.members, key=utf16))
     everything = configured(spec)
     for connector in everything.connectors:

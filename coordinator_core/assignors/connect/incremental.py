@@ -16,9 +16,9 @@ from typing import TypeVar
 
 from coordinator_core.assignors.connect.work import (
     CONFIG_MISMATCH,
+    ConnectorsAndTasks,
+    LeaderAssignment,
     Share,
-    Work,
-    WorkerAssignment,
     config_offset,
     configured,
     written,
@@ -35,7 +35,7 @@ BACKOFF_MULTIPLIER = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class AssignorMemory:
     """What a leader's assignor keeps from round to round.
 
     ``assigned`` is all that was assigned after the round of ``generation``, lost work included; ``revoked`` what was to
@@ -44,8 +44,8 @@ class Memory:
     ``balancing`` tells that the round stopped work for balance, ``consecutive`` how often in a row that was put off.
     """
 
-    assigned: Work = field(default_factory=Work.of)
-    revoked: Work = field(default_factory=Work.of)
+    assigned: ConnectorsAndTasks = field(default_factory=ConnectorsAndTasks.of)
+    revoked: ConnectorsAndTasks = field(default_factory=ConnectorsAndTasks.of)
     generation: int = -1
     workers: frozenset[str] = frozenset()
     candidates: tuple[str, ...] = ()
@@ -54,14 +54,14 @@ class Memory:
     balancing: bool = False
     consecutive: int = 0
 
-    def without_delay(self) -> Memory:
+    def without_delay(self) -> AssignorMemory:
         """With no rebalance scheduled."""
         return replace(self, candidates=(), rebalance_at_ms=0, delay_ms=0)
 
 
-def assign_incremental(spec: ConnectGroupSpec, image: TopicImage, profile: Profile) -> Assignment[WorkerAssignment]:
+def assign_incremental(spec: ConnectGroupSpec, image: TopicImage, profile: Profile) -> Assignment[LeaderAssignment]:
     """One round of a Connect group, topics play no part; ``memory`` is a ``Memory``."""
-    memory: Memory = spec.memory or Memory()
+    memory: AssignorMemory = spec.memory or AssignorMemory()
     if spec.config_offset < config_offset(spec):
         return Assignment(written(spec, profile.jdk, {}, error=CONFIG_MISMATCH), memory)
     round_ = _Round(spec, memory, profile.jdk)
@@ -72,22 +72,26 @@ def assign_incremental(spec: ConnectGroupSpec, image: TopicImage, profile: Profi
 class _Round:
     """One round. ``next`` is each worker's work after it, ``stop`` what each is told to stop."""
 
-    def __init__(self, spec: ConnectGroupSpec, memory: Memory, jdk: int) -> None:
+    def __init__(self, spec: ConnectGroupSpec, memory: AssignorMemory, jdk: int) -> None:
         self.spec = spec
         self.memory = memory
         self.jdk = jdk
-        self.now: dict[str, Work] = {
-            worker: Work.of(spec.members[worker].connectors, spec.members[worker].tasks)
+        self.now: dict[str, ConnectorsAndTasks] = {
+            worker: ConnectorsAndTasks.of(spec.members[worker].connectors, spec.members[worker].tasks)
             for worker in hash_order(STRING, list(spec.members))
         }
-        self.stop: dict[str, Work] = {worker: Work.of() for worker in self.now}
-        self.next: dict[str, Work] = {}
+        self.stop: dict[str, ConnectorsAndTasks] = {worker: ConnectorsAndTasks.of() for worker in self.now}
+        self.next: dict[str, ConnectorsAndTasks] = {}
 
     def build(self) -> dict[str, Share]:
         spec = self.spec
         everything = configured(spec)
-        active = Work.union(self.now.values())
-        before = self.memory.assigned if self.memory.generation == spec.last_completed_generation else Work.of()
+        active = ConnectorsAndTasks.union(self.now.values())
+        before = (
+            self.memory.assigned
+            if self.memory.generation == spec.last_completed_generation
+            else ConnectorsAndTasks.of()
+        )
         if self.memory.revoked.touches(active):
             before = active
         deleted = before.minus(everything)
@@ -103,8 +107,8 @@ class _Round:
         _spread(created.connectors, {worker: work.connectors for worker, work in self.next.items()})
         _spread(created.tasks, {worker: work.tasks for worker, work in self.next.items()})
 
-        stopped = Work.union(self.stop.values())
-        assigned = Work.union(self.next.values()).minus(stopped)
+        stopped = ConnectorsAndTasks.union(self.stop.values())
+        assigned = ConnectorsAndTasks.union(self.next.values()).minus(stopped)
         assigned.add(lost)
         self.memory = replace(
             self.memory, assigned=assigned, revoked=stopped, generation=spec.generation, workers=frozenset(self.now)
@@ -114,14 +118,14 @@ class _Round:
             for worker, work in self.now.items()
         }
 
-    def _stop_everywhere(self, work: Work) -> None:
+    def _stop_everywhere(self, work: ConnectorsAndTasks) -> None:
         """Tell all workers that run some of this work to stop it."""
         for worker, mine in self.now.items():
             connectors = (c for c in copied_order(STRING, list(mine.connectors), self.jdk) if c in work.connectors)
             tasks = (t for t in copied_order(TASK_ID, list(mine.tasks), self.jdk) if t in work.tasks)
-            self.stop[worker].add(Work.of(connectors, tasks))
+            self.stop[worker].add(ConnectorsAndTasks.of(connectors, tasks))
 
-    def _handle_lost(self, lost: Work) -> Work:
+    def _handle_lost(self, lost: ConnectorsAndTasks) -> ConnectorsAndTasks:
         """Decide about work that nobody runs any more; returns what is to be assigned as new now."""
         memory, spec = self.memory, self.spec
         if not lost and not memory.balancing:
@@ -139,7 +143,7 @@ class _Round:
                 self.next[worker].connectors[connector] = None
             for task, worker in zip(lost.tasks, cycle(candidates), strict=False):
                 self.next[worker].tasks[task] = None
-            return Work.of()
+            return ConnectorsAndTasks.of()
         idle = hash_order(STRING, [worker for worker, work in self.next.items() if not work])
         remaining = memory.rebalance_at_ms - spec.now_ms
         delay = min(remaining, spec.max_delay_ms) if remaining > 0 else spec.max_delay_ms
@@ -149,9 +153,9 @@ class _Round:
             rebalance_at_ms=spec.now_ms + delay,
             delay_ms=delay,
         )
-        return Work.of()
+        return ConnectorsAndTasks.of()
 
-    def _balance(self, everything: Work) -> None:
+    def _balance(self, everything: ConnectorsAndTasks) -> None:
         """Stop what is above an even share, unless a delay is running or the former round did so already."""
         memory = self.memory
         if memory.delay_ms:
@@ -175,7 +179,7 @@ class _Round:
             self.stop[worker].add(work)
             self.next[worker] = self.next[worker].minus(work)
 
-    def _surplus(self, everything: Work) -> dict[str, Work]:
+    def _surplus(self, everything: ConnectorsAndTasks) -> dict[str, ConnectorsAndTasks]:
         """What each worker runs above an even share of everything configured."""
         if not any(self.next.values()) or not everything:
             return {}
@@ -184,18 +188,20 @@ class _Round:
         )
         tasks = _above_share(len(everything.tasks), {worker: work.tasks for worker, work in self.next.items()})
         return {
-            worker: Work.of(connectors.get(worker, ()), tasks.get(worker, ()))
+            worker: ConnectorsAndTasks.of(connectors.get(worker, ()), tasks.get(worker, ()))
             for worker in self.next
             if worker in connectors or worker in tasks
         }
 
 
-def _duplicated(works: Iterable[Work]) -> Work:
+def _duplicated(works: Iterable[ConnectorsAndTasks]) -> ConnectorsAndTasks:
     """What more than one worker runs."""
     works = list(works)
     connectors = Counter(chain.from_iterable(work.connectors for work in works))
     tasks = Counter(chain.from_iterable(work.tasks for work in works))
-    return Work.of((c for c, count in connectors.items() if count > 1), (t for t, count in tasks.items() if count > 1))
+    return ConnectorsAndTasks.of(
+        (c for c, count in connectors.items() if count > 1), (t for t, count in tasks.items() if count > 1)
+    )
 
 
 def _above_share(total: int, running: Mapping[str, Mapping[E, None]]) -> dict[str, list[E]]:

@@ -59,7 +59,7 @@ def select_worker(ranges: Mapping[str, VersionRange], former: str | None = None)
     return former if former in able else able[0]
 
 
-class Invariant(StrEnum):
+class WorkInvariant(StrEnum):
     """What must hold for an assignment to be installed; else the answer is INVALID_ASSIGNMENT."""
 
     ALL_ASSIGNED = "all connectors and tasks are assigned"
@@ -68,10 +68,10 @@ class Invariant(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Breach:
+class WorkBreach:
     """One broken invariant: about which connector, task or worker (``what``), and the workers that hold it."""
 
-    invariant: Invariant
+    invariant: WorkInvariant
     what: Unit
     workers: tuple[str, ...] = ()
 
@@ -81,19 +81,23 @@ def breaches(
     configured: Iterable[Unit],
     target: Mapping[str, Iterable[Unit]],
     waiting: Collection[Unit] = (),
-) -> list[Breach]:
+) -> list[WorkBreach]:
     """Every broken invariant of a target assignment; none: it may be installed.
 
     ``workers`` and ``configured`` are those that the assignment was computed from, although the group may have moved
     on since.
     """
-    found = [Breach(Invariant.WORKERS_EXIST, worker, (worker,)) for worker in target if worker not in workers]
+    found = [WorkBreach(WorkInvariant.WORKERS_EXIST, worker, (worker,)) for worker in target if worker not in workers]
     holders: dict[Unit, list[str]] = {}
     for worker, units in target.items():
         for unit in units:
             holders.setdefault(unit, []).append(worker)
-    found += [Breach(Invariant.ASSIGNED_ONCE, unit, tuple(held)) for unit, held in holders.items() if len(held) > 1]
     found += [
-        Breach(Invariant.ALL_ASSIGNED, unit) for unit in configured if unit not in holders and unit not in waiting
+        WorkBreach(WorkInvariant.ASSIGNED_ONCE, unit, tuple(held)) for unit, held in holders.items() if len(held) > 1
+    ]
+    found += [
+        WorkBreach(WorkInvariant.ALL_ASSIGNED, unit)
+        for unit in configured
+        if unit not in holders and unit not in waiting
     ]
     return found

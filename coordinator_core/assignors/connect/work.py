@@ -20,43 +20,45 @@ Unit = str | ConnectorTask
 """A connector or a task."""
 
 
-class Work(NamedTuple):
+class ConnectorsAndTasks(NamedTuple):
     """Connectors and tasks, each once, in order (Kafka's ``ConnectorsAndTasks``)."""
 
     connectors: dict[str, None]
     tasks: dict[ConnectorTask, None]
 
     @classmethod
-    def of(cls, connectors: Iterable[str] = (), tasks: Iterable[ConnectorTask] = ()) -> Work:
+    def of(cls, connectors: Iterable[str] = (), tasks: Iterable[ConnectorTask] = ()) -> ConnectorsAndTasks:
         """These connectors and tasks."""
         return cls(dict.fromkeys(connectors), dict.fromkeys(tasks))
 
     @classmethod
-    def union(cls, works: Iterable[Work]) -> Work:
+    def union(cls, works: Iterable[ConnectorsAndTasks]) -> ConnectorsAndTasks:
         """All of them together."""
         union = cls.of()
         for work in works:
             union.add(work)
         return union
 
-    def add(self, other: Work) -> None:
+    def add(self, other: ConnectorsAndTasks) -> None:
         """Take all of the other work in as well."""
         self.connectors.update(other.connectors)
         self.tasks.update(other.tasks)
 
-    def minus(self, *others: Work) -> Work:
+    def minus(self, *others: ConnectorsAndTasks) -> ConnectorsAndTasks:
         """This work without what is in any of the others."""
         connectors = self.connectors.keys() - set[str]().union(*(other.connectors for other in others))
         tasks = self.tasks.keys() - set[ConnectorTask]().union(*(other.tasks for other in others))
-        return Work.of((c for c in self.connectors if c in connectors), (t for t in self.tasks if t in tasks))
+        return ConnectorsAndTasks.of(
+            (c for c in self.connectors if c in connectors), (t for t in self.tasks if t in tasks)
+        )
 
-    def touches(self, other: Work) -> bool:
+    def touches(self, other: ConnectorsAndTasks) -> bool:
         """Whether any connector or task is in both."""
         return bool(self.connectors.keys() & other.connectors.keys() or self.tasks.keys() & other.tasks.keys())
 
-    def sorted(self) -> Work:
+    def sorted(self) -> ConnectorsAndTasks:
         """In the natural order of names and tasks."""
-        return Work.of(sorted(self.connectors, key=utf16), sorted(self.tasks, key=task_order))
+        return ConnectorsAndTasks.of(sorted(self.connectors, key=utf16), sorted(self.tasks, key=task_order))
 
     def units(self) -> list[Unit]:
         """Connectors, then tasks."""
@@ -72,7 +74,7 @@ def task_order(task: ConnectorTask) -> tuple[bytes, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerAssignment:
+class LeaderAssignment:
     """What the leader tells one worker, in the orders in which the worker reads it.
 
     ``connectors`` and ``tasks`` are all that it shall run in the eager protocol, and what it shall start in the others.
@@ -93,17 +95,17 @@ class WorkerAssignment:
 class Share(NamedTuple):
     """A worker's part of a round before it is written."""
 
-    start: Work
-    stop: Work
+    start: ConnectorsAndTasks
+    stop: ConnectorsAndTasks
 
 
-def configured(spec: ConnectGroupSpec) -> Work:
+def configured(spec: ConnectGroupSpec) -> ConnectorsAndTasks:
     """Every configured connector and task, in order; raises AssignorError for a negative number of tasks."""
     names = sorted(spec.connectors, key=utf16)
     for name in names:
         if spec.connectors[name] < 0:
             raise AssignorError("IllegalArgumentException", f"connector {name!r} has {spec.connectors[name]} tasks")
-    return Work.of(names, ((name, number) for name in names for number in range(spec.connectors[name])))
+    return ConnectorsAndTasks.of(names, ((name, number) for name in names for number in range(spec.connectors[name])))
 
 
 def config_offset(spec: ConnectGroupSpec) -> int:
@@ -115,13 +117,13 @@ def config_offset(spec: ConnectGroupSpec) -> int:
 
 def written(
     spec: ConnectGroupSpec, jdk: int, shares: Mapping[str, Share], *, error: int = NO_ERROR, delay_ms: int = 0
-) -> dict[str, WorkerAssignment]:
+) -> dict[str, LeaderAssignment]:
     """The round as the workers read it. The bytes group tasks by connector; connectors pass through a ``HashSet``."""
     assignments = {}
     for worker in spec.members:
-        start, stop = shares.get(worker) or Share(Work.of(), Work.of())
+        start, stop = shares.get(worker) or Share(ConnectorsAndTasks.of(), ConnectorsAndTasks.of())
         connectors = copied_order(STRING, list(start.connectors), jdk)
-        assignments[worker] = WorkerAssignment(
+        assignments[worker] = LeaderAssignment(
             error,
             spec.leader,
             spec.members[spec.leader].url,
@@ -142,16 +144,18 @@ def _by_connector(connectors: Iterable[str], tasks: Collection[ConnectorTask]) -
     return [(connector, number) for connector, mine in numbers.items() for number in mine]
 
 
-def target(workers: Mapping[str, WorkerSpec], assignments: Mapping[str, WorkerAssignment]) -> dict[str, Work]:
+def target(
+    workers: Mapping[str, WorkerSpec], assignments: Mapping[str, LeaderAssignment]
+) -> dict[str, ConnectorsAndTasks]:
     """What each worker runs once it has followed a round: what it ran, without what it stops, and what it starts.
 
     A round of the eager protocol says all of it, one that failed changes nothing.
     """
     works = {}
     for worker, told in assignments.items():
-        now = Work.of(workers[worker].connectors, workers[worker].tasks)
+        now = ConnectorsAndTasks.of(workers[worker].connectors, workers[worker].tasks)
         if told.error == NO_ERROR:
-            now = now.minus(Work.of(told.revoked_connectors, told.revoked_tasks))
-            now.add(Work.of(told.connectors, told.tasks))
+            now = now.minus(ConnectorsAndTasks.of(told.revoked_connectors, told.revoked_tasks))
+            now.add(ConnectorsAndTasks.of(told.connectors, told.tasks))
         works[worker] = now
     return works

@@ -27,7 +27,7 @@ class Columns(NamedTuple):
     partition: Ints
 
 
-class Edits:
+class AssignmentChanges:
     """The changes of all members.
 
     ``copied`` holds members whose assignment Kafka copies even though it changes nothing in it.

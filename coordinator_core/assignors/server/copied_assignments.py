@@ -15,11 +15,11 @@ import numpy as np
 from coordinator_core.assignors.inputs import MemberSpec, Partitions
 from coordinator_core.assignors.java_hash import UUID, spread, uuid_hash
 from coordinator_core.assignors.java_order import DEFAULT_CAPACITY, Ints, grouped_order, hash_order, int_order
-from coordinator_core.assignors.server.assignment_changes import ADDED, Columns, Edits, by_member, ints
+from coordinator_core.assignors.server.assignment_changes import ADDED, AssignmentChanges, Columns, by_member, ints
 from coordinator_core.assignors.server.copied_member import copy_capacities, edited
 
 
-class Copies:
+class CopiedAssignments:
     """Makes the copies.
 
     ``set_capacities`` are those of the sets that topics new to an assignment get. ``keep_empty`` leaves a topic whose
@@ -29,7 +29,7 @@ class Copies:
     def __init__(
         self,
         members: Mapping[str, MemberSpec],
-        edits: Edits,
+        edits: AssignmentChanges,
         jdk: int,
         *,
         set_capacities: Mapping[str, int] | None = None,

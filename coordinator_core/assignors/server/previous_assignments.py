@@ -12,7 +12,7 @@ from coordinator_core.assignors.inputs import MemberSpec
 from coordinator_core.assignors.server.assignment_changes import Ints, ints
 
 
-class Held(NamedTuple):
+class PreviousAssignments(NamedTuple):
     """One row for each partition that a member holds: number of the member, of the topic, and the partition.
 
     Rows come member by member, each in the order of its assignment.
@@ -23,7 +23,7 @@ class Held(NamedTuple):
     partition: Ints
 
     @classmethod
-    def of(cls, members: Sequence[MemberSpec], order: Iterable[int], topics: Mapping[str, int]) -> Held:
+    def of(cls, members: Sequence[MemberSpec], order: Iterable[int], topics: Mapping[str, int]) -> PreviousAssignments:
         """The rows of members in that order; partitions of other topics are left out."""
         order = list(order)
         previous = [members[index].previous for index in order]

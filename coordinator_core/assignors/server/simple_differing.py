@@ -12,10 +12,10 @@ from coordinator_core.assignors.inputs import GroupSpec, Partitions
 from coordinator_core.assignors.java_hash import UUID
 from coordinator_core.assignors.java_order import hash_order, int_order
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.server.assignment_changes import Edits, ints
+from coordinator_core.assignors.server.assignment_changes import AssignmentChanges, ints
 from coordinator_core.assignors.server.balance import Balance, OneTopic
-from coordinator_core.assignors.server.copied_assignments import Copies
-from coordinator_core.assignors.server.previous_assignments import Held
+from coordinator_core.assignors.server.copied_assignments import CopiedAssignments
+from coordinator_core.assignors.server.previous_assignments import PreviousAssignments
 from coordinator_core.assignors.server.quotas import assignable, map_capacity, shares
 from coordinator_core.cluster.image import TopicImage
 
@@ -31,8 +31,8 @@ def assign_differing(spec: GroupSpec, image: TopicImage, profile: Profile) -> di
         return {}
     topics = hash_order(UUID, list(subscribers))
     targets = [ints(assignable(spec, image, topic)) for topic in topics]
-    edits = Edits(topics)
-    held = Held.of(members, int_order(range(len(members)), map_capacity(len(members))), edits.numbers)
+    edits = AssignmentChanges(topics)
+    held = PreviousAssignments.of(members, int_order(range(len(members)), map_capacity(len(members))), edits.numbers)
     rows = held.by_topic(len(topics))
     for number, topic in enumerate(topics):
         sharing, shared = shares(len(subscribers[topic]), len(targets[number]))
@@ -45,4 +45,4 @@ def assign_differing(spec: GroupSpec, image: TopicImage, profile: Profile) -> di
         balance.revoke_overfilled()
         balance.revoke_overshared()
         balance.hand_out(int_order(subscribers[topic], map_capacity(len(members))))
-    return Copies(spec.members, edits, profile.jdk, keep_empty=True).all()
+    return CopiedAssignments(spec.members, edits, profile.jdk, keep_empty=True).all()

@@ -10,10 +10,10 @@ import numpy as np
 from coordinator_core.assignors.inputs import GroupSpec, Partitions
 from coordinator_core.assignors.java_order import int_order
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.server.assignment_changes import Edits, ints
+from coordinator_core.assignors.server.assignment_changes import AssignmentChanges, ints
 from coordinator_core.assignors.server.balance import AllTopics, Balance
-from coordinator_core.assignors.server.copied_assignments import Copies
-from coordinator_core.assignors.server.previous_assignments import Held
+from coordinator_core.assignors.server.copied_assignments import CopiedAssignments
+from coordinator_core.assignors.server.previous_assignments import PreviousAssignments
 from coordinator_core.assignors.server.quotas import assignable, map_capacity, shares
 from coordinator_core.cluster.image import TopicImage
 
@@ -27,9 +27,9 @@ def assign_equal(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[s
     targets = [ints(assignable(spec, image, topic)) for topic in topics]
     sharing, shared = shares(len(members), sum(map(len, targets)))
     desired = np.array(shared)
-    edits = Edits(topics)
+    edits = AssignmentChanges(topics)
     turns = int_order(range(len(members)), map_capacity(len(members)))
-    held = Held.of(members, turns, edits.numbers)
+    held = PreviousAssignments.of(members, turns, edits.numbers)
     sizes = np.bincount(held.member, minlength=len(members))
     # Kafka copies the assignments of members that have their share already, whether it changes them or not.
     edits.copied.update(np.flatnonzero((sizes > 0) & (sizes >= desired)).tolist())
@@ -51,4 +51,4 @@ def assign_equal(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[s
     balance.revoke_overfilled()
     balance.revoke_overshared()
     balance.hand_out(turns)
-    return Copies(spec.members, edits, profile.jdk, keep_empty=True).all()
+    return CopiedAssignments(spec.members, edits, profile.jdk, keep_empty=True).all()

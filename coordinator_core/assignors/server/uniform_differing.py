@@ -13,8 +13,8 @@ import numpy as np
 from coordinator_core.assignors.inputs import GroupSpec, Partitions
 from coordinator_core.assignors.java_hash import uuid_bits
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.server.assignment_changes import ADDED, REMOVED, Edits, Ints
-from coordinator_core.assignors.server.copied_assignments import Copies
+from coordinator_core.assignors.server.assignment_changes import ADDED, REMOVED, AssignmentChanges, Ints
+from coordinator_core.assignors.server.copied_assignments import CopiedAssignments
 from coordinator_core.assignors.server.topics import missing_topic, partition_count
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
@@ -46,7 +46,7 @@ class _Builder:
             topic: np.full(image.by_id[topic].partitions, -1, np.int64) for topic in subscribers
         }
         self.loads: Ints = np.zeros(len(self.members), np.int64)
-        self.edits = Edits(subscribers)
+        self.edits = AssignmentChanges(subscribers)
 
     def build(self, profile: Profile) -> dict[str, Partitions]:
         if not self.owners:
@@ -58,7 +58,7 @@ class _Builder:
         capacities = {
             topic: -(-len(owners) // len(self.subscribers[topic])) * 4 // 3 + 1 for topic, owners in self.owners.items()
         }
-        return Copies(self.spec.members, self.edits, profile.jdk, set_capacities=capacities).all()
+        return CopiedAssignments(self.spec.members, self.edits, profile.jdk, set_capacities=capacities).all()
 
     def _sorted(self, topics: Sequence[str] | dict[str, Ints]) -> list[str]:
         """Most partitions a subscriber first, then fewest subscribers, then by topic id."""

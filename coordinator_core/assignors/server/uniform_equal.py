@@ -14,8 +14,8 @@ from coordinator_core.assignors.inputs import GroupSpec, Partitions
 from coordinator_core.assignors.java_hash import UUID
 from coordinator_core.assignors.java_order import copy_capacity, hash_order
 from coordinator_core.assignors.profiles import Profile
-from coordinator_core.assignors.server.assignment_changes import ADDED, REMOVED, Edits, ints
-from coordinator_core.assignors.server.copied_assignments import Copies
+from coordinator_core.assignors.server.assignment_changes import ADDED, REMOVED, AssignmentChanges, ints
+from coordinator_core.assignors.server.copied_assignments import CopiedAssignments
 from coordinator_core.assignors.server.topics import assigned_partitions, missing_topic, partition_count
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
@@ -34,11 +34,11 @@ def assign_equal(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[s
     if not topics:
         return {}
     counts = [partition_count(image, topic, missing_topic(topic)) for topic in topics]
-    edits = Edits(topics)
+    edits = AssignmentChanges(topics)
     unassigned = _unassigned(spec, topics, counts)
     unfilled = _keep(spec, sum(counts), unassigned, edits, stickier=profile.release >= EXTRAS_STICKIER)
     _hand_out(unassigned, unfilled, edits)
-    return Copies(spec.members, edits, profile.jdk).all()
+    return CopiedAssignments(spec.members, edits, profile.jdk).all()
 
 
 def _unassigned(spec: GroupSpec, topics: Sequence[str], counts: Sequence[int]) -> list[Run]:
@@ -51,7 +51,7 @@ def _unassigned(spec: GroupSpec, topics: Sequence[str], counts: Sequence[int]) -
 
 
 def _keep(
-    spec: GroupSpec, partitions: int, unassigned: list[Run], edits: Edits, *, stickier: bool
+    spec: GroupSpec, partitions: int, unassigned: list[Run], edits: AssignmentChanges, *, stickier: bool
 ) -> list[tuple[int, int]]:
     """Revoke what exceeds quotas or subscriptions; the members below their quota, and what they lack.
 
@@ -82,7 +82,7 @@ def _keep(
     return unfilled
 
 
-def _hand_out(unassigned: list[Run], unfilled: list[tuple[int, int]], edits: Edits) -> None:
+def _hand_out(unassigned: list[Run], unfilled: list[tuple[int, int]], edits: AssignmentChanges) -> None:
     """Fill the members one after another from the runs. Kafka copies their assignments even if nothing is left."""
     members = ints(index for index, _ in unfilled)
     edits.copied.update(members.tolist())

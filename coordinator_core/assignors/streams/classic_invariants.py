@@ -22,7 +22,7 @@ Task = tuple[str, int]
 """Subtopology (after the named topology, if any) and partition."""
 
 
-class Invariant(StrEnum):
+class TaskInvariant(StrEnum):
     """What is checked."""
 
     TASKS_MATCH = "a member's active tasks are those of its partitions"
@@ -37,10 +37,10 @@ class Invariant(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Breach:
+class TaskBreach:
     """One broken invariant: about which task, partition or topic, and the members it concerns."""
 
-    invariant: Invariant
+    invariant: TaskInvariant
     what: Task | Partition | str
     members: tuple[str, ...]
 
@@ -78,7 +78,7 @@ def streams_consumer(subscription: Blob, assignment: Blob) -> StreamsConsumer | 
     )
 
 
-def breaches(members: Mapping[str, StreamsConsumer], image: TopicImage | None = None) -> list[Breach]:
+def breaches(members: Mapping[str, StreamsConsumer], image: TopicImage | None = None) -> list[TaskBreach]:
     """Every broken invariant of one generation; ``image`` (None: unknown) tells which partitions there are."""
     if any(member.error for member in members.values()):
         return []
@@ -93,44 +93,44 @@ def breaches(members: Mapping[str, StreamsConsumer], image: TopicImage | None = 
             runners[task][member] = None
         for task in mine.standby:
             standbys[task, mine.process_id].append(member)
-    found += [Breach(Invariant.PARTITION_ONCE, p, tuple(who)) for p, who in readers.items() if len(who) > 1]
-    found += [Breach(Invariant.ACTIVE_ONCE, task, tuple(who)) for task, who in runners.items() if len(who) > 1]
+    found += [TaskBreach(TaskInvariant.PARTITION_ONCE, p, tuple(who)) for p, who in readers.items() if len(who) > 1]
+    found += [TaskBreach(TaskInvariant.ACTIVE_ONCE, task, tuple(who)) for task, who in runners.items() if len(who) > 1]
     for (task, process), who in standbys.items():
         if len(who) > 1:
-            found.append(Breach(Invariant.STANDBY_ONCE, task, tuple(who)))
+            found.append(TaskBreach(TaskInvariant.STANDBY_ONCE, task, tuple(who)))
         together = [member for member in runners.get(task, ()) if members[member].process_id == process]
         if together:
-            found.append(Breach(Invariant.STANDBY_APART, task, (*together, *who)))
+            found.append(TaskBreach(TaskInvariant.STANDBY_APART, task, (*together, *who)))
     found += _subtopologies(members)
     owners = {partition: member for member, mine in members.items() for partition in mine.owned}
     found += [
-        Breach(Invariant.STILL_OWNED, partition, (owners[partition], *who))
+        TaskBreach(TaskInvariant.STILL_OWNED, partition, (owners[partition], *who))
         for partition, who in readers.items()
         if partition in owners and not any(partition in members[member].owned for member in who)
     ]
     if image is not None:
         waiting = {number for topic, number in owners if (topic, number) not in readers}
         found += [
-            Breach(Invariant.COMPLETE, partition, ())
+            TaskBreach(TaskInvariant.COMPLETE, partition, ())
             for partition in _all_partitions(members, image)
             if partition not in readers and partition[1] not in waiting
         ]
     return found
 
 
-def _of_members(members: Mapping[str, StreamsConsumer]) -> Iterator[Breach]:
+def _of_members(members: Mapping[str, StreamsConsumer]) -> Iterator[TaskBreach]:
     for member, mine in members.items():
         if len(mine.active) != len(mine.partitions):
-            yield Breach(Invariant.TASKS_MATCH, member, (member,))
+            yield TaskBreach(TaskInvariant.TASKS_MATCH, member, (member,))
         for partition, task in zip(mine.partitions, mine.active, strict=False):
             if partition[1] != task[1]:
-                yield Breach(Invariant.TASKS_MATCH, partition, (member,))
+                yield TaskBreach(TaskInvariant.TASKS_MATCH, partition, (member,))
         for partition in mine.partitions:
             if partition[0] not in mine.topics:
-                yield Breach(Invariant.SUBSCRIBED, partition, (member,))
+                yield TaskBreach(TaskInvariant.SUBSCRIBED, partition, (member,))
 
 
-def _subtopologies(members: Mapping[str, StreamsConsumer]) -> Iterator[Breach]:
+def _subtopologies(members: Mapping[str, StreamsConsumer]) -> Iterator[TaskBreach]:
     """Topics that tasks of two subtopologies read."""
     reading: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for member, mine in members.items():
@@ -138,8 +138,10 @@ def _subtopologies(members: Mapping[str, StreamsConsumer]) -> Iterator[Breach]:
             reading[topic][subtopology].append(member)
     for topic, subtopologies in reading.items():
         if len(subtopologies) > 1:
-            yield Breach(
-                Invariant.ONE_SUBTOPOLOGY, topic, tuple(dict.fromkeys(m for who in subtopologies.values() for m in who))
+            yield TaskBreach(
+                TaskInvariant.ONE_SUBTOPOLOGY,
+                topic,
+                tuple(dict.fromkeys(m for who in subtopologies.values() for m in who)),
             )
 
 

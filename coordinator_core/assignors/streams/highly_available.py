@@ -16,7 +16,7 @@ from coordinator_core.assignors.inputs import Assignment, StreamsGroupSpec, Task
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.streams.placement import Placement
 from coordinator_core.assignors.streams.state import TaskState
-from coordinator_core.assignors.streams.topology import Topology
+from coordinator_core.assignors.streams.topology import NumberedTopology
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 
@@ -26,7 +26,7 @@ def assign(spec: StreamsGroupSpec, image: TopicImage, profile: Profile) -> Assig
 
     Raises AssignorError (TaskAssignorException) when there are tasks and no members.
     """
-    topology = Topology(spec.subtopologies)
+    topology = NumberedTopology(spec.subtopologies)
     if topology.tasks and not spec.members:
         raise AssignorError("TaskAssignorException", "No member available to assign tasks")
     if not spec.members:
@@ -66,7 +66,7 @@ class _Quota:
 
 
 class _Builder:
-    def __init__(self, spec: StreamsGroupSpec, topology: Topology) -> None:
+    def __init__(self, spec: StreamsGroupSpec, topology: NumberedTopology) -> None:
         self.configs = spec.configs
         self.topology = topology
         self.state = TaskState(spec, topology)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.assignors.inputs import StreamsGroupSpec
-from coordinator_core.assignors.streams.topology import Topology
+from coordinator_core.assignors.streams.topology import NumberedTopology
 
 
 class TaskState:
@@ -14,7 +14,7 @@ class TaskState:
     the largest counts.
     """
 
-    def __init__(self, spec: StreamsGroupSpec, topology: Topology) -> None:
+    def __init__(self, spec: StreamsGroupSpec, topology: NumberedTopology) -> None:
         self.lag = spec.configs.acceptable_recovery_lag
         self.process_of: list[int] = []
         self.members: list[list[int]] = []

@@ -10,7 +10,7 @@ from coordinator_core.assignors.inputs import Assignment, StreamsGroupSpec, Task
 from coordinator_core.assignors.java_heap import PriorityQueue
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.streams.processes import Processes
-from coordinator_core.assignors.streams.topology import Topology
+from coordinator_core.assignors.streams.topology import NumberedTopology
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 
@@ -55,7 +55,7 @@ def _ceiling(tasks: int, members: int) -> int:
 
 class _Builder:
     def __init__(self, spec: StreamsGroupSpec) -> None:
-        self.topology = topology = Topology(spec.subtopologies)
+        self.topology = topology = NumberedTopology(spec.subtopologies)
         self.standbys = spec.configs.num_standby_replicas
         self.processes = Processes(spec)
         self.had_active: dict[int, int] = {}

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from coordinator_core.assignors.inputs import Partitions, Subtopology, TaskId
+from coordinator_core.assignors.inputs import Partitions, SubtopologyTasks, TaskId
 from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.errors import InputError
 
 
-class Topology:
+class NumberedTopology:
     """Numbers the tasks by subtopology id, then partition.
 
     ``tasks`` holds the id of each task; ``stateful`` the numbers of the tasks that have state, ascending. Raises
     InputError for a negative count of tasks or a subtopology given twice.
     """
 
-    def __init__(self, subtopologies: Sequence[Subtopology]) -> None:
+    def __init__(self, subtopologies: Sequence[SubtopologyTasks]) -> None:
         self.tasks: list[TaskId] = []
         self.stateful: list[int] = []
         self._first: dict[str, int] = {}

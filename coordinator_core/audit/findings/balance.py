@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from coordinator_core.audit.findings.converged_states import Settled, settled_moments
+from coordinator_core.audit.findings.converged_states import ConvergedState, settled_moments
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -33,7 +33,7 @@ def shares(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     yield from _needless(history, limits, moments)
 
 
-def _imbalance(history: GroupHistory, limits: Thresholds, moments: Sequence[Settled]) -> Iterator[FindingRow]:
+def _imbalance(history: GroupHistory, limits: Thresholds, moments: Sequence[ConvergedState]) -> Iterator[FindingRow]:
     """The worst moment; groups whose members want different topics cannot be judged by their loads."""
     uneven = [
         each
@@ -61,13 +61,13 @@ def _imbalance(history: GroupHistory, limits: Thresholds, moments: Sequence[Sett
     )
 
 
-def _alike(history: GroupHistory, moment: Settled) -> bool:
+def _alike(history: GroupHistory, moment: ConvergedState) -> bool:
     """Whether all members subscribed to the same, as far as the log tells."""
     rows = (row for row in history.memberships if row.member_id in moment.loads)
     return len({(row.subscribed_topics, row.subscribed_regex) for row in rows}) <= 1
 
 
-def _empty(history: GroupHistory, limits: Thresholds, moments: Sequence[Settled]) -> Iterator[FindingRow]:
+def _empty(history: GroupHistory, limits: Thresholds, moments: Sequence[ConvergedState]) -> Iterator[FindingRow]:
     idle = [each for each in moments if each.idle >= limits.empty_members and each.units]
     if not idle:
         return
@@ -81,7 +81,7 @@ def _empty(history: GroupHistory, limits: Thresholds, moments: Sequence[Settled]
     yield history.finding(FindingKind.EMPTY_MEMBERS, worst.idle, limits.empty_members, detail, positions)
 
 
-def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Settled]) -> Iterator[FindingRow]:
+def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[ConvergedState]) -> Iterator[FindingRow]:
     """Moves between members that stayed, beyond a fair share for each that came."""
     assignors = {row.epoch: row.assignor for row in history.epochs}
     assignors |= {each.epoch: each.assignor for each in history.targets if each.assignor is not None}

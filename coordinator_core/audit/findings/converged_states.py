@@ -15,7 +15,7 @@ Unit = tuple[str, str, int]
 SHARED_ROLES = frozenset(("standby", "warmup"))
 
 
-class Settled(NamedTuple):
+class ConvergedState(NamedTuple):
     """A moment at which a rebalance had converged.
 
     ``loads`` has the units of each member, those without any included. ``left_to_others`` counts the units that went
@@ -76,7 +76,7 @@ class _Sweep:
         return count
 
 
-def settled_moments(history: GroupHistory) -> Iterator[Settled]:
+def settled_moments(history: GroupHistory) -> Iterator[ConvergedState]:
     """The moments in order. Standby and warm-up tasks do not count; of classic Kafka Streams groups tasks only.
 
     A rebalance that only takes away what the next one hands out (KIP-429, KIP-415) settles nothing.
@@ -100,7 +100,7 @@ def settled_moments(history: GroupHistory) -> Iterator[Settled]:
             done += 1
         joined = len(sweep.members - {sweep.present_name(member_id) for member_id in before})
         loads = {member_id: sweep.loads.get(member_id, 0) for member_id in sorted(sweep.members)}
-        yield Settled(rebalance, previous, loads, joined, sweep.left_to_others())
+        yield ConvergedState(rebalance, previous, loads, joined, sweep.left_to_others())
         sweep.given_up.clear()
         before, previous = set(sweep.members), rebalance
 

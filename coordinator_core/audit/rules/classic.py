@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator_core.audit.rules.holders import name
-from coordinator_core.audit.rules.judged_group import Scene, classic_held
+from coordinator_core.audit.rules.judged_group import JudgedGroup, classic_held
 from coordinator_core.audit.rules.known_facts import EPOCH
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.violations import Rule
@@ -27,13 +27,13 @@ class GenerationBefore(NamedTuple):
 NO_GENERATION = GenerationBefore(None, {})
 
 
-def generation_before(scene: Scene, record: CoordinatorRecord) -> GenerationBefore:
+def generation_before(scene: JudgedGroup, record: CoordinatorRecord) -> GenerationBefore:
     """What ``on_generation`` needs of the group before."""
     state = scene.group.state
     return GenerationBefore(state.generation, state.members) if isinstance(state, ClassicGroup) else NO_GENERATION
 
 
-def on_generation(scene: Scene, record: CoordinatorRecord, before: GenerationBefore) -> None:
+def on_generation(scene: JudgedGroup, record: CoordinatorRecord, before: GenerationBefore) -> None:
     """Group metadata: a generation is complete, the same one is written again, or the group ends."""
     watch, operation = scene.watch, scene.operation
     known = watch.knows(EPOCH)
@@ -56,7 +56,7 @@ def on_generation(scene: Scene, record: CoordinatorRecord, before: GenerationBef
     _owners(scene, new, record.at)
 
 
-def _protocol(scene: Scene, group: ClassicGroup, at: LogPosition) -> None:
+def _protocol(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
     """A group with members has a protocol and a leader; one without has neither."""
     for what, value in (("protocol", group.protocol), ("leader", group.leader)):
         if bool(group.members) != (value is not None):
@@ -64,7 +64,7 @@ def _protocol(scene: Scene, group: ClassicGroup, at: LogPosition) -> None:
             scene.broken(Rule.PROTOCOL_AGAINST_MEMBERS, at, None, detail)
 
 
-def _instances(scene: Scene, group: ClassicGroup, at: LogPosition) -> None:
+def _instances(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
     seen: dict[str, str] = {}
     for member_id, member in group.members.items():
         if member.instance_id is None:
@@ -75,7 +75,7 @@ def _instances(scene: Scene, group: ClassicGroup, at: LogPosition) -> None:
             scene.broken(Rule.INSTANCE_ID_OF_TWO, at, member_id, detail)
 
 
-def _rewritten(scene: Scene, before: dict[str, ClassicMember], group: ClassicGroup, at: LogPosition) -> None:
+def _rewritten(scene: JudgedGroup, before: dict[str, ClassicMember], group: ClassicGroup, at: LogPosition) -> None:
     """A generation written again differs by static members' new ids only (KIP-345), and everyone keeps what it had."""
     by_instance = {member.instance_id: member for member in before.values() if member.instance_id is not None}
     for member_id, member in group.members.items():
@@ -93,7 +93,7 @@ def _rewritten(scene: Scene, before: dict[str, ClassicMember], group: ClassicGro
             scene.broken(Rule.GENERATION_CHANGED_IN_PLACE, at, member_id, detail)
 
 
-def _owners(scene: Scene, group: ClassicGroup, at: LogPosition) -> None:
+def _owners(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
     scene.current.clear()
     single = group.protocol in SINGLE_OWNER
     for member_id, member in group.members.items():

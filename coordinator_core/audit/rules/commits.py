@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator_core.audit.rules.judged_group import Scene
+from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.audit.rules.known_facts import EPOCH
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.consumer.state import ConsumerGroup
@@ -12,7 +12,7 @@ from coordinator_core.history.holdings import Unit
 from coordinator_core.records import CoordinatorRecord
 
 
-def on_commit(scene: Scene, record: CoordinatorRecord) -> None:
+def on_commit(scene: JudgedGroup, record: CoordinatorRecord) -> None:
     """A committed offset: its partition has an owner, if the group's members have any of the topic.
 
     Between two other records of the group the state is one, and so a rule speaks once of a partition: the first and the
@@ -42,7 +42,7 @@ def on_commit(scene: Scene, record: CoordinatorRecord) -> None:
         _tell(scene, Rule.COMMIT_BY_NO_OWNER, record, what, f"{what}, which no member has, unlike others of the topic")
 
 
-def _tell(scene: Scene, rule: Rule, record: CoordinatorRecord, what: str, detail: str) -> None:
+def _tell(scene: JudgedGroup, rule: Rule, record: CoordinatorRecord, what: str, detail: str) -> None:
     if what not in scene.watch.told:
         scene.watch.told.append(what)
         scene.broken(rule, record.at, None, detail)

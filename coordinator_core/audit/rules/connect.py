@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.audit.rules.holders import minus, name, names
-from coordinator_core.audit.rules.judged_group import Scene
+from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.audit.rules.known_facts import ASSIGNMENT_EPOCH, CURRENT, EPOCH, MEMBER
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.violations import Rule
@@ -13,13 +13,13 @@ from coordinator_core.records import ConnectRecordType, CoordinatorRecord
 WORK = "work"
 
 
-def epoch_before(scene: Scene, record: CoordinatorRecord) -> int | None:
+def epoch_before(scene: JudgedGroup, record: CoordinatorRecord) -> int | None:
     """The group epoch before the record."""
     state = scene.group.state
     return state.group_epoch if isinstance(state, ConnectGroup) else None
 
 
-def on_record(scene: Scene, record: CoordinatorRecord, before: int | None) -> None:
+def on_record(scene: JudgedGroup, record: CoordinatorRecord, before: int | None) -> None:
     """One record of ``__worker_offsets``."""
     watch, at = scene.watch, record.at
     known = watch.knows(EPOCH)
@@ -43,7 +43,7 @@ def on_record(scene: Scene, record: CoordinatorRecord, before: int | None) -> No
         _current(scene, record)
 
 
-def _target(scene: Scene, record: CoordinatorRecord) -> None:
+def _target(scene: JudgedGroup, record: CoordinatorRecord) -> None:
     state = scene.group.state
     if record.value is None or not isinstance(state, ConnectGroup):
         return
@@ -58,7 +58,7 @@ def _target(scene: Scene, record: CoordinatorRecord) -> None:
             scene.broken(Rule.WORK_OUTSIDE_GROUP, record.at, member_id, f"the group has no {names(strange)}")
 
 
-def _current(scene: Scene, record: CoordinatorRecord) -> None:
+def _current(scene: JudgedGroup, record: CoordinatorRecord) -> None:
     state, member_id = scene.group.state, record.key["memberId"]
     if not isinstance(state, ConnectGroup):
         return

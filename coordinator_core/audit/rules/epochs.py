@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from coordinator_core.audit.rules.group_types import EpochKind
 from coordinator_core.audit.rules.holders import name
-from coordinator_core.audit.rules.judged_group import Scene, begins_anew
+from coordinator_core.audit.rules.judged_group import JudgedGroup, begins_anew
 from coordinator_core.audit.rules.known_facts import ASSIGNMENT_EPOCH, EPOCH, TARGET, HeldUnit
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.violations import Rule
@@ -28,13 +28,13 @@ class EpochsBefore(NamedTuple):
 NO_EPOCHS = EpochsBefore(None, None)
 
 
-def epochs_before(kind: EpochKind, scene: Scene, record: CoordinatorRecord) -> EpochsBefore:
+def epochs_before(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord) -> EpochsBefore:
     """What the rules of epochs need of the group before."""
     state = scene.group.state
     return EpochsBefore(state.group_epoch, state.assignment_epoch) if isinstance(state, kind.state) else NO_EPOCHS
 
 
-def on_epoch(kind: EpochKind, scene: Scene, record: CoordinatorRecord, epochs: EpochsBefore) -> None:
+def on_epoch(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord, epochs: EpochsBefore) -> None:
     """Group metadata: the epoch grows by one."""
     watch, value, at, before = scene.watch, record.value, record.at, epochs.group
     known = watch.knows(EPOCH)
@@ -55,7 +55,7 @@ def on_epoch(kind: EpochKind, scene: Scene, record: CoordinatorRecord, epochs: E
         scene.broken(Rule.EPOCH_SKIPPED, at, None, f"group epoch {epoch} after {before}")
 
 
-def _end(scene: Scene, at: LogPosition, epoch: int | None) -> None:
+def _end(scene: JudgedGroup, at: LogPosition, epoch: int | None) -> None:
     """The group ends, its members and its target, of assignment epoch ``epoch``, having ended before."""
     watch = scene.watch
     if epoch not in (None, INITIAL_EPOCH) and watch.knows(ASSIGNMENT_EPOCH):
@@ -70,7 +70,7 @@ def _end(scene: Scene, at: LogPosition, epoch: int | None) -> None:
     watch.end_life(at, gone=scene.group.state is None)
 
 
-def on_target(kind: EpochKind, scene: Scene, record: CoordinatorRecord, before: Any = None) -> None:
+def on_target(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord, before: Any = None) -> None:
     """Target of one member: whole only with the metadata record that ends the target."""
     member_id, at, value = record.key["memberId"], record.at, record.value
     watch, operation = scene.watch, scene.operation
@@ -90,7 +90,7 @@ def on_target(kind: EpochKind, scene: Scene, record: CoordinatorRecord, before: 
             operation.clashes.append(HeldUnit(*resource, partition, member_id))
 
 
-def on_target_epoch(kind: EpochKind, scene: Scene, record: CoordinatorRecord, epochs: EpochsBefore) -> None:
+def on_target_epoch(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord, epochs: EpochsBefore) -> None:
     """Target assignment metadata: a target for the group's present epoch is whole."""
     value, at = record.value, record.at
     watch, operation = scene.watch, scene.operation
@@ -114,7 +114,7 @@ def on_target_epoch(kind: EpochKind, scene: Scene, record: CoordinatorRecord, ep
     operation.clashes.clear()
 
 
-def twice(scene: Scene, record: CoordinatorRecord, *held: Held) -> None:
+def twice(scene: JudgedGroup, record: CoordinatorRecord, *held: Held) -> None:
     """No list of partitions in a record has one twice; ``held`` is what the group has of them, each once."""
     assert record.value is not None
     lists = [(field, entries) for field, entries in record.value.items() if isinstance(entries, list)]

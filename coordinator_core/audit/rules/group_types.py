@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from coordinator_core.groups import record_types
-from coordinator_core.groups.consumer.state import ConsumerGroup
-from coordinator_core.groups.consumer.state import MemberState as ConsumerMemberState
+from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMemberState
 from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareGroup
-from coordinator_core.groups.streams.state import CurrentTasks, StreamsGroup, StreamsMember
-from coordinator_core.groups.streams.state import MemberState as StreamsMemberState
+from coordinator_core.groups.streams.state import CurrentTasks, StreamsGroup, StreamsMember, StreamsMemberState
 from coordinator_core.history.held_units import partitions_held, partitions_owned, streams_target
 from coordinator_core.history.holdings import Held
 

@@ -10,7 +10,7 @@ from coordinator_core.history.holdings import SHARED_ROLES, Held, Resource, Unit
 NOTHING: Held = {}
 
 
-class Hands:
+class Holders:
     """The holders of each unit that may have one only; standby and warm-up tasks are not among them.
 
     ``held`` has what each member has, of any role. ``clashing`` has, for the units that are in several hands, all of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coordinator_core.audit.rules.group_types import KINDS
-from coordinator_core.audit.rules.holders import Hands
+from coordinator_core.audit.rules.holders import Holders
 from coordinator_core.audit.rules.known_facts import (
     ASSIGNMENT_EPOCH,
     CURRENT,
@@ -16,8 +16,8 @@ from coordinator_core.audit.rules.known_facts import (
     UNKNOWN,
     WHOLE,
     Departure,
-    Operation,
-    Watch,
+    KnownFacts,
+    WriteGroup,
 )
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.connect.state import ConnectGroup
@@ -48,7 +48,7 @@ STARTS_ANEW = frozenset((Rule.EPOCH_WENT_BACK, Rule.ASSIGNMENT_EPOCH_WENT_BACK, 
 MEMBER_FACTS = frozenset((MEMBER, TARGET, CURRENT))
 
 
-class Scene:
+class JudgedGroup:
     """What the rules look at, and the violations that they found (``rows``).
 
     ``current`` and ``target`` follow from the group's state: after a restart they are made from it.
@@ -56,15 +56,15 @@ class Scene:
 
     __slots__ = (CURRENT, "group", "rows", "target", "watch")
 
-    def __init__(self, group: Group, watch: Watch) -> None:
+    def __init__(self, group: Group, watch: KnownFacts) -> None:
         self.group = group
         self.watch = watch
         self.rows: list[Violation] = []
-        self.current = Hands(_current(group))
-        self.target = Hands(_target(group))
+        self.current = Holders(_current(group))
+        self.target = Holders(_target(group))
 
     @property
-    def operation(self) -> Operation:
+    def operation(self) -> WriteGroup:
         """The operation under way."""
         operation = self.watch.operation
         assert operation is not None, "a record is judged within an operation"

@@ -46,7 +46,7 @@ class HeldUnit(NamedTuple):
 
 
 @dataclass(slots=True)
-class Operation:
+class WriteGroup:
     """What the coordinator wrote at once: the records of one time and batch. It may be several operations in a row.
 
     ``empty``: the group had no members before. ``departed`` has the tombstones by member; ``leaving`` those members for
@@ -76,7 +76,7 @@ class Operation:
 
 
 @dataclass(slots=True)
-class Watch:
+class KnownFacts:
     """How far a group's log is known.
 
     ``last`` is the offset of the group's last record that is no offset commit, and ``partition`` its partition; ``run``
@@ -92,7 +92,7 @@ class Watch:
     whole: bool = False
     facts: dict[str, int] = field(default_factory=dict)
     of_members: dict[str, dict[str, int]] = field(default_factory=lambda: {MEMBER: {}, TARGET: {}, CURRENT: {}})
-    operation: Operation | None = None
+    operation: WriteGroup | None = None
     told: list[str] = field(default_factory=list)
 
     def knows(self, fact: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from coordinator_core.audit.rules.epochs import MAX_ASSIGNMENT_INTERVAL_MS, twice
 from coordinator_core.audit.rules.group_types import CONSUMER, STREAMS, EpochKind
 from coordinator_core.audit.rules.holders import NOTHING, both, minus, name, names
-from coordinator_core.audit.rules.judged_group import Scene, joined
+from coordinator_core.audit.rules.judged_group import JudgedGroup, joined
 from coordinator_core.audit.rules.known_facts import (
     ASSIGNMENT_EPOCH,
     CURRENT,
@@ -16,7 +16,7 @@ from coordinator_core.audit.rules.known_facts import (
     TARGET,
     UNKNOWN,
     HeldUnit,
-    Operation,
+    WriteGroup,
 )
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import (
@@ -38,13 +38,13 @@ class MemberBefore(NamedTuple):
     has_metadata: bool
 
 
-def member_before(scene: Scene, record: CoordinatorRecord) -> MemberBefore:
+def member_before(scene: JudgedGroup, record: CoordinatorRecord) -> MemberBefore:
     """What ``on_member`` needs of the group before."""
     member = scene.member(record.key["memberId"])
     return MemberBefore(member, member is not None and member.has_metadata)
 
 
-def on_member(kind: EpochKind, scene: Scene, record: CoordinatorRecord, before: MemberBefore) -> None:
+def on_member(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord, before: MemberBefore) -> None:
     """Member metadata: a member comes, changes or goes."""
     watch, operation = scene.watch, scene.operation
     member_id, value, at = record.key["memberId"], record.value, record.at
@@ -67,7 +67,7 @@ def on_member(kind: EpochKind, scene: Scene, record: CoordinatorRecord, before: 
     _instance_once(scene, member_id, value.get("instanceId"), at)
 
 
-def _replaced(scene: Scene, instance_id: str | None) -> str | None:
+def _replaced(scene: JudgedGroup, instance_id: str | None) -> str | None:
     """Whose place a static member takes: that of the last with its instance id, removed at the same time (KIP-345).
 
     Of one whose metadata is lost nobody knows whether it is the one.
@@ -83,7 +83,7 @@ def _subscribes(kind: EpochKind, value: Fields) -> bool:
     return kind is not CONSUMER or bool(value["subscribedTopicNames"] and not value["subscribedTopicRegex"])
 
 
-def _depart(scene: Scene, member_id: str, at: LogPosition) -> None:
+def _depart(scene: JudgedGroup, member_id: str, at: LogPosition) -> None:
     watch, operation = scene.watch, scene.operation
     if operation.departed[member_id].instance_id != UNKNOWN:
         operation.leaving[member_id] = at
@@ -93,7 +93,7 @@ def _depart(scene: Scene, member_id: str, at: LogPosition) -> None:
     watch.forget_member(member_id)
 
 
-def _instance_once(scene: Scene, member_id: str, instance_id: str | None, at: LogPosition) -> None:
+def _instance_once(scene: JudgedGroup, member_id: str, instance_id: str | None, at: LogPosition) -> None:
     if instance_id is None:
         return
     state = scene.group.state
@@ -113,7 +113,7 @@ class CurrentBefore(NamedTuple):
     previous: int | None
 
 
-def current_before(kind: EpochKind, scene: Scene, record: CoordinatorRecord) -> CurrentBefore:
+def current_before(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord) -> CurrentBefore:
     """What ``on_current`` needs of the group before."""
     member_id, operation = record.key["memberId"], scene.operation
     member = scene.member(member_id)
@@ -123,7 +123,7 @@ def current_before(kind: EpochKind, scene: Scene, record: CoordinatorRecord) -> 
     return CurrentBefore(held, member.member_epoch, member.previous_member_epoch)
 
 
-def on_current(kind: EpochKind, scene: Scene, record: CoordinatorRecord, had: CurrentBefore) -> None:
+def on_current(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord, had: CurrentBefore) -> None:
     """Current assignment: what a member has of its target, and what it still has to give up."""
     watch, operation, before = scene.watch, scene.operation, had.held
     member_id, value, at = record.key["memberId"], record.value, record.at
@@ -158,7 +158,7 @@ def on_current(kind: EpochKind, scene: Scene, record: CoordinatorRecord, had: Cu
 
 
 def _revoking(
-    scene: Scene, member_id: str, revoking: Held, assigned: Held, before: Held | None, at: LogPosition
+    scene: JudgedGroup, member_id: str, revoking: Held, assigned: Held, before: Held | None, at: LogPosition
 ) -> None:
     """What a member is to give up was its own, and is assigned to it no more."""
     for unit in both(assigned, revoking):
@@ -168,7 +168,7 @@ def _revoking(
         scene.broken(Rule.REVOKING_NOT_OWNED, at, member_id, f"{names(strange)} was not its own")
 
 
-def _given_up(operation: Operation, member_id: str | None) -> Held:
+def _given_up(operation: WriteGroup, member_id: str | None) -> Held:
     held: dict[Resource, set[int]] = {}
     for role, what, partition, owner in operation.given_up:
         if owner == member_id:
@@ -176,7 +176,7 @@ def _given_up(operation: Operation, member_id: str | None) -> Held:
     return held
 
 
-def _hands(scene: Scene, member_id: str, held: Held, at: LogPosition) -> None:
+def _hands(scene: JudgedGroup, member_id: str, held: Held, at: LogPosition) -> None:
     """What a member takes nobody else has."""
     watch = scene.watch
     for unit, other in scene.current.put(member_id, held):
@@ -189,13 +189,13 @@ def _hands(scene: Scene, member_id: str, held: Held, at: LogPosition) -> None:
         scene.broken(rule, at, member_id, f"{name(unit)} is also with {other} (offset {since})")
 
 
-def _revoking_units(scene: Scene, member_id: str) -> list[Any]:
+def _revoking_units(scene: JudgedGroup, member_id: str) -> list[Any]:
     member = scene.member(member_id)
     kind = STREAMS if hasattr(member, "process_id") else CONSUMER
     return list(minus(kind.revoking(member)))
 
 
-def _epochs(scene: Scene, member: EpochMember, before: tuple[int | None, int | None], at: LogPosition) -> None:
+def _epochs(scene: JudgedGroup, member: EpochMember, before: tuple[int | None, int | None], at: LogPosition) -> None:
     state = scene.group.state
     assert isinstance(state, EpochGroup)
     assert member.member_epoch is not None
@@ -210,7 +210,7 @@ def _epochs(scene: Scene, member: EpochMember, before: tuple[int | None, int | N
         scene.broken(Rule.PREVIOUS_EPOCH_WRONG, at, member_id, detail)
 
 
-def _partition_epochs(scene: Scene, member: EpochMember, value: Fields, at: LogPosition) -> None:
+def _partition_epochs(scene: JudgedGroup, member: EpochMember, value: Fields, at: LogPosition) -> None:
     """No partition was assigned in an epoch that its member has not reached."""
     epoch = member.member_epoch or 0
     for entries in value.values():
@@ -222,7 +222,7 @@ def _partition_epochs(scene: Scene, member: EpochMember, value: Fields, at: LogP
                 scene.broken(Rule.PARTITION_EPOCH_WRONG, at, member.member_id, detail)
 
 
-def _state(scene: Scene, kind: EpochKind, member: EpochMember, revoking: Held, at: LogPosition) -> None:
+def _state(scene: JudgedGroup, kind: EpochKind, member: EpochMember, revoking: Held, at: LogPosition) -> None:
     if not kind.exclusive or member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         return
     if member.member_epoch == 0 and member.member_id in scene.operation.replaced:
@@ -234,7 +234,7 @@ def _state(scene: Scene, kind: EpochKind, member: EpochMember, revoking: Held, a
 
 
 def _target(
-    scene: Scene, kind: EpochKind, member: EpochMember, assigned: Held, before: Held | None, at: LogPosition
+    scene: JudgedGroup, kind: EpochKind, member: EpochMember, assigned: Held, before: Held | None, at: LogPosition
 ) -> None:
     state, member_id, watch = scene.group.state, member.member_id, scene.watch
     assert isinstance(state, EpochGroup)
@@ -271,7 +271,7 @@ def _may_lack(state: EpochGroup[Any, Any], member_id: str, resource: Resource, a
     return len({(frozenset(each.subscribed_topic_names), each.subscribed_topic_regex) for each in everyone}) > 1
 
 
-def _process(scene: Scene, member: Any, before: Held, at: LogPosition) -> None:
+def _process(scene: JudgedGroup, member: Any, before: Held, at: LogPosition) -> None:
     """No process has a task twice, in whatever roles."""
     state = scene.group.state
     assert isinstance(state, StreamsGroup)
@@ -293,7 +293,7 @@ def _by_task(held: Held) -> dict[tuple[str, int], str]:
     return {(what, partition): role for (role, what), partitions in held.items() for partition in partitions}
 
 
-def _overdue(scene: Scene, kind: EpochKind, member: EpochMember, at: LogPosition) -> None:
+def _overdue(scene: JudgedGroup, kind: EpochKind, member: EpochMember, at: LogPosition) -> None:
     state, watch = scene.group.state, scene.watch
     assert isinstance(state, EpochGroup)
     if kind is STREAMS or not (watch.knows(EPOCH) and watch.knows(ASSIGNMENT_EPOCH)):

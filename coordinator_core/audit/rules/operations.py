@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from coordinator_core.audit.rules.judged_group import Scene
-from coordinator_core.audit.rules.known_facts import CURRENT, MEMBER, TARGET, Operation
+from coordinator_core.audit.rules.judged_group import JudgedGroup
+from coordinator_core.audit.rules.known_facts import CURRENT, MEMBER, TARGET, WriteGroup
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.violations import Rule
 from coordinator_core.records import CoordinatorRecord
@@ -11,7 +11,7 @@ from coordinator_core.records import CoordinatorRecord
 TOMBSTONES = frozenset((MEMBER, TARGET, CURRENT))
 
 
-def begin(scene: Scene, record: CoordinatorRecord) -> None:
+def begin(scene: JudgedGroup, record: CoordinatorRecord) -> None:
     """The record begins an operation, or belongs to the one under way."""
     operation = scene.watch.operation
     if operation is not None:
@@ -20,10 +20,10 @@ def begin(scene: Scene, record: CoordinatorRecord) -> None:
         end(scene, operation)
     state = scene.group.state
     empty = state is None or not state.members
-    scene.watch.operation = Operation(record.at.timestamp_ms, record.batch, record.at, empty=empty)
+    scene.watch.operation = WriteGroup(record.at.timestamp_ms, record.batch, record.at, empty=empty)
 
 
-def end(scene: Scene, operation: Operation) -> None:
+def end(scene: JudgedGroup, operation: WriteGroup) -> None:
     """The operation is over: what is missing in it is missing."""
     if not _complete(scene, operation):
         return
@@ -44,13 +44,13 @@ def end(scene: Scene, operation: Operation) -> None:
         scene.broken(Rule.TARGET_WITHOUT_EPOCH, at, member_id, "no target assignment metadata followed")
 
 
-def _moves_joiners(scene: Scene) -> bool:
+def _moves_joiners(scene: JudgedGroup) -> bool:
     """Whether a member that joins gets an epoch of its own: not in a group that was converted at generation 0."""
     state = scene.group.state
     return not isinstance(state, EpochGroup) or state.assignment_epoch != 0
 
 
-def _complete(scene: Scene, operation: Operation) -> bool:
+def _complete(scene: JudgedGroup, operation: WriteGroup) -> bool:
     """Whether all records of the operation were seen: the log has no gap in it, nor just before."""
     first, watch = operation.first.offset, scene.watch
     return watch.whole or operation.batch == first or first > watch.run

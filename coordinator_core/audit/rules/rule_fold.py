@@ -9,48 +9,50 @@ from typing import Any, NamedTuple
 from coordinator_core.audit.rules import classic, connect, epochs, members, operations, topics
 from coordinator_core.audit.rules.commits import on_commit
 from coordinator_core.audit.rules.group_types import CONSUMER, SHARE, STREAMS, EpochKind
-from coordinator_core.audit.rules.judged_group import Scene
-from coordinator_core.audit.rules.known_facts import Watch
+from coordinator_core.audit.rules.judged_group import JudgedGroup
+from coordinator_core.audit.rules.known_facts import KnownFacts
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.violations import Rule, Violation, Violations
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, RecordType
 
 
-class Handler(NamedTuple):
+class RuleHandler(NamedTuple):
     """The rules of one type of record: ``after`` judges it when it has changed the group.
 
     It is given what ``before`` took from the group as it was; None where nothing is needed.
     """
 
-    after: Callable[[Scene, CoordinatorRecord, Any], None]
-    before: Callable[[Scene, CoordinatorRecord], Any] | None = None
+    after: Callable[[JudgedGroup, CoordinatorRecord, Any], None]
+    before: Callable[[JudgedGroup, CoordinatorRecord], Any] | None = None
 
 
-def _handlers(kind: EpochKind) -> dict[int, Handler]:
+def _handlers(kind: EpochKind) -> dict[int, RuleHandler]:
     """The rules of the records that all groups with epochs have."""
     epochs_before = partial(epochs.epochs_before, kind)
     return {
-        kind.types.epoch: Handler(partial(epochs.on_epoch, kind), epochs_before),
-        kind.types.target: Handler(partial(epochs.on_target, kind)),
-        kind.types.target_epoch: Handler(partial(epochs.on_target_epoch, kind), epochs_before),
-        kind.types.member: Handler(partial(members.on_member, kind), members.member_before),
-        kind.types.current: Handler(partial(members.on_current, kind), partial(members.current_before, kind)),
+        kind.types.epoch: RuleHandler(partial(epochs.on_epoch, kind), epochs_before),
+        kind.types.target: RuleHandler(partial(epochs.on_target, kind)),
+        kind.types.target_epoch: RuleHandler(partial(epochs.on_target_epoch, kind), epochs_before),
+        kind.types.member: RuleHandler(partial(members.on_member, kind), members.member_before),
+        kind.types.current: RuleHandler(partial(members.on_current, kind), partial(members.current_before, kind)),
     }
 
 
-_HANDLERS: Mapping[Family, Mapping[int, Handler]] = {
+_HANDLERS: Mapping[Family, Mapping[int, RuleHandler]] = {
     Family.GROUP: {
-        RecordType.GROUP_METADATA: Handler(classic.on_generation, classic.generation_before),
+        RecordType.GROUP_METADATA: RuleHandler(classic.on_generation, classic.generation_before),
         **_handlers(CONSUMER),
         **_handlers(SHARE),
         **_handlers(STREAMS),
-        RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: Handler(topics.on_share_target, topics.share_target_before),
-        RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: Handler(topics.on_share_state),
-        RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: Handler(topics.on_streams_target),
-        RecordType.STREAMS_GROUP_TOPOLOGY: Handler(topics.on_topology, topics.topology_epoch_before),
+        RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: RuleHandler(
+            topics.on_share_target, topics.share_target_before
+        ),
+        RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: RuleHandler(topics.on_share_state),
+        RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: RuleHandler(topics.on_streams_target),
+        RecordType.STREAMS_GROUP_TOPOLOGY: RuleHandler(topics.on_topology, topics.topology_epoch_before),
     },
-    Family.CONNECT: dict.fromkeys(ConnectRecordType, Handler(connect.on_record, connect.epoch_before)),
+    Family.CONNECT: dict.fromkeys(ConnectRecordType, RuleHandler(connect.on_record, connect.epoch_before)),
 }
 """By log, the rules of each record type; for a type that is not here replay's own are all."""
 
@@ -66,14 +68,14 @@ class RuleFold:
 
     __slots__ = ("_coverage", "_handlers", "_scene")
 
-    def __init__(self, group: Group, watch: Watch | None = None, coverage: Coverage | None = None) -> None:
+    def __init__(self, group: Group, watch: KnownFacts | None = None, coverage: Coverage | None = None) -> None:
         """Begin with a new ``group``, or go on with the ``group`` and ``watch`` that an earlier run left.
 
         ``coverage`` says which offsets are there. Without it nothing is known of what lies between two records, and
         only what a record says by itself can break a rule.
         """
         self._handlers = _HANDLERS[group.family]
-        self._scene = Scene(group, watch or Watch())
+        self._scene = JudgedGroup(group, watch or KnownFacts())
         self._coverage = coverage
 
     @property
@@ -82,7 +84,7 @@ class RuleFold:
         return self._scene.group
 
     @property
-    def watch(self) -> Watch:
+    def watch(self) -> KnownFacts:
         """What is known of the log as of the last record."""
         return self._scene.watch
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from coordinator_core.audit.rules.known_facts import Watch
+from coordinator_core.audit.rules.known_facts import KnownFacts
 from coordinator_core.groups.state_json import Json, coder, read_stored
 
 VERSION = 5
 """Of the form of ``Watch``; raised with every change of it, so that older forms are refused."""
 
 
-def watch_to_json(watch: Watch) -> Json:
+def watch_to_json(watch: KnownFacts) -> Json:
     """The watch as what ``json`` can write."""
-    return {"version": VERSION, "watch": coder(Watch).to_json(watch)}
+    return {"version": VERSION, "watch": coder(KnownFacts).to_json(watch)}
 
 
-def watch_from_json(stored: Json) -> Watch:
+def watch_from_json(stored: Json) -> KnownFacts:
     """The watch of ``watch_to_json``; raises StateFormatError if this is none, or of another version."""
     return read_stored(stored, "state of the rules", VERSION, _watch_from)
 
 
-def _watch_from(stored: Json) -> Watch:
-    watch: Watch = coder(Watch).from_json(stored["watch"])
+def _watch_from(stored: Json) -> KnownFacts:
+    watch: KnownFacts = coder(KnownFacts).from_json(stored["watch"])
     return watch

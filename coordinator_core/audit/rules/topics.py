@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator_core.audit.rules.epochs import on_target
 from coordinator_core.audit.rules.group_types import SHARE, STREAMS
-from coordinator_core.audit.rules.judged_group import Scene
+from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.audit.rules.known_facts import SHARE_STATE, TOPOLOGY
 from coordinator_core.groups.epochs import Partitions
 from coordinator_core.groups.share.state import ShareGroup
@@ -13,7 +13,7 @@ from coordinator_core.groups.violations import Rule
 from coordinator_core.records import CoordinatorRecord
 
 
-def share_target_before(scene: Scene, record: CoordinatorRecord) -> Partitions | None:
+def share_target_before(scene: JudgedGroup, record: CoordinatorRecord) -> Partitions | None:
     """The member's target before, None where it may not have been seen."""
     state, member_id = scene.group.state, record.key["memberId"]
     if not scene.watch.knows_member("target", member_id):
@@ -21,7 +21,7 @@ def share_target_before(scene: Scene, record: CoordinatorRecord) -> Partitions |
     return state.targets.get(member_id, {}) if isinstance(state, ShareGroup) else {}
 
 
-def on_share_target(scene: Scene, record: CoordinatorRecord, before: Partitions | None) -> None:
+def on_share_target(scene: JudgedGroup, record: CoordinatorRecord, before: Partitions | None) -> None:
     """A share group's target: only partitions whose share state was initialised (KIP-932)."""
     on_target(SHARE, scene, record)
     state, member_id = scene.group.state, record.key["memberId"]
@@ -39,18 +39,18 @@ def on_share_target(scene: Scene, record: CoordinatorRecord, before: Partitions 
             scene.broken(Rule.SHARE_STATE_MISSING, record.at, member_id, detail)
 
 
-def on_share_state(scene: Scene, record: CoordinatorRecord, before: None) -> None:
+def on_share_state(scene: JudgedGroup, record: CoordinatorRecord, before: None) -> None:
     """Which share partitions have state: noted for the targets that follow."""
     scene.watch.note(SHARE_STATE, record.at)
 
 
-def topology_epoch_before(scene: Scene, record: CoordinatorRecord) -> int | None:
+def topology_epoch_before(scene: JudgedGroup, record: CoordinatorRecord) -> int | None:
     """The epoch of the topology before."""
     state = scene.group.state
     return state.topology.epoch if isinstance(state, StreamsGroup) and state.topology is not None else None
 
 
-def on_topology(scene: Scene, record: CoordinatorRecord, before: int | None) -> None:
+def on_topology(scene: JudgedGroup, record: CoordinatorRecord, before: int | None) -> None:
     """The topology of a streams group: its epoch does not go back (KIP-1071)."""
     watch = scene.watch
     known = watch.knows(TOPOLOGY)
@@ -60,7 +60,7 @@ def on_topology(scene: Scene, record: CoordinatorRecord, before: int | None) -> 
         scene.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, detail)
 
 
-def on_streams_target(scene: Scene, record: CoordinatorRecord, before: None) -> None:
+def on_streams_target(scene: JudgedGroup, record: CoordinatorRecord, before: None) -> None:
     """A streams group's target: tasks of subtopologies that there are."""
     on_target(STREAMS, scene, record)
     state, member_id = scene.group.state, record.key["memberId"]

@@ -7,7 +7,7 @@ from itertools import groupby, islice, permutations, product
 from typing import NamedTuple
 
 from coordinator_core.assignors.coordinator_view import StreamsView, SubscriptionView
-from coordinator_core.assignors.inputs import GroupSpecs, GroupType
+from coordinator_core.assignors.inputs import AssignedGroupType, GroupSpecs
 from coordinator_core.assignors.java_hash import STRING, spread
 from coordinator_core.assignors.java_order import copied_order, copy_capacity, table_size
 from coordinator_core.assignors.profiles import Profile
@@ -92,7 +92,7 @@ class Attempts:
         if not isinstance(self.state, ConsumerGroup) or all(self._chosen()):
             return
         view = self.group_view.view
-        kinds = [name for kind, name in ASSIGNORS if kind == GroupType.CONSUMER]
+        kinds = [name for kind, name in ASSIGNORS if kind == AssignedGroupType.CONSUMER]
         for assignor, (spec, how) in product(kinds, self._specs(view, image)):
             if assignor != self.settings.default_assignor:
                 profile, release = self.settings.profiles_for(recorded_topics=False)[0]

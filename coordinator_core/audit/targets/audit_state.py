@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from coordinator_core.audit.targets.classic_groups import LeaderMemory
-from coordinator_core.audit.targets.connect_groups import ConnectMemory
+from coordinator_core.audit.targets.connect_groups import ConnectTargetState
 from coordinator_core.audit.targets.group_view import GroupView
 from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.records import CoordinatorRecord
@@ -14,7 +14,7 @@ DEFAULT_JDK = 17
 
 
 @dataclass(slots=True)
-class AuditMemory:
+class TargetAuditState:
     """Between two records.
 
     ``view`` has the orders of the maps of a group with epochs, None without one; ``pending`` are the records of the
@@ -28,7 +28,7 @@ class AuditMemory:
     born: int | None = None
     leader_epoch: int | None = None
     classic: LeaderMemory = field(default_factory=LeaderMemory)
-    connect: ConnectMemory = field(default_factory=ConnectMemory)
+    connect: ConnectTargetState = field(default_factory=ConnectTargetState)
 
     def view_of(self, kind: RecordTypes, jdk: int | None) -> GroupView:
         """The view of the group as one of that type."""

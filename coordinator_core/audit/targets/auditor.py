@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from coordinator_core.assignors.coordinator_view import SubscriptionView
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.audit_state import AuditMemory
+from coordinator_core.audit.targets.audit_state import TargetAuditState
 from coordinator_core.audit.targets.classic_groups import ClassicAudit
 from coordinator_core.audit.targets.connect_groups import ConnectAudit
 from coordinator_core.audit.targets.conversions import downgrade_row, upgrade_row
@@ -41,14 +41,14 @@ class TargetAuditor:
     def __init__(
         self,
         group: Group,
-        memory: AuditMemory | None = None,
+        memory: TargetAuditState | None = None,
         topics: TopicHistory | None = None,
         settings: AuditSettings | None = None,
         coverage: Coverage | None = None,
     ) -> None:
         """Begin with ``Group(group_id)``, or go on. Without ``coverage`` it is unknown what the log lacks."""
         self.group = group
-        self.memory = memory or AuditMemory()
+        self.memory = memory or TargetAuditState()
         self.topics = topics
         self.settings = settings or AuditSettings()
         self.coverage = coverage

@@ -30,7 +30,7 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.verdict import (
     MOST_DIFFERENCES,
     Judgement,
-    Unit,
+    WorkUnit,
     broken_invariants,
     figures_of,
     judge,
@@ -227,11 +227,11 @@ class ClassicAudit:
                 )
                 yield View(own, version.at, "topics of the leader's own subscription only")
 
-    def _wanted(self, joined: Mapping[str, ClassicMemberSpec], views: list[View]) -> dict[str, set[Unit]]:
+    def _wanted(self, joined: Mapping[str, ClassicMemberSpec], views: list[View]) -> dict[str, set[WorkUnit]]:
         """What each member may be given by any of the views."""
         return {
             member: {
-                Unit("", name, number)
+                WorkUnit("", name, number)
                 for name in had.topics
                 for view in views
                 if name in view.image.by_name

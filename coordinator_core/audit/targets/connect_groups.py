@@ -12,8 +12,8 @@ from itertools import islice, product
 from typing import NamedTuple
 
 from coordinator_core.assignors.connect.blobs import CONNECTOR, worker, worker_assignment
-from coordinator_core.assignors.connect.incremental import Memory
-from coordinator_core.assignors.connect.work import Work, WorkerAssignment, target
+from coordinator_core.assignors.connect.incremental import AssignorMemory
+from coordinator_core.assignors.connect.work import ConnectorsAndTasks, LeaderAssignment, target
 from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, WorkerSpec
 from coordinator_core.assignors.profiles import PROFILES
 from coordinator_core.assignors.registry import assign
@@ -33,7 +33,7 @@ MOST_CONFIGURATIONS = 256
 
 
 @dataclass(slots=True)
-class ConnectMemory:
+class ConnectTargetState:
     """What is known of a Connect group from its former rounds.
 
     ``assignor`` is what the assignor of ``leader`` kept after ``generation``; None: nothing known. ``connectors`` are
@@ -43,7 +43,7 @@ class ConnectMemory:
 
     leader: str | None = None
     generation: int = -1
-    assignor: Memory | None = None
+    assignor: AssignorMemory | None = None
     config_offset: int = -1
     connectors: dict[str, int] = field(default_factory=dict)
     longest_delay_ms: int = 0
@@ -61,7 +61,7 @@ class _Attempt(NamedTuple):
 class ConnectAudit:
     """The audit of one generation of a Connect group."""
 
-    def __init__(self, memory: ConnectMemory, record: CoordinatorRecord, settings: AuditSettings) -> None:
+    def __init__(self, memory: ConnectTargetState, record: CoordinatorRecord, settings: AuditSettings) -> None:
         """``record`` is the group's, with members."""
         self.memory = memory
         self.record = record
@@ -70,7 +70,7 @@ class ConnectAudit:
         self.leader: str = self.value["leader"]
         self.protocol: str = self.value["protocol"]
         self.workers: dict[str, WorkerSpec] = {}
-        self.told: dict[str, WorkerAssignment] = {}
+        self.told: dict[str, LeaderAssignment] = {}
 
     def row(self) -> TargetAuditRow:
         """The verdict; takes the round into memory; raises nothing."""
@@ -78,7 +78,7 @@ class ConnectAudit:
             self._read()
         except DecodeError as error:
             return self._row(Judgement(Verdict.UNKNOWN), missing=f"a worker's blob that can be read: {error}")
-        first: tuple[_Attempt, Assignment[WorkerAssignment]] | None = None
+        first: tuple[_Attempt, Assignment[LeaderAssignment]] | None = None
         failure = ""
         for attempt in self._attempts():
             try:
@@ -95,7 +95,7 @@ class ConnectAudit:
             return self._row(Judgement(Verdict.UNKNOWN), missing=failure or "the assignments of all workers")
         return self._differs(*first)
 
-    def _differs(self, attempt: _Attempt, result: Assignment[WorkerAssignment]) -> TargetAuditRow:
+    def _differs(self, attempt: _Attempt, result: Assignment[LeaderAssignment]) -> TargetAuditRow:
         spec = attempt.spec
         expected, recorded = (self._runs(spec, told) for told in (result.members, self.told))
         everything = {unit for work in recorded.values() for unit in units(work)}
@@ -135,15 +135,15 @@ class ConnectAudit:
             story = f"configuration {'of a former round' if known else 'that the round shows'}, {remembered}"
             yield _Attempt(spec, story, known, known and (memory is not None or self.protocol == EAGER))
 
-    def _memories(self) -> list[tuple[Memory | None, str]]:
+    def _memories(self) -> list[tuple[AssignorMemory | None, str]]:
         """What the leader's assignor may have kept."""
         memory = self.memory
-        fresh: tuple[Memory | None, str] = (None, "a leader without memory")
+        fresh: tuple[AssignorMemory | None, str] = (None, "a leader without memory")
         if memory.assignor is None or self.protocol == EAGER:
             return [fresh]
         if memory.leader != self.leader:
             return [fresh, (memory.assignor, "the memory of the leader before")]
-        lost = (Memory(), "a leader that lost a generation")
+        lost = (AssignorMemory(), "a leader that lost a generation")
         return [(memory.assignor, "the leader's memory"), fresh, lost]
 
     def _max_delays(self, announced: int) -> list[int]:
@@ -151,7 +151,7 @@ class ConnectAudit:
             dict.fromkeys((self.settings.connect_max_delay_ms, max(self.memory.longest_delay_ms, announced), announced))
         )
 
-    def _times(self, told: WorkerAssignment) -> list[int]:
+    def _times(self, told: LeaderAssignment) -> list[int]:
         """When the leader assigned: a delay that goes on says it to the millisecond."""
         times = [self.record.at.timestamp_ms]
         scheduled = self.memory.assignor.rebalance_at_ms if self.memory.assignor else 0
@@ -167,19 +167,25 @@ class ConnectAudit:
             found.append((memory.connectors, True))
         elif memory.config_offset < 0 and memory.connectors:
             found.append((memory.connectors, False))
-        started = Work.union(Work.of(each.connectors, each.tasks) for each in told)
-        stopped = Work.union(Work.of(each.revoked_connectors, each.revoked_tasks) for each in told)
-        running = Work.union(Work.of(each.connectors, each.tasks) for each in self.workers.values())
-        waiting = memory.assignor.assigned.minus(running) if memory.assignor else Work.of()
+        started = ConnectorsAndTasks.union(ConnectorsAndTasks.of(each.connectors, each.tasks) for each in told)
+        stopped = ConnectorsAndTasks.union(
+            ConnectorsAndTasks.of(each.revoked_connectors, each.revoked_tasks) for each in told
+        )
+        running = ConnectorsAndTasks.union(
+            ConnectorsAndTasks.of(each.connectors, each.tasks) for each in self.workers.values()
+        )
+        waiting = memory.assignor.assigned.minus(running) if memory.assignor else ConnectorsAndTasks.of()
         if self.protocol == EAGER:
-            running = stopped = waiting = Work.of()
+            running = stopped = waiting = ConnectorsAndTasks.of()
         for parts in ([running, started, waiting], [running, started]):
-            for counts in islice(_remaining(_counts(Work.union(parts)), stopped, started), MOST_CONFIGURATIONS):
+            for counts in islice(
+                _remaining(_counts(ConnectorsAndTasks.union(parts)), stopped, started), MOST_CONFIGURATIONS
+            ):
                 if all(counts != each for each, _ in found):
                     found.append((counts, False))
         return found
 
-    def _remember(self, attempt: _Attempt, result: Assignment[WorkerAssignment], *, fits: bool) -> None:
+    def _remember(self, attempt: _Attempt, result: Assignment[LeaderAssignment], *, fits: bool) -> None:
         """Work that waits for a worker is in no assignment: a round with a delay does not show the configuration."""
         memory = self.memory
         shown = attempt.known or (fits and not self.told[self.leader].delay_ms)
@@ -188,7 +194,7 @@ class ConnectAudit:
         memory.connectors = dict(attempt.spec.connectors)
         memory.longest_delay_ms = max(memory.longest_delay_ms, self.told[self.leader].delay_ms)
 
-    def _runs(self, spec: ConnectGroupSpec, told: Mapping[str, WorkerAssignment]) -> dict[str, dict[str, list[int]]]:
+    def _runs(self, spec: ConnectGroupSpec, told: Mapping[str, LeaderAssignment]) -> dict[str, dict[str, list[int]]]:
         """What each worker runs after the round, by connector; -1 stands for the connector itself."""
         return {each: _by_connector(work) for each, work in target(spec.members, told).items()}
 
@@ -196,14 +202,14 @@ class ConnectAudit:
         return generation_row(self.record, judged, basis=Basis.LEADER, fitted=fitted, missing=missing)
 
 
-def _by_connector(work: Work) -> dict[str, list[int]]:
+def _by_connector(work: ConnectorsAndTasks) -> dict[str, list[int]]:
     numbers: dict[str, list[int]] = {connector: [CONNECTOR] for connector in work.connectors}
     for connector, number in work.tasks:
         numbers.setdefault(connector, []).append(number)
     return numbers
 
 
-def _counts(work: Work) -> dict[str, int]:
+def _counts(work: ConnectorsAndTasks) -> dict[str, int]:
     """Task counts of connectors that run this."""
     counts = dict.fromkeys(work.connectors, 0)
     for connector, number in work.tasks:
@@ -211,7 +217,9 @@ def _counts(work: Work) -> dict[str, int]:
     return counts
 
 
-def _remaining(counts: dict[str, int], stopped: Work, started: Work) -> Iterator[dict[str, int]]:
+def _remaining(
+    counts: dict[str, int], stopped: ConnectorsAndTasks, started: ConnectorsAndTasks
+) -> Iterator[dict[str, int]]:
     """The task counts that may be left: what is stopped is to move, or is configured no more.
 
     A connector loses its last tasks, or all of them with itself; tasks that are started now are configured.
@@ -229,7 +237,7 @@ def _remaining(counts: dict[str, int], stopped: Work, started: Work) -> Iterator
         yield {name: count for name, count in chosen if count is not None}
 
 
-def _exact(told: WorkerAssignment) -> WorkerAssignment:
+def _exact(told: LeaderAssignment) -> LeaderAssignment:
     """As comparable values, orders included."""
     return replace(
         told,

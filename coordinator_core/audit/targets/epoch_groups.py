@@ -22,7 +22,7 @@ from coordinator_core.audit.targets.operation import TargetOperation
 from coordinator_core.audit.targets.verdict import (
     MOST_DIFFERENCES,
     Judgement,
-    Unit,
+    WorkUnit,
     broken_invariants,
     figures_of,
     judge,
@@ -39,7 +39,7 @@ from coordinator_core.records import CoordinatorRecord, LogPosition
 NO_WORK: Any = {}
 
 
-class Written(NamedTuple):
+class TargetRecord(NamedTuple):
     """One target record: a member, and its work in the order of the record."""
 
     member_id: str
@@ -84,7 +84,7 @@ class EpochTargetAudit:
         topics = topics_used(self.state, self.operation.end.at, self.history, self.settings.clock_slack_ms)
         if isinstance(topics, MissingInput):
             return self._row(opened, None, Judgement(Verdict.UNKNOWN), missing=topics.what)
-        first: tuple[Attempt, list[Written]] | None = None
+        first: tuple[Attempt, list[TargetRecord]] | None = None
         failure: tuple[Attempt, str] | None = None
         for attempt in self.attempts.of(topics.image):
             self.assignor = attempt.assignor
@@ -161,7 +161,7 @@ class EpochTargetAudit:
         missing = f"what the assignor {attempt.assignor!r} does: {failure}"
         return self._row(opened, topics, Judgement(Verdict.UNKNOWN), attempt=attempt, missing=missing)
 
-    def _expected(self, attempt: Attempt, image: TopicImage) -> list[Written]:
+    def _expected(self, attempt: Attempt, image: TopicImage) -> list[TargetRecord]:
         """The target records that the coordinator would write, in its order: of the members whose target changes."""
         spec = attempt.spec
         if isinstance(spec, StreamsGroupSpec) and not spec.subtopologies:
@@ -175,7 +175,7 @@ class EpochTargetAudit:
                 new = as_recorded(new)
             old = self.view.targets.get(member)
             if old is None or (old != new and _sets(old) != _sets(new)):
-                written.append(Written(member, new))
+                written.append(TargetRecord(member, new))
         return written
 
     def _holder(self, member: str) -> str:
@@ -186,7 +186,7 @@ class EpochTargetAudit:
             return operation.replaced
         return member
 
-    def _whole(self, spec: GroupSpecs, written: list[Written]) -> dict[str, Any]:
+    def _whole(self, spec: GroupSpecs, written: list[TargetRecord]) -> dict[str, Any]:
         """The target of every member once these records are written."""
         whole = {}
         for member in spec.members:
@@ -195,7 +195,7 @@ class EpochTargetAudit:
         whole.update({each.member_id: each.work for each in written})
         return whole
 
-    def _judge(self, spec: GroupSpecs, image: TopicImage, expected: list[Written]) -> Judgement:
+    def _judge(self, spec: GroupSpecs, image: TopicImage, expected: list[TargetRecord]) -> Judgement:
         """What the assignor itself breaks here is not held against the record."""
         recorded, ours = self._whole(spec, self.recorded), self._whole(spec, expected)
         excused = set(self._broken(spec, image, ours))
@@ -221,11 +221,11 @@ class EpochTargetAudit:
         shared = self.kind.group is GroupType.SHARE
         return bool(broken_invariants(given, given, dict.fromkeys(given, anything), shared=shared, name_of=str))
 
-    def _wanted(self, spec: GroupSpecs, image: TopicImage) -> dict[str, set[Unit]]:
+    def _wanted(self, spec: GroupSpecs, image: TopicImage) -> dict[str, set[WorkUnit]]:
         """What each member may be given: in a group that counts as homogeneous, what any of them subscribes to."""
         if isinstance(spec, StreamsGroupSpec):
             tasks = {
-                Unit(role, each.id, number)
+                WorkUnit(role, each.id, number)
                 for each in spec.subtopologies
                 for number in range(each.tasks)
                 for role in ("active", "standby", "warm-up")
@@ -235,7 +235,7 @@ class EpochTargetAudit:
         everyone = {topic_id for had in spec.members.values() for topic_id in had.topics}
         return {
             member: {
-                Unit("", topic_id, number)
+                WorkUnit("", topic_id, number)
                 for topic_id in (everyone if spec.homogeneous else had.topics)
                 for number in (
                     range(image.by_id[topic_id].partitions)
@@ -251,10 +251,10 @@ class EpochTargetAudit:
         known = topic.name if topic else self.history.topic_name(topic_id) if self.history else None
         return known or f"topic id {topic_id}"
 
-    def _written(self, record: CoordinatorRecord) -> Written:
+    def _written(self, record: CoordinatorRecord) -> TargetRecord:
         value = record.value or {}
         is_streams = self.kind.group is GroupType.STREAMS
-        return Written(record.key["memberId"], recorded_tasks(value) if is_streams else recorded_partitions(value))
+        return TargetRecord(record.key["memberId"], recorded_tasks(value) if is_streams else recorded_partitions(value))
 
     def _row(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 
 from coordinator_core.assignors.assignor_votes import AssignorVotes
 from coordinator_core.assignors.coordinator_view import StreamsView, SubscriptionView
-from coordinator_core.assignors.inputs import GroupType as AssignedType
+from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
 from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import TimelineHashMap

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from coordinator_core.assignors.coordinator_view import Process, StreamsView, Subscriber, SubscriptionView
-from coordinator_core.assignors.inputs import GroupSpecs, StreamsConfigs, Subtopology
-from coordinator_core.assignors.inputs import GroupType as AssignedType
+from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
+from coordinator_core.assignors.inputs import GroupSpecs, StreamsConfigs, SubtopologyTasks
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import hash_order
 from coordinator_core.audit.targets.operation import TargetOperation
@@ -180,12 +180,12 @@ def streams_spec(view: StreamsView, operation: TargetOperation, state: StreamsGr
         updates[operation.member.key["memberId"]] = process(operation.member.value)
     if operation.replaced is not None:
         updates.setdefault(operation.replaced, None)
-    subtopologies: list[Subtopology] = []
+    subtopologies: list[SubtopologyTasks] = []
     if state.topology is not None and state.validated_topology_epoch == state.topology.epoch:
         configured = configure(state.topology, image)
         if configured.problem is None:
             subtopologies = [
-                Subtopology(name, each.tasks, bool(each.state_changelog_topics))
+                SubtopologyTasks(name, each.tasks, bool(each.state_changelog_topics))
                 for name, each in configured.subtopologies.items()
             ]
     standby = int(state.last_assignment_configs.get(STANDBY_REPLICAS, "0"))

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from coordinator_core.assignors.client.leader import recorded
 from coordinator_core.assignors.connect.blobs import CONNECTOR
-from coordinator_core.assignors.connect.work import NO_ERROR, Work, WorkerAssignment, target
-from coordinator_core.assignors.inputs import GroupType as AssignedType
-from coordinator_core.assignors.inputs import Subtopology
+from coordinator_core.assignors.connect.work import NO_ERROR, ConnectorsAndTasks, LeaderAssignment, target
+from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
+from coordinator_core.assignors.inputs import SubtopologyTasks
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.connect_groups import EAGER, NO_TOPICS, ConnectAudit, ConnectMemory
+from coordinator_core.audit.targets.connect_groups import EAGER, NO_TOPICS, ConnectAudit, ConnectTargetState
 from coordinator_core.audit.targets.inputs import STANDBY_REPLICAS, EpochState, MissingInput, assignor_of, topics_used
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH
-from coordinator_core.audit.targets.verdict import Unit
+from coordinator_core.audit.targets.verdict import WorkUnit
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
@@ -54,10 +54,10 @@ class Round:
     assignor: str
     members: Mapping[str, RoundMember]
     image: TopicImage
-    recorded: Mapping[str, frozenset[Unit]]
+    recorded: Mapping[str, frozenset[WorkUnit]]
     eager: bool = False
     topology: Topology | None = None
-    subtopologies: tuple[Subtopology, ...] = ()
+    subtopologies: tuple[SubtopologyTasks, ...] = ()
     standbys: int = 0
     leader: str = ""
     connectors: Mapping[str, int] = field(default_factory=dict)
@@ -69,7 +69,7 @@ def rounds(
     records: Iterable[CoordinatorRecord], group: Group, topics: TopicHistory | None, settings: AuditSettings
 ) -> Iterator[Round]:
     """The rounds of one group; those whose topics are unknown, or that no assignor of Kafka made, are left out."""
-    workers = ConnectMemory()
+    workers = ConnectTargetState()
     for record in records:
         if record.type <= RecordType.OFFSET_COMMIT:
             continue
@@ -108,12 +108,14 @@ def _generation(record: CoordinatorRecord, value: Fields, topics: TopicHistory |
             subscription.fields.get("rackId") or None,
         )
         named = recorded(assignment.fields) if assignment else {}
-        work[each["memberId"]] = frozenset(Unit("", name, number) for name in named for number in named[name])
+        work[each["memberId"]] = frozenset(WorkUnit("", name, number) for name in named for number in named[name])
     eager = protocol != "cooperative-sticky"
     return Round(record.at, AssignedType.CLASSIC, protocol, members, version.image, work, eager)
 
 
-def _connect(record: CoordinatorRecord, value: Fields, memory: ConnectMemory, settings: AuditSettings) -> Round | None:
+def _connect(
+    record: CoordinatorRecord, value: Fields, memory: ConnectTargetState, settings: AuditSettings
+) -> Round | None:
     """A round of Connect workers; None where some got nothing to read, or an error, and so all join again."""
     if not value["members"] or value["leader"] is None:
         return None
@@ -136,15 +138,15 @@ def _connect(record: CoordinatorRecord, value: Fields, memory: ConnectMemory, se
     )
 
 
-def asks_again(told: Iterable[WorkerAssignment]) -> bool:
+def asks_again(told: Iterable[LeaderAssignment]) -> bool:
     """Whether workers are to join again by themselves: after they stopped something, or after a delay."""
     return any(each.revoked_connectors or each.revoked_tasks or each.delay_ms for each in told)
 
 
-def connect_units(work: Work) -> frozenset[Unit]:
+def connect_units(work: ConnectorsAndTasks) -> frozenset[WorkUnit]:
     """What a worker runs, as units: a connector is its task -1."""
-    return frozenset(Unit("", connector, CONNECTOR) for connector in work.connectors) | frozenset(
-        Unit("", connector, number) for connector, number in work.tasks
+    return frozenset(WorkUnit("", connector, CONNECTOR) for connector in work.connectors) | frozenset(
+        WorkUnit("", connector, number) for connector, number in work.tasks
     )
 
 
@@ -160,7 +162,7 @@ def _epoch(
         return _streams(record, state, image, assignor)
     work = {
         member: frozenset(
-            Unit("", image.by_id[topic_id].name, number)
+            WorkUnit("", image.by_id[topic_id].name, number)
             for topic_id, numbers in state.targets.get(member, {}).items()
             if topic_id in image.by_id
             for number in numbers
@@ -197,13 +199,13 @@ def _streams(record: CoordinatorRecord, state: StreamsGroup, image: TopicImage, 
     )
 
 
-def tasks_of(topology: Topology, image: TopicImage) -> tuple[Subtopology, ...] | None:
+def tasks_of(topology: Topology, image: TopicImage) -> tuple[SubtopologyTasks, ...] | None:
     """The tasks of a topology with these topics; None where it is not ready (KIP-1071)."""
     configured = configure(topology, image)
     if configured.problem is not None:
         return None
     return tuple(
-        Subtopology(name, each.tasks, bool(each.state_changelog_topics))
+        SubtopologyTasks(name, each.tasks, bool(each.state_changelog_topics))
         for name, each in configured.subtopologies.items()
     )
 
@@ -219,8 +221,8 @@ def _thread(member: StreamsMember) -> RoundMember:
     )
 
 
-def _tasks(target: TargetTasks | None) -> frozenset[Unit]:
+def _tasks(target: TargetTasks | None) -> frozenset[WorkUnit]:
     if target is None:
         return frozenset()
     roles = (("active", target.active), ("standby", target.standby), ("warm-up", target.warmup))
-    return frozenset(Unit(role, name, number) for role, tasks in roles for name in tasks for number in tasks[name])
+    return frozenset(WorkUnit(role, name, number) for role, tasks in roles for name in tasks for number in tasks[name])

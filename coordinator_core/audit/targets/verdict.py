@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from coordinator_core.assignors.assignment_metrics import Figures, measure
+from coordinator_core.assignors.assignment_metrics import AssignmentMetrics, measure
 from coordinator_core.assignors.inputs import Assignment, GroupSpecs, Tasks
 from coordinator_core.audit.rows import TargetFigures, Verdict
 from coordinator_core.cluster.image import TopicImage
@@ -17,7 +17,7 @@ Work = Any
 """What one member is assigned: ``Partitions``, or ``Tasks``."""
 
 
-class Unit(NamedTuple):
+class WorkUnit(NamedTuple):
     """One partition (``role`` empty) or task of an assignment."""
 
     role: str
@@ -35,17 +35,17 @@ class Judgement(NamedTuple):
     recorded: TargetFigures | None = None
 
 
-def units(work: Work) -> Iterator[Unit]:
+def units(work: Work) -> Iterator[WorkUnit]:
     """Every partition or task of one member's work."""
     if isinstance(work, Tasks):
         for role, tasks in (("active", work.active), ("standby", work.standby), ("warm-up", work.warmup)):
             for name, numbers in tasks.items():
                 for number in numbers:
-                    yield Unit(role, name, number)
+                    yield WorkUnit(role, name, number)
     else:
         for name, numbers in work.items():
             for number in numbers:
-                yield Unit("", name, number)
+                yield WorkUnit("", name, number)
 
 
 def judge(
@@ -89,7 +89,7 @@ def differences(
             )
 
 
-def described(unit: Unit, name_of: Callable[[str], str]) -> str:
+def described(unit: WorkUnit, name_of: Callable[[str], str]) -> str:
     """A partition or task in words."""
     if unit.role:
         return f"{unit.role} task {unit.name}_{unit.number}"
@@ -99,7 +99,7 @@ def described(unit: Unit, name_of: Callable[[str], str]) -> str:
 def broken_invariants(
     members: Iterable[str],
     recorded: Mapping[str, Work],
-    wanted: Mapping[str, set[Unit]],
+    wanted: Mapping[str, set[WorkUnit]],
     *,
     shared: bool,
     name_of: Callable[[str], str],
@@ -111,9 +111,9 @@ def broken_invariants(
     """
     known = set(members)
     found = []
-    holders: dict[Unit, str] = {}
+    holders: dict[WorkUnit, str] = {}
     for member, work in recorded.items():
-        seen: set[Unit] = set()
+        seen: set[WorkUnit] = set()
         for unit in units(work):
             what = described(unit, name_of)
             if member not in known:
@@ -129,8 +129,8 @@ def broken_invariants(
     return found
 
 
-def _holders(assignment: Mapping[str, Work]) -> dict[Unit, set[str]]:
-    holders: dict[Unit, set[str]] = {}
+def _holders(assignment: Mapping[str, Work]) -> dict[WorkUnit, set[str]]:
+    holders: dict[WorkUnit, set[str]] = {}
     for member, work in assignment.items():
         for unit in units(work):
             holders.setdefault(unit, set()).add(member)
@@ -141,5 +141,5 @@ def _named(members: set[str] | None) -> str:
     return " and ".join(sorted(members)) if members else "nobody"
 
 
-def _figures(figures: Figures) -> TargetFigures:
+def _figures(figures: AssignmentMetrics) -> TargetFigures:
     return TargetFigures(figures.imbalance, figures.moved, figures.kept, figures.rack_misses)

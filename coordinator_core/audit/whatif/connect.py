@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from coordinator_core.assignors.connect.work import Work, target
+from coordinator_core.assignors.connect.work import ConnectorsAndTasks, target
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
 from coordinator_core.assignors.registry import assign
 from coordinator_core.audit.targets.rounds import Round, asks_again, connect_units
-from coordinator_core.audit.targets.verdict import Unit
+from coordinator_core.audit.targets.verdict import WorkUnit
 
 MOST_FOLLOWING = 100
 """How many rebalances one change leads to at most; Kafka's assignor ends long before."""
@@ -36,10 +36,10 @@ def changes(happened: Sequence[Round]) -> list[Round]:
     return found
 
 
-def following(changed: Sequence[Round]) -> Iterator[list[dict[str, frozenset[Unit]]]]:
+def following(changed: Sequence[Round]) -> Iterator[list[dict[str, frozenset[WorkUnit]]]]:
     """For each change the assignments of the rebalances that it leads to, the next change ending what still waits."""
     generation, memory, leader = 0, None, ""
-    running: dict[str, Work] = {}
+    running: dict[str, ConnectorsAndTasks] = {}
     for number, each in enumerate(changed):
         now = each.at.timestamp_ms
         until = changed[number + 1].at.timestamp_ms if number + 1 < len(changed) else None
@@ -58,10 +58,12 @@ def following(changed: Sequence[Round]) -> Iterator[list[dict[str, frozenset[Uni
         yield assigned
 
 
-def _spec(of: Round, running: dict[str, Work], generation: int, now_ms: int, memory: Any) -> ConnectGroupSpec:
+def _spec(
+    of: Round, running: dict[str, ConnectorsAndTasks], generation: int, now_ms: int, memory: Any
+) -> ConnectGroupSpec:
     workers = {}
     for worker in of.members:
-        work = Work.of() if of.eager else running.get(worker, Work.of())
+        work = ConnectorsAndTasks.of() if of.eager else running.get(worker, ConnectorsAndTasks.of())
         workers[worker] = WorkerSpec("", 0, tuple(work.connectors), tuple(work.tasks))
     return ConnectGroupSpec(
         workers, of.leader, of.connectors, 0, generation, generation - 1, now_ms, of.max_delay_ms, memory

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from coordinator_core.assignors.client.leader import leader_order
 from coordinator_core.assignors.inputs import (
+    AssignedGroupType,
     ClassicGroupSpec,
     ClassicMemberSpec,
     GroupSpec,
     GroupSpecs,
-    GroupType,
     MemberSpec,
     StreamsConfigs,
     StreamsGroupSpec,
@@ -31,7 +31,7 @@ from coordinator_core.assignors.java_order import hash_order
 from coordinator_core.assignors.registry import ASSIGNORS, assign, assignor
 from coordinator_core.audit.targets.connect_groups import EAGER
 from coordinator_core.audit.targets.rounds import Round, RoundMember, tasks_of
-from coordinator_core.audit.targets.verdict import Unit, units
+from coordinator_core.audit.targets.verdict import WorkUnit, units
 from coordinator_core.audit.whatif.connect import changes, following
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.errors import InputError
@@ -40,8 +40,8 @@ from coordinator_core.wire.embedded import encode_blob
 ROLES = ("active", "standby", "warm-up")
 STICKY_USER_DATA = "StickyAssignorUserData"
 COOPERATIVE = "cooperative-sticky"
-NOBODY: frozenset[Unit] = frozenset()
-Assigned = Mapping[str, frozenset[Unit]]
+NOBODY: frozenset[WorkUnit] = frozenset()
+Assigned = Mapping[str, frozenset[WorkUnit]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class WhatIf:
     delay_ms: int | None = None
 
 
-class Outcome(NamedTuple):
+class WhatIfOutcome(NamedTuple):
     """What a sequence of rounds amounts to.
 
     ``rebalances`` are rounds in which something could change hands. ``moved`` counts partitions (tasks) that went from
@@ -83,8 +83,8 @@ class Outcome(NamedTuple):
 class Comparison(NamedTuple):
     """What happened, and what would have."""
 
-    actual: Outcome
-    hypothetical: Outcome
+    actual: WhatIfOutcome
+    hypothetical: WhatIfOutcome
 
 
 class _Assignment(NamedTuple):
@@ -112,7 +112,7 @@ def what_if(happened: Sequence[Round], change: WhatIf, idle_ms: int | None = Non
 def _supposed(happened: Sequence[Round], change: WhatIf) -> Iterator[Round]:
     """The rounds with the change made to what their assignor is given."""
     changed = [_changed(each, change) for each in happened]
-    if changed and changed[0].type is GroupType.CONNECT:
+    if changed and changed[0].type is AssignedGroupType.CONNECT:
         yield from changes(changed)
         return
     if change.static_timeout_ms is None:
@@ -134,9 +134,16 @@ def _changed(happened: Round, change: WhatIf) -> Round:
     kind = happened.type
     _refuse(kind, change)
     if (kind, name) not in ASSIGNORS:
-        kind = {GroupType.CLASSIC: GroupType.CONSUMER, GroupType.CONSUMER: GroupType.CLASSIC}.get(kind, kind)
+        kind = {
+            AssignedGroupType.CLASSIC: AssignedGroupType.CONSUMER,
+            AssignedGroupType.CONSUMER: AssignedGroupType.CLASSIC,
+        }.get(kind, kind)
     assignor(kind, name)
-    eager = name == EAGER if kind is GroupType.CONNECT else kind is GroupType.CLASSIC and name != COOPERATIVE
+    eager = (
+        name == EAGER
+        if kind is AssignedGroupType.CONNECT
+        else kind is AssignedGroupType.CLASSIC and name != COOPERATIVE
+    )
     if change.cooperative is not None:
         eager = not change.cooperative
     standbys = happened.standbys if change.standbys is None else change.standbys
@@ -153,16 +160,16 @@ def _changed(happened: Round, change: WhatIf) -> Round:
     return replace(changed, subtopologies=tasks)
 
 
-def _refuse(kind: GroupType, change: WhatIf) -> None:
+def _refuse(kind: AssignedGroupType, change: WhatIf) -> None:
     """Raises InputError for what groups of this type do not have."""
-    if kind is GroupType.CONNECT:
+    if kind is AssignedGroupType.CONNECT:
         if change.static_timeout_ms is not None:
             raise InputError("workers of Connect cannot be static members")
         if change.cooperative is not None:
             raise InputError("how Connect rebalances is its protocol: --assignor default or compatible")
     elif change.delay_ms is not None:
         raise InputError("only workers of Connect have a scheduled rebalance delay")
-    if change.standbys is not None and kind is not GroupType.STREAMS:
+    if change.standbys is not None and kind is not AssignedGroupType.STREAMS:
         raise InputError("only streams groups have standby tasks")
 
 
@@ -217,7 +224,7 @@ def _renamed(happened: Sequence[Round], timeout_ms: int) -> list[dict[str, Round
 
 def _assignments(supposed: Sequence[Round]) -> Iterator[_Assignment]:
     """What the rounds assign, one after the other."""
-    if supposed and supposed[0].type is GroupType.CONNECT:
+    if supposed and supposed[0].type is AssignedGroupType.CONNECT:
         for change, assigned in zip(supposed, following(supposed), strict=True):
             yield from (_Assignment(each, change.eager) for each in assigned)
         return
@@ -233,25 +240,27 @@ def _assignments(supposed: Sequence[Round]) -> Iterator[_Assignment]:
 def _assigned(of: Round, previous: Assigned, generation: int) -> Assigned:
     if not of.members:
         return {}
-    if of.type is not GroupType.STREAMS:
+    if of.type is not AssignedGroupType.STREAMS:
         there = _wanted(of)
         previous = {member: mine & there for member, mine in previous.items()}
     work = assign(of.assignor, _spec(of, previous, generation), of.image).members
     return {member: _named(work.get(member, {}), of) for member in of.members}
 
 
-def _held(assigned: Assigned) -> frozenset[Unit]:
+def _held(assigned: Assigned) -> frozenset[WorkUnit]:
     return NOBODY.union(*assigned.values())
 
 
-def _wanted(of: Round) -> frozenset[Unit]:
+def _wanted(of: Round) -> frozenset[WorkUnit]:
     """Every partition of the subscribed topics."""
     names = {name for member in of.members.values() for name in member.topics if name in of.image.by_name}
-    return frozenset(Unit("", name, number) for name in names for number in range(of.image.by_name[name].partitions))
+    return frozenset(
+        WorkUnit("", name, number) for name in names for number in range(of.image.by_name[name].partitions)
+    )
 
 
 def _spec(of: Round, previous: Assigned, generation: int) -> GroupSpecs:
-    if of.type is GroupType.STREAMS:
+    if of.type is AssignedGroupType.STREAMS:
         threads = {
             member: StreamsMemberSpec(
                 had.process_id,
@@ -263,7 +272,7 @@ def _spec(of: Round, previous: Assigned, generation: int) -> GroupSpecs:
             for member, had in _ordered(of.members).items()
         }
         return StreamsGroupSpec(threads, of.subtopologies, StreamsConfigs(num_standby_replicas=of.standbys))
-    if of.type is GroupType.CLASSIC:
+    if of.type is AssignedGroupType.CLASSIC:
         joined = {
             member: _joined(had, previous.get(member, NOBODY), generation, sticky=of.assignor == "sticky")
             for member, had in of.members.items()
@@ -283,7 +292,7 @@ def _spec(of: Round, previous: Assigned, generation: int) -> GroupSpecs:
     return GroupSpec(specs, same, type=of.type)
 
 
-def _joined(had: RoundMember, owned: frozenset[Unit], generation: int, *, sticky: bool) -> ClassicMemberSpec:
+def _joined(had: RoundMember, owned: frozenset[WorkUnit], generation: int, *, sticky: bool) -> ClassicMemberSpec:
     held = _by_topic(owned)
     data = None
     if sticky and owned:
@@ -304,30 +313,30 @@ def _ordered(members: Mapping[str, RoundMember]) -> dict[str, RoundMember]:
     return {member: members[member] for member in hash_order(STRING, list(members))}
 
 
-def _named(work: Any, of: Round) -> frozenset[Unit]:
+def _named(work: Any, of: Round) -> frozenset[WorkUnit]:
     """Units by topic name; assignors of consumer groups speak of topic ids, those of classic groups of pairs."""
-    if of.type is GroupType.CLASSIC:
-        return frozenset(Unit("", name, number) for name, number in work)
-    if of.type is GroupType.STREAMS:
+    if of.type is AssignedGroupType.CLASSIC:
+        return frozenset(WorkUnit("", name, number) for name, number in work)
+    if of.type is AssignedGroupType.STREAMS:
         return frozenset(units(work or Tasks()))
-    return frozenset(Unit("", of.image.by_id[unit.name].name, unit.number) for unit in units(work))
+    return frozenset(WorkUnit("", of.image.by_id[unit.name].name, unit.number) for unit in units(work))
 
 
-def _by_topic(owned: Iterable[Unit]) -> dict[str, list[int]]:
+def _by_topic(owned: Iterable[WorkUnit]) -> dict[str, list[int]]:
     topics: dict[str, list[int]] = {}
     for unit in sorted(owned):
         topics.setdefault(unit.name, []).append(unit.number)
     return topics
 
 
-def _tasks(owned: frozenset[Unit]) -> Tasks:
+def _tasks(owned: frozenset[WorkUnit]) -> Tasks:
     active, standby, warmup = (_by_topic(unit for unit in owned if unit.role == role) for role in ROLES)
     return Tasks(active, standby, warmup)
 
 
-def _outcome(assignments: Sequence[_Assignment], idle_ms: int | None) -> Outcome:
+def _outcome(assignments: Sequence[_Assignment], idle_ms: int | None) -> WhatIfOutcome:
     moved = stopped = worst = total = 0
-    holders: dict[Unit, str] = {}
+    holders: dict[WorkUnit, str] = {}
     before = NOBODY
     for members, eager, _ in assignments:
         held = {unit: member for member, mine in members.items() for unit in mine if unit.role in ("", "active")}
@@ -341,4 +350,4 @@ def _outcome(assignments: Sequence[_Assignment], idle_ms: int | None) -> Outcome
         spread = max(loads, default=0) - min(loads, default=0)
         total, worst = total + spread, max(worst, spread)
     rebalances = sum(each.rebalances for each in assignments)
-    return Outcome(rebalances, moved, stopped, round(total / max(len(assignments), 1), 2), worst, idle_ms)
+    return WhatIfOutcome(rebalances, moved, stopped, round(total / max(len(assignments), 1), 2), worst, idle_ms)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import Shape, binary, checked, int32, string, structs
+from coordinator_core.coordinator.request_fields import RequestShape, binary, checked, int32, string, structs
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.records import Fields
 
-JOIN_GROUP = Shape(
+JOIN_GROUP = RequestShape(
     string("groupId"),
     int32("sessionTimeoutMs"),
     int32("rebalanceTimeoutMs", -1),
@@ -18,7 +18,7 @@ JOIN_GROUP = Shape(
     structs("protocols", string("name"), binary("metadata")),
     string("reason", None, nullable=True),
 )
-SYNC_GROUP = Shape(
+SYNC_GROUP = RequestShape(
     string("groupId"),
     int32("generationId"),
     string("memberId"),
@@ -27,13 +27,13 @@ SYNC_GROUP = Shape(
     string("protocolName", None, nullable=True),
     structs("assignments", string("memberId"), binary("assignment")),
 )
-HEARTBEAT = Shape(
+HEARTBEAT = RequestShape(
     string("groupId"),
     int32("generationId"),
     string("memberId"),
     string("groupInstanceId", None, nullable=True),
 )
-LEAVE_GROUP = Shape(
+LEAVE_GROUP = RequestShape(
     string("groupId"),
     string("memberId", ""),
     structs(

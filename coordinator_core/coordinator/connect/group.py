@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from coordinator_core.assignors.connect.work import Unit
-from coordinator_core.coordinator.memory import Memory
+from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.groups.connect.state import ConnectGroup, Work
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.records import CoordinatorRecord, Family
@@ -32,7 +32,7 @@ class Computation:
 
 
 @dataclass(slots=True)
-class ConnectMemory(Memory):
+class ConnectCoordinatorState(CoordinatorState):
     """The memory of a Connect group coordinator. ``computations`` and ``rebalance_timeouts`` are soft state."""
 
     log: CoordinatorShard = field(default_factory=lambda: CoordinatorShard(family=Family.CONNECT))

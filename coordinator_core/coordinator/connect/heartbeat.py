@@ -9,7 +9,7 @@ from coordinator_core.assignors.connect.work import Unit
 from coordinator_core.coordinator.connect import records, validation
 from coordinator_core.coordinator.connect.group import (
     Computation,
-    ConnectMemory,
+    ConnectCoordinatorState,
     as_fields,
     from_fields,
     max_delay_ms,
@@ -33,9 +33,9 @@ COMPUTATION_EXPIRED = "connect assignment computation expired"
 _ASSIGNOR_FIELDS = ("name", "minimumVersion", "maximumVersion", "reason", "version", "metadata")
 
 
-def memory_of(op: Operation) -> ConnectMemory:
+def memory_of(op: Operation) -> ConnectCoordinatorState:
     """The memory of a Connect coordinator; raises ApiError in one of other groups."""
-    if not isinstance(op.memory, ConnectMemory):
+    if not isinstance(op.memory, ConnectCoordinatorState):
         raise ApiError(ErrorCode.INVALID_REQUEST, "This coordinator has no Connect groups.")
     return op.memory
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import (
-    Field,
-    Shape,
+    RequestField,
+    RequestShape,
     binary,
     checked,
     int32,
@@ -28,9 +28,9 @@ _ASSIGNOR = (
 )
 _MAX_INT16 = 2**15 - 1
 _MAX_TASK = 127
-_MEMBER: tuple[Field, ...] = (string("groupId"), string("memberId"), int32("memberEpoch"))
+_MEMBER: tuple[RequestField, ...] = (string("groupId"), string("memberId"), int32("memberEpoch"))
 
-HEARTBEAT = Shape(
+HEARTBEAT = RequestShape(
     *_MEMBER,
     string("instanceId", None, nullable=True),
     int32("rebalanceTimeoutMs", -1),
@@ -38,8 +38,8 @@ HEARTBEAT = Shape(
     structs("clientAssignors", *_ASSIGNOR, default=None, nullable=True),
     structs("connectorsAndTasks", *_WORK, default=None, nullable=True),
 )
-PREPARE = Shape(*_MEMBER)
-INSTALL = Shape(
+PREPARE = RequestShape(*_MEMBER)
+INSTALL = RequestShape(
     *_MEMBER,
     int32("groupEpoch"),
     int32("error", 0),
@@ -90,7 +90,7 @@ def install(request: Request) -> Fields:
     return data
 
 
-def _of_a_member(request: Request, shape: Shape, lowest_epoch: int) -> Fields:
+def _of_a_member(request: Request, shape: RequestShape, lowest_epoch: int) -> Fields:
     data = checked(request, shape, range(1))
     not_blank(data["groupId"], "GroupId can't be empty.")
     not_blank(data["memberId"], "MemberId can't be empty.")

@@ -15,7 +15,13 @@ from coordinator_core.coordinator.config import MigrationPolicy
 from coordinator_core.coordinator.consumer import fence, members, records, timeouts, validation
 from coordinator_core.coordinator.consumer.conversion import can_downgrade_replacing, downgrade_replacing
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
-from coordinator_core.coordinator.consumer.rebalance import Target, current_target, move, update_epoch, update_target
+from coordinator_core.coordinator.consumer.rebalance import (
+    MemberTarget,
+    current_target,
+    move,
+    update_epoch,
+    update_target,
+)
 from coordinator_core.coordinator.consumer.regexes import RegexChange
 from coordinator_core.coordinator.consumer.regexes import update as update_regex
 from coordinator_core.coordinator.lookup import leaving_member, member_of, not_fenced, static_holder
@@ -29,7 +35,7 @@ from coordinator_core.groups.consumer.state import (
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerMember,
-    MemberState,
+    ConsumerMemberState,
 )
 from coordinator_core.records import Fields
 
@@ -67,7 +73,7 @@ def join(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
     if former is not None and downgrades:
         rebalances = group.assignment_epoch < epoch.number
         if not rebalances:
-            target = Target(group.assignment_epoch, current_target(group, updated))
+            target = MemberTarget(group.assignment_epoch, current_target(group, updated))
             updated = move(op, group, updated, target, owned, subscription_changed=changed)
         downgrade_replacing(op, group, former, updated, rebalances=rebalances)
     else:
@@ -163,7 +169,7 @@ def sync(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
             f"{joined.name} returned in the join response.",
         )
     # A member with partitions to give up has joined already; it goes on from there.
-    if group.assignment_epoch > (member.member_epoch or 0) and member.state != MemberState.UNREVOKED_PARTITIONS:
+    if group.assignment_epoch > (member.member_epoch or 0) and member.state != ConsumerMemberState.UNREVOKED_PARTITIONS:
         expect_join(op, group_id, member.member_id, member.rebalance_timeout_ms, timeouts.FENCE)
         raise ApiError(
             ErrorCode.REBALANCE_IN_PROGRESS,
@@ -194,9 +200,9 @@ def heartbeat(op: Operation, request: Request, data: Fields, group: LiveConsumer
 
 
 def _should_join(group: LiveConsumerGroup, member: ConsumerMember) -> bool:
-    if (member.member_epoch or 0) < group.assignment_epoch or member.state == MemberState.UNREVOKED_PARTITIONS:
+    if (member.member_epoch or 0) < group.assignment_epoch or member.state == ConsumerMemberState.UNREVOKED_PARTITIONS:
         return True
-    return member.state == MemberState.UNRELEASED_PARTITIONS and all(
+    return member.state == ConsumerMemberState.UNRELEASED_PARTITIONS and all(
         partition in member.assigned.get(topic, ()) or group.is_free(topic, partition)
         for topic, partitions in group.log.targets.get(member.member_id, {}).items()
         for partition in partitions

@@ -17,7 +17,7 @@ from coordinator_core.coordinator.consumer.subscriptions import Subscriptions
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
 from coordinator_core.coordinator.record_templates import Unwritten
-from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, MemberState
+from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epochs import PartitionEpochs
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.shard import CoordinatorShard
@@ -184,7 +184,7 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
 
 def is_reconciled_to(member: ConsumerMember, epoch: int) -> bool:
     """Whether the member has nothing left to do to reach the target of this epoch."""
-    return (member.member_epoch or 0) == epoch and member.state in (None, MemberState.STABLE)
+    return (member.member_epoch or 0) == epoch and member.state in (None, ConsumerMemberState.STABLE)
 
 
 def subscriber(member: ConsumerMember) -> Subscriber:

@@ -9,7 +9,7 @@ from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.consumer.heartbeat import heartbeat
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import Request
-from coordinator_core.groups.consumer.state import MemberState
+from coordinator_core.groups.consumer.state import ConsumerMemberState
 from coordinator_core.records import Fields
 
 
@@ -18,7 +18,7 @@ def take_over(op: Operation, group: LiveConsumerGroup) -> None:
     for member_id in group.view.members:
         timeouts.expect_heartbeat(op, group.group_id, member_id)
         member = group.log.members.get(member_id)
-        if member is not None and member.state == MemberState.UNREVOKED_PARTITIONS:
+        if member is not None and member.state == ConsumerMemberState.UNREVOKED_PARTITIONS:
             timeouts.expect_revocation(op, group.group_id, member)
 
 

@@ -11,7 +11,7 @@ from coordinator_core.coordinator.lookup import released
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import Request
 from coordinator_core.coordinator.record_templates import member_tombstones
-from coordinator_core.groups.consumer.state import ConsumerMember, MemberState
+from coordinator_core.groups.consumer.state import ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epochs import NO_PREVIOUS_EPOCH
 from coordinator_core.groups.record_types import CONSUMER
 from coordinator_core.records import Fields
@@ -25,7 +25,7 @@ def new_member(member_id: str) -> ConsumerMember:
         client_host="",
         member_epoch=0,
         previous_member_epoch=NO_PREVIOUS_EPOCH,
-        state=MemberState.STABLE,
+        state=ConsumerMemberState.STABLE,
         subscribed_topic_regex="",
     )
 

@@ -17,7 +17,7 @@ from coordinator_core.coordinator.lookup import same_units
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
 from coordinator_core.errors import AssignorError
-from coordinator_core.groups.consumer.state import ConsumerMember, MemberState, ResolvedRegex
+from coordinator_core.groups.consumer.state import ConsumerMember, ConsumerMemberState, ResolvedRegex
 
 
 class Epoch(NamedTuple):
@@ -27,7 +27,7 @@ class Epoch(NamedTuple):
     homogeneous: bool
 
 
-class Target(NamedTuple):
+class MemberTarget(NamedTuple):
     """The newest target there is: its epoch, and the member's part of it."""
 
     epoch: int
@@ -62,11 +62,11 @@ def update_epoch(
 
 def update_target(
     op: Operation, group: LiveConsumerGroup, epoch: Epoch, old: ConsumerMember, new: ConsumerMember
-) -> Target:
+) -> MemberTarget:
     """Compute the target of a newer epoch, unless the last one is too young: then that one holds a while longer."""
     interval = op.memory.group_config(group.group_id).consumer_assignment_interval_ms
     if group.assignment_epoch >= epoch.number or not group.may_compute_target(op.now, interval):
-        return Target(group.assignment_epoch, current_target(group, new))
+        return MemberTarget(group.assignment_epoch, current_target(group, new))
     updates: dict[str, Subscriber | None] = {new.member_id: subscriber(new)}
     former = None if new.instance_id is None else group.view.static.get(new.instance_id)
     if former is not None and former != new.member_id:
@@ -86,7 +86,7 @@ def update_target(
         if before is None or not same_units(before, target):
             op.write(*records.target_assignment(group.group_id, member_id, target))
     op.write(*records.target_epoch(group.group_id, epoch.number, op.now))
-    return Target(epoch.number, assignment.members.get(new.member_id, {}))
+    return MemberTarget(epoch.number, assignment.members.get(new.member_id, {}))
 
 
 def current_target(group: LiveConsumerGroup, member: ConsumerMember) -> Partitions:
@@ -101,7 +101,7 @@ def move(
     op: Operation,
     group: LiveConsumerGroup,
     member: ConsumerMember,
-    target: Target,
+    target: MemberTarget,
     owned: Owned,
     *,
     subscription_changed: bool,
@@ -123,7 +123,7 @@ def move(
         return moved
     op.write(*records.current_assignment(group.group_id, moved))
     if moved.classic is None:
-        if moved.state == MemberState.UNREVOKED_PARTITIONS:
+        if moved.state == ConsumerMemberState.UNREVOKED_PARTITIONS:
             expect_revocation(op, group.group_id, moved)
         else:
             cancel_rebalance_timeout(op, group.group_id, moved.member_id)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
-from coordinator_core.groups.consumer.state import ConsumerMember, MemberState
+from coordinator_core.groups.consumer.state import ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epochs import NO_PREVIOUS_EPOCH, PartitionEpochs
 
 Owned = list[dict[str, Any]] | None
@@ -32,15 +32,15 @@ class Goal(NamedTuple):
 def reconcile(member: ConsumerMember, goal: Goal, owned: Owned) -> ConsumerMember:
     """The member after this heartbeat's step towards the goal; the same object if it stays where it is."""
     epoch = member.member_epoch or 0
-    if member.state in (None, MemberState.STABLE):
+    if member.state in (None, ConsumerMemberState.STABLE):
         if epoch != goal.epoch:
             return _next(member, epoch, goal, owned)
         return _without_unsubscribed(member, goal, owned) if goal.subscription_changed else member
-    if member.state == MemberState.UNREVOKED_PARTITIONS:
+    if member.state == ConsumerMemberState.UNREVOKED_PARTITIONS:
         if _owns_any(owned, member.pending_revocation):
             return _without_unsubscribed(member, goal, owned) if goal.subscription_changed else member
         return _next(member, epoch, goal, owned)
-    if member.state == MemberState.UNRELEASED_PARTITIONS:
+    if member.state == ConsumerMemberState.UNRELEASED_PARTITIONS:
         return _next(member, epoch, goal, owned)
     # A state of a newer version: the member has to come back with empty hands.
     if owned is None or owned:
@@ -87,10 +87,12 @@ def _next(member: ConsumerMember, epoch: int, goal: Goal, owned: Owned) -> Consu
         if free:
             gained[topic] = free
     if revoked and _owns_any(owned, revoked):
-        return _moved(member, epoch, state=MemberState.UNREVOKED_PARTITIONS, assigned=kept, pending_revocation=revoked)
+        return _moved(
+            member, epoch, state=ConsumerMemberState.UNREVOKED_PARTITIONS, assigned=kept, pending_revocation=revoked
+        )
     for topic, partitions in gained.items():
         kept.setdefault(topic, {}).update(dict.fromkeys(partitions, goal.epoch))
-    state = MemberState.UNRELEASED_PARTITIONS if unreleased else MemberState.STABLE
+    state = ConsumerMemberState.UNRELEASED_PARTITIONS if unreleased else ConsumerMemberState.STABLE
     return _moved(member, goal.epoch, state=state, assigned=kept, pending_revocation={})
 
 
@@ -112,6 +114,6 @@ def _without_unsubscribed(member: ConsumerMember, goal: Goal, owned: Owned) -> C
     epoch = member.member_epoch or 0
     if revoked and _owns_any(owned, revoked):
         return _moved(
-            member, epoch, state=MemberState.UNREVOKED_PARTITIONS, assigned=assigned, pending_revocation=revoked
+            member, epoch, state=ConsumerMemberState.UNREVOKED_PARTITIONS, assigned=assigned, pending_revocation=revoked
         )
     return _moved(member, epoch, assigned=assigned)

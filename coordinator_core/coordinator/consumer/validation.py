@@ -17,7 +17,7 @@ from coordinator_core.coordinator.lookup import (
 )
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import (
-    Shape,
+    RequestShape,
     checked,
     int32,
     int32s,
@@ -37,7 +37,7 @@ from coordinator_core.records import Fields
 CONSUMER_GENERATED_MEMBER_ID_REQUIRED_VERSION = 1
 """From this version on the consumer makes up its member id (KIP-1082)."""
 
-HEARTBEAT = Shape(
+HEARTBEAT = RequestShape(
     string("groupId"),
     string("memberId"),
     int32("memberEpoch"),

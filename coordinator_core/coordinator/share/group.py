@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from coordinator_core.assignors.coordinator_view import Subscriber, SubscriptionView
-from coordinator_core.assignors.inputs import GroupType as AssignedType
+from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
 from coordinator_core.coordinator.consumer.subscriptions import Subscriptions
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.record_templates import Unwritten

@@ -5,13 +5,13 @@ from __future__ import annotations
 from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.lookup import full, greater_epoch, smaller_epoch
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import Shape, checked, int32, not_blank, string, strings
+from coordinator_core.coordinator.request_fields import RequestShape, checked, int32, not_blank, string, strings
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.groups.share.state import ShareMember
 from coordinator_core.records import Fields
 
-HEARTBEAT = Shape(
+HEARTBEAT = RequestShape(
     string("groupId"),
     string("memberId"),
     int32("memberEpoch"),

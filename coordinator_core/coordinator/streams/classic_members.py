@@ -24,7 +24,7 @@ from coordinator_core.coordinator.streams.targets import has_warmed_up, update_t
 from coordinator_core.coordinator.timer_keys import expect_join, expect_sync, join_key, sync_key
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
-from coordinator_core.groups.streams.state import MemberState, StreamsMember
+from coordinator_core.groups.streams.state import StreamsMember, StreamsMemberState
 from coordinator_core.groups.streams.topology import subtopology_of_sources
 from coordinator_core.records import Fields
 
@@ -133,7 +133,7 @@ def sync(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
     ):
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "The protocol is not that of the join response.")
     # A member with tasks to give up has joined already; it goes on from there.
-    if group.assignment_epoch > (member.member_epoch or 0) and member.state != MemberState.UNREVOKED_TASKS:
+    if group.assignment_epoch > (member.member_epoch or 0) and member.state != StreamsMemberState.UNREVOKED_TASKS:
         expect_join(op, group_id, member.member_id, member.rebalance_timeout_ms, timeouts.FENCE)
         raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
     held = member.assigned
@@ -159,9 +159,9 @@ def heartbeat(op: Operation, request: Request, data: Fields, group: LiveStreamsG
 
 
 def _should_join(group: LiveStreamsGroup, member: StreamsMember) -> bool:
-    if (member.member_epoch or 0) < group.assignment_epoch or member.state == MemberState.UNREVOKED_TASKS:
+    if (member.member_epoch or 0) < group.assignment_epoch or member.state == StreamsMemberState.UNREVOKED_TASKS:
         return True
-    if member.state != MemberState.UNRELEASED_TASKS:
+    if member.state != StreamsMemberState.UNRELEASED_TASKS:
         return False
     target = group.target(member.member_id)
     return reconcile(group, member, group.assignment_epoch, target, None).assigned != member.assigned

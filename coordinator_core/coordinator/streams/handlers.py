@@ -9,7 +9,7 @@ from coordinator_core.coordinator.protocol import Request
 from coordinator_core.coordinator.streams import fence, rebalance, timeouts
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.coordinator.streams.heartbeat import heartbeat
-from coordinator_core.groups.streams.state import MemberState
+from coordinator_core.groups.streams.state import StreamsMemberState
 from coordinator_core.records import Fields
 
 
@@ -17,7 +17,7 @@ def take_over(op: Operation, group: LiveStreamsGroup) -> None:
     """A new coordinator gives every member a session, and time to give up what it still has to."""
     for member_id, member in group.log.members.items():
         timeouts.expect_heartbeat(op, group.group_id, member_id)
-        if member.state == MemberState.UNREVOKED_TASKS:
+        if member.state == StreamsMemberState.UNREVOKED_TASKS:
             rebalance.expect_revocation(op, group.group_id, member)
 
 

@@ -18,7 +18,7 @@ from coordinator_core.coordinator.streams.reconcile import OwnedTasks
 from coordinator_core.coordinator.streams.targets import has_warmed_up, update_target
 from coordinator_core.coordinator.streams.timeouts import expect_heartbeat
 from coordinator_core.groups.streams.replay import topology_of
-from coordinator_core.groups.streams.state import MemberState, StreamsMember, Topology
+from coordinator_core.groups.streams.state import StreamsMember, StreamsMemberState, Topology
 from coordinator_core.groups.streams.topology import ConfiguredTopology, TopologyProblem
 from coordinator_core.records import Fields
 
@@ -36,7 +36,7 @@ class Status(IntEnum):
 
 MAX_INT32 = 2**31 - 1
 # Looking a member of an enum up by its name is slow in Python 3.11, and this is asked of every heartbeat.
-_STABLE = MemberState.STABLE
+_STABLE = StreamsMemberState.STABLE
 _PROBLEMS = {
     TopologyProblem.MISSING_SOURCE_TOPICS: Status.MISSING_SOURCE_TOPICS,
     TopologyProblem.INCORRECTLY_PARTITIONED_TOPICS: Status.INCORRECTLY_PARTITIONED_TOPICS,

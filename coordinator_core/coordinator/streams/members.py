@@ -13,7 +13,7 @@ from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.coordinator.timer_keys import cancel_all
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, NO_PREVIOUS_EPOCH
 from coordinator_core.groups.record_types import STREAMS
-from coordinator_core.groups.streams.state import Endpoint, MemberState, StreamsMember
+from coordinator_core.groups.streams.state import Endpoint, StreamsMember, StreamsMemberState
 from coordinator_core.records import Fields
 
 
@@ -25,7 +25,7 @@ def new_member(member_id: str) -> StreamsMember:
         client_host="",
         member_epoch=0,
         previous_member_epoch=NO_PREVIOUS_EPOCH,
-        state=MemberState.STABLE,
+        state=StreamsMemberState.STABLE,
         topology_epoch=-1,
         process_id="",
     )

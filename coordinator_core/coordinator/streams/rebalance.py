@@ -13,7 +13,7 @@ from coordinator_core.coordinator.streams.reconcile import OwnedTasks, reconcile
 from coordinator_core.coordinator.streams.targets import assignment_configs, compute_target
 from coordinator_core.coordinator.timer_keys import rebalance_key
 from coordinator_core.groups.streams.sources import has_regexes, resolved
-from coordinator_core.groups.streams.state import MemberState, StreamsMember, Topology
+from coordinator_core.groups.streams.state import StreamsMember, StreamsMemberState, Topology
 from coordinator_core.groups.streams.topology import ConfiguredTopology, TopologyProblem, configure, required_topics
 
 INITIAL_REBALANCE = "streams initial rebalance"
@@ -98,7 +98,7 @@ def move(
     if moved is member or moved == member:
         return moved
     op.write(*records.current_assignment(group.group_id, moved))
-    if moved.state == MemberState.UNREVOKED_TASKS:
+    if moved.state == StreamsMemberState.UNREVOKED_TASKS:
         expect_revocation(op, group.group_id, moved)
     else:
         op.cancel(rebalance_key(group.group_id, moved.member_id))

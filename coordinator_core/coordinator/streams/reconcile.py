@@ -14,7 +14,7 @@ from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.epochs import PartitionEpochs
-from coordinator_core.groups.streams.state import CurrentTasks, MemberState, StreamsMember
+from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember, StreamsMemberState
 
 TaskSet = Mapping[str, Collection[int]]
 OwnedTasks = tuple[TaskSet, TaskSet, TaskSet] | None
@@ -35,13 +35,13 @@ def reconcile(
 ) -> StreamsMember:
     """The member after this heartbeat's step towards the target of that epoch; the same object if it stays."""
     now_at = member.member_epoch or 0
-    if member.state == MemberState.STABLE:
+    if member.state == StreamsMemberState.STABLE:
         return member if now_at == epoch else _next(group, member, now_at, epoch, target, owned)
-    if member.state == MemberState.UNREVOKED_TASKS:
+    if member.state == StreamsMemberState.UNREVOKED_TASKS:
         if _owns_any(owned, _sets(member.pending_revocation)):
             return member
         return _next(group, member, now_at + 1, epoch, target, owned)
-    if member.state == MemberState.UNRELEASED_TASKS:
+    if member.state == StreamsMemberState.UNRELEASED_TASKS:
         return _next(group, member, now_at, epoch, target, owned)
     if owned is None or any(map(_units, owned)):
         raise ApiError(
@@ -71,19 +71,19 @@ def _next(
         return _moved(
             member,
             now_at,
-            MemberState.UNREVOKED_TASKS,
+            StreamsMemberState.UNREVOKED_TASKS,
             CurrentTasks(kept, standby.kept, warmup.kept),
             CurrentTasks(_with_epochs(active.revoked, had.active), standby.revoked, warmup.revoked),
         )
     for subtopology_id, partitions in active.gained.items():
         kept.setdefault(subtopology_id, {}).update(dict.fromkeys(partitions, epoch))
-    state = MemberState.UNRELEASED_TASKS if any(step.waits for step in steps) else MemberState.STABLE
+    state = StreamsMemberState.UNRELEASED_TASKS if any(step.waits for step in steps) else StreamsMemberState.STABLE
     tasks = CurrentTasks(kept, _merged(standby), _merged(warmup))
     return _moved(member, epoch, state, tasks, CurrentTasks())
 
 
 def _moved(
-    member: StreamsMember, epoch: int, state: MemberState, assigned: CurrentTasks, revoked: CurrentTasks
+    member: StreamsMember, epoch: int, state: StreamsMemberState, assigned: CurrentTasks, revoked: CurrentTasks
 ) -> StreamsMember:
     return replace(
         member,

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from coordinator_core.assignors.coordinator_view import Process
-from coordinator_core.assignors.inputs import Assignment, StreamsConfigs, StreamsMemberSpec, Subtopology, Tasks
+from coordinator_core.assignors.inputs import Assignment, StreamsConfigs, StreamsMemberSpec, SubtopologyTasks, Tasks
 from coordinator_core.assignors.registry import assign
 from coordinator_core.coordinator.lookup import same_units
 from coordinator_core.coordinator.operation import Operation
@@ -28,7 +28,7 @@ ASSIGNOR_NAME = "assignor.name"
 """More configurations of the assignment (KIP-1071), recorded in the same way."""
 
 
-class Target(NamedTuple):
+class TaskTarget(NamedTuple):
     """The newest target there is: its epoch and the member's part of it; what the next one waits for, if it does."""
 
     epoch: int
@@ -73,17 +73,17 @@ def assignor_name(topology: ConfiguredTopology, configs: Mapping[str, str], *, k
 
 def update_target(
     op: Operation, group: LiveStreamsGroup, epoch: int, topology: ConfiguredTopology, member: StreamsMember
-) -> Target:
+) -> TaskTarget:
     """Compute the target of a newer epoch, unless the first one waits for members or the last one is too young."""
     if group.assignment_epoch >= epoch:
-        return Target(group.assignment_epoch, _present_target(group, member))
+        return TaskTarget(group.assignment_epoch, _present_target(group, member))
     interval = op.memory.group_config(group.group_id).streams_assignment_interval_ms
     if initial_rebalance_key(group.group_id) in op.memory.timers:
-        return Target(group.assignment_epoch, Tasks(), "initial rebalance delay")
+        return TaskTarget(group.assignment_epoch, Tasks(), "initial rebalance delay")
     if not group.may_compute_target(op.now, interval):
-        return Target(group.assignment_epoch, _present_target(group, member), "assignment interval")
+        return TaskTarget(group.assignment_epoch, _present_target(group, member), "assignment interval")
     targets = compute_target(op, group, epoch, topology, assignment_configs(op, group.group_id), member)
-    return Target(epoch, targets.get(member.member_id, Tasks()))
+    return TaskTarget(epoch, targets.get(member.member_id, Tasks()))
 
 
 def _present_target(group: LiveStreamsGroup, member: StreamsMember) -> Tasks:
@@ -123,7 +123,7 @@ def compute_target(
     kip_1071 = op.memory.profile.is_kip_1071
     updates = {} if updated is None else _updates(group, updated)
     subtopologies = [
-        Subtopology(subtopology_id, each.tasks, bool(each.state_changelog_topics))
+        SubtopologyTasks(subtopology_id, each.tasks, bool(each.state_changelog_topics))
         for subtopology_id, each in topology.subtopologies.items()
     ]
     spec = group.view.spec(subtopologies, _streams_configs(configs), updates)

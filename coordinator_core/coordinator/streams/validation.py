@@ -16,7 +16,7 @@ from coordinator_core.coordinator.lookup import (
 )
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import (
-    Shape,
+    RequestShape,
     boolean,
     checked,
     int32,
@@ -54,7 +54,7 @@ _SUBTOPOLOGY = (
 _TASKS = (string("subtopologyId"), int32s("partitions"))
 _OFFSETS = (string("subtopologyId"), int32("partition"), int64("offset"))
 
-HEARTBEAT = Shape(
+HEARTBEAT = RequestShape(
     string("groupId"),
     string("memberId"),
     int32("memberEpoch"),

@@ -23,7 +23,7 @@ _RECORD_ORDER = frozenset(("supportedProtocols", "topics", "subscribedTopicNames
 _ASSIGNMENTS = frozenset(("assignment", "memberAssignment"))
 
 
-class Written(NamedTuple):
+class ComparedRecord(NamedTuple):
     """A record for comparison: type, key and value as plain JSON values."""
 
     type: int
@@ -32,21 +32,21 @@ class Written(NamedTuple):
     value: Any
 
 
-def written(record: CoordinatorRecord) -> Written:
+def written(record: CoordinatorRecord) -> ComparedRecord:
     """A record of the model."""
-    return Written(int(record.type), plain(record.key), record.value_version, plain(record.value))
+    return ComparedRecord(int(record.type), plain(record.key), record.value_version, plain(record.value))
 
 
-def recorded(record: Fields) -> Written:
+def recorded(record: Fields) -> ComparedRecord:
     """A record of a trace, by its JSON."""
-    return Written(record["key_type"], record["key"], record["value_version"], record["value"])
+    return ComparedRecord(record["key_type"], record["key"], record["value_version"], record["value"])
 
 
-def recorded_bytes(record: Fields) -> Written:
+def recorded_bytes(record: Fields) -> ComparedRecord:
     """A record of a trace, by its bytes; raises DecodeError."""
     value = None if record["value_hex"] is None else bytes.fromhex(record["value_hex"])
     decoded = decode_record(bytes.fromhex(record["key_hex"]), value)
-    return Written(decoded.type, plain(decoded.key), decoded.value_version, plain(decoded.value))
+    return ComparedRecord(decoded.type, plain(decoded.key), decoded.value_version, plain(decoded.value))
 
 
 def plain(value: Any) -> Any:
@@ -60,18 +60,18 @@ def plain(value: Any) -> Any:
     return value
 
 
-def same_records(actual: Sequence[Written], expected: Sequence[Written]) -> bool:
+def same_records(actual: Sequence[ComparedRecord], expected: Sequence[ComparedRecord]) -> bool:
     """Whether the same kinds of records come in the same order, and within one kind the same records in any."""
     return list(_kinds(actual)) == list(_kinds(expected))
 
 
-def _kinds(records: Sequence[Written]) -> Iterator[tuple[Any, list[str]]]:
+def _kinds(records: Sequence[ComparedRecord]) -> Iterator[tuple[Any, list[str]]]:
     """Runs of records of one kind, each as a sorted list; a member's three tombstones are one thing."""
     for kind, run in groupby(_things(records), key=lambda thing: thing[0]):
         yield kind, sorted(text for _, text in run)
 
 
-def _things(records: Sequence[Written]) -> Iterator[tuple[Any, str]]:
+def _things(records: Sequence[ComparedRecord]) -> Iterator[tuple[Any, str]]:
     at = 0
     while at < len(records):
         record = records[at]

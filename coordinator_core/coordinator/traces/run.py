@@ -17,8 +17,8 @@ from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.coordinator import coordinator, describe_api
 from coordinator_core.coordinator.config import BrokerConfig
-from coordinator_core.coordinator.memory import Memory
-from coordinator_core.coordinator.protocol import Completed, Outcome, Request, Timer
+from coordinator_core.coordinator.protocol import Completed, Request, RequestOutcome, Timer
+from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.coordinator.traces.compare import plain, recorded, recorded_bytes, same, same_records, written
 from coordinator_core.coordinator.traces.summary import summary
 from coordinator_core.errors import DecodeError, InputError
@@ -75,13 +75,13 @@ class _Trace:
     seed: int
     group_id: str
     client_host: str
-    memory: Memory
+    memory: CoordinatorState
     topics: TopicImage
     differences: list[Difference] = field(default_factory=list)
 
     @classmethod
     def begin(cls, header: Fields) -> _Trace:
-        memory = Memory(BrokerConfig.of(header["config"]))
+        memory = CoordinatorState(BrokerConfig.of(header["config"]))
         memory.configure_group(header["group_id"], header["group_config"])
         version = header["image_version"]
         memory.publish(version)
@@ -103,7 +103,7 @@ class _Trace:
         if not same(actual, expected):
             self.differences.append(Difference(part, expected, plain(actual)))
 
-    def compare_outcome(self, outcome: Outcome, expected: Fields, part: str = "") -> None:
+    def compare_outcome(self, outcome: RequestOutcome, expected: Fields, part: str = "") -> None:
         actual = [written(record) for record in outcome.records]
         wanted = [recorded(record) for record in expected["records"]]
         in_bytes = [recorded_bytes(record) for record in expected["records"]]
@@ -136,7 +136,7 @@ class _Trace:
         for (timer, outcome), line in zip(fired, step["timers"], strict=False):
             self.compare_outcome(outcome, line, f"timer {timer.key} ")
 
-    def _expire(self, until: int) -> Iterator[tuple[Timer, Outcome]]:
+    def _expire(self, until: int) -> Iterator[tuple[Timer, RequestOutcome]]:
         while True:
             due = [timer for timer in self.memory.timers.values() if timer.deadline_ms <= until]
             if not due:
@@ -249,7 +249,7 @@ def _request_data(given: Fields) -> Fields:
     return data
 
 
-def _error(outcome: Outcome, expected: Fields | None) -> Any:
+def _error(outcome: RequestOutcome, expected: Fields | None) -> Any:
     error = outcome.error
     if error is None:
         return None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.describe_api import group_state, kafka_name
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
-from coordinator_core.coordinator.memory import Memory
+from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.records import Fields
 
 
-def summary(memory: Memory, group_id: str) -> Fields | None:
+def summary(memory: CoordinatorState, group_id: str) -> Fields | None:
     """The group's type, state, epochs and sizes; None where there is none."""
     group = memory.live.get(group_id)
     if group is None:

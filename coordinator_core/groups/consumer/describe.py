@@ -7,7 +7,12 @@ from typing import Any
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import TimelineHashMap
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerGroupState, ConsumerMember, MemberState
+from coordinator_core.groups.consumer.state import (
+    ConsumerGroup,
+    ConsumerGroupState,
+    ConsumerMember,
+    ConsumerMemberState,
+)
 from coordinator_core.groups.partition_names import topic_partitions
 
 TELLS_PROTOCOL = 22
@@ -34,7 +39,7 @@ def is_reconciled(member: ConsumerMember, assignment_epoch: int) -> bool:
     """
     if not member.has_current:
         return assignment_epoch == 0
-    return member.state == MemberState.STABLE and member.member_epoch == assignment_epoch
+    return member.state == ConsumerMemberState.STABLE and member.member_epoch == assignment_epoch
 
 
 def preferred_assignor(group: ConsumerGroup) -> str | None:

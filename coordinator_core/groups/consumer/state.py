@@ -9,7 +9,7 @@ from typing import NamedTuple
 from coordinator_core.groups.epochs import EpochGroup, EpochMember, PartitionEpochs, Partitions
 
 
-class MemberState(IntEnum):
+class ConsumerMemberState(IntEnum):
     """Where a member stands on the way to its target."""
 
     STABLE = 0
@@ -17,7 +17,9 @@ class MemberState(IntEnum):
     UNRELEASED_PARTITIONS = 2
 
 
-MEMBER_STATES = frozenset((MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS))
+MEMBER_STATES = frozenset(
+    (ConsumerMemberState.STABLE, ConsumerMemberState.UNREVOKED_PARTITIONS, ConsumerMemberState.UNRELEASED_PARTITIONS)
+)
 """The states that a broker writes."""
 
 

@@ -11,10 +11,10 @@ from coordinator_core.groups.streams.state import (
     CurrentTasks,
     Endpoint,
     InternalTopic,
-    MemberState,
     StreamsGroup,
     StreamsGroupState,
     StreamsMember,
+    StreamsMemberState,
     TargetTasks,
     Topology,
 )
@@ -39,7 +39,7 @@ def group_state(group: StreamsGroup) -> StreamsGroupState | None:
 
 def is_reconciled(member: StreamsMember, assignment_epoch: int) -> bool:
     """Whether the member has reached this target epoch with nothing left to revoke or to wait for."""
-    return member.state == MemberState.STABLE and member.member_epoch == assignment_epoch
+    return member.state == StreamsMemberState.STABLE and member.member_epoch == assignment_epoch
 
 
 def describe_streams(

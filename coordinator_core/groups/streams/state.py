@@ -9,7 +9,7 @@ from typing import NamedTuple
 from coordinator_core.groups.epochs import EpochGroup, EpochMember, PartitionEpochs, Partitions
 
 
-class MemberState(IntEnum):
+class StreamsMemberState(IntEnum):
     """Where a member stands on the way to its target."""
 
     STABLE = 1
@@ -17,7 +17,7 @@ class MemberState(IntEnum):
     UNRELEASED_TASKS = 3
 
 
-MEMBER_STATES = frozenset(MemberState)
+MEMBER_STATES = frozenset(StreamsMemberState)
 """The states that a broker writes."""
 
 

@@ -18,7 +18,7 @@ from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients import blobs
 from coordinator_core.simulator.clients.client import Client
-from coordinator_core.simulator.ground_truth import Why
+from coordinator_core.simulator.ground_truth import TrueCause
 from coordinator_core.wire.embedded import decode_assignment, decode_subscription
 
 JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, LEAVE_VERSION = 9, 5, 4, 5
@@ -27,7 +27,7 @@ SESSION_TIMEOUT_MS = 45_000
 """The Java consumer's default."""
 
 
-class ClassicMember(Client):
+class ClassicClient(Client):
     """The classic protocol itself (JoinGroup, SyncGroup, Heartbeat, LeaveGroup), whatever the members assign."""
 
     protocol_type = "consumer"
@@ -207,7 +207,7 @@ class ClassicMember(Client):
         """A new process remembers nothing."""
 
 
-class ClassicConsumer(ClassicMember):
+class ClassicConsumer(ClassicClient):
     """A consumer with one of Kafka's own assignors."""
 
     def forget(self) -> None:
@@ -282,7 +282,7 @@ class ClassicConsumer(ClassicMember):
         changed = tuple(sorted(set(topics) ^ set(self.wish.topics)))
         self.wish.topics = topics
         if self.running and self.epoch != NO_GENERATION and not self._joining:
-            self.shard.groups[self.group_id].expect(Why("subscription_changed", self.member_id, changed))
+            self.shard.groups[self.group_id].expect(TrueCause("subscription_changed", self.member_id, changed))
             self._rejoin()
 
     def choose(self, assignor: str) -> None:

@@ -11,8 +11,8 @@ from typing import ClassVar
 from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.records import Fields
 from coordinator_core.simulator.commits import CommitStream, OwnedPartition
-from coordinator_core.simulator.scenario import Group
-from coordinator_core.simulator.seeded_random import Chance
+from coordinator_core.simulator.scenario import ScenarioGroup
+from coordinator_core.simulator.seeded_random import SeededRandom
 from coordinator_core.simulator.shard import Shard
 from coordinator_core.simulator.transactions import Transactions
 
@@ -55,7 +55,9 @@ class Client(ABC):
 
     commits: ClassVar[bool] = True
 
-    def __init__(self, shard: Shard, group_id: str, script: Group, number: int, wish: Wish, chance: Chance) -> None:
+    def __init__(
+        self, shard: Shard, group_id: str, script: ScenarioGroup, number: int, wish: Wish, chance: SeededRandom
+    ) -> None:
         self.shard = shard
         self.group_id = group_id
         self.script = script

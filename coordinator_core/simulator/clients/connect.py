@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from coordinator_core.assignors.connect.blobs import CONNECTOR, worker, worker_assignment
-from coordinator_core.assignors.connect.work import NO_ERROR, WorkerAssignment
+from coordinator_core.assignors.connect.work import NO_ERROR, LeaderAssignment
 from coordinator_core.assignors.inputs import ConnectGroupSpec, ConnectorTask
 from coordinator_core.assignors.registry import assign
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.records import Fields
-from coordinator_core.simulator.clients.classic import NO_GENERATION, ClassicMember
+from coordinator_core.simulator.clients.classic import NO_GENERATION, ClassicClient
 from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription, encode_blob
 
 VERSIONS = {"default": 0, "compatible": 1, "sessioned": 2}
@@ -20,7 +20,7 @@ EAGER = "default"
 _NO_TOPICS = TopicImage.of(())
 
 
-class ConnectWorker(ClassicMember):
+class ConnectWorker(ClassicClient):
     """It runs what it is told to; after a change of the connectors all workers join again."""
 
     protocol_type = "connect"
@@ -32,7 +32,7 @@ class ConnectWorker(ClassicMember):
         self._tasks: list[ConnectorTask] = []
         self._memory: Any = None
         self._completed = NO_GENERATION
-        self._last: WorkerAssignment | None = None
+        self._last: LeaderAssignment | None = None
 
     @property
     def _url(self) -> str:
@@ -54,7 +54,7 @@ class ConnectWorker(ClassicMember):
             fields["allocation"] = None if self._last is None else self._allocation(version, self._last)
         return fields
 
-    def _allocation(self, version: int, last: WorkerAssignment) -> bytes:
+    def _allocation(self, version: int, last: LeaderAssignment) -> bytes:
         """What it runs, in the form of an assignment."""
         fields = {
             "error": last.error,
@@ -106,7 +106,7 @@ class ConnectWorker(ClassicMember):
         else:
             self._follow(told)
 
-    def _follow(self, told: WorkerAssignment) -> None:
+    def _follow(self, told: LeaderAssignment) -> None:
         gone = {*told.revoked_connectors, *told.revoked_tasks}
         self._connectors = [each for each in dict.fromkeys((*self._connectors, *told.connectors)) if each not in gone]
         self._tasks = [each for each in dict.fromkeys((*self._tasks, *told.tasks)) if each not in gone]
@@ -141,7 +141,7 @@ class ConnectWorker(ClassicMember):
         self._connectors, self._tasks, self._last = [], [], None
 
 
-def _written(told: WorkerAssignment, version: int) -> bytes:
+def _written(told: LeaderAssignment, version: int) -> bytes:
     fields: Fields = {
         "error": told.error,
         "leader": told.leader,

@@ -6,7 +6,7 @@ from coordinator_core.coordinator.consumer.group import LiveConsumerGroup, is_re
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.epoch_client import ReconcilingClient
-from coordinator_core.simulator.ground_truth import Why
+from coordinator_core.simulator.ground_truth import TrueCause
 
 HEARTBEAT_VERSION = 1
 
@@ -42,7 +42,7 @@ class Consumer(ReconcilingClient):
         data = self.identity(self.epoch) | self._news | {"instanceId": self.wish.instance_id}
         self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data, self._why())
 
-    def _why(self) -> tuple[Why, ...]:
+    def _why(self) -> tuple[TrueCause, ...]:
         """What this heartbeat changes beside the membership."""
         names = self._news.get("subscribedTopicNames")
         if self.epoch == 0 or names is None:
@@ -52,7 +52,7 @@ class Consumer(ReconcilingClient):
         if known is None:
             return ()
         changed = set(names) ^ set(known.subscribed_topic_names)
-        return (Why("subscription_changed", self.member_id, tuple(sorted(changed))),) if changed else ()
+        return (TrueCause("subscription_changed", self.member_id, tuple(sorted(changed))),) if changed else ()
 
     def subscribe(self, topics: list[str]) -> None:
         """Told with the next heartbeat."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
-from coordinator_core.groups.streams.state import MemberState
+from coordinator_core.groups.streams.state import StreamsMemberState
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.epoch_client import ReconcilingClient
 from coordinator_core.simulator.internal_topics import topology
@@ -101,7 +101,7 @@ class StreamsThread(ReconcilingClient):
         member = live.log.members.get(self.member_id)
         return (
             member is not None
-            and member.state == MemberState.STABLE
+            and member.state == StreamsMemberState.STABLE
             and member.member_epoch == live.group_epoch == live.assignment_epoch
             and not live.metadata_expired(self.shard.now)
         )

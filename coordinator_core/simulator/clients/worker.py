@@ -7,14 +7,14 @@ from typing import Any
 from coordinator_core.assignors.connect.declared import DeclaredTarget, declare_target
 from coordinator_core.assignors.connect.work import Unit
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
-from coordinator_core.coordinator.connect.group import ConnectMemory, as_fields, from_fields
+from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, as_fields, from_fields
 from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.groups.connect.describe import is_reconciled
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.connect import EAGER, VERSIONS
 from coordinator_core.simulator.clients.epoch_client import ReconcilingClient
-from coordinator_core.simulator.ground_truth import Why
+from coordinator_core.simulator.ground_truth import TrueCause
 from coordinator_core.wire.embedded import decode_blob, encode_blob
 
 PREPARE_API, INSTALL_API = "ConnectGroupPrepareAssignment", "ConnectGroupInstallAssignment"
@@ -79,22 +79,22 @@ class Worker(ReconcilingClient):
             if version <= wanted
         ]
 
-    def _why(self) -> tuple[Why, ...]:
+    def _why(self) -> tuple[TrueCause, ...]:
         """What this heartbeat changes beside the membership."""
         given, memory = self._news.get("clientAssignors"), self.shard.memory
-        group = memory.group(self.group_id) if isinstance(memory, ConnectMemory) else None
+        group = memory.group(self.group_id) if isinstance(memory, ConnectCoordinatorState) else None
         known = None if group is None else group.members.get(self.member_id)
         if given is None or known is None:
             return ()
         names = [each["name"] for each in given]
         if names != [each.name for each in known.assignors]:
-            return (Why("assignor_changed", self.member_id),)
+            return (TrueCause("assignor_changed", self.member_id),)
         same = all(
             (each["minimumVersion"], each["maximumVersion"], each["version"], each["metadata"])
             == (was.minimum_version, was.maximum_version, was.version, was.metadata)
             for each, was in zip(given, known.assignors, strict=True)
         )
-        return () if same else (Why("member_changed", self.member_id),)
+        return () if same else (TrueCause("member_changed", self.member_id),)
 
     def choose(self, assignor: str) -> None:
         """Told with the next heartbeat."""
@@ -148,7 +148,7 @@ class Worker(ReconcilingClient):
     def settled(self) -> bool:
         """At the target, with nothing to tell or to compute."""
         memory = self.shard.memory
-        group = memory.group(self.group_id) if isinstance(memory, ConnectMemory) else None
+        group = memory.group(self.group_id) if isinstance(memory, ConnectCoordinatorState) else None
         member = None if group is None else group.members.get(self.member_id)
         return (
             group is not None

@@ -33,7 +33,7 @@ MARKERS = {control_name(control.COMMIT): True, control_name(control.ABORT): Fals
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class AsOf:
     """Up to where logs are replayed.
 
     ``time_ms``: of each log, the records before the first one later than that. ``offsets``: of a partition of the
@@ -49,7 +49,7 @@ class Moment:
 
 
 @dataclass(slots=True)
-class Replayed:
+class ReplayedGroups:
     """The coordinator at a moment: ``shards`` by log partition; what was not given is None."""
 
     shards: dict[int, CoordinatorShard] = field(default_factory=dict)
@@ -78,10 +78,10 @@ class Replayed:
         return Surroundings(self.image(), self.share_state, oldest_broker=oldest_broker)
 
 
-def replay(logs: Iterable[LogPart], moment: Moment, warn: Warn) -> Replayed:
+def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn) -> ReplayedGroups:
     """Replays the logs up to the moment; what could not be read or decoded is told to ``warn`` and left out."""
     partitions = by_partition(logs)
-    replayed = Replayed(time_ms=moment.time_ms)
+    replayed = ReplayedGroups(time_ms=moment.time_ms)
     cuts: list[_Cut] = []
     for family, shards in ((Family.GROUP, replayed.shards), (Family.CONNECT, replayed.connect)):
         for partition, files in partitions[family].items():
@@ -110,7 +110,7 @@ class _Cut(NamedTuple):
     before: int
 
 
-def _replay_groups(shard: CoordinatorShard, reader: LogReader, moment: Moment, end: int | None) -> _Cut | None:
+def _replay_groups(shard: CoordinatorShard, reader: LogReader, moment: AsOf, end: int | None) -> _Cut | None:
     """Replays a partition of groups; returns where ``end`` cut it, None if it left nothing out.
 
     Of the plain commits of one partition only the last before anything else that bears on it is decoded.

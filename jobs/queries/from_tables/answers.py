@@ -19,9 +19,9 @@ from coordinator_core.records import Family
 from jobs.api import CoordinatorAudit
 from jobs.pipeline import topics as topic_log
 from jobs.pipeline.group_history import histories
-from jobs.queries.from_logs.groups import Moment
+from jobs.queries.from_logs.groups import AsOf
 from jobs.queries.from_tables.groups import StoredMoment
-from jobs.queries.interface import GroupsThen, Wanted
+from jobs.queries.interface import GroupsThen, RebalanceFilter
 from jobs.tables.history import GROUP_STATES
 from jobs.tables.row_types import reader
 
@@ -34,7 +34,7 @@ class StoredAnswers:
 
     store: CoordinatorAudit
 
-    def at(self, moment: Moment, group_id: str | None = None) -> GroupsThen:
+    def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
         """Folded by the workers, from the records of the groups asked for."""
         return StoredMoment(self.store.tables, self.store.cluster, moment, group_id)
 
@@ -45,7 +45,7 @@ class StoredAnswers:
         found = histories(self.store.tables, self.store.cluster, group_id, with_commits=False)
         return next(iter(found), None)
 
-    def rebalances(self, wanted: Wanted) -> Sequence[RebalanceRow]:
+    def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """From ``rebalances``."""
         rows = _since(self._of("rebalances", wanted.group_id), wanted.since_ms)
         if wanted.cause is not None:
@@ -77,7 +77,7 @@ class StoredAnswers:
 
     def rounds(self, group_id: str) -> list[Round]:
         """From the records of the group."""
-        then = StoredMoment(self.store.tables, self.store.cluster, Moment(), group_id)
+        then = StoredMoment(self.store.tables, self.store.cluster, AsOf(), group_id)
         topics = topic_log.read(self.store.tables, self.store.cluster)
         return [
             each

@@ -23,11 +23,11 @@ from coordinator_core.groups.share.offsets import SHARE_SNAPSHOT, ShareStateLog
 from coordinator_core.groups.state_json import decode_group, encode_group
 from coordinator_core.records import CoordinatorRecord, Family, LogPosition
 from coordinator_core.wire.record_codec import decode_key, decode_value
-from coordinator_core.wire.transactions import Outcome
+from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.pipeline import offsets
 from jobs.pipeline import topics as topic_log
 from jobs.pipeline.transaction_outcomes import markers
-from jobs.queries.from_logs.groups import Moment
+from jobs.queries.from_logs.groups import AsOf
 from jobs.queries.from_tables.log_extent import Extents, before_end, extents_at
 from jobs.sources.files import FAMILIES
 from jobs.tables.delta import Tables
@@ -47,12 +47,12 @@ Batches = Iterable[pa.RecordBatch]
 class StoredMoment:
     """The coordinator at a moment, from the tables: all groups, or one; as ``local.Replayed`` is from log files."""
 
-    def __init__(self, tables: Tables, cluster: str, moment: Moment, group_id: str | None = None) -> None:
+    def __init__(self, tables: Tables, cluster: str, moment: AsOf, group_id: str | None = None) -> None:
         """Raises InputError where no log of groups was taken in."""
         self._tables = tables
         self._cluster = cluster
         self._group_id = group_id
-        self._is_present = moment == Moment()
+        self._is_present = moment == AsOf()
         self._extents = extents_at(tables, cluster, moment, GROUP_TOPICS)
         if not self._extents:
             raise InputError(f"{tables.home}: no log of a cluster {cluster!r}")
@@ -116,12 +116,14 @@ class StoredMoment:
             & (F.col("producer_id") == F.col("marker_producer"))
         )
         has_ended = F.coalesce(F.col("marker_offset") > F.col("log_offset"), F.lit(False))
-        was_open = F.col("outcome").isin(Outcome.COMMITTED.value, Outcome.ABORTED.value) & ~has_ended
-        then = F.when(was_open, Outcome.OPEN.value).otherwise(F.col("outcome"))
+        was_open = (
+            F.col("outcome").isin(TransactionOutcome.COMMITTED.value, TransactionOutcome.ABORTED.value) & ~has_ended
+        )
+        then = F.when(was_open, TransactionOutcome.OPEN.value).otherwise(F.col("outcome"))
         return commits.join(ended, same, "left").withColumn("outcome", then).select(*commits.columns)
 
     def _share_state(self) -> ShareStateLog | None:
-        extents = extents_at(self._tables, self._cluster, Moment(self._share_ms), SHARE_TOPICS)
+        extents = extents_at(self._tables, self._cluster, AsOf(self._share_ms), SHARE_TOPICS)
         if not extents:
             return None
         log = ShareStateLog()

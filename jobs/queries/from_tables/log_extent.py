@@ -10,14 +10,14 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from jobs.pipeline.gaps import PARTITION
-from jobs.queries.from_logs.groups import Moment
+from jobs.queries.from_logs.groups import AsOf
 from jobs.sources.log_reader import FIRST_SEGMENT
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
 
 
 @dataclass(slots=True)
-class Extent:
+class StoredLogExtent:
     """One log partition. ``epochs`` are its leader epochs with the offset at which each begins.
 
     ``end`` is the first offset that is later than the moment, None if there is none. Where the moment names an offset,
@@ -44,11 +44,11 @@ class Extent:
         return self.epochs[-1][1] if self.epochs else None
 
 
-Extents = dict[tuple[str, int], Extent]
+Extents = dict[tuple[str, int], StoredLogExtent]
 """By topic and number of the log partition."""
 
 
-def extents_at(tables: Tables, cluster: str, moment: Moment, topics: list[str]) -> Extents:
+def extents_at(tables: Tables, cluster: str, moment: AsOf, topics: list[str]) -> Extents:
     """The partitions of these logs up to a moment, in one pass over the columns of positions."""
     log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("log_topic").isin(topics))
     log = log.where("kind IN ('record', 'control') AND log_offset IS NOT NULL AND log_partition IS NOT NULL")
@@ -74,7 +74,7 @@ def extents_at(tables: Tables, cluster: str, moment: Moment, topics: list[str]) 
     )
     extents: Extents = {}
     for row in found:
-        extent = extents.setdefault((row.log_topic, row.log_partition), Extent())
+        extent = extents.setdefault((row.log_topic, row.log_partition), StoredLogExtent())
         extent.from_start |= row.has_start
         if row.leader_epoch is not None:
             extent.epochs.append((row.first, row.leader_epoch))

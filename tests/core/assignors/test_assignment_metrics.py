@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from coordinator_core.assignors.assignment_metrics import Figures, measure
+from coordinator_core.assignors.assignment_metrics import AssignmentMetrics, measure
 from coordinator_core.assignors.case_files.comparison import compare_case
 from coordinator_core.assignors.inputs import (
     Assignment,
@@ -28,17 +28,21 @@ def test_what_is_kept_moved_new_and_lost():
     image = TopicImage.of([Topic("t", T, 5, racks=(("r1",), ("r2",), ("r1", "r2"), ("r2",), ()))])
     before = {"a": MemberSpec((T,), {T: [0, 1]}, rack_id="r1"), "b": MemberSpec((T,), {T: [2, 4]})}
     figures = measure(GroupSpec(before), image, Assignment({"a": {T: [0, 2, 3]}, "b": {T: [1]}}))
-    assert figures == Figures(members=2, units=4, imbalance=2, kept=1, moved=2, fresh=1, lost=1, rack_misses=1)
+    assert figures == AssignmentMetrics(
+        members=2, units=4, imbalance=2, kept=1, moved=2, fresh=1, lost=1, rack_misses=1
+    )
 
 
 def test_tasks_count_in_every_role():
     spec = StreamsGroupSpec({"a": StreamsMemberSpec("p", Tasks({"0": [0]})), "b": StreamsMemberSpec("q")}, [])
     after = Assignment({"a": Tasks({}, {"0": [0]}), "b": Tasks({"0": [0]}, {}, {"0": [1]})})
-    assert measure(spec, TopicImage.of(()), after) == Figures(2, 3, 1, kept=1, moved=1, fresh=1, lost=0, rack_misses=0)
+    assert measure(spec, TopicImage.of(()), after) == AssignmentMetrics(
+        2, 3, 1, kept=1, moved=1, fresh=1, lost=0, rack_misses=0
+    )
 
 
 def test_a_group_of_nobody_has_figures():
-    assert measure(GroupSpec({}), TopicImage.of(()), Assignment({})) == Figures(0, 0, 0, 0, 0, 0, 0, 0)
+    assert measure(GroupSpec({}), TopicImage.of(()), Assignment({})) == AssignmentMetrics(0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def all_recorded(kind: str) -> list[dict]:

@@ -11,7 +11,7 @@ from coordinator_core.assignors.coordinator_view import (
     SubscriptionView,
     presented_members,
 )
-from coordinator_core.assignors.inputs import GroupType, StreamsConfigs, Subtopology, Tasks
+from coordinator_core.assignors.inputs import AssignedGroupType, StreamsConfigs, SubtopologyTasks, Tasks
 from coordinator_core.cluster.image import Topic, TopicImage
 from tests.core.assignors.server.groups import topic_id
 
@@ -87,7 +87,7 @@ def test_a_static_replacement_starts_from_the_target_of_the_one_it_replaces():
 
 
 def test_share_groups_have_no_static_members():
-    view = SubscriptionView(GroupType.SHARE)
+    view = SubscriptionView(AssignedGroupType.SHARE)
     view.put_member("old", Subscriber(("a",), instance_id="i"))
     view.put_target("old", [(A, [0])])
     spec = view.spec(IMAGE, {"new": Subscriber(("a",), instance_id="i")})
@@ -122,7 +122,9 @@ def test_streams_members_bring_their_process_and_their_former_tasks():
     view = StreamsView()
     view.put_member("m1", Process("p1", instance_id="i"))
     view.put_target("m1", Tasks({"1": [0], "0": [2, 1]}, {"1": [1]}))
-    spec = view.spec([Subtopology("0", 3, True)], StreamsConfigs(), {"m2": Process("p1", instance_id="i"), "m1": None})
+    spec = view.spec(
+        [SubtopologyTasks("0", 3, True)], StreamsConfigs(), {"m2": Process("p1", instance_id="i"), "m1": None}
+    )
     assert list(spec.members) == ["m2"]
     assert spec.members["m2"].process_id == "p1"
     assert spec.members["m2"].previous == Tasks({"0": [1, 2], "1": [0]}, {"1": [1]}, {})

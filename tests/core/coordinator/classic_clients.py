@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from coordinator_core.coordinator.protocol import ErrorCode, Outcome
+from coordinator_core.coordinator.protocol import ErrorCode, RequestOutcome
 from coordinator_core.groups import consumer_protocol
 from coordinator_core.records import Fields
 from coordinator_core.wire.embedded import encode_blob
@@ -70,7 +70,7 @@ class ClassicConsumer:
         self.state = "stable" if self.owned <= given else "out"
         self.owned = given
 
-    def _join(self) -> Outcome:
+    def _join(self) -> RequestOutcome:
         by_topic: dict[str, list[int]] = {}
         for topic, number in sorted(self.owned):
             by_topic.setdefault(topic, []).append(number)
@@ -93,7 +93,7 @@ class ClassicConsumer:
             },
         )
 
-    def _sync(self) -> Outcome:
+    def _sync(self) -> RequestOutcome:
         """A leader gives each member every so-manieth partition of what it subscribes to itself."""
         wanted = [
             (topic, number)
@@ -110,8 +110,8 @@ class ClassicConsumer:
         generation = {"generationId": self.generation, "protocolType": "consumer", "protocolName": "range"}
         return self._send("SyncGroup", 5, {**generation, "assignments": assignments})
 
-    def _beat(self) -> Outcome:
+    def _beat(self) -> RequestOutcome:
         return self._send("Heartbeat", 4, {"generationId": self.generation})
 
-    def _send(self, api: str, version: int, data: dict[str, Any]) -> Outcome:
+    def _send(self, api: str, version: int, data: dict[str, Any]) -> RequestOutcome:
         return self.cluster.send(api, version, {"groupId": GROUP, "memberId": self.member_id, **data}, self.name)

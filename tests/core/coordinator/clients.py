@@ -10,8 +10,8 @@ from uuid import UUID
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.coordinator import coordinator
 from coordinator_core.coordinator.config import BrokerConfig
-from coordinator_core.coordinator.memory import Memory
-from coordinator_core.coordinator.protocol import Outcome, Request
+from coordinator_core.coordinator.protocol import Request, RequestOutcome
+from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.records import CoordinatorRecord, Fields
 
 GROUP = "g"
@@ -21,7 +21,7 @@ GROUP = "g"
 class Cluster:
     """A coordinator with its topics, clock and log."""
 
-    memory: Memory = field(default_factory=Memory)
+    memory: CoordinatorState = field(default_factory=CoordinatorState)
     topics: TopicImage = field(default_factory=lambda: TopicImage.of([], version=0))
     now: int = 1_000_000
     log: list[CoordinatorRecord] = field(default_factory=list)
@@ -30,7 +30,9 @@ class Cluster:
 
     @classmethod
     def of(cls, partitions: dict[str, int], **settings: object) -> Cluster:
-        cluster = cls(Memory(BrokerConfig.of({name.replace("_", "."): value for name, value in settings.items()})))
+        cluster = cls(
+            CoordinatorState(BrokerConfig.of({name.replace("_", "."): value for name, value in settings.items()}))
+        )
         cluster.set_topics(partitions)
         return cluster
 
@@ -46,18 +48,18 @@ class Cluster:
             deleted=[name for name in before if name not in partitions],
         )
 
-    def send(self, api: str, version: int, data: Fields, client_id: str = "client") -> Outcome:
+    def send(self, api: str, version: int, data: Fields, client_id: str = "client") -> RequestOutcome:
         self.requests += 1
         request = Request(api, version, client_id, data, correlation=self.requests)
         return self.append(coordinator.handle(self.memory, request, self.topics, self.now, self.ids))
 
-    def append(self, outcome: Outcome) -> Outcome:
+    def append(self, outcome: RequestOutcome) -> RequestOutcome:
         for record in outcome.records:
             assert record.at.offset == len(self.log)
             self.log.append(record)
         return outcome
 
-    def pass_time(self, ms: int) -> list[Outcome]:
+    def pass_time(self, ms: int) -> list[RequestOutcome]:
         until = self.now + ms
         outcomes = []
         while due := [timer for timer in self.memory.timers.values() if timer.deadline_ms <= until]:
@@ -91,7 +93,7 @@ class Consumer:
     epoch: int = 0
     owned: list[Fields] = field(default_factory=list)
 
-    def beat(self, **overrides: object) -> Outcome:
+    def beat(self, **overrides: object) -> RequestOutcome:
         joins = self.epoch == 0
         data: Fields = {
             "groupId": GROUP,
@@ -113,7 +115,7 @@ class Consumer:
                 self.owned = outcome.response["assignment"]["topicPartitions"]
         return outcome
 
-    def leave(self, epoch: int = -1) -> Outcome:
+    def leave(self, epoch: int = -1) -> RequestOutcome:
         outcome = self.beat(memberEpoch=epoch, subscribedTopicNames=None, topicPartitions=None)
         self.epoch, self.owned = 0, []
         return outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from coordinator_core.coordinator import coordinator
-from coordinator_core.coordinator.protocol import Outcome
+from coordinator_core.coordinator.protocol import RequestOutcome
 from coordinator_core.coordinator.share.partitions import INITIALIZE_EFFECT
 from coordinator_core.records import Fields
 from tests.core.coordinator.clients import GROUP, Cluster
@@ -21,7 +21,7 @@ class ShareConsumer:
     epoch: int = 0
     assigned: list[Fields] = field(default_factory=list)
 
-    def beat(self, **overrides: object) -> Outcome:
+    def beat(self, **overrides: object) -> RequestOutcome:
         joins = self.epoch == 0
         data: Fields = {
             "groupId": GROUP,
@@ -40,7 +40,7 @@ class ShareConsumer:
         return outcome
 
 
-def initialize(cluster: Cluster, asked: Outcome) -> None:
+def initialize(cluster: Cluster, asked: RequestOutcome) -> None:
     """The share coordinator initialises what it is asked for."""
     partitions = {
         each["topic_id"]: [state["partition"] for state in each["partitions"]]
@@ -65,7 +65,7 @@ class StreamsThread:
     epoch: int = 0
     tasks: dict[str, list[Fields]] = field(default_factory=lambda: {role: [] for role in ROLES})
 
-    def beat(self, **overrides: object) -> Outcome:
+    def beat(self, **overrides: object) -> RequestOutcome:
         joins = self.epoch == 0
         data: Fields = {
             "groupId": GROUP,
@@ -86,7 +86,7 @@ class StreamsThread:
             self.tasks = {role: outcome.response[role] for role in ROLES}
         return outcome
 
-    def leave(self) -> Outcome:
+    def leave(self) -> RequestOutcome:
         outcome = self.beat(memberEpoch=-1, **dict.fromkeys(ROLES))
         self.epoch, self.tasks = 0, {role: [] for role in ROLES}
         return outcome

@@ -10,14 +10,14 @@ from coordinator_core.coordinator import offset_commit, offset_fetch
 from coordinator_core.coordinator.classic import validation as classic
 from coordinator_core.coordinator.connect import validation as connect
 from coordinator_core.coordinator.consumer import validation as consumer
-from coordinator_core.coordinator.request_fields import Field, Shape
+from coordinator_core.coordinator.request_fields import RequestField, RequestShape
 from coordinator_core.coordinator.share import validation as share
 from coordinator_core.coordinator.streams import validation as streams
 
 GROUPS = ("consumers", "classics", "shares", "threads", "workers", "new")
 MEMBERS = ("m1", "m2", "m3")
 
-SHAPES: dict[str, tuple[Shape, range]] = {
+SHAPES: dict[str, tuple[RequestShape, range]] = {
     "JoinGroup": (classic.JOIN_GROUP, range(10)),
     "SyncGroup": (classic.SYNC_GROUP, range(7)),
     "Heartbeat": (classic.HEARTBEAT, range(6)),
@@ -42,7 +42,7 @@ _BYTES = (b"", b"\x00", b"\x00\x03", b"\xff" * 9, _SUBSCRIPTION, _SUBSCRIPTION[:
 _ANYTHING = st.sampled_from([None, True, 1.5, -7, "", "x", b"x", [], [None], [[]], [{}], {}, {"a": 1}, (1,)])
 
 
-def _value(field: Field) -> st.SearchStrategy[Any]:
+def _value(field: RequestField) -> st.SearchStrategy[Any]:
     """Values of the field's type, sensible and not."""
     if field.elements is not None:
         inner = data_of(field.elements)
@@ -58,7 +58,7 @@ def _value(field: Field) -> st.SearchStrategy[Any]:
     return st.booleans() if field.fits(True) else st.sampled_from(_NUMBERS)
 
 
-def data_of(shape: Shape) -> st.SearchStrategy[dict[str, Any]]:
+def data_of(shape: RequestShape) -> st.SearchStrategy[dict[str, Any]]:
     """A structure of the shape, in which fields may be absent, null or of any other type."""
     given = {}
     for field in shape.fields:

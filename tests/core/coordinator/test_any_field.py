@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coordinator_core.assignors.profiles import PROFILES
 from coordinator_core.coordinator import coordinator
-from coordinator_core.coordinator.connect.group import ConnectMemory
+from coordinator_core.coordinator.connect.group import ConnectCoordinatorState
 from coordinator_core.coordinator.protocol import ErrorCode, Request
 from coordinator_core.records import CoordinatorRecord, Family
 from coordinator_core.wire.record_codec import encode_key, encode_value
@@ -80,7 +80,7 @@ def test_any_field_of_any_request_to_connect_groups(drawn: list[tuple[str, int, 
         for record in outcome.records:
             check(record, Family.CONNECT)
         list(play.command("wait 10"))
-    assert isinstance(play.memory, ConnectMemory)
+    assert isinstance(play.memory, ConnectCoordinatorState)
 
 
 TOPICS_OF_CONNECT = Cluster.of({}).topics

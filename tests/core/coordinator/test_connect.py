@@ -14,8 +14,8 @@ from coordinator_core.assignors.connect.work import Unit
 from coordinator_core.audit.rules.rule_fold import judge
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import coordinator
-from coordinator_core.coordinator.connect.group import ConnectMemory, as_fields, units
-from coordinator_core.coordinator.protocol import ErrorCode, Outcome, Request
+from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, as_fields, units
+from coordinator_core.coordinator.protocol import ErrorCode, Request, RequestOutcome
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.history.coverage import Coverage
@@ -32,15 +32,15 @@ NO_TOPICS = TopicImage.of(())
 class Cluster:
     """A Connect coordinator with its clock and log."""
 
-    memory: ConnectMemory = field(default_factory=ConnectMemory)
+    memory: ConnectCoordinatorState = field(default_factory=ConnectCoordinatorState)
     now: int = 1_000
     log: list[CoordinatorRecord] = field(default_factory=list)
 
-    def send(self, api: str, data: Any) -> Outcome:
+    def send(self, api: str, data: Any) -> RequestOutcome:
         request = Request(f"ConnectGroup{api}", 0, "client", data)
         return self.append(coordinator.handle(self.memory, request, NO_TOPICS, self.now, iter(())))
 
-    def append(self, outcome: Outcome) -> Outcome:
+    def append(self, outcome: RequestOutcome) -> RequestOutcome:
         self.log += outcome.records
         return outcome
 
@@ -49,7 +49,7 @@ class Cluster:
 
     def fail_over(self) -> None:
         """Another coordinator reads the log and takes over."""
-        loaded = ConnectMemory(end_offset=self.memory.end_offset)
+        loaded = ConnectCoordinatorState(end_offset=self.memory.end_offset)
         for record in self.log:
             loaded.follow(record)
         self.memory = loaded
@@ -84,7 +84,7 @@ class Worker:
     epoch: int = 0
     runs: list[Fields] = field(default_factory=list)
 
-    def beat(self, **overrides: object) -> Outcome:
+    def beat(self, **overrides: object) -> RequestOutcome:
         joins = self.epoch == 0
         low, high = self.versions
         assignor = {"name": "sessioned", "minimumVersion": low, "maximumVersion": high, "version": low}
@@ -107,7 +107,7 @@ class Worker:
         response = self.beat().response
         return response is not None and response["errorCode"] == ErrorCode.COMPUTE_ASSIGNMENT
 
-    def install(self, **target: list[Unit]) -> Outcome:
+    def install(self, **target: list[Unit]) -> RequestOutcome:
         member = {"groupId": GROUP, "memberId": self.name, "memberEpoch": self.epoch}
         prepared = self.cluster.send("PrepareAssignment", member).response
         assert prepared is not None

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.assignors.profiles import KIP_1071, profile
-from coordinator_core.coordinator.protocol import ErrorCode, Outcome
+from coordinator_core.coordinator.protocol import ErrorCode, RequestOutcome
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from tests.core.coordinator.clients import GROUP, Cluster
 from tests.core.coordinator.newer_clients import ROLES, StreamsThread, topology
@@ -25,7 +25,7 @@ def streams_group(cluster: Cluster) -> LiveStreamsGroup:
     return group
 
 
-def statuses(outcome: Outcome) -> list[int]:
+def statuses(outcome: RequestOutcome) -> list[int]:
     assert outcome.response is not None
     return [each["statusCode"] for each in outcome.response["status"]]
 

@@ -27,15 +27,15 @@ from dataclasses import dataclass, field
 from unittest import mock
 from uuid import UUID
 
-from coordinator_core.assignors.inputs import GroupType
+from coordinator_core.assignors.inputs import AssignedGroupType
 from coordinator_core.assignors.profiles import profile
 from coordinator_core.assignors.registry import ASSIGNORS
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.coordinator import coordinator, describe_api
 from coordinator_core.coordinator.config import BrokerConfig
-from coordinator_core.coordinator.memory import Memory
-from coordinator_core.coordinator.protocol import Completed, Outcome, Request
+from coordinator_core.coordinator.protocol import Completed, Request, RequestOutcome
 from coordinator_core.coordinator.share.group import LiveShareGroup
+from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.groups import consumer_protocol
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 from coordinator_core.wire.embedded import encode_blob
@@ -87,7 +87,7 @@ class _Client:
 class Play:
     """A coordinator with its topics, clock, clients and log; ``command`` gives what comes of one line."""
 
-    memory: Memory = field(default_factory=Memory)
+    memory: CoordinatorState = field(default_factory=CoordinatorState)
     topics: TopicImage = field(default_factory=lambda: TopicImage.of([], version=0))
     now: int = START_MS
     clients: dict[str, _Client] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Play:
         yield from getattr(self, f"_{word}")(rest)
 
     def _config(self, words: list[str]) -> Iterator[str]:
-        self.memory = Memory(BrokerConfig.of(dict(word.split("=", 1) for word in words)))
+        self.memory = CoordinatorState(BrokerConfig.of(dict(word.split("=", 1) for word in words)))
         return iter(())
 
     def _profile(self, words: list[str]) -> Iterator[str]:
@@ -137,7 +137,7 @@ class Play:
 
     def _assigns(self, words: list[str]) -> Iterator[str]:
         fixed = threads.fixed_assignor(dict(word.split("=", 1) for word in words))
-        ASSIGNORS[GroupType.STREAMS, "highly_available"] = fixed
+        ASSIGNORS[AssignedGroupType.STREAMS, "highly_available"] = fixed
         return iter(())
 
     def _thread(self, words: list[str]) -> Iterator[str]:
@@ -155,7 +155,7 @@ class Play:
 
     def _takeover(self, _: list[str]) -> Iterator[str]:
         before = self.memory
-        self.memory = Memory(before.config, profile=before.profile, group_configs=before.group_configs)
+        self.memory = CoordinatorState(before.config, profile=before.profile, group_configs=before.group_configs)
         for record in self.log:
             self.memory.follow(record)
         self.memory.end_offset = before.end_offset
@@ -278,7 +278,7 @@ class Play:
         name, action, *rest = words
         client = self._client(name)
         given = dict(word.split("=", 1) for word in rest)
-        send: Callable[[_Client, dict[str, str]], Outcome] = getattr(self, f"_classic_{action}")
+        send: Callable[[_Client, dict[str, str]], RequestOutcome] = getattr(self, f"_classic_{action}")
         outcome = send(client, given)
         if outcome.response is not None and outcome.response["errorCode"] == 79:
             yield from self._shown(outcome, name)
@@ -287,7 +287,7 @@ class Play:
             outcome = send(client, {name: value for name, value in given.items() if name != "id"})
         yield from self._shown(outcome, name)
 
-    def _classic_join(self, client: _Client, given: dict[str, str]) -> Outcome:
+    def _classic_join(self, client: _Client, given: dict[str, str]) -> RequestOutcome:
         client.options |= given
         options = client.options
         subscription = {
@@ -314,7 +314,7 @@ class Play:
         }
         return self._send("JoinGroup", int(given.get("version", 9)), data, client=client.name)
 
-    def _classic_sync(self, client: _Client, given: dict[str, str]) -> Outcome:
+    def _classic_sync(self, client: _Client, given: dict[str, str]) -> RequestOutcome:
         assignments = [
             {"memberId": self.clients[name].member_id, "assignment": self._assignment(partitions)}
             for name, partitions in given.items()
@@ -331,7 +331,7 @@ class Play:
         }
         return self._send("SyncGroup", 5, data, client=client.name)
 
-    def _classic_beat(self, client: _Client, given: dict[str, str]) -> Outcome:
+    def _classic_beat(self, client: _Client, given: dict[str, str]) -> RequestOutcome:
         data = {
             "groupId": GROUP,
             "generationId": int(given.get("generation", client.epoch)),
@@ -340,7 +340,7 @@ class Play:
         }
         return self._send("Heartbeat", 4, data, client=client.name)
 
-    def _classic_leave(self, client: _Client, given: dict[str, str]) -> Outcome:
+    def _classic_leave(self, client: _Client, given: dict[str, str]) -> RequestOutcome:
         instance = client.options.get("instance")
         member_id = "" if instance else client.member_id
         members = [{"memberId": member_id, "groupInstanceId": instance, "reason": None}]
@@ -380,13 +380,13 @@ class Play:
             self.clients[name] = _Client(name, member_id)
         return self.clients[name]
 
-    def _send(self, api: str, version: int, data: Fields, *, client: str) -> Outcome:
+    def _send(self, api: str, version: int, data: Fields, *, client: str) -> RequestOutcome:
         self.requests += 1
         request = Request(api, version, client, data, correlation=self.requests)
         ids = iter([UUID(int=self.requests)])
         return coordinator.handle(self.memory, request, self.topics, self.now, ids)
 
-    def _shown(self, outcome: Outcome, name: str = "") -> Iterator[str]:
+    def _shown(self, outcome: RequestOutcome, name: str = "") -> Iterator[str]:
         self.log += outcome.records
         for answer in outcome.completed:
             self._answered(answer)

@@ -22,8 +22,8 @@ from coordinator_core.assignors.connect.work import Unit
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import coordinator, describe_api
 from coordinator_core.coordinator.connect import records
-from coordinator_core.coordinator.connect.group import ConnectMemory, as_fields, from_fields
-from coordinator_core.coordinator.protocol import ErrorCode, Outcome, Request
+from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, as_fields, from_fields
+from coordinator_core.coordinator.protocol import ErrorCode, Request, RequestOutcome
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Fields, LogPosition
 
 GROUP = "connect"
@@ -45,7 +45,7 @@ class _Worker:
 class ConnectPlay:
     """A coordinator of Connect groups and its workers; ``command`` gives what comes of one line."""
 
-    memory: ConnectMemory = field(default_factory=ConnectMemory)
+    memory: ConnectCoordinatorState = field(default_factory=ConnectCoordinatorState)
     now: int = START_MS
     workers: dict[str, _Worker] = field(default_factory=dict)
 
@@ -75,7 +75,7 @@ class ConnectPlay:
         yield from self._takeover([])
 
     def _takeover(self, _: list[str]) -> Iterator[str]:
-        memory = ConnectMemory(end_offset=self.memory.end_offset, log=self.memory.log)
+        memory = ConnectCoordinatorState(end_offset=self.memory.end_offset, log=self.memory.log)
         self.memory = memory
         yield from self._shown(coordinator.take_over(memory, TOPICS, self.now))
 
@@ -172,11 +172,11 @@ class ConnectPlay:
             wanted = _text(member["targetAssignment"])
             yield f"{member['memberId']}: epoch {member['memberEpoch']}, runs {_text(member['assignment'])} of {wanted}"
 
-    def _send(self, api: str, client: str, data: Fields) -> Outcome:
+    def _send(self, api: str, client: str, data: Fields) -> RequestOutcome:
         request = Request(f"ConnectGroup{api}", 0, client, data)
         return coordinator.handle(self.memory, request, TOPICS, self.now, iter(()))
 
-    def _shown(self, outcome: Outcome, name: str = "") -> Iterator[str]:
+    def _shown(self, outcome: RequestOutcome, name: str = "") -> Iterator[str]:
         if outcome.error is not None:
             yield f"{name} <- {outcome.error.code.name}: {outcome.error.message}"
         elif outcome.response is not None:

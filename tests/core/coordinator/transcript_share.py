@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from coordinator_core.coordinator.protocol import Outcome
+from coordinator_core.coordinator.protocol import RequestOutcome
 from coordinator_core.coordinator.share.partitions import INITIALIZE_EFFECT
 from coordinator_core.records import Fields, RecordType
 
@@ -35,7 +35,7 @@ def heartbeat(client: Any, action: str, given: Mapping[str, str]) -> Fields:
     return {"memberId": client.member_id, "memberEpoch": epoch, "subscribedTopicNames": topics}
 
 
-def asked(outcome: Outcome) -> dict[str, list[int]]:
+def asked(outcome: RequestOutcome) -> dict[str, list[int]]:
     """The partitions of which a share coordinator is asked to initialise the state."""
     return {
         each["topic_id"]: [state["partition"] for state in each["partitions"]]

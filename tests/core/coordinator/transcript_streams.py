@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from coordinator_core.coordinator.protocol import ErrorCode, Outcome
+from coordinator_core.coordinator.protocol import ErrorCode, RequestOutcome
 from coordinator_core.records import Fields, RecordType
 
 ROLES = {"active": "activeTasks", "standby": "standbyTasks", "warmup": "warmupTasks"}
@@ -88,7 +88,7 @@ def heartbeat(client: Any, action: str, given: dict[str, str], topologies: dict[
     }
 
 
-def answered(client: Any, outcome: Outcome) -> None:
+def answered(client: Any, outcome: RequestOutcome) -> None:
     """What the thread does with its answer."""
     response = outcome.response
     code = response["errorCode"] if response is not None else outcome.error.code if outcome.error else 0

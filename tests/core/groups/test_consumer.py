@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator_core.groups.consumer.describe import group_state, preferred_assignor
 from coordinator_core.groups.consumer.replay import apply
-from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerGroupState, MemberState
+from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerGroupState, ConsumerMemberState
 from coordinator_core.groups.violations import Rule
 from coordinator_core.records import CoordinatorRecord
 from tests.core.builders import GroupLog
@@ -39,8 +39,8 @@ def test_second_join_waits_for_a_revocation() -> None:
             log.target("a", {ORDERS: [0]}),
             log.target("b", {ORDERS: [1]}),
             log.target_epoch(3),
-            log.current("b", 3, state=MemberState.UNRELEASED_PARTITIONS),
-            log.current("a", 2, {ORDERS: [0]}, {ORDERS: [1]}, state=MemberState.UNREVOKED_PARTITIONS),
+            log.current("b", 3, state=ConsumerMemberState.UNRELEASED_PARTITIONS),
+            log.current("a", 2, {ORDERS: [0]}, {ORDERS: [1]}, state=ConsumerMemberState.UNREVOKED_PARTITIONS),
         ]
     )
     assert violations == []

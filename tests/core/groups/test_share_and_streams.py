@@ -7,7 +7,7 @@ from coordinator_core.groups.share.describe import group_state as share_state
 from coordinator_core.groups.share.state import ShareGroup, ShareGroupState, ShareTopic
 from coordinator_core.groups.streams import replay as streams
 from coordinator_core.groups.streams.describe import group_state as streams_state
-from coordinator_core.groups.streams.state import Endpoint, MemberState, StreamsGroup, StreamsGroupState
+from coordinator_core.groups.streams.state import Endpoint, StreamsGroup, StreamsGroupState, StreamsMemberState
 from coordinator_core.groups.violations import Rule
 from coordinator_core.records import CoordinatorRecord
 from tests.core.builders import GroupLog
@@ -96,7 +96,7 @@ def test_streams_states_in_the_order_of_the_broker() -> None:
     streams.apply(group, log.record(20, {"assignmentEpoch": 2}))
     assert streams_state(group) is StreamsGroupState.ASSIGNING
     streams.apply(group, log.record(20, {"assignmentEpoch": 3}))
-    streams.apply(group, log.streams_current("a", 3, {}, {}, {"0": [1]}, state=MemberState.UNREVOKED_TASKS))
+    streams.apply(group, log.streams_current("a", 3, {}, {}, {"0": [1]}, state=StreamsMemberState.UNREVOKED_TASKS))
     assert streams_state(group) is StreamsGroupState.RECONCILING
     assert group.members["a"].pending_revocation.active == {"0": {1: 3}}
 

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 
-from coordinator_core.simulator.seeded_random import Chance
+from coordinator_core.simulator.seeded_random import SeededRandom
 
 
 def test_the_sequence_is_that_of_splitmix64():
-    chance = Chance(1234567)
+    chance = SeededRandom(1234567)
     assert [chance.bits() for _ in range(3)] == [6457827717110365317, 3203168211198807973, 9817491932198370423]
 
 
 def test_a_fork_depends_on_its_labels_only():
-    drawn, fresh = Chance(5), Chance(5)
+    drawn, fresh = SeededRandom(5), SeededRandom(5)
     drawn.bits()
     assert drawn.fork("group", 1).bits() == fresh.fork("group", 1).bits()
     assert len({fresh.fork("group", number).bits() for number in range(100)}) == 100
-    assert Chance(6).fork("group", 1).bits() != fresh.fork("group", 1).bits()
+    assert SeededRandom(6).fork("group", 1).bits() != fresh.fork("group", 1).bits()
 
 
 def test_numbers_are_within_their_bounds_and_all_occur():
-    chance = Chance(3)
+    chance = SeededRandom(3)
     assert {chance.between(2, 5) for _ in range(200)} == {2, 3, 4, 5}
     assert chance.below(0) == 0
     assert all(0 <= chance.fraction() < 1 for _ in range(1000))
@@ -31,7 +31,7 @@ def test_numbers_are_within_their_bounds_and_all_occur():
 
 
 def test_some_of_several_are_different_ones_in_order():
-    chance, counts = Chance(4), Counter()
+    chance, counts = SeededRandom(4), Counter()
     for _ in range(3000):
         chosen = chance.some("abcd", 2)
         assert chosen == sorted(set(chosen))
@@ -42,6 +42,6 @@ def test_some_of_several_are_different_ones_in_order():
 
 
 def test_uuids_are_of_version_4():
-    ids = [value for value, _ in zip(Chance(9).uuids(), range(50), strict=False)]
+    ids = [value for value, _ in zip(SeededRandom(9).uuids(), range(50), strict=False)]
     assert len(set(ids)) == 50
     assert {each.version for each in ids} == {4}

@@ -16,13 +16,7 @@ from coordinator_core.wire.batch_writer import (
 from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.control import ABORT, COMMIT
 from coordinator_core.wire.log_columns import LOG_COLUMNS
-from coordinator_core.wire.transactions import (
-    Marker,
-    Outcome,
-    holes,
-    markers,
-    outcomes,
-)
+from coordinator_core.wire.transactions import Marker, TransactionOutcome, holes, markers, outcomes
 from tests.core.wire.segments import reader
 
 
@@ -64,9 +58,9 @@ def test_the_next_marker_of_the_producer_decides():
 
 def test_markers_are_found_with_their_place():
     assert markers(LOG) == [
-        Marker(1, 1, 4, Outcome.COMMITTED),
-        Marker(2, 1, 6, Outcome.ABORTED),
-        Marker(1, 2, 8, Outcome.ABORTED),
+        Marker(1, 1, 4, TransactionOutcome.COMMITTED),
+        Marker(2, 1, 6, TransactionOutcome.ABORTED),
+        Marker(1, 2, 8, TransactionOutcome.ABORTED),
     ]
 
 

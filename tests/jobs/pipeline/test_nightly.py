@@ -26,7 +26,7 @@ from jobs.pipeline.offsets import GROUP_OFFSETS
 from jobs.sources.dump import open_dump
 from jobs.tables.delta import FORMAT, Tables
 from jobs.tables.history import HISTORY
-from jobs.tables.lease import LEASES, WRITER, BusyError, LeaseLostError, Owner, held
+from jobs.tables.lease import LEASES, WRITER, BusyError, LeaseLostError, LeaseOwner, held
 from jobs.tables.log import LOG_RECORDS, RUNS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from tests.jobs.conftest import SAMPLE_LOGS
@@ -126,7 +126,7 @@ def test_a_step_that_nobody_knows_is_named(spark: SparkSession, tmp_path: Path) 
         nightly.run(Tables(spark, str(tmp_path)), chosen(nightly__steps=["report_"]), Heard())
 
 
-def hold(tables: Tables, owner: Owner, until: datetime) -> None:
+def hold(tables: Tables, owner: LeaseOwner, until: datetime) -> None:
     tables.create(LEASES)
     row = tables.spark.createDataFrame([(WRITER, owner.text, until - HOUR, until)], LEASES.schema)
     tables.replace(LEASES, row)
@@ -136,7 +136,7 @@ def test_the_tables_are_held_by_one_run_at_a_time(spark: SparkSession, tmp_path:
     """Held by a living process or by one elsewhere: busy. Dead, expired or given back: taken over."""
     tables, now = Tables(spark, str(tmp_path)), datetime.now(UTC)
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    here = Owner.me()
+    here = LeaseOwner.me()
     for owner in (here._replace(process=os.getppid()), here._replace(host="elsewhere")):
         hold(tables, owner, now + HOUR)
         with (
@@ -177,7 +177,7 @@ def test_only_files_that_are_new_or_have_changed_are_read(spark: SparkSession, t
     for segment in (first, None, second):
         if segment is not None:
             shutil.copy(segment, dump)
-        (step,) = nightly.run(tables, wanted, nightly.Nobody()).steps
+        (step,) = nightly.run(tables, wanted, nightly.NullListener()).steps
         found.append((step.counts["files"], step.counts["records"]))
     assert [files for files, _ in found] == [1, 0, 1]
     assert found[1][1] == 0

@@ -13,7 +13,7 @@ from coordinator_core.audit.findings.group_history import PartitionCommits
 from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.records import LogPosition
 from jobs.pipeline import lag, offsets
-from jobs.queries.from_logs.groups import Moment, replay
+from jobs.queries.from_logs.groups import AsOf, replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.sources.files import find_logs
 from tests.jobs.conftest import SAMPLE_LOGS
@@ -46,7 +46,7 @@ def ends_of(spark: SparkSession, *cases: Sequence[tuple[int, int]]) -> DataFrame
 
 def test_offsets_are_those_of_the_core(sample):
     expected = set()
-    for group, held in replay(find_logs([SAMPLE_LOGS]), Moment(), pytest.fail).groups():
+    for group, held in replay(find_logs([SAMPLE_LOGS]), AsOf(), pytest.fail).groups():
         stable = held.stable()
         for status, of_status in [
             ("committed", held.committed),
@@ -75,7 +75,7 @@ def test_offsets_are_those_of_the_core(sample):
 
 
 def test_share_offsets_are_those_of_the_core(sample):
-    state = replay(find_logs([SAMPLE_LOGS]), Moment(), pytest.fail).share_state
+    state = replay(find_logs([SAMPLE_LOGS]), AsOf(), pytest.fail).share_state
     expected = {
         (*of, None if each.start_offset == -1 else each.start_offset, each.leader_epoch, each.at.offset)
         for of, each in (state.partitions.items() if state else ())

@@ -13,9 +13,9 @@ from coordinator_core.audit.explain import explain, find_rebalance
 from coordinator_core.errors import InputError
 from coordinator_core.groups.describe import describe
 from jobs.api import CoordinatorAudit
-from jobs.queries.from_logs.groups import Moment
+from jobs.queries.from_logs.groups import AsOf
 from jobs.queries.from_tables.answers import StoredAnswers
-from jobs.queries.interface import Answers, GroupsThen, LogAnswers, Wanted
+from jobs.queries.interface import Answers, GroupsThen, LogAnswers, RebalanceFilter
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
 from tests.jobs.conftest import SAMPLE_LOGS
@@ -39,14 +39,14 @@ def descriptions(then: GroupsThen) -> list[dict[str, Any]]:
     return [describe(group, offsets, around) for group, offsets in then.groups()]
 
 
-def moments() -> list[Moment]:
+def moments() -> list[AsOf]:
     """Now, a time, and end offsets of two partitions, all in the middle of the log."""
     chance, rows = random.Random(3), {}
     for file in find_logs([SAMPLE_LOGS], topics=["__consumer_offsets"]):
         rows[file.partition] = list(LogReader([file], pytest.fail).rows())
     times = sorted(row.timestamp for of_partition in rows.values() for row in of_partition)
     ends = {number: chance.choice(of_partition).offset for number, of_partition in rows.items() if of_partition}
-    return [Moment(), Moment(time_ms=times[len(times) // 3]), Moment(offsets=ends)]
+    return [AsOf(), AsOf(time_ms=times[len(times) // 3]), AsOf(offsets=ends)]
 
 
 def test_groups_at_any_moment(logs, tables):
@@ -56,13 +56,13 @@ def test_groups_at_any_moment(logs, tables):
 
 def test_one_group(logs, tables):
     (name, *_) = busiest(logs)
-    found = [(group, offsets) for group, offsets in logs.at(Moment()).groups() if group.group_id == name]
-    assert list(tables.at(Moment(), name).groups()) == found
+    found = [(group, offsets) for group, offsets in logs.at(AsOf()).groups() if group.group_id == name]
+    assert list(tables.at(AsOf(), name).groups()) == found
 
 
 def busiest(logs: LogAnswers) -> list[str]:
     """Groups with rebalances, those with most of them first."""
-    names = [row.group_id for row in logs.rebalances(Wanted())]
+    names = [row.group_id for row in logs.rebalances(RebalanceFilter())]
     return sorted(set(names), key=lambda name: (-names.count(name), name))
 
 
@@ -86,13 +86,13 @@ def test_a_notebook_tells_the_story_of_a_rebalance(logs, sample):
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda source: list(source.rebalances(Wanted())),
-        lambda source: list(source.rebalances(Wanted(cause="member_joined", slowest=3))),
+        lambda source: list(source.rebalances(RebalanceFilter())),
+        lambda source: list(source.rebalances(RebalanceFilter(cause="member_joined", slowest=3))),
         lambda source: list(source.verdicts(None, 0)),
         lambda source: list(source.violations(None, 0)),
         lambda source: list(source.findings(None)),
-        lambda source: source.rounds(source.rebalances(Wanted())[0].group_id),
-        lambda source: source.group_of(*source.rebalances(Wanted())[0].at[:2]),
+        lambda source: source.rounds(source.rebalances(RebalanceFilter())[0].group_id),
+        lambda source: source.group_of(*source.rebalances(RebalanceFilter())[0].at[:2]),
     ],
     ids=["rebalances", "slowest", "verdicts", "violations", "findings", "rounds", "position"],
 )

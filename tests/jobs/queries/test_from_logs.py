@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_core.records import CoordinatorRecord, LogPosition
 from coordinator_core.wire.control import COMMIT
-from jobs.queries.from_logs.groups import Moment, replay
+from jobs.queries.from_logs.groups import AsOf, replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.sources.files import find_logs
 from tests.jobs.logs import batch, marker, write_segment
@@ -28,7 +28,7 @@ def test_beyond_damaged_bytes_no_marker_commits(tmp_path: Path, is_damaged: bool
     batches += [batch(commit(2, "c"), producer_id=1), marker(COMMIT, 1, 3, 1000)]
     write_segment(tmp_path / "__consumer_offsets-0", batches)
     warnings: list[str] = []
-    shard = replay(find_logs([tmp_path]), Moment(), warnings.append).shards[0]
+    shard = replay(find_logs([tmp_path]), AsOf(), warnings.append).shards[0]
     committed = {partition.topic for partition in shard.offsets_of("g").committed}
     assert committed == ({"c"} if is_damaged else {"a", "b", "c"})
     assert len(warnings) == is_damaged

@@ -19,7 +19,7 @@ from coordinator_core.audit.rows import Verdict
 from coordinator_core.records import LogPosition
 from jobs.cli.app import app
 from jobs.formatting import plain
-from jobs.report.build import MOST_BUCKETS, Source, buckets, build
+from jobs.report.build import MOST_BUCKETS, ReportHeader, buckets, build
 from jobs.report.coverage import absent, coverage
 from jobs.report.data import AbsentPartitions, Count, Gap, LogCoverage, Report
 from jobs.report.holding_periods import spells_of_members
@@ -55,7 +55,7 @@ def log() -> GroupLog:
 
 
 def report_of(*histories: GroupHistory) -> Report:
-    source = Source("c<b>", "1.0", 1_700_000_000_000, (), False, ["odd bytes"])
+    source = ReportHeader("c<b>", "1.0", 1_700_000_000_000, (), False, ["odd bytes"])
     return build(histories, load().findings, source)
 
 

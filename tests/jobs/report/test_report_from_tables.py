@@ -8,7 +8,7 @@ from coordinator_core.groups.offsets import TopicPartition
 from jobs.api import CoordinatorAudit
 from jobs.pipeline.offsets import GROUP_OFFSETS
 from jobs.queries.from_logs.history import group_histories
-from jobs.report.build import Source, build
+from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import coverage
 from jobs.report.stored import stored_ends, stored_report
 from jobs.settings import load
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.long
 def test_tables_and_log_files_give_one_report(sample: CoordinatorAudit) -> None:
     chosen = load(environment={}, flags={"cluster": sample.cluster})
     logs = find_logs([SAMPLE_LOGS])
-    source = Source(chosen.cluster, software_version(), 0, list(coverage(logs)), True, [])
+    source = ReportHeader(chosen.cluster, software_version(), 0, list(coverage(logs)), True, [])
     of_logs = build(group_histories(logs, pytest.fail, audit=chosen.audit), chosen.findings, source)
     of_tables = stored_report(sample.tables, chosen)._replace(made_ms=0)
     for name, value in of_logs._asdict().items():

@@ -9,20 +9,20 @@ from typing import Any, cast
 import pytest
 
 from coordinator_core.errors import InputError
-from jobs.sources.dump import Shape, open_dump, shape_of
+from jobs.sources.dump import DumpFormat, open_dump, shape_of
 from tests.jobs.conftest import SAMPLE_LOGS
 
 
 @pytest.mark.parametrize(
     ("files", "shape"),
     [
-        (["__consumer_offsets-0/00000000000000000000.log", "decoded.jsonl.gz"], Shape.SEGMENTS),
-        (["__consumer_offsets-3/part-0.parquet", "_SUCCESS"], Shape.PARQUET),
-        (["_delta_log/00000000000000000000.json", "part-0.parquet"], Shape.DELTA),
-        (["_hidden/a.jsonl.gz", "MANIFEST.json"], Shape.JSON_LINES),
+        (["__consumer_offsets-0/00000000000000000000.log", "decoded.jsonl.gz"], DumpFormat.SEGMENTS),
+        (["__consumer_offsets-3/part-0.parquet", "_SUCCESS"], DumpFormat.PARQUET),
+        (["_delta_log/00000000000000000000.json", "part-0.parquet"], DumpFormat.DELTA),
+        (["_hidden/a.jsonl.gz", "MANIFEST.json"], DumpFormat.JSON_LINES),
     ],
 )
-def test_a_directory_has_theshape_of_its_files(tmp_path: Path, files: list[str], shape: Shape) -> None:
+def test_a_directory_has_theshape_of_its_files(tmp_path: Path, files: list[str], shape: DumpFormat) -> None:
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
@@ -30,13 +30,17 @@ def test_a_directory_has_theshape_of_its_files(tmp_path: Path, files: list[str],
 
 
 def test_a_file_has_theshape_of_its_name(tmp_path: Path) -> None:
-    for name, shape in {"a.log": Shape.SEGMENTS, "b.json": Shape.JSON_LINES, "c.parquet": Shape.PARQUET}.items():
+    for name, shape in {
+        "a.log": DumpFormat.SEGMENTS,
+        "b.json": DumpFormat.JSON_LINES,
+        "c.parquet": DumpFormat.PARQUET,
+    }.items():
         (tmp_path / name).write_bytes(b"{}")
         assert shape_of(str(tmp_path / name)) is shape
     archive = tmp_path / "logs.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(SAMPLE_LOGS, "logs")
-    assert shape_of(str(archive)) is Shape.SEGMENTS
+    assert shape_of(str(archive)) is DumpFormat.SEGMENTS
 
 
 @pytest.mark.parametrize(

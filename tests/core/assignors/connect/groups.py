@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coordinator_core.assignors.connect.work import Unit, Work, WorkerAssignment, target
+from coordinator_core.assignors.connect.work import ConnectorsAndTasks, LeaderAssignment, Unit, target
 from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, WorkerSpec
 from coordinator_core.assignors.profiles import DEFAULT
 from coordinator_core.assignors.registry import assign
@@ -26,7 +26,7 @@ class Cluster:
     now_ms: int = 1_000_000
     generation: int = 0
     completed: int = -1
-    works: dict[str, Work] = field(default_factory=dict)
+    works: dict[str, ConnectorsAndTasks] = field(default_factory=dict)
     memories: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -49,18 +49,18 @@ class Cluster:
             memory=self.memories.get(self.leader),
         )
 
-    def join(self, worker: str, work: Work | None = None) -> None:
-        self.works[worker] = work or Work.of()
+    def join(self, worker: str, work: ConnectorsAndTasks | None = None) -> None:
+        self.works[worker] = work or ConnectorsAndTasks.of()
 
     def leave(self, worker: str) -> None:
         del self.works[worker]
         self.memories.pop(worker, None)
 
-    def round(self) -> Mapping[str, WorkerAssignment]:
+    def round(self) -> Mapping[str, LeaderAssignment]:
         """One rebalance, which every worker follows."""
         self.generation += 1
         spec = self.spec()
-        told: Assignment[WorkerAssignment] = assign(self.protocol, spec, TopicImage.of(()), DEFAULT)
+        told: Assignment[LeaderAssignment] = assign(self.protocol, spec, TopicImage.of(()), DEFAULT)
         self.memories[self.leader] = told.memory
         self.works = target(spec.members, told.members)
         self.completed = self.generation

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_core.assignors.connect.work import CONFIG_MISMATCH, Work, configured
+from coordinator_core.assignors.connect.work import CONFIG_MISMATCH, ConnectorsAndTasks, configured
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
 from coordinator_core.assignors.registry import assign
 from coordinator_core.cluster.image import TopicImage
@@ -112,8 +112,8 @@ def test_a_second_round_in_a_row_that_would_stop_work_is_put_off() -> None:
 
 def test_work_run_twice_is_stopped_everywhere_and_given_anew() -> None:
     group = Cluster({"A": 1})
-    group.join("w1", Work.of(["A"], [("A", 0)]))
-    group.join("w2", Work.of([], [("A", 0)]))
+    group.join("w1", ConnectorsAndTasks.of(["A"], [("A", 0)]))
+    group.join("w2", ConnectorsAndTasks.of([], [("A", 0)]))
     told = group.round()
     assert told["w1"].revoked_tasks == told["w2"].revoked_tasks == [("A", 0)]
     group.settle()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from coordinator_core.assignors.connect.selection import (
-    Breach,
-    Invariant,
     VersionRange,
+    WorkBreach,
+    WorkInvariant,
     breaches,
     select_assignor,
     select_worker,
@@ -58,19 +58,19 @@ def test_a_whole_assignment_is_accepted() -> None:
 
 
 def test_what_nobody_gets_is_named_unless_it_waits_for_its_worker() -> None:
-    assert breaches(["w1"], WORK, {"w1": ["A", ("A", 1)]}) == [Breach(Invariant.ALL_ASSIGNED, ("A", 0))]
+    assert breaches(["w1"], WORK, {"w1": ["A", ("A", 1)]}) == [WorkBreach(WorkInvariant.ALL_ASSIGNED, ("A", 0))]
     assert breaches(["w1"], WORK, {"w1": ["A", ("A", 1)]}, waiting=[("A", 0)]) == []
 
 
 def test_what_two_get_is_named_with_both() -> None:
     found = breaches(["w1", "w2"], WORK, {"w1": WORK, "w2": ["A"]})
-    assert found == [Breach(Invariant.ASSIGNED_ONCE, "A", ("w1", "w2"))]
-    assert breaches(["w1"], WORK, {"w1": [*WORK, "A"]}) == [Breach(Invariant.ASSIGNED_ONCE, "A", ("w1", "w1"))]
+    assert found == [WorkBreach(WorkInvariant.ASSIGNED_ONCE, "A", ("w1", "w2"))]
+    assert breaches(["w1"], WORK, {"w1": [*WORK, "A"]}) == [WorkBreach(WorkInvariant.ASSIGNED_ONCE, "A", ("w1", "w1"))]
 
 
 def test_a_worker_that_is_not_in_the_group_is_named() -> None:
     found = breaches(["w1"], WORK, {"w1": ["A", ("A", 1)], "w9": [("A", 0)]})
-    assert found == [Breach(Invariant.WORKERS_EXIST, "w9", ("w9",))]
+    assert found == [WorkBreach(WorkInvariant.WORKERS_EXIST, "w9", ("w9",))]
 
 
 def test_the_document_s_own_targets() -> None:

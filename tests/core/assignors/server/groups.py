@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from coordinator_core.assignors.inputs import Assignment, GroupSpec, GroupType, MemberSpec, Partitions
+from coordinator_core.assignors.inputs import AssignedGroupType, Assignment, GroupSpec, MemberSpec, Partitions
 from coordinator_core.assignors.registry import assign
 from coordinator_core.cluster.image import Topic, TopicImage
 
 Group = tuple[GroupSpec, TopicImage]
-TYPES = {"uniform": GroupType.CONSUMER, "range": GroupType.CONSUMER, "simple": GroupType.SHARE}
+TYPES = {"uniform": AssignedGroupType.CONSUMER, "range": AssignedGroupType.CONSUMER, "simple": AssignedGroupType.SHARE}
 
 
 def topic_id(number: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_core.assignors.inputs import GroupSpec, GroupType, MemberSpec
+from coordinator_core.assignors.inputs import AssignedGroupType, GroupSpec, MemberSpec
 from coordinator_core.assignors.profiles import profile
 from coordinator_core.assignors.registry import assign
 from coordinator_core.cluster.image import Topic, TopicImage
@@ -80,7 +80,7 @@ def test_a_former_partition_beyond_the_topic_fails_as_in_kafka():
 
 def test_partitions_held_by_nobody_present_are_lost():
     """The inverted target assignment can know partitions of members that are not there; Kafka leaves them out."""
-    spec = GroupSpec({"a": MemberSpec((T,))}, assigned={T: {0, 1}}, type=GroupType.CONSUMER)
+    spec = GroupSpec({"a": MemberSpec((T,))}, assigned={T: {0, 1}}, type=AssignedGroupType.CONSUMER)
     assert assign("uniform", spec, image_of({T: 3})).members["a"] == {T: [2]}
 
 

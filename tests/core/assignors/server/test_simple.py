@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_core.assignors.inputs import GroupSpec, GroupType, MemberSpec
+from coordinator_core.assignors.inputs import AssignedGroupType, GroupSpec, MemberSpec
 from coordinator_core.errors import AssignorError
 from tests.core.assignors.server.groups import groups, held, image_of, loads, run, settled, subscribed, topic_id
 
@@ -72,6 +72,6 @@ FIRST, SECOND = topic_id(1), topic_id(2)
 def test_fails_where_all_members_are_busy_before_a_partition_has_enough(homogeneous, counts, busy_with):
     """Both are to share a partition, and b is busy with another one that is no longer assignable."""
     members = {"a": MemberSpec((FIRST, SECOND)), "b": MemberSpec((FIRST, SECOND), busy_with)}
-    spec = GroupSpec(members, homogeneous, assignable={FIRST: {0}}, type=GroupType.SHARE)
+    spec = GroupSpec(members, homogeneous, assignable={FIRST: {0}}, type=AssignedGroupType.SHARE)
     with pytest.raises(AssignorError, match="NoSuchElementException"):
         run("simple", (spec, image_of(counts)))

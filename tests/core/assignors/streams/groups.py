@@ -11,7 +11,7 @@ from coordinator_core.assignors.inputs import (
     StreamsConfigs,
     StreamsGroupSpec,
     StreamsMemberSpec,
-    Subtopology,
+    SubtopologyTasks,
     TaskId,
     Tasks,
 )
@@ -22,9 +22,9 @@ ZONES = ("east", "west", "north")
 
 
 @st.composite
-def topologies(draw: st.DrawFn) -> list[Subtopology]:
+def topologies(draw: st.DrawFn) -> list[SubtopologyTasks]:
     shapes = draw(st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1, max_size=4))
-    return [Subtopology(str(number), tasks, stateful) for number, (tasks, stateful) in enumerate(shapes)]
+    return [SubtopologyTasks(str(number), tasks, stateful) for number, (tasks, stateful) in enumerate(shapes)]
 
 
 @st.composite
@@ -64,7 +64,7 @@ def grown_groups(draw: st.DrawFn) -> StreamsGroupSpec:
     They may have warm-ups or standbys, or old state, that have come any part of the way.
     """
     subtopologies = [
-        Subtopology(str(number), draw(st.integers(1, 6)), True) for number in range(draw(st.integers(1, 3)))
+        SubtopologyTasks(str(number), draw(st.integers(1, 6)), True) for number in range(draw(st.integers(1, 3)))
     ]
     tasks = [(each.id, number) for each in subtopologies for number in range(each.tasks)]
     old = draw(st.integers(1, 2))

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from coordinator_core.assignors.streams.classic_invariants import (
-    Breach,
-    Invariant,
     StreamsConsumer,
+    TaskBreach,
+    TaskInvariant,
     breaches,
     streams_consumer,
 )
@@ -36,34 +36,34 @@ def test_a_sound_assignment_breaks_nothing() -> None:
 @pytest.mark.parametrize(
     ("members", "breach"),
     [
-        (with_change("m1", active=[("0", 0)]), Breach(Invariant.TASKS_MATCH, "m1", ("m1",))),
+        (with_change("m1", active=[("0", 0)]), TaskBreach(TaskInvariant.TASKS_MATCH, "m1", ("m1",))),
         (
             with_change("m1", topics=["in"]),
-            Breach(Invariant.SUBSCRIBED, ("side", 0), ("m1",)),
+            TaskBreach(TaskInvariant.SUBSCRIBED, ("side", 0), ("m1",)),
         ),
         (
             with_change("m1", active=[("0", 0), ("1", 0)]),
-            Breach(Invariant.ONE_SUBTOPOLOGY, "side", ("m1", "m2")),
+            TaskBreach(TaskInvariant.ONE_SUBTOPOLOGY, "side", ("m1", "m2")),
         ),
         (
             with_change("m2", partitions=[("in", 0), ("in", 1), ("side", 1)], active=[("0", 0), ("0", 1), ("0", 1)]),
-            Breach(Invariant.PARTITION_ONCE, ("in", 0), ("m1", "m2")),
+            TaskBreach(TaskInvariant.PARTITION_ONCE, ("in", 0), ("m1", "m2")),
         ),
         (
             with_change("m2", partitions=[("in", 0), ("in", 1), ("side", 1)], active=[("0", 0), ("0", 1), ("0", 1)]),
-            Breach(Invariant.ACTIVE_ONCE, ("0", 0), ("m1", "m2")),
+            TaskBreach(TaskInvariant.ACTIVE_ONCE, ("0", 0), ("m1", "m2")),
         ),
-        (with_change("m2", process_id="P1"), Breach(Invariant.STANDBY_APART, ("0", 1), ("m2", "m1"))),
+        (with_change("m2", process_id="P1"), TaskBreach(TaskInvariant.STANDBY_APART, ("0", 1), ("m2", "m1"))),
         (
             with_change("m2", process_id="P1", standby=[("0", 1)]),
-            Breach(Invariant.STANDBY_ONCE, ("0", 1), ("m1", "m2")),
+            TaskBreach(TaskInvariant.STANDBY_ONCE, ("0", 1), ("m1", "m2")),
         ),
-        (with_change("m2", owned=[("in", 0)]), Breach(Invariant.STILL_OWNED, ("in", 0), ("m2", "m1"))),
-        (with_change("m2", partitions=[], active=[]), Breach(Invariant.COMPLETE, ("in", 1), ())),
+        (with_change("m2", owned=[("in", 0)]), TaskBreach(TaskInvariant.STILL_OWNED, ("in", 0), ("m2", "m1"))),
+        (with_change("m2", partitions=[], active=[]), TaskBreach(TaskInvariant.COMPLETE, ("in", 1), ())),
     ],
-    ids=lambda value: value.invariant.name if isinstance(value, Breach) else "",
+    ids=lambda value: value.invariant.name if isinstance(value, TaskBreach) else "",
 )
-def test_what_breaks_is_named(members: Mapping[str, StreamsConsumer], breach: Breach) -> None:
+def test_what_breaks_is_named(members: Mapping[str, StreamsConsumer], breach: TaskBreach) -> None:
     assert breach in breaches(members, IMAGE)
 
 

@@ -13,7 +13,7 @@ from coordinator_core.assignors.inputs import (
     StreamsConfigs,
     StreamsGroupSpec,
     StreamsMemberSpec,
-    Subtopology,
+    SubtopologyTasks,
     TaskId,
     Tasks,
 )
@@ -141,7 +141,7 @@ def two_and_a_new_one(**configs: int) -> StreamsGroupSpec:
             "B": StreamsMemberSpec("b", b, task_offsets=ends, task_end_offsets=ends),
             "C": StreamsMemberSpec("c"),
         },
-        [Subtopology("0", 6, True)],
+        [SubtopologyTasks("0", 6, True)],
         StreamsConfigs(num_standby_replicas=1, num_warmup_replicas=2, **configs),
     )
 
@@ -177,7 +177,7 @@ def test_the_acceptable_lag_itself_is_caught_up():
         task_offsets={("0", 0): 100, ("0", 1): 100},
         task_end_offsets={("0", 0): 100, ("0", 1): 100},
     )
-    spec = StreamsGroupSpec({"old": owner, "new": member}, [Subtopology("0", 2, True)])
+    spec = StreamsGroupSpec({"old": owner, "new": member}, [SubtopologyTasks("0", 2, True)])
     for lag, active in ((10, {"0": [0]}), (9, {})):
         configs = StreamsConfigs(acceptable_recovery_lag=lag)
         assert highly_available(replace(spec, configs=configs)).members["new"].active == active
@@ -185,5 +185,5 @@ def test_the_acceptable_lag_itself_is_caught_up():
 
 def test_tasks_need_members():
     with pytest.raises(AssignorError, match="TaskAssignorException"):
-        highly_available(StreamsGroupSpec({}, [Subtopology("0", 1, True)]))
+        highly_available(StreamsGroupSpec({}, [SubtopologyTasks("0", 1, True)]))
     assert highly_available(StreamsGroupSpec({}, [])).members == {}

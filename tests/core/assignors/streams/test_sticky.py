@@ -13,7 +13,7 @@ from coordinator_core.assignors.inputs import (
     StreamsConfigs,
     StreamsGroupSpec,
     StreamsMemberSpec,
-    Subtopology,
+    SubtopologyTasks,
     Tasks,
 )
 from coordinator_core.assignors.registry import assign
@@ -80,26 +80,28 @@ def test_a_former_standby_takes_over_first(spec):
         "standby": StreamsMemberSpec("p1", Tasks(standby={"0": [0]})),
         "other": StreamsMemberSpec("p2"),
     }
-    lonely = StreamsGroupSpec(members, [Subtopology("0", 1, True)], spec.configs)
+    lonely = StreamsGroupSpec(members, [SubtopologyTasks("0", 1, True)], spec.configs)
     assert task in task_ids(sticky(lonely).members["standby"].active)
 
 
 def test_tasks_without_members_fail_as_in_kafka():
     with pytest.raises(AssignorError, match=r"TaskAssignorException: No process available to assign active task a_0\."):
-        sticky(StreamsGroupSpec({}, [Subtopology("b", 1, True), Subtopology("a", 2, False)]))
+        sticky(StreamsGroupSpec({}, [SubtopologyTasks("b", 1, True), SubtopologyTasks("a", 2, False)]))
 
 
 def test_tasks_that_the_topology_no_longer_has_are_forgotten():
     member = StreamsMemberSpec("p", Tasks({"0": [0, 9], "gone": [0]}, {"gone": [1]}))
-    assert sticky(StreamsGroupSpec({"m": member}, [Subtopology("0", 2, True)])).members["m"] == Tasks({"0": [0, 1]}, {})
+    assert sticky(StreamsGroupSpec({"m": member}, [SubtopologyTasks("0", 2, True)])).members["m"] == Tasks(
+        {"0": [0, 1]}, {}
+    )
 
 
 @pytest.mark.parametrize("name", ["sticky", "highly_available"])
 @pytest.mark.parametrize(
     ("subtopologies", "message"),
     [
-        ([Subtopology("0", -1, True)], "subtopology '0' has -1 tasks"),
-        ([Subtopology("0", 1, True), Subtopology("0", 2, True)], "subtopology '0' is there twice"),
+        ([SubtopologyTasks("0", -1, True)], "subtopology '0' has -1 tasks"),
+        ([SubtopologyTasks("0", 1, True), SubtopologyTasks("0", 2, True)], "subtopology '0' is there twice"),
     ],
 )
 def test_impossible_topologies_are_errors(name, subtopologies, message):

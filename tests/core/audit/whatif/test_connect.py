@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_core.assignors.inputs import GroupType
+from coordinator_core.assignors.inputs import AssignedGroupType
 from coordinator_core.audit.targets.connect_groups import NO_TOPICS
 from coordinator_core.audit.targets.rounds import Round, RoundMember
-from coordinator_core.audit.targets.verdict import Unit
-from coordinator_core.audit.whatif.replay import Outcome, WhatIf, what_if
+from coordinator_core.audit.targets.verdict import WorkUnit
+from coordinator_core.audit.whatif.replay import WhatIf, WhatIfOutcome, what_if
 from coordinator_core.errors import InputError
 from coordinator_core.records import LogPosition
 
 MINUTE = 60_000
-EVERYTHING = frozenset(Unit("", "sink", number) for number in (-1, 0, 1, 2))
+EVERYTHING = frozenset(WorkUnit("", "sink", number) for number in (-1, 0, 1, 2))
 
 
 def a_round(minute: int, *workers: str, asks_again: bool = False) -> Round:
     """All of the connector is with the first worker: what happened plays no part in what is supposed."""
     return Round(
         LogPosition(0, minute, minute * MINUTE),
-        GroupType.CONNECT,
+        AssignedGroupType.CONNECT,
         "sessioned",
         {worker: RoundMember((worker, "host")) for worker in workers},
         NO_TOPICS,
@@ -32,7 +32,7 @@ def a_round(minute: int, *workers: str, asks_again: bool = False) -> Round:
     )
 
 
-def supposed(change: WhatIf, *happened: Round) -> Outcome:
+def supposed(change: WhatIf, *happened: Round) -> WhatIfOutcome:
     return what_if(happened, change).hypothetical
 
 
@@ -79,6 +79,6 @@ def test_what_connect_does_not_have_is_refused(change: WhatIf, told: str) -> Non
 
 
 def test_other_groups_have_no_delay() -> None:
-    consumers = Round(LogPosition(0, 0, 0), GroupType.CLASSIC, "range", {}, NO_TOPICS, {})
+    consumers = Round(LogPosition(0, 0, 0), AssignedGroupType.CLASSIC, "range", {}, NO_TOPICS, {})
     with pytest.raises(InputError, match="only workers of Connect"):
         what_if([consumers], WhatIf(delay_ms=0))

@@ -13,7 +13,7 @@ from coordinator_core.records import LogPosition
 
 
 @dataclass(slots=True)
-class Ledger:
+class OpenHistory:
     """Everything that the history of a group needs beyond the group's own state, kept from run to run.
 
     ``type`` is that of the life that is open, ``ended`` the tombstone that ended it within the operation under way;
@@ -50,7 +50,7 @@ class Ledger:
     due_ms: int | None = None
     unseen: list[TopicChange] = field(default_factory=list)
 
-    def copy(self) -> Ledger:
+    def copy(self) -> OpenHistory:
         """A ledger of its own, on which the operation under way can be ended."""
         return replace(
             self,

@@ -72,7 +72,7 @@ LIVE_GROUPS: dict[int, Any] = {
 
 
 @dataclass(slots=True)
-class Memory:
+class CoordinatorState:
     """The memory for one log partition, whose next record gets ``end_offset``.
 
     Topics are by name; ``new_topics_version`` is the newest image version with new topics. ``profile`` says whose
