@@ -65,7 +65,7 @@ def log(rebalances: int, topics: TopicHistory) -> Iterator[CoordinatorRecord]:
         else:
             joined += 1
             joiner = f"member-{joined}"
-            value = {"instanceId": None, "rackId": None, "clientId": "c", "clientHost": "/h"}
+            value: Fields = {"instanceId": None, "rackId": None, "clientId": "c", "clientHost": "/h"}
             value |= {"subscribedTopicNames": names, "subscribedTopicRegex": "", "rebalanceTimeoutMs": 45_000}
             value |= {"serverAssignor": None, "classicMemberMetadata": None}
             records.append((RecordType.CONSUMER_GROUP_MEMBER_METADATA, {"groupId": GROUP, "memberId": joiner}, value))

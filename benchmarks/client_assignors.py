@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from typing import Any
 
 from coordinator_core.assignors.client.leader import leader_order
 from coordinator_core.assignors.inputs import ClassicGroupSpec, ClassicMemberSpec
@@ -20,7 +21,7 @@ MEMBERS, TOPICS, PARTITIONS = 1_000, 100, 100
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 
-def timed(name: str, members: dict[str, ClassicMemberSpec], image: TopicImage) -> tuple[float, dict]:
+def timed(name: str, members: dict[str, ClassicMemberSpec], image: TopicImage) -> tuple[float, dict[str, Any]]:
     start = time.perf_counter()
     assigned = assign(name, ClassicGroupSpec(leader_order(members)), image)
     return time.perf_counter() - start, dict(assigned.members)

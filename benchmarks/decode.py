@@ -11,6 +11,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -95,9 +96,9 @@ def main() -> None:
         ("group records, all types", group_records(COMMITS)),
     ):
         batches = batches_of(pairs)
-        columns = rate(len(pairs), lambda batches=batches: decode_columns(batches))
+        columns = rate(len(pairs), partial(decode_columns, batches))
         few = pairs[:20_000]
-        plain = rate(len(few), lambda few=few: decode_rows(few), runs=5)
+        plain = rate(len(few), partial(decode_rows, few), runs=5)
         print(f"{name:34} {columns:12,.0f} {plain:10,.0f} {columns / plain:6.0f}x")
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from coordinator_core.records import RecordType
+from coordinator_core.records import Fields, RecordType
 from coordinator_core.simulator.scenario import partition_of
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch, frame, varint
 from coordinator_core.wire.primitives import uuid_text
@@ -73,7 +73,7 @@ def rebalance(name: str, topics: list[tuple[str, str]], size: int) -> list[NewRe
     shares = [{"topicId": topic_id, "partitions": list(range(1 + size // len(topics)))} for _, topic_id in topics]
     group_key = {"groupId": name}
     member_key = {"groupId": name, "memberId": member}
-    joined = {
+    joined: Fields = {
         "instanceId": None,
         "rackId": None,
         "clientId": f"{name}-client",
@@ -84,7 +84,7 @@ def rebalance(name: str, topics: list[tuple[str, str]], size: int) -> list[NewRe
         "serverAssignor": None,
     }
     current = [{**share, "assignmentEpochs": [7] * len(share["partitions"])} for share in shares]
-    settled = {
+    settled: Fields = {
         "memberEpoch": 7,
         "previousMemberEpoch": 6,
         "state": 0,

@@ -23,7 +23,7 @@ from jobs.pipeline import decode, ingest
 from jobs.sources.dump import open_dump
 from jobs.tables import session
 from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_RECORDS
+from jobs.tables.log import LOG_RECORDS, QUARANTINE
 from jobs.tables.records import OFFSET_COMMITS
 
 
@@ -31,7 +31,7 @@ def new_tables(spark: SparkSession, home: Path) -> Tables:
     """The tables, created once and for all before a log is first taken in."""
     shutil.rmtree(home, ignore_errors=True)
     tables = Tables(spark, str(home))
-    for table in (LOG_RECORDS, *(output.table for output in decode.outputs()), decode.QUARANTINE):
+    for table in (LOG_RECORDS, *(output.table for output in decode.outputs()), QUARANTINE):
         tables.create(table)
     return tables
 
@@ -64,6 +64,10 @@ def main() -> None:
         def take_in() -> None:
             ingest.ingest(tables, open_dump(spark, [str(logs)]), "benchmark", "run")
 
+        def read_parquet() -> None:
+            for table in (LOG_RECORDS, OFFSET_COMMITS):
+                drain(spark.read.parquet(str(parquet / table.name)))
+
         take_in()
         decode.decode(tables, "run")
         for table in (LOG_RECORDS, OFFSET_COMMITS):
@@ -73,9 +77,7 @@ def main() -> None:
             "copy": lambda: copy(spark, parquet, Path(folder) / "copy"),
             "ingest": take_in,
             "decode": lambda: decode.decode(tables, "run"),
-            "Parquet to nowhere": lambda: [
-                drain(spark.read.parquet(str(parquet / table.name))) for table in (LOG_RECORDS, OFFSET_COMMITS)
-            ],
+            "Parquet to nowhere": read_parquet,
             "segments to nowhere": lambda: drain(open_dump(spark, [str(logs)])[0].rows),
         }
         times: dict[str, list[WorkerTime]] = {name: [] for name in works}

@@ -17,7 +17,7 @@ from jobs.simulate.scenario_file import load_scenario
 
 TOPICS = {"events-{n}": {"count": 50, "partitions": 24, "replicas": 3, "rate": 20, "grows": {"30m": 30}}}
 CHAOS = ["join", "leave", "crash", "deploy"]
-MIXES = {
+MIXES: dict[str, dict[str, object]] = {
     "calm": {"members": 4, "commits": {"every": "5s"}, "chaos": {"every": "30m", "of": CHAOS, "most": 6}},
     "busy": {"members": 4, "commits": {"every": "30s"}, "chaos": {"every": "3m", "of": CHAOS, "most": 6}},
     "frantic": {"members": 4, "commits": None, "chaos": {"every": "20s", "of": CHAOS, "most": 8}},

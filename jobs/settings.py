@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -190,12 +189,13 @@ def _from_file(file: Traversable) -> Layer:
 
 
 class TextLoader(yaml.SafeLoader):
-    """YAML whose scalars stay text, but for null: which of them are numbers the model knows."""
+    """YAML whose scalars stay text, except null: the model knows which of them are numbers."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str | None, list[tuple[str, re.Pattern[str]]]]] = {
-        first: [(tag, pattern) for tag, pattern in known if tag == NULL]
-        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
+
+TextLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in known if tag == NULL]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 def _parse(text: str, origin: str) -> Any:
@@ -206,17 +206,21 @@ def _parse(text: str, origin: str) -> Any:
 
 
 def _nest(path: list[str], value: Any) -> dict[str, Any]:
-    for name in reversed(path):
-        value = {name: value}
-    return value
+    *above, last = path
+    nested = {last: value}
+    for name in reversed(above):
+        nested = {name: nested}
+    return nested
 
 
 def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(under)
     for key, value in over.items():
         below = merged.get(key)
-        both = isinstance(value, Mapping) and isinstance(below, Mapping)
-        merged[key] = _merge(below, value) if both else value
+        if isinstance(value, Mapping) and isinstance(below, Mapping):
+            merged[key] = _merge(below, value)
+        else:
+            merged[key] = value
     return merged
 
 

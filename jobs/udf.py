@@ -13,11 +13,11 @@ and one struct for each record type, null but for the record's own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql.functions import arrow_udf
+from pyspark.sql import Column, SparkSession
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type
 
 from coordinator_core.records import Family
@@ -28,23 +28,29 @@ from coordinator_core.wire.schema import record_schemas
 Part = Literal["key", "value"]
 
 
-def decode_key(family: Family = Family.GROUP) -> Callable[..., Any]:
+def decode_key(family: Family = Family.GROUP) -> Callable[..., Column]:
     """The UDF of one column, the key."""
 
     def decode(keys: pa.Array) -> pa.Array:
         return _column("key", decode_keys(keys, family), keys, family)
 
-    return arrow_udf(decode, returnType=from_arrow_type(_struct("key", family)))
+    return _arrow_udf(decode, _struct("key", family))
 
 
-def decode_value(family: Family = Family.GROUP) -> Callable[..., Any]:
+def decode_value(family: Family = Family.GROUP) -> Callable[..., Column]:
     """The UDF of two columns: the key, whose type says what the value is, and the value."""
 
     def decode(keys: pa.Array, values: pa.Array) -> pa.Array:
         decoded = decode_values(values, decode_keys(keys, family).numbers, family)
         return _column("value", decoded, values, family)
 
-    return arrow_udf(decode, returnType=from_arrow_type(_struct("value", family)))
+    return _arrow_udf(decode, _struct("value", family))
+
+
+def _arrow_udf(decode: Callable[..., pa.Array], result: pa.StructType) -> Callable[..., Column]:
+    # The stubs ask for a type of function as well; with one, Spark warns that the type hints already say it.
+    udf: Callable[..., Column] = arrow_udf(decode, returnType=from_arrow_type(result))  # type: ignore[call-overload]
+    return udf
 
 
 def register(spark: SparkSession, family: Family = Family.GROUP) -> None:

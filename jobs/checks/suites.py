@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pandas as pd
 import yaml
@@ -75,7 +75,7 @@ def run(tables: Tables, chosen: CheckSettings, now: datetime) -> list[Result]:
         InputError: a suite that cannot be used.
     """
     loaded = load_suites(chosen.suites or conf() / "expectations")
-    measures = measure(tables, now, chosen.offsets_partitions).toPandas()
+    measures = cast(pd.DataFrame, measure(tables, now, chosen.offsets_partitions).toPandas())
     if measures.empty:
         return []
     results = evaluate(measures, loaded, runs.new_run_id(), now, chosen.data_docs)
@@ -152,7 +152,7 @@ def _context(docs: Path | None) -> Any:
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     import great_expectations as gx
 
-    context = gx.get_context(mode="ephemeral")
+    context: Any = gx.get_context(mode="ephemeral")
     if docs is not None:
         store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(docs.resolve())}
         index = {"class_name": "DefaultSiteIndexBuilder"}

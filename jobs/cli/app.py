@@ -91,7 +91,7 @@ class CommandTable(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command itself, once it is known which one runs."""
         name, placeholder, rest = super().resolve_command(ctx, args)
-        return name, placeholder and load(placeholder.name), rest
+        return name, placeholder and load(str(name)), rest
 
     def invoke(self, ctx: Any) -> Any:
         """Run; expected failures end as one line on standard error."""

@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from coordinator_core.errors import InputError, UsageError
+from coordinator_core.groups.violations import Violation
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import (
     TABLES,
@@ -29,6 +30,10 @@ from jobs.queries.interface import RebalanceFilter
 TABLE_OF = {table.row: table.name for table in TABLES}
 
 
+TimelineRow = HistoryRow | Violation
+"""A row that becomes an entry of a timeline, or two."""
+
+
 class TimelineEntry(NamedTuple):
     """One line of a timeline, with the record that proves it."""
 
@@ -47,9 +52,12 @@ def history_command(
     known = source.answers().history(group)
     if known is None:
         raise InputError(f"no history of a group {group!r} in these logs")
-    rows: list[HistoryRow] = [
-        *(*known.epochs, *known.rebalances, *known.memberships),
-        *(*known.assignments, *known.violations),
+    rows: list[TimelineRow] = [
+        *known.epochs,
+        *known.rebalances,
+        *known.memberships,
+        *known.assignments,
+        *known.violations,
     ]
     start = 0 if since is None else parse_time(since)
     if source.json:
@@ -85,7 +93,7 @@ def rebalances_command(
     print_lines(lines, as_json=source.json, title="rebalances")
 
 
-def _last_ms(row: HistoryRow) -> int:
+def _last_ms(row: TimelineRow) -> int:
     """The last time at which a row has something to say."""
     if isinstance(row, GroupEpochRow):
         return (row.ended or row.opened).timestamp_ms
@@ -140,7 +148,7 @@ def _causes(causes: Iterable[Cause]) -> str:
     return ", ".join(found)
 
 
-def _moments(rows: Iterable[HistoryRow]) -> Iterator[TimelineEntry]:
+def _moments(rows: Iterable[TimelineRow]) -> Iterator[TimelineEntry]:
     """Rows as moments; intervals of assignments are told by the rebalances that end them."""
     for row in rows:
         if isinstance(row, RebalanceRow):

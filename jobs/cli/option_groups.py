@@ -27,7 +27,7 @@ def with_options(shared: type[Any]) -> Callable[[Callable[..., None]], Callable[
         def run(**values: Any) -> None:
             command(shared(**{each.name: values.pop(each.name) for each in given}), **values)
 
-        run.__signature__ = inspect.Signature(parameters)
+        vars(run)["__signature__"] = inspect.Signature(parameters)
         run.__annotations__ = {each.name: each.annotation for each in parameters}
         return run
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,8 +29,6 @@ from jobs.tables import session
 from jobs.tables.delta import Tables
 from jobs.tables.lease import WRITER, held
 from jobs.tables.log import LOG_RECORDS
-
-AllShapes = StrEnum("AllShapes", {shape.name: shape.value for shape in DumpFormat})
 
 OFFSET_RANGE = re.compile(r"(?P<partition>\d+):(?P<first>\d*)-(?P<end>\d*)")
 
@@ -95,8 +92,10 @@ def ingest_command(
     ],
     cluster: ClusterOption = None,
     shape: Annotated[
-        AllShapes | None,
-        typer.Option("--format", metavar="|".join(AllShapes), help="What the dumps are, when their names do not tell."),
+        DumpFormat | None,
+        typer.Option(
+            "--format", metavar="|".join(DumpFormat), help="What the dumps are, when their names do not tell."
+        ),
     ] = None,
     topic: Annotated[str, typer.Option(metavar="TOPIC", help="Topic of records that do not say theirs.")] = LOG_TOPICS[
         Family.GROUP
@@ -112,7 +111,7 @@ def ingest_command(
     with lake.writing(begin=True, cluster=cluster) as (at, chosen):
         with console.step("looking at the dumps"):
             kafka = Kafka(chosen.kafka, ranges)
-            dumps = open_dump(at.spark, paths, shape=DumpFormat(shape) if shape else None, topic=topic, kafka=kafka)
+            dumps = open_dump(at.spark, paths, shape=shape, topic=topic, kafka=kafka)
         with console.step("taking them in"):
             rows = ingest.run(at, dumps, chosen.cluster)
     _print(console, "taken in", rows, INGESTED + GAPS)

@@ -71,12 +71,13 @@ def account_ingest(tables: Tables, run_id: str, cluster: str | None = None) -> l
         )
         .collect()
     )
-    rows = [row.asDict() for row in taken] or [{"cluster": cluster, "records": 0, "control": 0, "empty_batches": 0}]
+    nothing_new = {"cluster": cluster, "records": 0, "control": 0, "empty_batches": 0}
+    rows: list[dict[str, Any]] = [row.asDict() for row in taken] or [nothing_new]
     for name in {row.cluster for row in taken}:
         of_cluster = log.where(F.col("cluster") == name)
         broken = _broken(of_cluster, [row for row in taken if row.cluster == name and row.first_offset is not None])
         found = _gaps(of_cluster, broken)
-        rows = [row | found.get((row.get("log_topic"), row.get("log_partition")), {}) for row in rows]
+        rows = [row | found.get((row["log_topic"], row["log_partition"]), {}) for row in rows]
     return _write(tables, "ingest", run_id, rows)
 
 
@@ -89,13 +90,12 @@ def _broken(log: DataFrame, taken: list[Row]) -> list[Row]:
     near = log.join(F.broadcast(_begins(log, whole)), _same()).groupBy("begin_topic", "begin_partition")
     bounds = near.agg(F.max(F.when(offset < F.col("begin_offset"), offset)).alias("before"), F.max(offset).alias("end"))
     found = {(row.begin_topic, row.begin_partition): row for row in bounds.collect()}
-    joined = [
-        row
-        for row in whole
-        for near_it in [found.get((row.log_topic, row.log_partition))]
-        if near_it and near_it.before in (None, row.first_offset - 1) and near_it.end == row.last_offset
-    ]
-    return [row for row in taken if row not in joined]
+    return [row for row in taken if row not in whole or not _joins(row, found.get((row.log_topic, row.log_partition)))]
+
+
+def _joins(taken: Row, bounds: Row | None) -> bool:
+    """Whether the log partition has the offset before the first one taken, if it has any before, and none beyond."""
+    return bounds is not None and bounds.before in (None, taken.first_offset - 1) and bounds.end == taken.last_offset
 
 
 def _begins(log: DataFrame, taken: list[Row]) -> DataFrame:

@@ -120,7 +120,7 @@ class Count(NamedTuple):
     """A name and how often it occurs."""
 
     name: str
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nothing calls: the name is in the report's JSON
 
 
 class GroupLine(NamedTuple):

@@ -71,8 +71,13 @@ def _line(history: GroupHistory, found: Sequence[FindingRow]) -> GroupLine:
         score=max((row.score for row in found), default=0.0),
         first_ms=min(times, default=None),
         last_ms=max(times, default=None),
-        complete=all(row.history_complete for row in (*history.epochs, *history.memberships)),
+        complete=_is_complete(history),
     )
+
+
+def _is_complete(history: GroupHistory) -> bool:
+    epochs, memberships = history.epochs, history.memberships
+    return all(row.history_complete for row in epochs) and all(row.history_complete for row in memberships)
 
 
 def _times(history: GroupHistory) -> Iterator[int]:

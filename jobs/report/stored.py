@@ -64,7 +64,19 @@ def stored_coverage(tables: Tables, cluster: str) -> Iterator[LogCoverage]:
     gaps = _largest_gaps(rows, blocks) if any(row.missing for row in found) else {}
     for row in sorted(found, key=lambda row: (FAMILIES[row.log_topic].value, row.log_topic, row.log_partition)):
         count, largest = gaps.get((row.log_topic, row.log_partition), (0, ()))
-        yield LogCoverage(row.log_topic, row.log_partition, *row[2:-1], count, largest, row.from_start)
+        yield LogCoverage(
+            topic=row.log_topic,
+            partition=row.log_partition,
+            first_offset=row.first_offset,
+            last_offset=row.last_offset,
+            first_ms=row.first_ms,
+            last_ms=row.last_ms,
+            records=row.records,
+            missing=row.missing,
+            gap_count=count,
+            gaps=largest,
+            from_start=row.from_start,
+        )
 
 
 def _extents(rows: DataFrame, *within: str) -> DataFrame:

@@ -65,7 +65,8 @@ def task_of(
         logs = model.logs
         for batch in batches:
             for number in batch.column("id").to_pylist():
-                written = write_partition(model, seed, *logs[number], Path(out), shape)
+                family, partition = logs[number]
+                written = write_partition(model, seed, family, partition, Path(out), shape)
                 yield pa.RecordBatch.from_pylist([written._asdict()], schema=_ARROW)
 
     return simulate

@@ -6,7 +6,7 @@ import json
 import os
 import tarfile
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -27,7 +27,7 @@ LIVE_SCHEME: Final = "kafka://"
 DEFAULT_TOPIC: Final = LOG_TOPICS[Family.GROUP]
 
 
-class DumpFormat(Enum):
+class DumpFormat(StrEnum):
     """How a dump is written down."""
 
     SEGMENTS = "segments"

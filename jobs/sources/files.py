@@ -130,7 +130,7 @@ def find_logs(
     """
     wanted = FileFilter(frozenset(topics), (LOG_SUFFIX, SNAPSHOT_SUFFIX) if snapshots else (LOG_SUFFIX,))
     found: list[LogFile] = []
-    for path in map(os.fspath, paths):
+    for path in (os.fspath(path) for path in paths):
         try:
             logs = list(_logs_in(path, wanted))
         except OSError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -50,7 +50,7 @@ class LogReader:
     no record.
     """
 
-    def __init__(self, files: list[LogPart], warn: Warn) -> None:
+    def __init__(self, files: Sequence[LogPart], warn: Warn) -> None:
         self._files = files
         self._warn = warn
         self.losses = 0
@@ -146,7 +146,7 @@ class LogReader:
 class _Overlap:
     """What a file has of the offsets with which the next one begins: the same records, if they are of one log."""
 
-    def __init__(self, files: list[LogPart]) -> None:
+    def __init__(self, files: Sequence[LogPart]) -> None:
         bases = [int(digits) if (digits := file.segment.partition(".")[0]).isdecimal() else 0 for file in files]
         self._next = [*bases[1:], None]
         self._seen: dict[int, int] = {}

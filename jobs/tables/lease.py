@@ -98,9 +98,11 @@ class Lease:
         """
         self._tables.create(LEASES)
         held = self._row()
-        before = held.owner if held is not None else None
-        if before is not None and not LeaseOwner.parse(before).is_gone() and _aware(held.expires_at) > _now():
-            raise _busy(self._tables, held)
+        before: str | None = None
+        if held is not None and held.owner is not None:
+            before = str(held.owner)
+            if not LeaseOwner.parse(before).is_gone() and _aware(held.expires_at) > _now():
+                raise _busy(self._tables, held)
         try:
             taken = self._insert() if held is None else self._take_from(before)
         except Exception as error:  # two that take it at the same moment: Delta lets one commit

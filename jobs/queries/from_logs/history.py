@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from coordinator_core.audit.findings.commits import GROUP_ENDS, TOPIC_CLEANUP_MS, CommitFold
-from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.findings.group_history import GroupHistory, OpenTransaction, PartitionCommits
 from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.rounds import Round, rounds
@@ -107,8 +108,9 @@ def _as_history(
 ) -> GroupHistory:
     for topic, deleted_ms in _deletions(topics):
         gathered.commits.topic_deleted(topic, deleted_ms, deleted_ms + TOPIC_CLEANUP_MS)
-    of_commits = (*gathered.commits.partitions(), *gathered.commits.transactions())
-    rows = (*gathered.rows, *gathered.fold.open_rows(), *of_commits)
+    rows = chain[AuditedRow | PartitionCommits | OpenTransaction](
+        gathered.rows, gathered.fold.open_rows(), gathered.commits.partitions(), gathered.commits.transactions()
+    )
     return GroupHistory.gather(group_id, now_ms, rows, counts)
 
 

@@ -49,7 +49,7 @@ class StoredAnswers:
         """From ``rebalances``."""
         rows = _since(self._of("rebalances", wanted.group_id), wanted.since_ms)
         if wanted.cause is not None:
-            rows = rows.where(F.exists("causes", lambda cause: cause["kind"] == wanted.cause))
+            rows = rows.where(F.array_contains("causes.kind", wanted.cause))
         order = ["at.timestamp_ms", "at.partition", "at.offset"]
         if wanted.slowest is not None:
             slowest = F.coalesce("duration_min_ms", F.lit(0)).desc()
