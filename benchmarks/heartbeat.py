@@ -34,7 +34,7 @@ ASSIGNOR = {"name": "sessioned", "minimumVersion": 0, "maximumVersion": 2, "reas
 class Bench:
     """A coordinator with one topic and one group; ``heartbeat`` is the request of a member that has settled."""
 
-    memory: CoordinatorState = field(default_factory=CoordinatorState)
+    memory: CoordinatorState = field(default_factory=coordinator.new_state)
     topics: TopicImage = field(default_factory=lambda: TopicImage.of([TOPIC], version=1))
     heartbeat: Request | None = None
 

@@ -13,9 +13,10 @@ from uuid import UUID
 
 from coordinator_core.assignors.connect.work import Unit
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.coordinator import offset_commit, offset_expiry, offset_fetch
+from coordinator_core.coordinator import classic_protocol, offset_commit, offset_expiry, offset_fetch
 from coordinator_core.coordinator.classic import handlers as classic
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
+from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.connect import handlers as connect
 from coordinator_core.coordinator.connect.group import ConnectCoordinatorState
 from coordinator_core.coordinator.consumer import handlers as consumer
@@ -26,13 +27,16 @@ from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request, 
 from coordinator_core.coordinator.share import handlers as share
 from coordinator_core.coordinator.share import partitions as share_partitions
 from coordinator_core.coordinator.share.group import LiveShareGroup
-from coordinator_core.coordinator.state import CoordinatorState
+from coordinator_core.coordinator.state import CoordinatorState, GroupClass, GroupClasses
 from coordinator_core.coordinator.streams import handlers as streams
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
-from coordinator_core.records import Fields
+from coordinator_core.groups.consumer.replay import HANDLERS as CONSUMER_RECORDS
+from coordinator_core.groups.share.replay import HANDLERS as SHARE_RECORDS
+from coordinator_core.groups.streams.replay import HANDLERS as STREAMS_RECORDS
+from coordinator_core.records import Fields, RecordType
 
 REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
-    **classic.REQUESTS,
+    **classic_protocol.REQUESTS,
     **consumer.REQUESTS,
     **share.REQUESTS,
     **streams.REQUESTS,
@@ -55,6 +59,23 @@ TIMERS: dict[str, Callable[..., None]] = {
 
 TASKS: dict[str, Callable[..., None]] = {**consumer.TASKS}
 """Action of background work to what its completion does; arguments as for timers."""
+
+_RECORDS: tuple[tuple[GroupClass, Iterable[int]], ...] = (
+    (LiveClassicGroup, (RecordType.GROUP_METADATA,)),
+    (LiveConsumerGroup, CONSUMER_RECORDS),
+    (LiveShareGroup, SHARE_RECORDS),
+    (LiveStreamsGroup, STREAMS_RECORDS),
+)
+GROUP_CLASSES: GroupClasses = {type_: group_class for group_class, types in _RECORDS for type_ in types}
+"""Record type to the class of the group in memory that a record of it makes."""
+
+
+def new_state(config: BrokerConfig | None = None, **fields: Any) -> CoordinatorState:
+    """Return the empty memory of a coordinator of one partition of ``__consumer_offsets``.
+
+    ``fields`` are further fields of CoordinatorState.
+    """
+    return CoordinatorState(GROUP_CLASSES, config or BrokerConfig(), **fields)
 
 
 def handle(

@@ -12,25 +12,19 @@ Soft state is lost when a coordinator moves; ``follow`` rebuilds from the log al
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
-from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.config import BrokerConfig, GroupConfig
-from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.protocol import Task, Timer
-from coordinator_core.coordinator.share.group import LiveShareGroup
-from coordinator_core.coordinator.streams.group import LiveStreamsGroup
-from coordinator_core.groups.consumer.replay import HANDLERS as CONSUMER_RECORDS
+from coordinator_core.coordinator.record_templates import Unwritten
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.shard import CoordinatorShard
-from coordinator_core.groups.share.replay import HANDLERS as SHARE_RECORDS
-from coordinator_core.groups.streams.replay import HANDLERS as STREAMS_RECORDS
-from coordinator_core.records import CoordinatorRecord, Fields, RecordType
+from coordinator_core.records import CoordinatorRecord, RecordType
 
 
 class LiveGroup(Protocol):
@@ -52,7 +46,7 @@ class LiveGroup(Protocol):
     def timer_keys(self) -> Collection[str]:
         """The keys of timers that end with the group; all others run out and find no group."""
 
-    def tombstones(self) -> list[tuple[RecordType, Fields, None]]:
+    def tombstones(self) -> Sequence[Unwritten]:
         """Type and key of the records whose tombstones delete the group, in order."""
 
     def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
@@ -62,23 +56,22 @@ class LiveGroup(Protocol):
         """A subscribed topic changed: the next heartbeat looks at the topics."""
 
 
-LIVE_GROUPS: dict[int, Any] = {
-    RecordType.GROUP_METADATA: LiveClassicGroup,
-    **dict.fromkeys(CONSUMER_RECORDS, LiveConsumerGroup),
-    **dict.fromkeys(SHARE_RECORDS, LiveShareGroup),
-    **dict.fromkeys(STREAMS_RECORDS, LiveStreamsGroup),
-}
-"""Record type to the live group that it makes."""
+GroupClass = Callable[[str], LiveGroup]
+"""Makes a group in memory from its id."""
+GroupClasses = Mapping[int, GroupClass]
+"""Record type to the class of the group in memory that a record of it makes."""
 
 
 @dataclass(slots=True)
 class CoordinatorState:
-    """The memory for one log partition, whose next record gets ``end_offset``.
+    """The memory for one log partition, whose next record gets ``end_offset``. ``coordinator.new_state`` makes it.
 
-    Topics are by name; ``new_topics_version`` is the newest image version with new topics. ``profile`` says whose
-    behaviour it is: that of a release, or for streams groups what KIP-1071 defines beyond it.
+    ``group_classes`` has every record type that makes a group; offsets make one of the class of GROUP_METADATA. Topics
+    are by name; ``new_topics_version`` is the newest image version with new topics. ``profile`` says whose behaviour it
+    is: that of a release, or for streams groups what KIP-1071 defines beyond it.
     """
 
+    group_classes: GroupClasses
     config: BrokerConfig = field(default_factory=BrokerConfig)
     partition: int = 0
     end_offset: int = 0
@@ -140,20 +133,20 @@ class CoordinatorState:
 
         ``producer_id`` is given where the record's batch is transactional.
         """
-        live_type = LIVE_GROUPS.get(record.type)
-        if live_type is None:
+        group_class = self.group_classes.get(record.type)
+        if group_class is None:
             self.log.apply(record, producer_id)
             if record.value is not None and record.group_id not in self.live:
                 # Offsets make a classic group where there is none: a simple one, without records of its own.
-                self.live[record.group_id] = LiveClassicGroup(record.group_id)
+                self.live[record.group_id] = self.group_classes[RecordType.GROUP_METADATA](record.group_id)
             return
         group_id = record.group_id
         live = self.live.get(group_id)
-        if live is None or type(live) is not live_type:
+        if live is None or type(live) is not group_class:
             if record.value is None:
                 self.log.apply(record)
                 return
-            live = self.live[group_id] = live_type(group_id)
+            live = self.live[group_id] = group_class(group_id)
         subscribed, unsubscribed = live.follow(record, self.log)
         for name in subscribed:
             self.subscribers.setdefault(name, set()).add(group_id)

@@ -7,10 +7,9 @@ worker is asked to stop work is not recorded. It follows from its target, and it
 from __future__ import annotations
 
 from coordinator_core.assignors.connect.selection import select_assignor
-from coordinator_core.coordinator.connect.group import max_delay_ms, unassigned
 from coordinator_core.errors import AssignorError
 from coordinator_core.groups.connect.describe import is_reconciled
-from coordinator_core.groups.connect.state import Assignor, ConnectGroup, ConnectMember, Work
+from coordinator_core.groups.connect.state import Assignor, ConnectGroup, ConnectMember, Work, max_delay_ms, unassigned
 from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.history.causes import CauseKind, cause
 from coordinator_core.history.held_units import work_held

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import crc32c
 import numpy as np
@@ -28,9 +28,6 @@ from coordinator_core.wire.batch_format import (
 from coordinator_core.wire.batch_writer import NewRecord, record_bytes
 from coordinator_core.wire.control import ABORT, COMMIT, encode_marker
 from coordinator_core.wire.record_codec import encode_value
-
-if TYPE_CHECKING:
-    from coordinator_core.simulator.commits import CommitStream
 
 Ints = NDArray[np.int64]
 
@@ -104,39 +101,6 @@ class StreamColumns:
     blocks: Ints
     seeds: NDArray[np.uint64]
     left_open: Ints
-
-    @classmethod
-    def of(cls, streams: Sequence[CommitStream]) -> StreamColumns:
-        """Those of these streams."""
-
-        def column(name: str) -> Ints:
-            return np.array([getattr(each, name) for each in streams], np.int64)
-
-        def column_of_records(name: str) -> Ints:
-            return np.array([number for each in streams for number in getattr(each, name)], np.int64)
-
-        heads, tails = (
-            pa.array([piece for each in streams for piece in getattr(each, name)], pa.binary())
-            for name in ("heads", "tails")
-        )
-        sizes = np.array([len(each.heads) for each in streams], np.int64)
-        told = [each.transactions for each in streams]
-        return cls(
-            heads,
-            tails,
-            column_of_records("speeds"),
-            column_of_records("since"),
-            np.cumsum(sizes) - sizes,
-            sizes,
-            column("bytes"),
-            column("first_ms"),
-            column("every_ms"),
-            column("last_number"),
-            column("last_ms"),
-            np.array([-1 if each is None else each.block for each in told], np.int64),
-            np.array([0 if each is None else each.seed for each in told], np.uint64),
-            np.array([0 if each is None else each.left_open for each in told], np.int64),
-        )
 
     def times(self, streams: Ints, numbers: Ints) -> Ints:
         """When these commits are made."""

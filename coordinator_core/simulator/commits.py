@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from coordinator_core.records import RecordType
@@ -197,16 +198,16 @@ class CommitStreams:
             length += size
         names = [topic for topic, _, _ in owned]
         stream = CommitStream(
-            group_id,
-            [(topic, partition) for topic, _, partition in owned],
-            heads,
-            tails,
-            [round(self.plan.rates.get(name, 0.0) * 1_000) for name in names],
-            [self.plan.created_ms.get(name, first_ms) for name in names],
-            length,
-            every_ms,
-            first_ms,
-            transactions,
+            group_id=group_id,
+            partitions=[(topic, partition) for topic, _, partition in owned],
+            heads=heads,
+            tails=tails,
+            speeds=[round(self.plan.rates.get(name, 0.0) * 1_000) for name in names],
+            since=[self.plan.created_ms.get(name, first_ms) for name in names],
+            bytes=length,
+            every_ms=every_ms,
+            first_ms=first_ms,
+            transactions=transactions,
         )
         self.streams.append(stream)
         return stream
@@ -249,7 +250,7 @@ class CommitStreams:
             if stream.transactions is not None
         ]
         if counts.any() or any(len(markers.times) for _, markers in marked):
-            columns = StreamColumns.of(self.streams)
+            columns = _columns(self.streams)
             streams = np.repeat(np.arange(len(spans)), counts)
             numbers = np.arange(len(streams)) + np.repeat(spans[:, 0] - np.cumsum(counts) + counts, counts)
             batches = Batches(columns.times(streams, numbers), streams, numbers, np.full(len(streams), OPEN))
@@ -292,3 +293,35 @@ def _take(commits: Committed, stream: CommitStream) -> None:
     for partition, (offset, time_ms) in stream.committed():
         if partition not in commits or commits[partition][1] <= time_ms:
             commits[partition] = (offset, time_ms)
+
+
+def _columns(streams: Sequence[CommitStream]) -> StreamColumns:
+    """Return the columns of these streams, one row a stream or a record as StreamColumns says."""
+
+    def column(name: str) -> Ints:
+        return np.array([getattr(each, name) for each in streams], np.int64)
+
+    def column_of_records(name: str) -> Ints:
+        return np.array([number for each in streams for number in getattr(each, name)], np.int64)
+
+    def blobs_of_records(name: str) -> pa.Array:
+        return pa.array([piece for each in streams for piece in getattr(each, name)], pa.binary())
+
+    sizes = np.array([len(each.heads) for each in streams], np.int64)
+    transactions = [each.transactions for each in streams]
+    return StreamColumns(
+        heads=blobs_of_records("heads"),
+        tails=blobs_of_records("tails"),
+        speeds=column_of_records("speeds"),
+        since=column_of_records("since"),
+        first=np.cumsum(sizes) - sizes,
+        sizes=sizes,
+        bytes=column("bytes"),
+        begins=column("first_ms"),
+        every=column("every_ms"),
+        last=column("last_number"),
+        last_ms=column("last_ms"),
+        blocks=np.array([-1 if each is None else each.block for each in transactions], np.int64),
+        seeds=np.array([0 if each is None else each.seed for each in transactions], np.uint64),
+        left_open=np.array([0 if each is None else each.left_open for each in transactions], np.int64),
+    )

@@ -34,7 +34,9 @@ class KeptRecords:
     def load(self, former: CoordinatorState) -> CoordinatorState:
         """The memory of a coordinator that has read the records; settings are those of the ``former`` one."""
         log = CoordinatorShard(family=self.family)
-        fresh = type(former)(former.config, former.partition, former.end_offset, log, profile=former.profile)
+        fresh = type(former)(
+            former.group_classes, former.config, former.partition, former.end_offset, log, profile=former.profile
+        )
         fresh.group_configs = former.group_configs
         for record in self.records:
             fresh.follow(record)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from coordinator_core.coordinator.connect.group import MAX_DELAY_CONFIG
+from coordinator_core.groups.connect.state import MAX_DELAY_CONFIG
 from coordinator_core.records import Family
 from coordinator_core.simulator.clients.classic import ClassicConsumer
 from coordinator_core.simulator.clients.client import Client, ConfigTopic, Wish

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from coordinator_core.assignors.connect.work import Unit
@@ -18,7 +18,7 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import coordinator
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.config import BrokerConfig
-from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, units
+from coordinator_core.coordinator.connect.group import ConnectCoordinatorState
 from coordinator_core.coordinator.connect.heartbeat import DELAY_OVER
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.protocol import Request, RequestOutcome, Task, Timer
@@ -27,6 +27,7 @@ from coordinator_core.coordinator.share.partitions import INITIALIZE_EFFECT
 from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.groups import re2
 from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.groups.connect.state import units
 from coordinator_core.records import (
     LOG_TOPICS,
     ConnectRecordType,
@@ -37,6 +38,7 @@ from coordinator_core.records import (
     RecordType,
 )
 from coordinator_core.simulator.brokers import Leader
+from coordinator_core.simulator.clients.client import Client
 from coordinator_core.simulator.commit_batches import VALUE_VERSION
 from coordinator_core.simulator.commits import CommitStreams, SimulatedTransaction, TopicPartition
 from coordinator_core.simulator.compacted_log import KeptRecords
@@ -46,9 +48,6 @@ from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.seeded_random import SeededRandom
 from coordinator_core.simulator.share_state import ShareActivity
 from coordinator_core.simulator.topics import TopicPlan, TopicStep
-
-if TYPE_CHECKING:
-    from coordinator_core.simulator.clients.client import Client
 
 RETRY_MS = 100
 """The longest that a client waits once a coordinator is there again."""
@@ -78,8 +77,12 @@ class Shard:
         self.scenario = scenario
         self.plan = plan
         self.family = family
-        memory = ConnectCoordinatorState if family is Family.CONNECT else CoordinatorState
-        self.memory = memory(BrokerConfig.of(scenario.cluster.config), partition=partition)
+        config = BrokerConfig.of(scenario.cluster.config)
+        self.memory: CoordinatorState = (
+            ConnectCoordinatorState(config=config, partition=partition)
+            if family is Family.CONNECT
+            else coordinator.new_state(config, partition=partition)
+        )
         self.topics = TopicImage.of([])
         self.now = scenario.start_ms
         self.end_ms = scenario.start_ms + scenario.lasts

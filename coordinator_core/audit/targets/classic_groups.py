@@ -12,17 +12,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from coordinator_core.assignors.client.leader import (
-    LeaderRound,
-    Serialised,
-    leader_order,
-    leader_round,
-    recorded,
-    same_sets,
-    subscribed_member,
-)
+from coordinator_core.assignors.client.leader import Serialised, leader_order, recorded, same_sets, subscribed_member
 from coordinator_core.assignors.client.sticky import MEMBER_DATA
 from coordinator_core.assignors.inputs import ClassicGroupSpec, ClassicMemberSpec
+from coordinator_core.assignors.leader_round import LeaderRound, leader_round
 from coordinator_core.assignors.profiles import PROFILES, Profile
 from coordinator_core.assignors.streams.classic_invariants import StreamsConsumer, breaches, streams_consumer
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict

@@ -7,12 +7,12 @@ from dataclasses import replace
 from coordinator_core.assignors.connect.selection import breaches
 from coordinator_core.assignors.connect.work import Unit
 from coordinator_core.coordinator.connect import records, validation
-from coordinator_core.coordinator.connect.group import Computation, as_fields, from_fields, units
+from coordinator_core.coordinator.connect.group import Computation, as_fields, from_fields
 from coordinator_core.coordinator.connect.heartbeat import assignor_of, computation_key, delay_key, fenced, memory_of
 from coordinator_core.coordinator.lookup import member_of
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.groups.connect.state import ConnectGroup, Work
+from coordinator_core.groups.connect.state import ConnectGroup, Work, units
 from coordinator_core.records import Fields
 
 _OK: Fields = {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from coordinator_core.coordinator.connect.group import as_fields, unassigned, units
-from coordinator_core.groups.connect.state import ConnectGroup, ConnectMember, Work
+from coordinator_core.coordinator.connect.group import as_fields
+from coordinator_core.groups.connect.state import ConnectGroup, ConnectMember, Work, unassigned, units
 from coordinator_core.records import Fields
 
 

@@ -6,14 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from coordinator_core.assignors.connect.work import Unit
-from coordinator_core.coordinator.state import CoordinatorState
-from coordinator_core.groups.connect.state import ConnectGroup, Work
+from coordinator_core.coordinator.state import CoordinatorState, GroupClasses
+from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.records import CoordinatorRecord, Family
-
-MAX_DELAY_CONFIG = "scheduled.rebalance.max.delay.ms"
-"""The configuration of a group that says how long the work of a worker that left waits for it."""
-DEFAULT_MAX_DELAY_MS = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +31,7 @@ class Computation:
 class ConnectCoordinatorState(CoordinatorState):
     """The memory of a Connect group coordinator. ``computations`` and ``rebalance_timeouts`` are soft state."""
 
+    group_classes: GroupClasses = field(default_factory=dict)
     log: CoordinatorShard = field(default_factory=lambda: CoordinatorShard(family=Family.CONNECT))
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
@@ -54,22 +51,6 @@ class ConnectCoordinatorState(CoordinatorState):
         entry = self.log.groups.get(group_id)
         state = None if entry is None else entry.state
         return state if isinstance(state, ConnectGroup) else None
-
-
-def max_delay_ms(group: ConnectGroup) -> int:
-    """How long the work of a worker that left waits for it."""
-    text = group.configuration.get(MAX_DELAY_CONFIG, "")
-    return int(text) if text.isdecimal() and text.isascii() else DEFAULT_MAX_DELAY_MS
-
-
-def units(work: Work) -> tuple[Unit, ...]:
-    """Connectors and tasks alike."""
-    return (*work.connectors, *((task.connector_id, task.task_id) for task in work.tasks))
-
-
-def unassigned(group: ConnectGroup) -> set[Unit]:
-    """The connectors and tasks that no worker is to run."""
-    return set(units(group.work)).difference(*(units(target.work) for target in group.targets.values()))
 
 
 def as_fields(some: Iterable[Unit]) -> list[dict[str, object]]:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from coordinator_core.assignors.connect.work import Unit
 from coordinator_core.coordinator.connect import heartbeat, records
 from coordinator_core.coordinator.connect.assignment import install, prepare
-from coordinator_core.coordinator.connect.group import max_delay_ms, unassigned
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.timer_keys import session_key
+from coordinator_core.groups.connect.state import max_delay_ms, unassigned
 from coordinator_core.records import Fields
 
 

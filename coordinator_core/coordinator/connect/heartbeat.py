@@ -7,21 +7,22 @@ from dataclasses import replace
 from coordinator_core.assignors.connect.selection import VersionRange, select_assignor, select_worker
 from coordinator_core.assignors.connect.work import Unit
 from coordinator_core.coordinator.connect import records, validation
-from coordinator_core.coordinator.connect.group import (
-    Computation,
-    ConnectCoordinatorState,
-    as_fields,
-    from_fields,
-    max_delay_ms,
-    unassigned,
-    units,
-)
+from coordinator_core.coordinator.connect.group import Computation, ConnectCoordinatorState, as_fields, from_fields
 from coordinator_core.coordinator.lookup import greater_epoch, member_of, smaller_epoch
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.timer_keys import rebalance_key, session_key
 from coordinator_core.errors import AssignorError
-from coordinator_core.groups.connect.state import Assignor, ConnectGroup, ConnectMember, Work, WorkerAssignment
+from coordinator_core.groups.connect.state import (
+    Assignor,
+    ConnectGroup,
+    ConnectMember,
+    Work,
+    WorkerAssignment,
+    max_delay_ms,
+    unassigned,
+    units,
+)
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.records import Fields
 

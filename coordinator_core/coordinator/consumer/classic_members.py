@@ -27,6 +27,7 @@ from coordinator_core.coordinator.consumer.regexes import update as update_regex
 from coordinator_core.coordinator.lookup import leaving_member, member_of, not_fenced, static_holder
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.subscriptions import topic_names
 from coordinator_core.coordinator.timer_keys import expect_join, expect_sync, join_key, sync_key
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups import consumer_protocol
@@ -129,7 +130,7 @@ def _updated(
         instance_id=member.instance_id if instance_id is None else instance_id,
         rack_id=subscription.rack_id or member.rack_id,
         rebalance_timeout_ms=member.rebalance_timeout_ms if timeout == -1 else timeout,
-        subscribed_topic_names=members.topic_names(subscription.topics),
+        subscribed_topic_names=topic_names(subscription.topics),
         subscribed_topic_regex="",
         client_id=request.client_id,
         client_host=request.client_host,

@@ -8,11 +8,12 @@ from coordinator_core.coordinator.classic import rebalance as classic_rebalance
 from coordinator_core.coordinator.classic.group import LiveClassicGroup, LiveClassicMember
 from coordinator_core.coordinator.consumer import records
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
-from coordinator_core.coordinator.consumer.members import new_member, topic_names
+from coordinator_core.coordinator.consumer.members import new_member
 from coordinator_core.coordinator.consumer.timeouts import expect_heartbeat
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
 from coordinator_core.coordinator.record_templates import Unwritten
+from coordinator_core.coordinator.subscriptions import topic_names
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups import consumer_protocol
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE

@@ -13,10 +13,10 @@ from typing import ClassVar
 from coordinator_core.assignors.assignor_votes import AssignorVotes
 from coordinator_core.assignors.coordinator_view import Subscriber, SubscriptionView
 from coordinator_core.coordinator.consumer.records import group_tombstones
-from coordinator_core.coordinator.consumer.subscriptions import Subscriptions
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
 from coordinator_core.coordinator.record_templates import Unwritten
+from coordinator_core.coordinator.subscriptions import Subscriptions
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epochs import PartitionEpochs
 from coordinator_core.groups.group import GroupType

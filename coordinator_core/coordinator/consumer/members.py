@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.coordinator.consumer import records
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.lookup import released
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import Request
 from coordinator_core.coordinator.record_templates import member_tombstones
+from coordinator_core.coordinator.subscriptions import topic_names
 from coordinator_core.groups.consumer.state import ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epochs import NO_PREVIOUS_EPOCH
 from coordinator_core.groups.record_types import CONSUMER
@@ -75,11 +75,6 @@ def updated(member: ConsumerMember, request: Request, data: Fields) -> ConsumerM
         client_host=request.client_host,
         classic=None,
     )
-
-
-def topic_names(names: list[str]) -> list[str]:
-    """Names without repetitions, in the order in which a record lists them."""
-    return sorted(set(names), key=utf16)
 
 
 def _given(value: str | None, present: str | None) -> str | None:

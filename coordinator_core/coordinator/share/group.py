@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from coordinator_core.assignors.coordinator_view import Subscriber, SubscriptionView
 from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
-from coordinator_core.coordinator.consumer.subscriptions import Subscriptions
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.record_templates import Unwritten
 from coordinator_core.coordinator.share.records import group_tombstones
+from coordinator_core.coordinator.subscriptions import Subscriptions
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.share.state import ShareGroup, ShareMember, StatePartitionMetadata

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from coordinator_core.assignors.registry import assign
-from coordinator_core.coordinator.consumer.members import topic_names
 from coordinator_core.coordinator.lookup import group_of, group_with, member_of, same_units
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.record_templates import member_tombstones
 from coordinator_core.coordinator.share import partitions, records, validation
 from coordinator_core.coordinator.share.group import LiveShareGroup, subscriber
+from coordinator_core.coordinator.subscriptions import topic_names
 from coordinator_core.coordinator.timer_keys import session_key
 from coordinator_core.errors import AssignorError
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, NO_PREVIOUS_EPOCH

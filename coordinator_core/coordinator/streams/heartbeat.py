@@ -18,7 +18,7 @@ from coordinator_core.coordinator.streams.reconcile import OwnedTasks
 from coordinator_core.coordinator.streams.targets import has_warmed_up, update_target
 from coordinator_core.coordinator.streams.timeouts import expect_heartbeat
 from coordinator_core.groups.streams.replay import topology_of
-from coordinator_core.groups.streams.state import StreamsMember, StreamsMemberState, Topology
+from coordinator_core.groups.streams.state import StreamsMember, StreamsMemberState, Topology, task_ids
 from coordinator_core.groups.streams.topology import ConfiguredTopology, TopologyProblem
 from coordinator_core.records import Fields
 
@@ -204,9 +204,9 @@ def _owned(data: Fields) -> OwnedTasks:
 def _tasks(member: StreamsMember) -> Fields:
     held = member.assigned
     return {
-        "activeTasks": records.task_ids(held.active),
-        "standbyTasks": records.task_ids(held.standby),
-        "warmupTasks": records.task_ids(held.warmup),
+        "activeTasks": task_ids(held.active),
+        "standbyTasks": task_ids(held.standby),
+        "warmupTasks": task_ids(held.warmup),
     }
 
 

@@ -5,14 +5,14 @@ Each function gives record type, key and value (None: a tombstone) for ``Operati
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.coordinator.record_templates import Unwritten, member_key, target_epoch_value, tombstones_of_all
 from coordinator_core.groups import record_types
 from coordinator_core.groups.epochs import PartitionEpochs
-from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
+from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember, task_ids
 from coordinator_core.records import Fields, RecordType
 
 NOT_VALIDATED = -1
@@ -124,11 +124,6 @@ def group_tombstones(group_id: str, members: Sequence[str]) -> list[Unwritten]:
         (RecordType.STREAMS_GROUP_METADATA, key, None),
         (RecordType.STREAMS_GROUP_TOPOLOGY, key, None),
     ]
-
-
-def task_ids(tasks: Mapping[str, Iterable[int]]) -> list[Fields]:
-    """Tasks by subtopology id, then partition."""
-    return [{"subtopologyId": key, "partitions": sorted(tasks[key])} for key in sorted(tasks, key=utf16)]
 
 
 def _with_epochs(tasks: PartitionEpochs) -> list[Fields]:

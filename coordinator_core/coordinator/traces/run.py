@@ -81,7 +81,7 @@ class _Trace:
 
     @classmethod
     def begin(cls, header: Fields) -> _Trace:
-        memory = CoordinatorState(BrokerConfig.of(header["config"]))
+        memory = coordinator.new_state(BrokerConfig.of(header["config"]))
         memory.configure_group(header["group_id"], header["group_config"])
         version = header["image_version"]
         memory.publish(version)

@@ -6,6 +6,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from coordinator_core.assignors.connect.work import Unit
+
+MAX_DELAY_CONFIG = "scheduled.rebalance.max.delay.ms"
+"""The configuration of a group that says how long the work of a worker that left waits for it."""
+DEFAULT_MAX_DELAY_MS = 300_000
+
 
 class ConnectGroupState(StrEnum):
     """The state of the whole group, which follows from epochs and members as in a consumer group."""
@@ -80,3 +86,19 @@ class ConnectGroup:
     targets: dict[str, WorkerAssignment] = field(default_factory=dict)
     members: dict[str, ConnectMember] = field(default_factory=dict)
     configuration: dict[str, str] = field(default_factory=dict)
+
+
+def max_delay_ms(group: ConnectGroup) -> int:
+    """How long the work of a worker that left waits for it."""
+    text = group.configuration.get(MAX_DELAY_CONFIG, "")
+    return int(text) if text.isdecimal() and text.isascii() else DEFAULT_MAX_DELAY_MS
+
+
+def units(work: Work) -> tuple[Unit, ...]:
+    """Connectors and tasks alike."""
+    return (*work.connectors, *((task.connector_id, task.task_id) for task in work.tasks))
+
+
+def unassigned(group: ConnectGroup) -> set[Unit]:
+    """The connectors and tasks that no worker is to run."""
+    return set(units(group.work)).difference(*(units(target.work) for target in group.targets.values()))

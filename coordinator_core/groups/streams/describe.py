@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.coordinator.streams.records import task_ids
 from coordinator_core.groups.streams.state import (
     CurrentTasks,
     Endpoint,
@@ -17,6 +16,7 @@ from coordinator_core.groups.streams.state import (
     StreamsMemberState,
     TargetTasks,
     Topology,
+    task_ids,
 )
 from coordinator_core.groups.streams.topology import ConfiguredTopology, configure
 from coordinator_core.records import Fields

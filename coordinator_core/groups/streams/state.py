@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
+from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.groups.epochs import EpochGroup, EpochMember, PartitionEpochs, Partitions
+from coordinator_core.records import Fields
 
 
 class StreamsMemberState(IntEnum):
@@ -117,3 +120,8 @@ class StreamsGroup(EpochGroup[StreamsMember, TargetTasks]):
     topology: Topology | None = None
     validated_topology_epoch: int | None = None
     last_assignment_configs: dict[str, str] = field(default_factory=dict)
+
+
+def task_ids(tasks: Mapping[str, Iterable[int]]) -> list[Fields]:
+    """Tasks by subtopology id, then partition."""
+    return [{"subtopologyId": key, "partitions": sorted(tasks[key])} for key in sorted(tasks, key=utf16)]

@@ -6,8 +6,9 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from coordinator_core.assignors.client.leader import leader_round, subscribed_member
+from coordinator_core.assignors.client.leader import subscribed_member
 from coordinator_core.assignors.inputs import ClassicMemberSpec
+from coordinator_core.assignors.leader_round import leader_round
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.classic.rebalance import heartbeat_key

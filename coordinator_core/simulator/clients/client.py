@@ -6,14 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
+from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator.protocol import ErrorCode
+from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.records import Fields
-from coordinator_core.simulator.commits import CommitStream, OwnedPartition
+from coordinator_core.simulator.commits import CommitStream, CommitStreams, OwnedPartition
+from coordinator_core.simulator.ground_truth import GroupTruth, TrueCause
 from coordinator_core.simulator.scenario import ScenarioGroup
 from coordinator_core.simulator.seeded_random import SeededRandom
-from coordinator_core.simulator.shard import Shard
 from coordinator_core.simulator.transactions import Transactions
 
 COMMIT_VERSION = 9
@@ -50,13 +52,44 @@ class Wish:
     versions: tuple[int, int] = (0, 2)
 
 
+class ClientEnvironment(Protocol):
+    """What clients see: the clock, the coordinator that they talk to, topics and offsets. ``Shard`` implements it."""
+
+    now: int
+    topics: TopicImage
+    commits: CommitStreams
+    groups: dict[str, GroupTruth]
+
+    @property
+    def memory(self) -> CoordinatorState:
+        """The coordinator's memory, for what a client would find out by asking again and again."""
+
+    def at(self, time_ms: int, action: Callable[[], None]) -> None:
+        """Do something at a time."""
+
+    def later(self, delay_ms: int, action: Callable[[], None]) -> None:
+        """Do something after a while."""
+
+    def send(self, client: Client, api: str, version: int, data: Fields, why: tuple[TrueCause, ...] = ()) -> None:
+        """Send a request; ``why`` is the true cause of the rebalance that it starts, if it starts one."""
+
+    def set_aside(self, key: str) -> None:
+        """Stop the session timer of a client that sleeps."""
+
+
 class Client(ABC):
     """One client process. It is ``running`` from ``start`` until it leaves or crashes; then it may start again."""
 
     commits: ClassVar[bool] = True
 
     def __init__(
-        self, shard: Shard, group_id: str, script: ScenarioGroup, number: int, wish: Wish, chance: SeededRandom
+        self,
+        shard: ClientEnvironment,
+        group_id: str,
+        script: ScenarioGroup,
+        number: int,
+        wish: Wish,
+        chance: SeededRandom,
     ) -> None:
         self.shard = shard
         self.group_id = group_id

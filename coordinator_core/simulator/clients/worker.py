@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator_core.assignors.connect.declared import DeclaredTarget, declare_target
 from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.assignors.declared_target import DeclaredTarget, declare_target
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
 from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, as_fields, from_fields
 from coordinator_core.coordinator.protocol import ErrorCode

@@ -12,7 +12,6 @@ from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.targets.auditor import TargetAuditor
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.coordinator import coordinator
-from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, LogPosition
@@ -53,7 +52,7 @@ class RecordedCluster:
         """Another coordinator loads the log, which is compacted below an offset."""
         cluster = self.cluster
         last = {encode_key(each.type, each.key): each for each in cluster.log[:compacted]}
-        memory = CoordinatorState(cluster.memory.config, end_offset=len(cluster.log))
+        memory = coordinator.new_state(cluster.memory.config, end_offset=len(cluster.log))
         memory.publish(cluster.topics.version, created=list(cluster.topics.by_name))
         for record in cluster.log:
             if record.at.offset >= compacted or last[encode_key(record.type, record.key)] is record:

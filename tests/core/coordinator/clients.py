@@ -21,7 +21,7 @@ GROUP = "g"
 class Cluster:
     """A coordinator with its topics, clock and log."""
 
-    memory: CoordinatorState = field(default_factory=CoordinatorState)
+    memory: CoordinatorState = field(default_factory=coordinator.new_state)
     topics: TopicImage = field(default_factory=lambda: TopicImage.of([], version=0))
     now: int = 1_000_000
     log: list[CoordinatorRecord] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Cluster:
     @classmethod
     def of(cls, partitions: dict[str, int], **settings: object) -> Cluster:
         cluster = cls(
-            CoordinatorState(BrokerConfig.of({name.replace("_", "."): value for name, value in settings.items()}))
+            coordinator.new_state(BrokerConfig.of({name.replace("_", "."): value for name, value in settings.items()}))
         )
         cluster.set_topics(partitions)
         return cluster

@@ -14,8 +14,9 @@ from coordinator_core.assignors.connect.work import Unit
 from coordinator_core.audit.rules.rule_fold import judge
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import coordinator
-from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, as_fields, units
+from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, as_fields
 from coordinator_core.coordinator.protocol import ErrorCode, Request, RequestOutcome
+from coordinator_core.groups.connect.state import units
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.history.coverage import Coverage

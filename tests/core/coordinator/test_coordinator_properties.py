@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from coordinator_core.coordinator import coordinator
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.share.group import LiveShareGroup
-from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.records import CoordinatorRecord, Fields
@@ -52,7 +51,7 @@ def check_invariants(cluster: Cluster, epochs: list[int]) -> None:
 
 def check_replay(cluster: Cluster) -> None:
     """The records alone, as bytes, lead to the same state and to the same indices beside it."""
-    shard, memory = CoordinatorShard(), CoordinatorState(cluster.memory.config)
+    shard, memory = CoordinatorShard(), coordinator.new_state(cluster.memory.config)
     for record in cluster.log:
         decoded = decode_record(*in_bytes(record))
         again = record._replace(key=decoded.key, value=decoded.value)
@@ -77,7 +76,7 @@ def compacted(log: list[CoordinatorRecord]) -> list[CoordinatorRecord]:
 
 def check_compacted(cluster: Cluster) -> None:
     """The compacted log leads to the same group; only the order in which its members appeared may be another one."""
-    memory = CoordinatorState(cluster.memory.config)
+    memory = coordinator.new_state(cluster.memory.config)
     for record in compacted(cluster.log):
         memory.follow(record)
     logged, loaded_log = (each.log.groups.get(GROUP) for each in (cluster.memory, memory))

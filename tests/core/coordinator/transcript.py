@@ -87,7 +87,7 @@ class _Client:
 class Play:
     """A coordinator with its topics, clock, clients and log; ``command`` gives what comes of one line."""
 
-    memory: CoordinatorState = field(default_factory=CoordinatorState)
+    memory: CoordinatorState = field(default_factory=coordinator.new_state)
     topics: TopicImage = field(default_factory=lambda: TopicImage.of([], version=0))
     now: int = START_MS
     clients: dict[str, _Client] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Play:
         yield from getattr(self, f"_{word}")(rest)
 
     def _config(self, words: list[str]) -> Iterator[str]:
-        self.memory = CoordinatorState(BrokerConfig.of(dict(word.split("=", 1) for word in words)))
+        self.memory = coordinator.new_state(BrokerConfig.of(dict(word.split("=", 1) for word in words)))
         return iter(())
 
     def _profile(self, words: list[str]) -> Iterator[str]:
@@ -155,7 +155,7 @@ class Play:
 
     def _takeover(self, _: list[str]) -> Iterator[str]:
         before = self.memory
-        self.memory = CoordinatorState(before.config, profile=before.profile, group_configs=before.group_configs)
+        self.memory = coordinator.new_state(before.config, profile=before.profile, group_configs=before.group_configs)
         for record in self.log:
             self.memory.follow(record)
         self.memory.end_offset = before.end_offset

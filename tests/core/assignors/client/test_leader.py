@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from coordinator_core.assignors.client.leader import (
-    leader_round,
-    recorded,
-    same_sets,
-    subscribed_member,
-)
+from coordinator_core.assignors.client.leader import recorded, same_sets, subscribed_member
+from coordinator_core.assignors.leader_round import leader_round
 from coordinator_core.cluster.image import Topic, TopicImage
 
 IMAGE = TopicImage.of([Topic("t", "", 3), Topic("u", "", 1)])

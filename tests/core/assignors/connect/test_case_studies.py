@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from coordinator_core.assignors.connect.declared import DeclaredTarget, declare_target
 from coordinator_core.assignors.connect.selection import VersionRange, breaches, select_worker
 from coordinator_core.assignors.connect.work import Unit, configured
+from coordinator_core.assignors.declared_target import DeclaredTarget, declare_target
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
 
 TRANSCRIPT = Path(__file__).with_name("case_studies.txt")

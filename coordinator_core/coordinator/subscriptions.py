@@ -1,10 +1,11 @@
-"""Who subscribes to what in a consumer group, as counts: by topic name, by resolved regex, and by regex."""
+"""Who subscribes to what in a consumer or share group, as counts: by topic name, by resolved regex, and by regex."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.groups.consumer.state import ConsumerMember
 
 
@@ -59,3 +60,8 @@ def _count(counts: dict[str, int], keys: Iterable[str], by: int) -> None:
             counts[key] = count
         else:
             counts.pop(key, None)
+
+
+def topic_names(names: list[str]) -> list[str]:
+    """Names without repetitions, in the order in which a record lists them."""
+    return sorted(set(names), key=utf16)

@@ -1,0 +1,53 @@
+"""What the leader of a classic group makes of the members that the broker shows it, from and to their blobs.
+
+The results are those of Kafka's Java client. librdkafka and kafka-python have assignors of the same names: their range
+and round robin give the same sets of partitions, but write topics and partitions in orders of their own; their sticky
+assignors follow the general algorithm of older Java clients, and can differ where several results are as good. So
+their assignments are to be compared as sets (``same_sets``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator_core.assignors.client.leader import Serialised, leader_order, serialised
+from coordinator_core.assignors.client.sticky import MEMBER_DATA, remembered
+from coordinator_core.assignors.inputs import ClassicGroupSpec, ClassicMemberSpec
+from coordinator_core.assignors.profiles import DEFAULT, Profile
+from coordinator_core.assignors.registry import assign
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.errors import AssignorError
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderRound:
+    """What the leader's assignor returned: assignments by member, or the error that it threw, and what it keeps."""
+
+    assignments: Mapping[str, Serialised]
+    error: AssignorError | None
+    memory: Any
+
+
+def leader_round(
+    protocol: str,
+    members: Mapping[str, ClassicMemberSpec],
+    image: TopicImage,
+    memory: Any = None,
+    profile: Profile = DEFAULT,
+) -> LeaderRound:
+    """One assignment of a classic group of consumers by the assignor of that name.
+
+    ``members`` are in the order of the JoinGroup response, which is that of the group's record. ``memory`` is that of
+    the same leader's last round. Raises InputError for an assignor that is not Kafka's.
+    """
+    spec = ClassicGroupSpec(leader_order(members), memory)
+    assignments: dict[str, Serialised] = {}
+    failure = None
+    try:
+        work = assign(protocol, spec, image, profile).members
+        assignments = {member: serialised(mine) for member, mine in work.items()}
+    except AssignorError as error:
+        failure = error
+    return LeaderRound(assignments, failure, remembered(protocol, spec) if protocol in MEMBER_DATA else None)

@@ -1,0 +1,114 @@
+"""The classic protocol's requests, served by whatever type of group there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from coordinator_core.coordinator.classic import leave as leaving
+from coordinator_core.coordinator.classic import rebalance, responses, validation
+from coordinator_core.coordinator.classic.group import LiveClassicGroup
+from coordinator_core.coordinator.classic.join import join
+from coordinator_core.coordinator.classic.sync import sync
+from coordinator_core.coordinator.consumer import classic_members
+from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.share.group import LiveShareGroup
+from coordinator_core.coordinator.streams import classic_members as classic_threads
+from coordinator_core.coordinator.streams.group import LiveStreamsGroup
+from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.records import Fields
+
+
+def join_group(op: Operation, request: Request) -> Fields | None:
+    """JoinGroup. An empty group of another type makes way for a classic one, but for a share group; a consumer group
+    with members takes the member in.
+    """
+    request = replace(request, data=validation.join_group(request))
+    data = request.data
+    group_id, member_id, config = data["groupId"], data["memberId"], op.memory.config
+    if not group_id:
+        return responses.join_group(request.version, member_id, ErrorCode.INVALID_GROUP_ID)
+    if not config.group_min_session_timeout_ms <= data["sessionTimeoutMs"] <= config.group_max_session_timeout_ms:
+        return responses.join_group(request.version, member_id, ErrorCode.INVALID_SESSION_TIMEOUT)
+    group = op.memory.live.get(group_id)
+    if group is None or isinstance(group, LiveClassicGroup):
+        return join(op, request, group)
+    if not group.is_empty or isinstance(group, LiveShareGroup):
+        if isinstance(group, LiveConsumerGroup):
+            return classic_members.join(op, request, group)
+        if isinstance(group, LiveStreamsGroup) and op.memory.profile.is_kip_1071:
+            return classic_threads.join(op, request, group)
+        return responses.join_group(request.version, "", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    # Kafka drops the empty group from memory even where it then refuses the member and writes no tombstones.
+    if not member_id:
+        op.erase(group)
+    op.memory.forget(group_id)
+    return join(op, request, None)
+
+
+def sync_group(op: Operation, request: Request) -> Fields | None:
+    """SyncGroup, to a classic group or to a consumer group that has classic members."""
+    request = replace(request, data=validation.sync_group(request))
+    group_id = request.data["groupId"]
+    if not group_id:
+        return responses.sync_group(request.version, ErrorCode.INVALID_GROUP_ID)
+    group = op.memory.live.get(group_id)
+    if group is None or group.is_empty:
+        return responses.sync_group(request.version, ErrorCode.UNKNOWN_MEMBER_ID)
+    if isinstance(group, LiveClassicGroup):
+        return sync(op, request, group)
+    if isinstance(group, LiveConsumerGroup):
+        return classic_members.sync(op, request, group)
+    if isinstance(group, LiveStreamsGroup) and op.memory.profile.is_kip_1071:
+        return classic_threads.sync(op, request, group)
+    return responses.sync_group(request.version, ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+def heartbeat(op: Operation, request: Request) -> Fields:
+    """Heartbeat: a sign of life, answered by whether there is a rebalance to join."""
+    data = validation.heartbeat(request)
+    group_id, member_id = data["groupId"], data["memberId"]
+    if not group_id:
+        return responses.heartbeat(request.version, ErrorCode.INVALID_GROUP_ID)
+    group = op.memory.live.get(group_id)
+    if isinstance(group, LiveConsumerGroup):
+        return classic_members.heartbeat(op, request, data, group)
+    if isinstance(group, LiveStreamsGroup) and op.memory.profile.is_kip_1071:
+        return classic_threads.heartbeat(op, request, data, group)
+    if not isinstance(group, LiveClassicGroup):
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
+    validation.member(group, member_id, data["groupInstanceId"])
+    if data["generationId"] != group.generation:
+        raise ApiError(ErrorCode.ILLEGAL_GENERATION)
+    rebalance.expect_member(op, group, group.members[member_id])
+    rebalancing = group.state is ClassicGroupState.PREPARING_REBALANCE
+    return responses.heartbeat(request.version, ErrorCode.REBALANCE_IN_PROGRESS if rebalancing else ErrorCode.NONE)
+
+
+def leave_group(op: Operation, request: Request) -> Fields:
+    """LeaveGroup, of one member or of several.
+
+    Raises ApiError for a group that does not exist; a broker answers that with the same error for each member.
+    """
+    request = replace(request, data=validation.leave_group(request))
+    group_id = request.data["groupId"]
+    if not group_id:
+        return responses.leave_group(request.version, [], ErrorCode.INVALID_GROUP_ID)
+    group = op.memory.live.get(group_id)
+    if isinstance(group, LiveClassicGroup):
+        return leaving.leave(op, request, group)
+    if isinstance(group, LiveConsumerGroup):
+        return classic_members.leave(op, request, group)
+    if isinstance(group, LiveStreamsGroup) and op.memory.profile.is_kip_1071:
+        return classic_threads.leave(op, request, group)
+    raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
+
+
+REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
+    "JoinGroup": join_group,
+    "SyncGroup": sync_group,
+    "Heartbeat": heartbeat,
+    "LeaveGroup": leave_group,
+}
