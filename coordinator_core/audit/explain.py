@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from coordinator_core.audit.findings.group_history import GroupHistory, counted
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
-from coordinator_core.audit.targets.classic_groups import NEWEST
+from coordinator_core.audit.targets.leader_views import NEWEST
 from coordinator_core.audit.targets.map_orders import AS_SEEN
 from coordinator_core.errors import InputError
 from coordinator_core.history.causes import CauseKind

@@ -13,15 +13,15 @@ from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import TimelineHashMap
 from coordinator_core.audit.targets.audit_state import TargetAuditState
-from coordinator_core.audit.targets.classic_groups import LeaderMemory
 from coordinator_core.audit.targets.connect_groups import ConnectTargetState
 from coordinator_core.audit.targets.group_view import GroupView
+from coordinator_core.audit.targets.leader_views import LeaderMemory
 from coordinator_core.audit.targets.map_orders import MemberOrders
 from coordinator_core.groups.record_types import KINDS
 from coordinator_core.groups.state_json import Json, coder, read_stored
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
-VERSION = 3
+VERSION = 4
 """Of the form; raised with every change of it, so that older forms are refused."""
 BYTES = "base64:"
 """How bytes among a record's values begin; text that begins so is itself written as bytes."""

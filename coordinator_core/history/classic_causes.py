@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from coordinator_core.assignors.client.leader import ASSIGNS_ALL
 from coordinator_core.cluster.topic_history import TopicChange
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.history.causes import CauseKind, cause, difference, topic_causes
@@ -24,8 +25,6 @@ from coordinator_core.history.open_rows import OpenEpoch
 from coordinator_core.history.rows import Cause
 from coordinator_core.records import LogPosition
 
-ASSIGNS_ALL = frozenset(("range", "roundrobin", "sticky"))
-"""Assignors that leave no partition of a subscribed topic out, not even for a while."""
 CONNECT = "connect"
 """The protocol type of Connect workers."""
 DUE_SLACK_MS = 100

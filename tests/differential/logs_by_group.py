@@ -23,6 +23,7 @@ LOGS = (
     "churn/after_compaction",
     "upgrade",
     "misc",
+    "wild",
 )
 TRACE_FILES = ("consumer", "share", "streams", "classic", "migration")
 EVERYTHING = Coverage({0: [(0, 2**40)]})

@@ -25,6 +25,7 @@ EXPECTED = {
     "scenarios/compacted_drop": {IDENTICAL: 51, Verdict.UNKNOWN: 1},
     "upgrade": {IDENTICAL: 28},
     "misc": {IDENTICAL: 23},
+    "wild": {IDENTICAL: 1473},
     "churn/full": {IDENTICAL: 2214},
     "churn/after_compaction": {IDENTICAL: 587, Verdict.UNKNOWN: 37},
 }
@@ -39,6 +40,12 @@ def verdicts(name: str) -> list[TargetAuditRow]:
 @pytest.mark.parametrize("name", EXPECTED)
 def test_verdicts_on_a_recorded_log(name: str) -> None:
     assert Counter(row.verdict for row in verdicts(name)) == EXPECTED[name]
+
+
+def test_leaders_that_did_not_know_a_topic_yet_are_told_by_its_name() -> None:
+    told = [row.fitted for row in verdicts("wild") if row.fitted is not None and "did not know" in row.fitted]
+    assert len(told) == 15
+    assert all(" w-" in each for each in told)
 
 
 def test_targets_of_older_brokers_are_those_of_their_assignor() -> None:

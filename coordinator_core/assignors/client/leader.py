@@ -13,6 +13,9 @@ from coordinator_core.records import Fields
 
 M = TypeVar("M")
 
+ASSIGNS_ALL = frozenset(("range", "roundrobin", "sticky"))
+"""Assignors that leave no partition of a subscribed topic out, not even for a while."""
+
 Serialised = Mapping[str, Sequence[int]]
 """A member's partitions as its assignment blob holds them: topics as they first occur, partitions in order."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from coordinator_core.audit.targets.classic_groups import LeaderMemory
 from coordinator_core.audit.targets.connect_groups import ConnectTargetState
 from coordinator_core.audit.targets.group_view import GroupView
+from coordinator_core.audit.targets.leader_views import LeaderMemory
 from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.records import CoordinatorRecord
 

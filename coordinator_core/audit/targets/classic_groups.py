@@ -1,18 +1,22 @@
 """Assignments that the leaders of classic groups made, recomputed from the record of each generation.
 
 A group's record has all that the leader's assignor was given but the topics, which each leader knows by a view of its
-own: maybe old, right after it became leader maybe only of the topics that it subscribes to itself. No hash proves it,
-so every view that the leader can have had is tried.
+own (see ``leader_views``). No hash proves it, so every view that the leader can have had is tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from coordinator_core.assignors.client.leader import Serialised, leader_order, recorded, same_sets, subscribed_member
+from coordinator_core.assignors.client.leader import (
+    ASSIGNS_ALL,
+    Serialised,
+    leader_order,
+    recorded,
+    same_sets,
+    subscribed_member,
+)
 from coordinator_core.assignors.client.sticky import MEMBER_DATA
 from coordinator_core.assignors.inputs import ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.assignors.leader_round import LeaderRound, leader_round
@@ -20,6 +24,7 @@ from coordinator_core.assignors.profiles import PROFILES, Profile
 from coordinator_core.assignors.streams.classic_invariants import StreamsConsumer, breaches, streams_consumer
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.targets.leader_views import LeaderMemory, LeaderView, LeaderViews
 from coordinator_core.audit.targets.verdict import (
     MOST_DIFFERENCES,
     Judgement,
@@ -29,7 +34,6 @@ from coordinator_core.audit.targets.verdict import (
     judge,
     units,
 )
-from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, InputError
 from coordinator_core.groups.group import GroupType
@@ -39,49 +43,20 @@ from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subsc
 STREAMS = "stream"
 NO_TOPICS = "topics of that time: supply the cluster metadata log or topic snapshots"
 WRONG = (Verdict.DIVERGENT, Verdict.INVALID)
-NEWEST = "newest topics"
 AS_SETS = "as sets of partitions: another client's order"
 
-
-@dataclass(slots=True)
-class LeaderMemory:
-    """What the leaders of a classic group kept from former rounds, and the assignments of the last one.
-
-    ``generations`` has, by leader, the largest generation that its sticky assignor saw, ``views`` the time and offset
-    of the oldest topics that its last assignment can be explained with: it knows nothing older ever after. ``leader``
-    is that of the last round. ``before`` are the members' assignments when the group was converted to another type,
-    those of static members by instance id too.
-    """
-
-    generation: int | None = None
-    assignments: dict[str, bytes] = field(default_factory=dict)
-    instances: dict[str, str] = field(default_factory=dict)
-    before: dict[str, bytes] = field(default_factory=dict)
-    leader: str | None = None
-    generations: dict[str, int] = field(default_factory=dict)
-    views: dict[str, tuple[int, int]] = field(default_factory=dict)
-
-    def keep(self, value: Fields) -> None:
-        """A record of the group."""
-        self.generation, self.leader = value["generation"], value["leader"]
-        self.assignments = {each["memberId"]: each["assignment"] for each in value["members"]}
-        names = ((each.get("groupInstanceId"), each["memberId"]) for each in value["members"])
-        self.instances = {instance: member for instance, member in names if instance}
-
-    def end(self) -> None:
-        """The tombstone of the group."""
-        by_instance = {instance: self.assignments[member] for instance, member in self.instances.items()}
-        self.before = self.assignments | by_instance
-        self.generation, self.leader, self.assignments, self.instances = None, None, {}, {}
-        self.generations, self.views = {}, {}
+Joined = Mapping[str, ClassicMemberSpec]
+"""The members as they joined, by member id."""
+Given = Mapping[str, Serialised]
+"""What each member was given, by member id."""
 
 
-class View(NamedTuple):
-    """Topics as the leader may have known them."""
+class _Attempt(NamedTuple):
+    """What the leader's assignor returns for one view of the topics and one memory of former rounds."""
 
-    image: TopicImage
-    at: LogPosition
-    story: str
+    view: LeaderView
+    memory: int | None
+    round: LeaderRound
 
 
 class ClassicAudit:
@@ -103,6 +78,7 @@ class ClassicAudit:
         self.settings = settings
         self.gap = gap
         self.protocol: str = self.value["protocol"]
+        self.leader: str = self.value["leader"]
         self.profile: Profile = PROFILES[settings.profile]
 
     def row(self) -> TargetAuditRow:
@@ -123,115 +99,84 @@ class ClassicAudit:
         theirs = {member: recorded(blob[1].fields) if blob[1] else {} for member, blob in blobs.items()}
         return self._judge(joined, theirs)
 
-    def _judge(self, joined: Mapping[str, ClassicMemberSpec], theirs: Mapping[str, Serialised]) -> TargetAuditRow:
-        views = list(self._views(joined))
+    def _judge(self, joined: Joined, theirs: Given) -> TargetAuditRow:
+        """Return the verdict: the first view that gives the assignment, else what speaks against each view."""
+        assigned = frozenset(topic for work in theirs.values() for topic, numbers in work.items() if numbers)
+        possible = LeaderViews(
+            self.history,
+            self.settings,
+            self.record.at,
+            self.leader,
+            joined,
+            assigned,
+            assigns_all=self.protocol in ASSIGNS_ALL,
+        )
+        views = list(possible.possible(self.memory.views.get(self.leader)))
         if not views:
             return self._unknown(NO_TOPICS)
-        attempts: list[tuple[View, LeaderRound]] = []
-        leader = self.value["leader"]
-        kept = self.memory.generations.get(leader)
+        attempts: list[_Attempt] = []
+        try:
+            for attempt in self._attempts(joined, views):
+                attempts.append(attempt)
+                if _is_exact(attempt.round, theirs):
+                    self._note_oldest(attempt, views, joined, theirs)
+                    return self._fits(attempt, joined, theirs, attempt.view.story)
+        except InputError:
+            return self._unknown(f"the assignor {self.protocol!r}, which is none of Kafka's")
+        same = next((each for each in attempts if _is_same(each.round, theirs)), None)
+        if same is not None:
+            return self._fits(same, joined, theirs, f"{same.view.story}; {AS_SETS}", kept=attempts[0].round)
+        self._remember(attempts[0].round)
+        made = next((each for each in attempts if each.round.error is None), None)
+        if made is None:
+            return self._unknown(f"the assignor refuses: {attempts[0].round.error}")
+        judged = self._compare(made, joined, theirs, views)
+        missing = next(self._doubts(judged, joined, theirs, possible), None)
+        if missing is not None:
+            judged = judged._replace(verdict=Verdict.UNKNOWN)
+        return self._row(judged, view=made.view, missing=missing)
+
+    def _attempts(self, joined: Joined, views: Iterable[LeaderView]) -> Iterator[_Attempt]:
+        """Run the assignor on every view, with what the leader remembers, then without; raises InputError."""
+        kept = self.memory.generations.get(self.leader)
         for memory in dict.fromkeys((kept, None)):
             for view in views:
-                try:
-                    round_ = leader_round(self.protocol, joined, view.image, memory, self.profile)
-                except InputError:
-                    return self._unknown(f"the assignor {self.protocol!r}, which is none of Kafka's")
-                attempts.append((view, round_))
-                if _is_exact(round_, theirs):
-                    self._remember(leader, round_)
-                    self._note_oldest(leader, views, view, joined, theirs, memory)
-                    return self._fits(view, joined, theirs, view.story)
-        self._remember(leader, attempts[0][1])
-        for view, round_ in attempts:
-            if _is_same(round_, theirs):
-                return self._fits(view, joined, theirs, f"{view.story}; {AS_SETS}")
-        view, round_ = next((each for each in attempts if each[1].error is None), attempts[0])
-        if round_.error is not None:
-            return self._unknown(f"the assignor refuses: {round_.error}")
+                yield _Attempt(view, memory, self._round(joined, view, memory))
+
+    def _round(self, joined: Joined, view: LeaderView, memory: int | None) -> LeaderRound:
+        return leader_round(self.protocol, joined, view.image, memory, self.profile)
+
+    def _compare(self, made: _Attempt, joined: Joined, theirs: Given, views: Iterable[LeaderView]) -> Judgement:
         spec = ClassicGroupSpec(leader_order(joined))
-        wanted = self._wanted(joined, views)
-        broken = broken_invariants(joined, theirs, wanted, shared=False, name_of=str)
-        judged = judge(spec, view.image, dict(round_.assignments), dict(theirs), broken, str)
-        missing = None
-        doubt = self.history.doubt(self.record.at.timestamp_ms) if self.history is not None else None
-        if judged.verdict in WRONG and doubt and not self._contradicts_itself(joined, theirs):
-            judged, missing = judged._replace(verdict=Verdict.UNKNOWN), f"{NO_TOPICS} ({doubt})"
-        if judged.verdict is Verdict.DIVERGENT and self.protocol in MEMBER_DATA and kept is None and self.gap:
-            judged, missing = judged._replace(verdict=Verdict.UNKNOWN), self.gap
-        return self._row(judged, view=view, missing=missing)
+        broken = broken_invariants(joined, theirs, _wanted(joined, views), shared=False, name_of=str)
+        return judge(spec, made.view.image, dict(made.round.assignments), dict(theirs), broken, str)
 
-    def _contradicts_itself(self, joined: Mapping[str, ClassicMemberSpec], theirs: Mapping[str, Serialised]) -> bool:
-        """Whether a partition is given to two, or to one that does not subscribe to it, whatever topics there are."""
-        given = {unit for work in theirs.values() for unit in units(work)}
-        wanted = {member: {unit for unit in given if unit.name in had.topics} for member, had in joined.items()}
-        return bool(broken_invariants(joined, theirs, wanted, shared=False, name_of=str))
+    def _doubts(self, judged: Judgement, joined: Joined, theirs: Given, views: LeaderViews) -> Iterator[str]:
+        """Return what may explain the difference and is not in the log, the weightiest first."""
+        if judged.verdict in WRONG and not _contradicts_itself(joined, theirs):
+            doubt = self.history.doubt(self.record.at.timestamp_ms) if self.history is not None else None
+            if doubt:
+                yield f"{NO_TOPICS} ({doubt})"
+            if views.missing is not None:
+                yield views.missing
+        remembers = self.protocol in MEMBER_DATA and self.leader not in self.memory.generations
+        if judged.verdict is Verdict.DIVERGENT and remembers and self.gap:
+            yield self.gap
 
-    def _remember(self, leader: str, round_: LeaderRound) -> None:
+    def _remember(self, round_: LeaderRound) -> None:
         if round_.memory is not None:
-            self.memory.generations[leader] = round_.memory
+            self.memory.generations[self.leader] = round_.memory
 
-    def _note_oldest(
-        self,
-        leader: str,
-        views: list[View],
-        fitting: View,
-        joined: Mapping[str, ClassicMemberSpec],
-        theirs: Mapping[str, Serialised],
-        memory: int | None,
-    ) -> None:
+    def _note_oldest(self, fitting: _Attempt, views: list[LeaderView], joined: Joined, theirs: Given) -> None:
         """Remember the oldest topics that explain the assignment as well as those that were found to."""
-        oldest = fitting.at
-        for view in views[views.index(fitting) + 1 :]:
-            if view.at > oldest or not _is_exact(
-                leader_round(self.protocol, joined, view.image, memory, self.profile), theirs
-            ):
+        oldest = fitting.view.at
+        for view in views[views.index(fitting.view) + 1 :]:
+            if view.unknown != fitting.view.unknown:
+                continue
+            if view.at > oldest or not _is_exact(self._round(joined, view, fitting.memory), theirs):
                 break
             oldest = view.at
-        self.memory.views[leader] = oldest.timestamp_ms, oldest.offset
-
-    def _views(self, joined: Mapping[str, ClassicMemberSpec]) -> Iterator[View]:
-        """Views that the leader can have had, the likeliest first."""
-        if self.history is None or not len(self.history):
-            return
-        names = {topic for member in joined.values() for topic in member.topics}
-        now = self.record.at.timestamp_ms
-        leader = joined.get(self.value["leader"])
-        since, until = now - self.settings.metadata_age_ms, now + self.settings.clock_slack_ms
-        known = self.history.window(since, until, names)
-        floor = self.memory.views.get(self.value["leader"])
-        if floor is not None:
-            known = [each for each in known if (each.at.timestamp_ms, each.at.offset) >= floor] or known[-1:]
-        versions = sorted(
-            known, key=lambda version: (version.at.timestamp_ms > now, abs(version.at.timestamp_ms - now))
-        )
-        replaced = {old.version: new.at.timestamp_ms for old, new in pairwise(known)}
-        for version in versions:
-            story = NEWEST
-            if version is not versions[0]:
-                age = now - replaced.get(version.version, now)
-                story = f"topics that had changed {age} ms before" if age > 0 else "topics that changed just then"
-            yield View(version.image, version.at, story)
-        is_new = self.memory.leader != self.value["leader"]
-        if leader is not None and is_new and set(leader.topics) != names:
-            for version in versions:
-                own = TopicImage.of(
-                    [version.image.by_name[name] for name in leader.topics if name in version.image.by_name],
-                    version.image.broker_racks,
-                )
-                yield View(own, version.at, "topics of the leader's own subscription only")
-
-    def _wanted(self, joined: Mapping[str, ClassicMemberSpec], views: list[View]) -> dict[str, set[WorkUnit]]:
-        """What each member may be given by any of the views."""
-        return {
-            member: {
-                WorkUnit("", name, number)
-                for name in had.topics
-                for view in views
-                if name in view.image.by_name
-                for number in range(view.image.by_name[name].partitions)
-            }
-            for member, had in joined.items()
-        }
+        self.memory.views[self.leader] = oldest.timestamp_ms, oldest.offset
 
     def _blobs(self, member: Fields) -> tuple[Blob, Blob | None]:
         protocol_type = self.value["protocolType"]
@@ -266,10 +211,12 @@ class ClassicAudit:
         return self._unknown("the topology, which only the leader has; no invariant is broken")
 
     def _fits(
-        self, view: View, joined: Mapping[str, ClassicMemberSpec], theirs: Mapping[str, Serialised], story: str
+        self, attempt: _Attempt, joined: Joined, theirs: Given, story: str, kept: LeaderRound | None = None
     ) -> TargetAuditRow:
-        figures = figures_of(ClassicGroupSpec(leader_order(joined)), view.image, dict(theirs))
-        return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), view=view, fitted=story)
+        """The row of an assignment that this attempt gives; ``kept`` is the round that the leader remembers."""
+        self._remember(kept or attempt.round)
+        figures = figures_of(ClassicGroupSpec(leader_order(joined)), attempt.view.image, dict(theirs))
+        return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), view=attempt.view, fitted=story)
 
     def _unknown(self, missing: str) -> TargetAuditRow:
         return self._row(Judgement(Verdict.UNKNOWN), missing=missing)
@@ -278,7 +225,7 @@ class ClassicAudit:
         self,
         judged: Judgement,
         *,
-        view: View | None = None,
+        view: LeaderView | None = None,
         basis: Basis = Basis.LEADER,
         fitted: str | None = None,
         missing: str | None = None,
@@ -291,6 +238,25 @@ class ClassicAudit:
             missing=missing,
             topics_at=view.at if view else None,
         )
+
+
+def _wanted(joined: Joined, views: Iterable[LeaderView]) -> dict[str, set[WorkUnit]]:
+    """Return what each member may be given by any of the views."""
+    partitions: dict[str, int] = {}
+    for view in views:
+        for name in {topic for had in joined.values() for topic in had.topics} & view.image.by_name.keys():
+            partitions[name] = max(partitions.get(name, 0), view.image.by_name[name].partitions)
+    return {
+        member: {WorkUnit("", name, number) for name in had.topics for number in range(partitions.get(name, 0))}
+        for member, had in joined.items()
+    }
+
+
+def _contradicts_itself(joined: Joined, theirs: Given) -> bool:
+    """Whether a partition is given to two, or to one that does not subscribe to it, whatever topics there are."""
+    given = {unit for work in theirs.values() for unit in units(work)}
+    wanted = {member: {unit for unit in given if unit.name in had.topics} for member, had in joined.items()}
+    return bool(broken_invariants(joined, theirs, wanted, shared=False, name_of=str))
 
 
 def _is_exact(round_: LeaderRound, theirs: Mapping[str, Serialised]) -> bool:

@@ -1,0 +1,170 @@
+"""The topics that the leader of a classic group can have known when it assigned: what its group's log does not say.
+
+A leader keeps the topics of its own subscription, as old as its metadata may be. Those that only other members
+subscribe to it asks for when it becomes leader, and an answer that was under way may come first: it assigns without
+some of them, and rebalances the group again once it knows them (Kafka's ConsumerCoordinator and ConsumerMetadata).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, combinations, pairwise
+from typing import NamedTuple
+
+from coordinator_core.assignors.inputs import ClassicMemberSpec
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.cluster.topic_history import ImageVersion, TopicHistory
+from coordinator_core.records import Fields, LogPosition
+
+NEWEST = "newest topics"
+MOST_VIEWS = 512
+"""How many views without some topics are tried against one assignment."""
+NAMED_TOPICS = 10
+"""How many of the topics that the leader did not know a story names."""
+
+
+@dataclass(slots=True)
+class LeaderMemory:
+    """What the leaders of a classic group kept from former rounds, and the assignments of the last one.
+
+    ``generations`` has, by leader, the largest generation that its sticky assignor saw, ``views`` the time and offset
+    of the oldest topics that its last assignment can be explained with: it knows nothing older ever after. ``before``
+    are the members' assignments when the group was converted to another type, those of static members by instance id
+    too.
+    """
+
+    generation: int | None = None
+    assignments: dict[str, bytes] = field(default_factory=dict)
+    instances: dict[str, str] = field(default_factory=dict)
+    before: dict[str, bytes] = field(default_factory=dict)
+    generations: dict[str, int] = field(default_factory=dict)
+    views: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def keep(self, value: Fields) -> None:
+        """Take in a record of the group."""
+        self.generation = value["generation"]
+        self.assignments = {each["memberId"]: each["assignment"] for each in value["members"]}
+        names = ((each.get("groupInstanceId"), each["memberId"]) for each in value["members"])
+        self.instances = {instance: member for instance, member in names if instance}
+
+    def end(self) -> None:
+        """Take in the tombstone of the group."""
+        by_instance = {instance: self.assignments[member] for instance, member in self.instances.items()}
+        self.before = self.assignments | by_instance
+        self.generation, self.assignments, self.instances = None, {}, {}
+        self.generations, self.views = {}, {}
+
+
+class LeaderView(NamedTuple):
+    """Topics as the leader may have known them; ``unknown`` are subscribed topics that it did not know."""
+
+    image: TopicImage
+    at: LogPosition
+    story: str
+    unknown: tuple[str, ...] = ()
+
+
+class LeaderViews:
+    """The views that the leader of one generation can have had.
+
+    ``missing`` says what else it may have known that ``possible`` did not try; None: nothing.
+    """
+
+    def __init__(
+        self,
+        history: TopicHistory | None,
+        settings: AuditSettings,
+        at: LogPosition,
+        leader: str,
+        members: Mapping[str, ClassicMemberSpec],
+        assigned: frozenset[str],
+        *,
+        assigns_all: bool,
+    ) -> None:
+        """Prepare the views for the record at ``at``.
+
+        ``assigned`` are the topics of which some member got a partition: those the leader knew. ``assigns_all``: its
+        assignor leaves no partition of a topic out that it knows.
+        """
+        self.history = history
+        self.settings = settings
+        self.at = at
+        self.names = {topic for member in members.values() for topic in member.topics}
+        own = members[leader].topics if leader in members else tuple(self.names)
+        self.outside = self.names - {*own} - assigned
+        self.assigns_all = assigns_all
+        self.missing: str | None = None
+
+    def possible(self, floor: tuple[int, int] | None) -> Iterator[LeaderView]:
+        """Return the views, the likeliest first: all topics, then without some of those that the leader must ask for.
+
+        ``floor`` is the time and offset of the oldest topics that the leader can still have; None: not known.
+        """
+        versions = list(self._versions(floor))
+        yield from versions
+        tried = 0
+        for view in versions:
+            for unknown in self._unknown(view.image):
+                if tried == MOST_VIEWS:
+                    self.missing = (
+                        f"which of {len(self.outside)} topics outside its own subscription the leader knew: "
+                        f"only {MOST_VIEWS} combinations were tried"
+                    )
+                    return
+                tried += 1
+                yield self._without(unknown, view)
+
+    def _without(self, unknown: tuple[str, ...], view: LeaderView) -> LeaderView:
+        """Return the view of a leader that did not know these topics."""
+        known = self.names.difference(unknown) & view.image.by_name.keys()
+        image = TopicImage.of([view.image.by_name[name] for name in sorted(known)], view.image.broker_racks)
+        story = f"{view.story}; the leader did not know {_listed(unknown)} yet"
+        return LeaderView(image, view.at, story, unknown)
+
+    def _versions(self, floor: tuple[int, int] | None) -> Iterator[LeaderView]:
+        """Return the versions of the topics that were in force while the leader's metadata may be from."""
+        if self.history is None or not len(self.history):
+            return
+        now = self.at.timestamp_ms
+        since, until = now - self.settings.metadata_age_ms, now + self.settings.clock_slack_ms
+        known = _since(floor, self.history.window(since, until, self.names))
+        versions = sorted(
+            known, key=lambda version: (version.at.timestamp_ms > now, abs(version.at.timestamp_ms - now))
+        )
+        replaced = {old.version: new.at.timestamp_ms for old, new in pairwise(known)}
+        for version in versions:
+            story = NEWEST
+            if version is not versions[0]:
+                age = now - replaced.get(version.version, now)
+                story = f"topics that had changed {age} ms before" if age > 0 else "topics that changed just then"
+            yield LeaderView(version.image, version.at, story)
+
+    def _unknown(self, image: TopicImage) -> Iterator[tuple[str, ...]]:
+        """Return the sets of topics that the leader may not have known: all of them first, then the smaller ones.
+
+        An assignor that leaves no partition out shows which they are: those of which nobody got a partition.
+        """
+        names = tuple(sorted(self.outside & image.by_name.keys()))
+        if not names:
+            return
+        yield names
+        if not self.assigns_all:
+            yield from chain.from_iterable(combinations(names, size) for size in range(1, len(names)))
+
+
+def _since(floor: tuple[int, int] | None, versions: Sequence[ImageVersion]) -> Sequence[ImageVersion]:
+    """Return the versions from the one on that was in force at ``floor``; all, if each is younger."""
+    if floor is None:
+        return versions
+    older = sum(1 for each in versions if (each.at.timestamp_ms, each.at.offset) <= floor)
+    return versions[max(older - 1, 0) :]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names as a phrase, and how many more there are."""
+    more = len(names) - NAMED_TOPICS
+    if more > 0:
+        return f"{', '.join(names[:NAMED_TOPICS])} and {more} more topics"
+    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), names[-1]])
