@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
@@ -13,7 +14,13 @@ from coordinator_core.coordinator.streams.conversion import upgrade
 from coordinator_core.coordinator.streams.endpoints import partitions_by_endpoint
 from coordinator_core.coordinator.streams.fence import fence, leave, request_shutdown, response
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
-from coordinator_core.coordinator.streams.rebalance import delay_first_assignment, look_at_topics, move, update_epoch
+from coordinator_core.coordinator.streams.rebalance import (
+    TopologyOnTopics,
+    delay_first_assignment,
+    look_at_topics,
+    move,
+    update_epoch,
+)
 from coordinator_core.coordinator.streams.reconcile import OwnedTasks
 from coordinator_core.coordinator.streams.targets import has_warmed_up, update_target
 from coordinator_core.coordinator.streams.timeouts import expect_heartbeat
@@ -44,70 +51,111 @@ _PROBLEMS = {
 }
 
 
+@dataclass(slots=True)
+class _Step:
+    """One heartbeat on its way through the phases ``_admit``, ``_update``, ``_assign`` and ``_answer``.
+
+    ``member`` is the member as the group knows it, ``updated`` the same with the request's metadata, and ``moved`` with
+    the tasks that it has now. ``changed``: the group epoch is to be bumped. ``status`` goes into the response.
+    """
+
+    op: Operation
+    data: Fields
+    group: LiveStreamsGroup
+    member: StreamsMember
+    updated: StreamsMember
+    moved: StreamsMember
+    changed: bool = False
+    status: list[Fields] = field(default_factory=list)
+
+
 def heartbeat(op: Operation, request: Request) -> Fields:
     """A member joins (epoch 0) with its topology, leaves (-1) or lives, reports its tasks and learns which to run."""
     kip_1071 = op.memory.profile.is_kip_1071
     data = validation.heartbeat(request, kip_1071=kip_1071)
     if data["memberEpoch"] < 0:
         return leave(op, data)
-    group_id, joins = data["groupId"], data["memberEpoch"] == 0
-    group = _group(op, group_id, data["topology"], joins=joins)
-    member_id = data["memberId"] or op.next_text_id()
-    member = _member(op, group, member_id, data)
+    step = _admit(op, data)
     try:
-        validation.member_epoch(member, data)
+        validation.member_epoch(step.member, data)
     except ApiError as error:
         if not kip_1071:
             raise
         # The document takes a fenced member out of the group at once.
-        fence(op, group, [member])
+        fence(op, step.group, [step.member])
         refused = {"errorCode": int(error.code), "errorMessage": error.message}
-        return response(member_id, data["memberEpoch"], **refused)
-    updated = members.updated(member, request, data)
-    changed = updated is not member and updated != member
-    if changed:
-        op.write(*records.member_metadata(group_id, updated))
+        return response(step.member.member_id, data["memberEpoch"], **refused)
+    configuration = _update(step, request)
+    _assign(step, configuration)
+    return _answer(step, configuration.topology)
+
+
+def _admit(op: Operation, data: Fields) -> _Step:
+    """Return the group and the member that the request is about, both made where they are new."""
+    group = _group(op, data["groupId"], data["topology"], joins=data["memberEpoch"] == 0)
+    member = _member(op, group, data["memberId"] or op.next_text_id(), data)
+    return _Step(op, data, group, member, member, member)
+
+
+def _update(step: _Step, request: Request) -> TopologyOnTopics:
+    """Write the member's metadata and a first topology; return the topology on the topics that there are."""
+    op, data, group = step.op, step.data, step.group
+    kip_1071 = op.memory.profile.is_kip_1071
+    step.updated = step.moved = members.updated(step.member, request, data)
+    step.changed = step.updated is not step.member and step.updated != step.member
+    if step.changed:
+        op.write(*records.member_metadata(group.group_id, step.updated))
     topology = _topology(op, group, data["topology"])
-    status = _staleness(topology, updated)
+    step.status += _staleness(topology, step.updated)
     configuration = look_at_topics(op, group, topology)
-    if configuration.topology.problem is None and not (kip_1071 and status):
+    if configuration.topology.problem is None and not (kip_1071 and step.status):
         # By KIP-1071 a member of an older topology may still run tasks that the newer one does not have.
         validation.tasks_exist(configuration.topology, data)
     if kip_1071:
         offsets = task_offsets.from_fields(data["taskOffsets"]), task_offsets.from_fields(data["taskEndOffsets"])
-        group.task_offsets.report(member_id, updated.process_id or "", *offsets)
-        changed = changed or has_warmed_up(op, group, updated)
-    epoch = update_epoch(op, group, configuration, bump=changed)
+        group.task_offsets.report(step.updated.member_id, step.updated.process_id or "", *offsets)
+        step.changed = step.changed or has_warmed_up(op, group, step.updated)
+    return configuration
+
+
+def _assign(step: _Step, configuration: TopologyOnTopics) -> None:
+    """Bump the epoch and compute a target where that is due, and bring the member nearer to its target."""
+    op, group, updated = step.op, step.group, step.updated
+    epoch = update_epoch(op, group, configuration, bump=step.changed)
     delay_first_assignment(op, group)
     target = update_target(op, group, epoch, configuration.topology, updated)
     if target.delayed_by:
         detail = f"Assignment delayed due to the configured {target.delayed_by}."
-        status.append(_status(Status.ASSIGNMENT_DELAYED, detail))
-    moved = updated
+        step.status.append(_status(Status.ASSIGNMENT_DELAYED, detail))
     if updated.state != _STABLE or updated.member_epoch != target.epoch:
-        moved = move(op, group, updated, target.epoch, target.tasks, _owned(data))
-    expect_heartbeat(op, group_id, member_id)
+        step.moved = move(op, group, updated, target.epoch, target.tasks, _owned(step.data))
+    expect_heartbeat(op, group.group_id, updated.member_id)
     if group.classic:
-        group.classic.pop(member_id, None)
-    if data["shutdownApplication"]:
-        request_shutdown(group, member_id)
-    config = op.memory.group_config(group_id)
+        group.classic.pop(updated.member_id, None)
+    if step.data["shutdownApplication"]:
+        request_shutdown(group, updated.member_id)
+
+
+def _answer(step: _Step, topology: ConfiguredTopology) -> Fields:
+    """Return the response: tasks where they changed, endpoints where the member does not know them, and the status."""
+    op, group, moved = step.op, step.group, step.moved
+    config = op.memory.group_config(group.group_id)
     fields: Fields = {"heartbeatIntervalMs": config.streams_heartbeat_interval_ms}
-    if kip_1071:
+    if op.memory.profile.is_kip_1071:
         fields["acceptableRecoveryLag"] = min(config.streams_acceptable_recovery_lag, MAX_INT32)
         fields["taskOffsetIntervalMs"] = config.streams_task_offset_interval_ms
-    if joins or (moved is not member and moved.assigned != member.assigned):
+    if step.data["memberEpoch"] == 0 or (moved is not step.member and moved.assigned != step.member.assigned):
         fields |= _tasks(moved)
-        group.known_endpoints.pop(member_id, None)
+        group.known_endpoints.pop(moved.member_id, None)
         if moved.user_endpoint is not None:
             group.endpoint_epoch += 1
-    if group.endpoint_epoch != data["endpointInformationEpoch"]:
+    if group.endpoint_epoch != step.data["endpointInformationEpoch"]:
         fields["partitionsByUserEndpoint"] = partitions_by_endpoint(group, moved, op.topics)
-    if group_id in op.memory.live:
+    if group.group_id in op.memory.live:
         fields["endpointInformationEpoch"] = group.endpoint_epoch
-    status += _problems(group, configuration.topology)
-    op.outcome.effects["creatable_topics"] = _creatable(configuration.topology)
-    return response(member_id, moved.member_epoch or 0, status=status, **fields)
+    op.outcome.effects["creatable_topics"] = _creatable(topology)
+    status = [*step.status, *_problems(group, topology)]
+    return response(moved.member_id, moved.member_epoch or 0, status=status, **fields)
 
 
 def _group(op: Operation, group_id: str, topology: Fields, *, joins: bool) -> LiveStreamsGroup:

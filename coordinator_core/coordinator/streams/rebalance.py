@@ -20,7 +20,7 @@ INITIAL_REBALANCE = "streams initial rebalance"
 REVOCATION_EXPIRED = "streams revocation expired"
 
 
-class Configuration(NamedTuple):
+class TopologyOnTopics(NamedTuple):
     """The topology on the topics of now, the hash of the topics, and whether it is another than before."""
 
     topology: ConfiguredTopology
@@ -28,7 +28,7 @@ class Configuration(NamedTuple):
     changed: bool
 
 
-def look_at_topics(op: Operation, group: LiveStreamsGroup, topology: Topology) -> Configuration:
+def look_at_topics(op: Operation, group: LiveStreamsGroup, topology: Topology) -> TopologyOnTopics:
     """Configure the topology on the topics of now if they, or it, may have changed.
 
     Raises ApiError for a topology that cannot be configured on any topics.
@@ -36,7 +36,7 @@ def look_at_topics(op: Operation, group: LiveStreamsGroup, topology: Topology) -
     is_new = group.log.topology is None or topology.epoch > group.log.topology.epoch
     news = group.topics_version != op.topics.version and has_regexes(topology)
     if not is_new and not news and group.configured is not None and not group.metadata_expired(op.now):
-        return Configuration(group.configured, group.metadata_hash, False)
+        return TopologyOnTopics(group.configured, group.metadata_hash, False)
     group.topics_version = op.topics.version
     metadata_hash = op.memory.metadata_hash(set(required_topics(resolved(topology, op.topics))), op.topics)
     changed = metadata_hash != group.metadata_hash
@@ -46,10 +46,10 @@ def look_at_topics(op: Operation, group: LiveStreamsGroup, topology: Topology) -
             raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, configured.detail)
         group.configured = configured
         group.known_endpoints.clear()
-    return Configuration(group.configured, metadata_hash, changed)
+    return TopologyOnTopics(group.configured, metadata_hash, changed)
 
 
-def update_epoch(op: Operation, group: LiveStreamsGroup, configuration: Configuration, *, bump: bool) -> int:
+def update_epoch(op: Operation, group: LiveStreamsGroup, configuration: TopologyOnTopics, *, bump: bool) -> int:
     """The group epoch after this request: bumped if asked for, and if topics, topology or configurations changed."""
     topology = configuration.topology
     validated = topology.epoch if topology.problem is None else records.NOT_VALIDATED
