@@ -94,7 +94,12 @@ class TargetAuditor:
             before, slack_ms = memory.classic.before, self.settings.clock_slack_ms
             return [upgrade_row(first, operation, before, static, self.topics, slack_ms, self._gap(end))]
         view = memory.view_of(kind, self.settings.jdk)
-        return [EpochTargetAudit(view, state, operation, self.topics, self.settings, self._gap(end)).row(first)]
+        audit = EpochTargetAudit(view, state, operation, self.topics, self.settings, self._gap(end))
+        judged = audit.judged()
+        row = audit.row(first, judged)
+        if judged.adopt and judged.attempt is not None:
+            view.adopt(judged.attempt.view, judged.attempt.story)
+        return [row]
 
     def _audit_generation(self, record: CoordinatorRecord) -> list[TargetAuditRow]:
         memory = self.memory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from coordinator_core.assignors.coordinator_view import SubscriptionView
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
@@ -24,54 +25,64 @@ Named = dict[str, set[int]]
 NO_TOPICS = "names of topic ids: supply the cluster metadata log or topic snapshots"
 
 
+class _Comparison(NamedTuple):
+    """What members were to have and what was recorded, by member; None as partitions: a topic id without a known name.
+
+    ``story`` says where the expected partitions come from. ``unreadable`` says why an assignment cannot be read.
+    """
+
+    expected: Mapping[str, Named | None]
+    recorded: Mapping[str, Named | None]
+    story: str
+    unreadable: DecodeError | None = None
+
+
+class _Outcome(NamedTuple):
+    """A verdict with what is missing to know it, or what was taken for granted where it is identical."""
+
+    judgement: Judgement
+    missing: str | None = None
+    fitted: str | None = None
+
+
 def upgrade_row(
     opened: CoordinatorRecord,
     operation: TargetOperation,
     classic: Mapping[str, bytes],
     instances: Mapping[str, str],
-    history: TopicHistory | None,
+    topics: TopicHistory | None,
     clock_slack_ms: int,
     gap: str | None,
 ) -> TargetAuditRow:
-    """The first target of a consumer group made of a classic one.
+    """Return the row of the first target of a consumer group made of a classic one.
 
-    ``classic`` are the last assignments of its members, by member id and by instance id: a static member may have come
-    back under another id, which the log does not say; ``instances`` are the instance ids of the members now. If it had
-    expired before, it has nothing. A group converted in the middle of a rebalance has nothing assigned at all.
+    ``classic`` has the last assignments of its members, by member id and by instance id; ``instances`` the instance ids
+    of the members now.
     """
-    recorded: dict[str, Named | None] = {
-        each.key["memberId"]: _by_name(_partitions(each), history) for each in operation.targets
-    }
-    unread, story = None, "the classic group's assignment"
-    try:
-        expected: dict[str, Named | None] = {}
-        for member, held in recorded.items():
-            mine = classic.get(member, classic.get(instances.get(member, "")))
-            if mine and member not in classic and not held:
-                mine, story = None, f"{story}; static member {member} had expired and come anew"
-            expected[member] = {topic: set(numbers) for topic, numbers in assigned_partitions(mine)[0]} if mine else {}
-    except DecodeError as error:
-        expected, unread = {}, f"an assignment that can be read: {error}"
-    names = {topic for held in expected.values() if held for topic in held}
-    there = (names & image.by_name.keys() for image in _images(history, operation.end, clock_slack_ms, names))
-    judged, missing, fitted = _judge(expected, recorded, there, gap, story)
-    if judged.verdict is Verdict.DIVERGENT and not any(recorded.values()):
-        judged, fitted = Judgement(Verdict.IDENTICAL), "nothing, as the classic group was rebalancing"
-    end = operation.end
+    compared = _upgraded(operation, classic, instances, topics)
+    outcome = _unreadable(compared)
+    if outcome is None:
+        names = {topic for held in compared.expected.values() if held for topic in held}
+        existing = (names & image.by_name.keys() for image in _images(topics, operation.end, clock_slack_ms, names))
+        outcome = _judge(compared, existing, gap)
+        if outcome.judgement.verdict is Verdict.DIVERGENT and not any(compared.recorded.values()):
+            # A group converted in the middle of a rebalance has nothing assigned at all.
+            outcome = _Outcome(Judgement(Verdict.IDENTICAL), fitted="nothing, as the classic group was rebalancing")
+    end, judgement = operation.end, outcome.judgement
     return TargetAuditRow(
         group_id=end.group_id,
         group_type=GroupType.CONSUMER,
         epoch=(end.value or {})["assignmentEpoch"],
         at=end.at,
         opened=opened.at,
-        verdict=Verdict.UNKNOWN if unread else judged.verdict,
+        verdict=judgement.verdict,
         basis=Basis.UPGRADE,
         assignor=None,
-        fitted=fitted,
-        missing=unread or missing,
-        differences=judged.differences,
-        difference_count=judged.difference_count,
-        members=len(recorded),
+        fitted=outcome.fitted,
+        missing=outcome.missing,
+        differences=judgement.differences,
+        difference_count=judgement.difference_count,
+        members=len(compared.recorded),
         expected=None,
         recorded=None,
         topics_at=None,
@@ -79,15 +90,40 @@ def upgrade_row(
     )
 
 
+def _upgraded(
+    operation: TargetOperation,
+    classic: Mapping[str, bytes],
+    instances: Mapping[str, str],
+    topics: TopicHistory | None,
+) -> _Comparison:
+    """Compare the target records with the classic group's assignments.
+
+    A static member may have come back under another id, which the log does not say; if it had expired before, it has
+    nothing.
+    """
+    recorded = {each.key["memberId"]: _by_name(_partitions(each), topics) for each in operation.targets}
+    expected: dict[str, Named | None] = {}
+    story = "the classic group's assignment"
+    try:
+        for member, held in recorded.items():
+            assignment = classic.get(member, classic.get(instances.get(member, "")))
+            if assignment and member not in classic and not held:
+                assignment, story = None, f"{story}; static member {member} had expired and come anew"
+            expected[member] = _assigned(assignment)
+    except DecodeError as error:
+        return _Comparison({}, recorded, story, error)
+    return _Comparison(expected, recorded, story)
+
+
 def downgrade_row(
     record: CoordinatorRecord,
     view: SubscriptionView,
     batch: Iterable[CoordinatorRecord],
-    history: TopicHistory | None,
+    topics: TopicHistory | None,
     clock_slack_ms: int,
     gap: str | None,
 ) -> TargetAuditRow:
-    """The first generation of a classic group made of a consumer group.
+    """Return the row of the first generation of a classic group made of a consumer group.
 
     ``view`` is the consumer group before ``batch``, the records of this operation before ``record``.
     """
@@ -98,55 +134,65 @@ def downgrade_row(
             targets[each.key["memberId"]] = _partitions(each)
         elif each.type == CONSUMER.member and each.value is not None and each.value.get("instanceId"):
             static.setdefault(each.value["instanceId"], each.key["memberId"])
+    compared = _downgraded(record, targets, static, topics)
+    outcome = _unreadable(compared)
+    if outcome is None:
+        named = {topic_id: topics and topics.topic_name(topic_id) for held in targets.values() for topic_id in held}
+        names = {name for name in named.values() if name}
+        existing = (
+            {name for topic_id, name in named.items() if name and topic_id in image.by_id}
+            for image in _images(topics, record, clock_slack_ms, names)
+        )
+        outcome = _judge(compared, existing, gap)
+    return generation_row(
+        record, outcome.judgement, basis=Basis.DOWNGRADE, fitted=outcome.fitted, missing=outcome.missing
+    )
+
+
+def _downgraded(
+    record: CoordinatorRecord,
+    targets: Mapping[str, Mapping[str, Iterable[int]]],
+    static: Mapping[str, str],
+    topics: TopicHistory | None,
+) -> _Comparison:
+    """Compare the generation's assignments with the consumer group's targets; ``static`` has members by instance id."""
     expected: dict[str, Named | None] = {}
     recorded: dict[str, Named | None] = {}
+    story = "the consumer group's last target"
     for member in (record.value or {})["members"]:
         member_id = member["memberId"]
         holder = member_id if member_id in targets else static.get(member.get("groupInstanceId") or "", member_id)
-        expected[member_id] = _by_name(targets.get(holder, {}), history)
+        expected[member_id] = _by_name(targets.get(holder, {}), topics)
         try:
-            mine = assigned_partitions(member["assignment"])[0] if member["assignment"] else []
+            recorded[member_id] = _assigned(member["assignment"])
         except DecodeError as error:
-            return generation_row(
-                record,
-                Judgement(Verdict.UNKNOWN),
-                basis=Basis.DOWNGRADE,
-                missing=f"an assignment that can be read: {error}",
-            )
-        recorded[member_id] = {topic: set(numbers) for topic, numbers in mine}
-    named = {topic_id: history and history.topic_name(topic_id) for held in targets.values() for topic_id in held}
-    names = {name for name in named.values() if name}
-    there = (
-        {name for topic_id, name in named.items() if name and topic_id in image.by_id}
-        for image in _images(history, record, clock_slack_ms, names)
-    )
-    judged, missing, fitted = _judge(expected, recorded, there, gap, "the consumer group's last target")
-    return generation_row(record, judged, basis=Basis.DOWNGRADE, fitted=fitted, missing=missing)
+            return _Comparison(expected, recorded, story, error)
+    return _Comparison(expected, recorded, story)
 
 
-def _judge(
-    expected: Mapping[str, Named | None],
-    recorded: Mapping[str, Named | None],
-    there: Iterable[set[str]],
-    gap: str | None,
-    story: str,
-) -> tuple[Judgement, str | None, str | None]:
-    """Verdict, what is missing, what fitted; None as partitions: no name known.
+def _unreadable(compared: _Comparison) -> _Outcome | None:
+    """Return the verdict where partitions are not known, None where they are."""
+    if compared.unreadable is not None:
+        missing = f"an assignment that can be read: {compared.unreadable}"
+        return _Outcome(Judgement(Verdict.UNKNOWN), missing)
+    if any(each is None for each in (*compared.expected.values(), *compared.recorded.values())):
+        return _Outcome(Judgement(Verdict.UNKNOWN), NO_TOPICS)
+    return None
 
-    ``there`` are the topics that exist, by each image that the coordinator may have had.
-    """
-    if any(each is None for each in (*expected.values(), *recorded.values())):
-        return Judgement(Verdict.UNKNOWN), NO_TOPICS, None
-    ours, theirs = (_whole(each) for each in (expected, recorded))
+
+def _judge(compared: _Comparison, existing: Iterable[set[str]], gap: str | None) -> _Outcome:
+    """Return the verdict; ``existing`` are the topics that exist, by each image that the coordinator may have had."""
+    ours, theirs = (_whole(each) for each in (compared.expected, compared.recorded))
     if ours == theirs:
-        return Judgement(Verdict.IDENTICAL), None, story
-    for names in there:
+        return _Outcome(Judgement(Verdict.IDENTICAL), fitted=compared.story)
+    for names in existing:
         known = {member: {name: held for name, held in work.items() if name in names} for member, work in ours.items()}
         if _whole(known) == theirs:
-            return Judgement(Verdict.IDENTICAL), None, f"{story}, without topics that were deleted"
+            fitted = f"{compared.story}, without topics that were deleted"
+            return _Outcome(Judgement(Verdict.IDENTICAL), fitted=fitted)
     found = tuple(differences(ours, theirs, str))
     verdict = Verdict.DIVERGENT if gap is None else Verdict.UNKNOWN
-    return Judgement(verdict, found[:MOST_DIFFERENCES], len(found)), gap, None
+    return _Outcome(Judgement(verdict, found[:MOST_DIFFERENCES], len(found)), missing=gap)
 
 
 def _images(
@@ -165,6 +211,11 @@ def _images(
 def _whole(assignment: Mapping[str, Named | None]) -> dict[str, Named]:
     """Without members that have nothing."""
     return {member: work for member, work in assignment.items() if work}
+
+
+def _assigned(assignment: bytes | None) -> Named:
+    """Return the partitions of an assignment blob, none for an empty one; raise DecodeError."""
+    return {topic: set(numbers) for topic, numbers in assigned_partitions(assignment)[0]} if assignment else {}
 
 
 def _by_name(partitions: Mapping[str, Iterable[int]], history: TopicHistory | None) -> Named | None:

@@ -5,7 +5,7 @@ Sources: KIP-848, KIP-932, KIP-1071; the coordinator of Kafka 4.3.1 (TargetAssig
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -54,8 +54,24 @@ class TargetRecord(NamedTuple):
         return self.member_id, [(name, list(numbers)) for name, numbers in self.work.items()]
 
 
+class JudgedTarget(NamedTuple):
+    """The verdict on one target, and what it rests on.
+
+    ``attempt`` is the input that the target was compared with (None: the topics are unknown), ``fitted`` what was taken
+    for granted where the target is identical, and ``missing`` what would decide where the verdict is unknown.
+    ``adopt``: the attempt had the members in another order than the group's view, and this order is now proven.
+    """
+
+    judgement: Judgement
+    topics: Topics | None = None
+    attempt: Attempt | None = None
+    fitted: str | None = None
+    missing: str | None = None
+    adopt: bool = False
+
+
 class EpochTargetAudit:
-    """The audit of one target: built once its operation is complete."""
+    """The audit of one target: built once its operation is complete. It changes nothing of what it is given."""
 
     def __init__(
         self,
@@ -67,7 +83,6 @@ class EpochTargetAudit:
         gap: str | None,
     ) -> None:
         """``state`` is the group after the operation, ``group_view`` before; ``gap``: what of its past was not seen."""
-        self.group_view = group_view
         self.view = group_view.view
         self.kind = group_view.kind
         self.state = state
@@ -76,57 +91,65 @@ class EpochTargetAudit:
         self.settings = settings
         self.gap = gap
         self.recorded = [self._written(record) for record in operation.targets]
+        self.recorded_exactly = [each.exact for each in self.recorded]
         self.attempts = Attempts(group_view, state, operation, history, settings)
-        self.assignor = self.attempts.assignors()[0]
 
-    def row(self, opened: CoordinatorRecord) -> TargetAuditRow:
-        """The verdict; raises nothing."""
+    def judged(self) -> JudgedTarget:
+        """Return the verdict: that of the first attempt that gives the target, else of the likeliest. Raise nothing."""
         topics = topics_used(self.state, self.operation.end.at, self.history, self.settings.clock_slack_ms)
         if isinstance(topics, MissingInput):
-            return self._row(opened, None, Judgement(Verdict.UNKNOWN), missing=topics.what)
+            return JudgedTarget(Judgement(Verdict.UNKNOWN), missing=topics.what)
         first: tuple[Attempt, list[TargetRecord]] | None = None
         failure: tuple[Attempt, str] | None = None
         for attempt in self.attempts.of(topics.image):
-            self.assignor = attempt.assignor
             try:
                 expected = self._expected(attempt, topics.image)
             except (AssignorError, InputError) as error:
                 failure = failure or (attempt, str(error))
                 continue
+            if self._is_recorded(expected):
+                return self._identical(attempt, topics)
             first = first or (attempt, expected)
-            if [each.exact for each in expected] == [each.exact for each in self.recorded]:
-                figures = figures_of(attempt.spec, topics.image, self._whole(attempt.spec, self.recorded))
-                judged = Judgement(Verdict.IDENTICAL, expected=figures, recorded=figures)
-                if attempt.view is not self.view:
-                    self.group_view.adopt(attempt.view, attempt.story)
-                return self._row(opened, topics, judged, attempt=attempt, fitted=attempt.story + attempt.release)
-        if first is None:
-            assert failure is not None
-            return self._not_recomputed(opened, topics, *failure)
-        attempt, expected = first
-        self.assignor = attempt.assignor
-        judged = self._judge(attempt.spec, topics.image, expected)
-        missing = None
-        if self.gap is not None and not (judged.verdict is Verdict.INVALID and self._contradicts_itself()):
-            judged, missing = judged._replace(verdict=Verdict.UNKNOWN), self.gap
-        elif isinstance(self.state, StreamsGroup) and self._waited_for_members():
+        if first is not None:
+            return self._different(*first, topics)
+        assert failure is not None
+        return self._not_recomputed(*failure, topics)
+
+    def _is_recorded(self, expected: list[TargetRecord]) -> bool:
+        return [each.exact for each in expected] == self.recorded_exactly
+
+    def _identical(self, attempt: Attempt, topics: Topics) -> JudgedTarget:
+        figures = figures_of(attempt.spec, topics.image, self._whole(attempt.spec, self.recorded))
+        judgement = Judgement(Verdict.IDENTICAL, expected=figures, recorded=figures)
+        story = attempt.story + attempt.release
+        return JudgedTarget(judgement, topics, attempt, fitted=story, adopt=attempt.view is not self.view)
+
+    def _different(self, attempt: Attempt, expected: list[TargetRecord], topics: Topics) -> JudgedTarget:
+        """No attempt gave the target: it is wrong, or what the log does not say may explain it."""
+        judgement = self._judge(attempt.spec, topics.image, expected)
+        missing = next(self._doubts(judgement, topics), None)
+        if missing is not None:
+            judgement = judgement._replace(verdict=Verdict.UNKNOWN)
+        return JudgedTarget(judgement, topics, attempt, missing=missing)
+
+    def _doubts(self, judgement: Judgement, topics: Topics) -> Iterator[str]:
+        """Yield what may explain the difference and is not in the log, the weightiest first."""
+        if self.gap is not None and not (judgement.verdict is Verdict.INVALID and self._contradicts_itself()):
+            yield self.gap
+        if isinstance(self.state, StreamsGroup) and self._waited_for_members():
             unready = self._unready(self.state, topics)
             if unready is not None:
                 met = f"offset {unready.offset} of the topics' log, {unready.timestamp_ms} ms"
-                missing = f"whether a heartbeat that failed found the topology not ready with the topics of {met}"
-                judged = judged._replace(verdict=Verdict.UNKNOWN)
-        else:
-            other = self._other_default(topics.image)
-            if other is not None:
-                missing = f"the brokers' default assignor: no member chose one, by {other!r} the target is as recorded"
-                judged = judged._replace(verdict=Verdict.UNKNOWN)
-        return self._row(opened, topics, judged, attempt=attempt, missing=missing)
+                yield f"whether a heartbeat that failed found the topology not ready with the topics of {met}"
+        other = self._other_default(topics.image)
+        if other is not None:
+            yield f"the brokers' default assignor: no member chose one, by {other!r} the target is as recorded"
 
     def _other_default(self, image: TopicImage) -> str | None:
         """The assignor that made this target, if that is the brokers' default instead of the one of the settings."""
         for attempt in self.attempts.by_other_defaults(image):
             with suppress(AssignorError):
-                if [each.exact for each in self._expected(attempt, image)] == [each.exact for each in self.recorded]:
+                if self._is_recorded(self._expected(attempt, image)):
                     return attempt.assignor
         return None
 
@@ -149,17 +172,14 @@ class EpochTargetAudit:
                 return version.at
         return None
 
-    def _not_recomputed(
-        self, opened: CoordinatorRecord, topics: Topics, attempt: Attempt, failure: str
-    ) -> TargetAuditRow:
+    def _not_recomputed(self, attempt: Attempt, failure: str, topics: Topics) -> JudgedTarget:
         """An assignor that is none of Kafka's, or that refuses this input: what holds for any assignor is checked."""
-        self.assignor = attempt.assignor
         broken = self._broken(attempt.spec, topics.image, self._whole(attempt.spec, self.recorded))
         if broken and self.gap is None:
-            judged = Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken))
-            return self._row(opened, topics, judged, attempt=attempt)
+            judgement = Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken))
+            return JudgedTarget(judgement, topics, attempt)
         missing = f"what the assignor {attempt.assignor!r} does: {failure}"
-        return self._row(opened, topics, Judgement(Verdict.UNKNOWN), attempt=attempt, missing=missing)
+        return JudgedTarget(Judgement(Verdict.UNKNOWN), topics, attempt, missing=missing)
 
     def _expected(self, attempt: Attempt, image: TopicImage) -> list[TargetRecord]:
         """The target records that the coordinator would write, in its order: of the members whose target changes."""
@@ -256,33 +276,26 @@ class EpochTargetAudit:
         is_streams = self.kind.group is GroupType.STREAMS
         return TargetRecord(record.key["memberId"], recorded_tasks(value) if is_streams else recorded_partitions(value))
 
-    def _row(
-        self,
-        opened: CoordinatorRecord,
-        topics: Topics | None,
-        judged: Judgement,
-        *,
-        attempt: Attempt | None = None,
-        fitted: str | None = None,
-        missing: str | None = None,
-    ) -> TargetAuditRow:
-        end = self.operation.end
+    def row(self, opened: CoordinatorRecord, judged: JudgedTarget) -> TargetAuditRow:
+        """Return the row of this verdict; ``opened`` is the first record of the operation."""
+        end, topics, judgement = self.operation.end, judged.topics, judged.judgement
+        attempt = judged.attempt
         return TargetAuditRow(
             group_id=end.group_id,
             group_type=self.kind.group,
             epoch=(end.value or {})["assignmentEpoch"],
             at=end.at,
             opened=opened.at,
-            verdict=judged.verdict,
+            verdict=judgement.verdict,
             basis=Basis.ASSIGNOR,
-            assignor=self.assignor,
-            fitted=fitted,
-            missing=missing,
-            differences=judged.differences,
-            difference_count=judged.difference_count,
+            assignor=attempt.assignor if attempt else self.attempts.assignors()[0],
+            fitted=judged.fitted,
+            missing=judged.missing,
+            differences=judgement.differences,
+            difference_count=judgement.difference_count,
             members=len(attempt.spec.members) if attempt else 0,
-            expected=judged.expected,
-            recorded=judged.recorded,
+            expected=judgement.expected,
+            recorded=judgement.recorded,
             topics_at=topics.at if topics else None,
             topics_proven=topics.proven if topics else None,
         )
