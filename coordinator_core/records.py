@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from enum import Enum, IntEnum
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
+
+from typing_extensions import TypeVar
 
 Fields = dict[str, Any]
 """A decoded key or value: Kafka's JSON field names to plain Python values."""
+
+KeyT = TypeVar("KeyT", covariant=True, default=object)
+ValueT = TypeVar("ValueT", covariant=True, default=object)
 
 
 class Family(Enum):
@@ -93,23 +98,37 @@ class LogPosition(NamedTuple):
     timestamp_ms: int
 
 
-class CoordinatorRecord(NamedTuple):
+class CoordinatorRecord(NamedTuple, Generic[KeyT, ValueT]):
     """One decoded record of a coordinator log.
 
     ``value`` is None for a tombstone. ``batch`` is the base offset of the record batch that held it, or -1 when the
     dump does not say (a dump by a consumer has no batch bounds).
+
+    ``coordinator_core.record_fields`` has a type of this record for each record type. Without one, key and value are
+    not to be looked into.
     """
 
     at: LogPosition
     type: int
-    key: Fields
-    value: Fields | None
+    key: KeyT
+    value: ValueT | None
     value_version: int | None = None
     batch: int = -1
 
     @property
     def group_id(self) -> str:
         """The group that the record is about (field ``group`` in classic keys, ``groupId`` in all others)."""
-        key = self.key
+        key: Any = self.key
         group: str = key["groupId"] if "groupId" in key else key["group"]
         return group
+
+    @property
+    def member_id(self) -> str | None:
+        """The member that the record is about, None where it is about the group."""
+        key: Any = self.key
+        member_id: str | None = key.get("memberId")
+        return member_id
+
+
+AnyRecord = CoordinatorRecord[Any, Any]
+"""A record whose type is yet to be looked at: for what hands records on to the functions of their types."""

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from coordinator_core.groups.epoch_records import (
+    CurrentRecord,
+    CurrentValue,
+    GroupEpochRecord,
+    MemberRecord,
+    MemberValue,
+    OfMemberRecord,
+    PartitionsWithEpochs,
+    TargetEpochRecord,
+    TargetPartitionsRecord,
+    TargetRecord,
+    TopicPartitions,
+)
 from coordinator_core.groups.violations import NONE, Rule, Violations, violation
-from coordinator_core.records import CoordinatorRecord, Fields
 
 Partitions = dict[str, list[int]]
 """Topic id (streams: subtopology id) to partitions, both in the order of the record."""
@@ -84,7 +96,7 @@ class EpochGroup(Generic[MemberT, TargetT]):
         self.metadata_hash = self.assignment_timestamp = 0
 
 
-def apply_group_epoch(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> Violations:
+def apply_group_epoch(state: EpochGroup[MemberT, TargetT], record: GroupEpochRecord) -> Violations:
     """Group metadata: the new epoch and metadata hash; a tombstone ends the group.
 
     A classic group that becomes one with epochs passes its generation on, which may be 0, below that of a new group.
@@ -100,7 +112,7 @@ def apply_group_epoch(state: EpochGroup[MemberT, TargetT], record: CoordinatorRe
     return NONE
 
 
-def _end_group(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> Violations:
+def _end_group(state: EpochGroup[MemberT, TargetT], record: GroupEpochRecord) -> Violations:
     members = len(state.members)
     existed = state.group_epoch is not None
     state.group_epoch = state.metadata_hash = state.assignment_epoch = state.assignment_timestamp = None
@@ -111,7 +123,7 @@ def _end_group(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -
     return NONE if existed else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such group")
 
 
-def apply_target_epoch(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> Violations:
+def apply_target_epoch(state: EpochGroup[MemberT, TargetT], record: TargetEpochRecord) -> Violations:
     """Target assignment metadata: the epoch for which the targets were computed, and when."""
     value = record.value
     before = state.assignment_epoch
@@ -128,7 +140,7 @@ def apply_target_epoch(state: EpochGroup[MemberT, TargetT], record: CoordinatorR
     return NONE
 
 
-def member_of(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord, new: Callable[[str], MemberT]) -> MemberT:
+def member_of(state: EpochGroup[MemberT, TargetT], record: OfMemberRecord, new: Callable[[str], MemberT]) -> MemberT:
     """The member that a record is about, made by its id if there was none."""
     member_id = record.key["memberId"]
     member = state.members.get(member_id)
@@ -138,7 +150,7 @@ def member_of(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord, ne
 
 
 def put_metadata(
-    state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord, value: Fields, new: Callable[[str], MemberT]
+    state: EpochGroup[MemberT, TargetT], record: MemberRecord, value: MemberValue, new: Callable[[str], MemberT]
 ) -> MemberT:
     """The member of a metadata record, with the part of it that all types have."""
     member = member_of(state, record, new)
@@ -148,12 +160,12 @@ def put_metadata(
     return member
 
 
-def partitions_of(values: list[Fields]) -> Partitions:
+def partitions_of(values: Iterable[TopicPartitions]) -> Partitions:
     """Topic partitions as records have them."""
     return {each["topicId"]: each["partitions"] for each in values}
 
 
-def apply_target_partitions(state: EpochGroup[MemberT, Partitions], record: CoordinatorRecord) -> Violations:
+def apply_target_partitions(state: EpochGroup[MemberT, Partitions], record: TargetPartitionsRecord) -> Violations:
     """A member's target assignment of partitions, or its tombstone."""
     value = record.value
     if value is None:
@@ -161,7 +173,7 @@ def apply_target_partitions(state: EpochGroup[MemberT, Partitions], record: Coor
     return put_target(state, record, partitions_of(value["topicPartitions"]))
 
 
-def put_target(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord, target: TargetT) -> Violations:
+def put_target(state: EpochGroup[MemberT, TargetT], record: TargetRecord, target: TargetT) -> Violations:
     """A member's target assignment. In every operation the member's metadata comes first."""
     member_id = record.key["memberId"]
     state.targets[member_id] = target
@@ -171,7 +183,7 @@ def put_target(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord, t
     return NONE
 
 
-def remove_target(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> Violations:
+def remove_target(state: EpochGroup[MemberT, TargetT], record: TargetRecord) -> Violations:
     """The tombstone of a target assignment, written as well when a member goes before it got one."""
     member_id = record.key["memberId"]
     if state.targets.pop(member_id, None) is None and member_id not in state.members:
@@ -179,7 +191,7 @@ def remove_target(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord
     return NONE
 
 
-def remove_member(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> Violations:
+def remove_member(state: EpochGroup[MemberT, TargetT], record: MemberRecord) -> Violations:
     """The tombstone of a member's metadata, which ends the member; its other two tombstones come first."""
     member_id = record.key["memberId"]
     member = state.members.pop(member_id, None)
@@ -192,9 +204,9 @@ def remove_member(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord
 
 def put_current(
     state: EpochGroup[MemberT, TargetT],
-    record: CoordinatorRecord,
+    record: CurrentRecord,
     member: MemberT,
-    value: Fields,
+    value: CurrentValue,
     states: Container[int],
 ) -> Violations:
     """Epochs and state (one of ``states``) of a current assignment.
@@ -218,19 +230,15 @@ def put_current(
     return NONE
 
 
-def with_epochs(values: list[Fields], id_field: str, member_epoch: int) -> PartitionEpochs:
-    """Partitions with the epochs of their assignment; brokers before 4.3 wrote none, then the member's own counts."""
-    epochs_of: PartitionEpochs = {}
-    for each in values:
-        partitions, epochs = each["partitions"], each.get("assignmentEpochs")
-        if epochs and len(epochs) == len(partitions):
-            epochs_of[each[id_field]] = dict(zip(partitions, epochs, strict=True))
-        else:
-            epochs_of[each[id_field]] = dict.fromkeys(partitions, member_epoch)
-    return epochs_of
+def assignment_epochs(assigned: PartitionsWithEpochs, member_epoch: int) -> dict[int, int]:
+    """Each partition with the epoch of its assignment; brokers before 4.3 wrote none, then the member's own counts."""
+    partitions, epochs = assigned["partitions"], assigned.get("assignmentEpochs")
+    if epochs and len(epochs) == len(partitions):
+        return dict(zip(partitions, epochs, strict=True))
+    return dict.fromkeys(partitions, member_epoch)
 
 
-def remove_current(state: EpochGroup[MemberT, TargetT], record: CoordinatorRecord) -> Violations:
+def remove_current(state: EpochGroup[MemberT, TargetT], record: CurrentRecord) -> Violations:
     """The tombstone of a current assignment: the member has nothing any more.
 
     One that joined a group converted at generation 0 may have had none: its tombstone is written all the same.

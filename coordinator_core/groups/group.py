@@ -19,7 +19,7 @@ from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams import replay as streams
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.violations import Rule, Violations, violation
-from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, RecordType
+from coordinator_core.records import AnyRecord, ConnectRecordType, CoordinatorRecord, Family, RecordType
 
 
 class GroupType(StrEnum):
@@ -45,10 +45,10 @@ _TYPES: Mapping[type[GroupState], GroupType] = {
 # Looking a member of an enum up by its name is slow in Python 3.11, and this is asked of every record.
 _GROUP_LOG = Family.GROUP
 
-_Handler = Callable[[Any, CoordinatorRecord], Violations]
+_Handler = Callable[[Any, AnyRecord], Violations]
 _Handlers = Mapping[int, tuple[type[GroupState], _Handler]]
 _HANDLERS: _Handlers = {
-    RecordType.GROUP_METADATA: (ClassicGroup, classic.apply),
+    **{type_: (ClassicGroup, handler) for type_, handler in classic.HANDLERS.items()},
     **{type_: (ConsumerGroup, handler) for type_, handler in consumer.HANDLERS.items()},
     **{type_: (ShareGroup, handler) for type_, handler in share.HANDLERS.items()},
     **{type_: (StreamsGroup, handler) for type_, handler in streams.HANDLERS.items()},

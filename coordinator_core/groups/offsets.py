@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
+from coordinator_core.record_fields.offset_commit import OffsetCommitRecord, OffsetCommitValue
+from coordinator_core.records import LogPosition
 
 
 class TopicPartition(NamedTuple):
@@ -38,7 +39,7 @@ class Commit(NamedTuple):
 Commits = dict[TopicPartition, Commit]
 
 
-def commit_of(value: Fields, at: LogPosition, producer_id: int | None = None) -> Commit:
+def commit_of(value: OffsetCommitValue, at: LogPosition, producer_id: int | None = None) -> Commit:
     """The commit in the value of an OFFSET_COMMIT record of any version."""
     leader_epoch = value.get("leaderEpoch", -1)
     expire_timestamp = value.get("expireTimestamp", -1)
@@ -74,8 +75,8 @@ class OffsetLog:
     groups: dict[str, GroupOffsets] = field(default_factory=dict)
     open_transactions: dict[int, set[str]] = field(default_factory=dict)
 
-    def apply(self, record: CoordinatorRecord, producer_id: int | None = None) -> None:
-        """Applies an OFFSET_COMMIT record; ``producer_id`` where its batch is transactional.
+    def apply(self, record: OffsetCommitRecord, producer_id: int | None = None) -> None:
+        """Applies an OFFSET_COMMIT record (a LEGACY_OFFSET_COMMIT has fewer fields); ``producer_id`` where its batch is transactional.
 
         A tombstone takes the commits of open transactions for its partition with it, so that their later COMMIT does
         not bring back the offsets of a group that was deleted.

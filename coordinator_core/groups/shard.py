@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets, OffsetLog
 from coordinator_core.groups.violations import NONE, Violations
-from coordinator_core.records import CoordinatorRecord, Family, RecordType
+from coordinator_core.records import AnyRecord, Family, RecordType
 
 _HEARTBEATS = frozenset((RecordType.STREAMS_GROUP_MEMBER_METADATA, RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT))
 _COMMITS = frozenset((RecordType.OFFSET_COMMIT, RecordType.LEGACY_OFFSET_COMMIT))
@@ -27,9 +27,7 @@ class CoordinatorShard:
     offsets: OffsetLog = field(default_factory=OffsetLog)
     leader_epoch: int | None = None
 
-    def apply(
-        self, record: CoordinatorRecord, producer_id: int | None = None, leader_epoch: int | None = None
-    ) -> Violations:
+    def apply(self, record: AnyRecord, producer_id: int | None = None, leader_epoch: int | None = None) -> Violations:
         """Applies the next record in log order.
 
         ``producer_id`` where its batch is transactional; ``leader_epoch`` of the batch, None where the dump has none:

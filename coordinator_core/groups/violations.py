@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, NamedTuple, TypeVar
 
-from coordinator_core.records import CoordinatorRecord, LogPosition
+from coordinator_core.records import AnyRecord, CoordinatorRecord, LogPosition
 
 
 class Rule(StrEnum):
@@ -109,11 +109,13 @@ NONE: Violations = ()
 
 def violation(rule: Rule, record: CoordinatorRecord, detail: str) -> tuple[Violation]:
     """The violation of ``rule`` by this record, as a sequence of one."""
-    return (Violation(rule, record.at, record.group_id, record.key.get("memberId"), detail),)
+    return (Violation(rule, record.at, record.group_id, record.member_id, detail),)
 
 
 def dispatch(
-    handlers: Mapping[int, Callable[[State, CoordinatorRecord], Violations]], state: State, record: CoordinatorRecord
+    handlers: Mapping[int, Callable[[State, AnyRecord], Violations]],
+    state: State,
+    record: CoordinatorRecord,
 ) -> Violations:
     """What the handler of its type says of a record; one of another type changes nothing, and is a violation."""
     handler = handlers.get(record.type)

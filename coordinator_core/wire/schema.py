@@ -1,10 +1,10 @@
 """Record formats as data: loads ``schemas/*/*.json`` and answers what a record type looks like.
 
 A schema file describes one record type (key and value) or one embedded message. Its fields carry Kafka's own message
-vocabulary: ``type`` (a primitive, ``struct``, or ``[]`` and the type of the elements), ``versions`` (absent: all of
-the message), ``nullable`` (true or versions), ``tag`` (a tagged field, KIP-482), ``default`` (what Kafka reads where
-the field is absent, and leaves out of its JSON) and ``about``. ``flexible`` gives the versions with compact lengths
-and tagged fields.
+vocabulary: ``type`` (a primitive, ``struct``, or ``[]`` and the type of the elements), ``struct`` (the name of the
+struct), ``versions`` (absent: all of the message), ``nullable`` (true or versions), ``tag`` (a tagged field, KIP-482),
+``default`` (what Kafka reads where the field is absent, and leaves out of its JSON) and ``about``. ``flexible`` gives
+the versions with compact lengths and tagged fields.
 """
 
 from __future__ import annotations
@@ -27,10 +27,14 @@ REQUIRED: Final = object()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """One declared field of a message; ``fields`` are those of its struct or of its array's struct elements."""
+    """One declared field of a message.
+
+    ``fields`` are those of its struct or of its array's struct elements, and ``struct`` is the name of that struct.
+    """
 
     name: str
     type: str
+    struct: str
     versions: range
     nullable: range
     tag: int | None
@@ -175,6 +179,7 @@ def _field(source: dict[str, Any], within: range) -> Field:
     return Field(
         name=source["name"],
         type=source["type"],
+        struct=source.get("struct", ""),
         versions=versions,
         nullable=versions if nullable is True else _versions(nullable, versions),
         tag=source.get("tag"),

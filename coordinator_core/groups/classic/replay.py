@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
-from coordinator_core.groups.violations import NONE, Rule, Violations, violation
-from coordinator_core.records import CoordinatorRecord, Fields, RecordType
+from coordinator_core.groups.violations import NONE, Rule, Violations, dispatch, violation
+from coordinator_core.record_fields.classic_group import GroupMetadataMemberMetadata, GroupMetadataRecord
+from coordinator_core.records import AnyRecord, CoordinatorRecord, RecordType
 
 
-def apply(state: ClassicGroup, record: CoordinatorRecord) -> Violations:
-    """Changes ``state`` in place by a GROUP_METADATA record, which holds the whole group; raises nothing.
+def _group_metadata(state: ClassicGroup, record: GroupMetadataRecord) -> Violations:
+    """A tombstone ends the group.
 
-    A tombstone ends the group. It is written, too, when the last offset of a group goes that only committed and never
-    had a GROUP_METADATA record; so a tombstone alone is no violation. A record of another type changes nothing.
+    It is written, too, when the last offset of a group goes that only committed and never had a GROUP_METADATA record;
+    so a tombstone alone is not a violation.
     """
-    if record.type != RecordType.GROUP_METADATA:
-        return violation(Rule.UNKNOWN_RECORD_TYPE, record, f"record type {record.type} in a classic group")
     value = record.value
     if value is None:
         return _end_group(state)
@@ -39,7 +40,7 @@ def _end_group(state: ClassicGroup) -> Violations:
     return NONE
 
 
-def _member(value: Fields) -> ClassicMember:
+def _member(value: GroupMetadataMemberMetadata) -> ClassicMember:
     return ClassicMember(
         value["memberId"],
         value["clientId"],
@@ -50,3 +51,17 @@ def _member(value: Fields) -> ClassicMember:
         value["subscription"],
         value["assignment"],
     )
+
+
+HANDLERS: Mapping[int, Callable[[ClassicGroup, AnyRecord], Violations]] = {
+    RecordType.GROUP_METADATA: _group_metadata,
+}
+"""Record type to what it does to the state."""
+
+
+def apply(state: ClassicGroup, record: CoordinatorRecord) -> Violations:
+    """Changes ``state`` in place by a GROUP_METADATA record, which holds the whole group; returns the violations seen.
+
+    A record of another type changes nothing.
+    """
+    return dispatch(HANDLERS, state, record)

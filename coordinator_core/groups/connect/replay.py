@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from coordinator_core.groups.connect.state import (
     Assignor,
@@ -13,10 +13,30 @@ from coordinator_core.groups.connect.state import (
     WorkerAssignment,
 )
 from coordinator_core.groups.violations import NONE, Rule, Violations, dispatch, violation
-from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Fields
+from coordinator_core.record_fields.connect_group import (
+    ConnectWorkerGroupConfigurationRecord,
+    ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks,
+    ConnectWorkerGroupConnectorsTasksMetadataRecord,
+    ConnectWorkerGroupCurrentMemberAssignmentConnectorsTasks,
+    ConnectWorkerGroupCurrentMemberAssignmentRecord,
+    ConnectWorkerGroupCurrentMemberAssignmentValue,
+    ConnectWorkerGroupMemberMetadataRecord,
+    ConnectWorkerGroupMetadataRecord,
+    ConnectWorkerGroupTargetAssignmentConnectorsTasks,
+    ConnectWorkerGroupTargetAssignmentMember,
+    ConnectWorkerGroupTargetAssignmentRecord,
+)
+from coordinator_core.records import AnyRecord, ConnectRecordType, CoordinatorRecord
+
+_Assignment = ConnectWorkerGroupTargetAssignmentMember | ConnectWorkerGroupCurrentMemberAssignmentValue
+_ConnectorsTasks = (
+    ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks
+    | ConnectWorkerGroupTargetAssignmentConnectorsTasks
+    | ConnectWorkerGroupCurrentMemberAssignmentConnectorsTasks
+)
 
 
-def _group_metadata(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
+def _group_metadata(state: ConnectGroup, record: ConnectWorkerGroupMetadataRecord) -> Violations:
     value = record.value
     before = state.group_epoch
     if value is None:
@@ -32,7 +52,7 @@ def _group_metadata(state: ConnectGroup, record: CoordinatorRecord) -> Violation
     return NONE
 
 
-def _connectors_tasks(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
+def _connectors_tasks(state: ConnectGroup, record: ConnectWorkerGroupConnectorsTasksMetadataRecord) -> Violations:
     value = record.value
     if value is None:
         existed = state.work_epoch is not None
@@ -42,7 +62,7 @@ def _connectors_tasks(state: ConnectGroup, record: CoordinatorRecord) -> Violati
     return NONE
 
 
-def _member_metadata(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
+def _member_metadata(state: ConnectGroup, record: ConnectWorkerGroupMemberMetadataRecord) -> Violations:
     value = record.value
     member_id = record.key["memberId"]
     if value is None:
@@ -71,7 +91,7 @@ def _member_metadata(state: ConnectGroup, record: CoordinatorRecord) -> Violatio
     return NONE
 
 
-def _target(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
+def _target(state: ConnectGroup, record: ConnectWorkerGroupTargetAssignmentRecord) -> Violations:
     value = record.value
     before = state.assignment_epoch
     if value is None:
@@ -89,7 +109,7 @@ def _target(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
     return NONE
 
 
-def _current_member(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
+def _current_member(state: ConnectGroup, record: ConnectWorkerGroupCurrentMemberAssignmentRecord) -> Violations:
     value = record.value
     member_id = record.key["memberId"]
     if value is None:
@@ -112,7 +132,7 @@ def _current_member(state: ConnectGroup, record: CoordinatorRecord) -> Violation
     return NONE
 
 
-def _configuration(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
+def _configuration(state: ConnectGroup, record: ConnectWorkerGroupConfigurationRecord) -> Violations:
     value = record.value
     state.configuration = {} if value is None else {each["name"]: each["value"] for each in value["configurations"]}
     return NONE
@@ -130,18 +150,18 @@ def _has_metadata(state: ConnectGroup, member_id: str) -> bool:
     return member is not None and member.client_id is not None
 
 
-def _assignment(value: Fields) -> WorkerAssignment:
+def _assignment(value: _Assignment) -> WorkerAssignment:
     return WorkerAssignment(_work(value["connectorsTasks"]), value["error"], value["version"], value["metadata"])
 
 
-def _work(values: list[Fields]) -> Work:
+def _work(values: Sequence[_ConnectorsTasks]) -> Work:
     return Work(
         [connector for each in values for connector in each["connectors"]],
         [ConnectorTaskId(task["connectorId"], task["taskId"]) for each in values for task in each["tasks"]],
     )
 
 
-HANDLERS: Mapping[int, Callable[[ConnectGroup, CoordinatorRecord], Violations]] = {
+HANDLERS: Mapping[int, Callable[[ConnectGroup, AnyRecord], Violations]] = {
     ConnectRecordType.GROUP_METADATA: _group_metadata,
     ConnectRecordType.CONNECTORS_TASKS_METADATA: _connectors_tasks,
     ConnectRecordType.MEMBER_METADATA: _member_metadata,

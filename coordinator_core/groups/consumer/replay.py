@@ -17,18 +17,26 @@ from coordinator_core.groups.epochs import (
     apply_group_epoch,
     apply_target_epoch,
     apply_target_partitions,
+    assignment_epochs,
     member_of,
     put_current,
     put_metadata,
     remove_current,
     remove_member,
-    with_epochs,
 )
 from coordinator_core.groups.violations import NONE, Violations, dispatch
-from coordinator_core.records import CoordinatorRecord, Fields, RecordType
+from coordinator_core.record_fields.consumer_group import (
+    ConsumerGroupCurrentMemberAssignmentRecord,
+    ConsumerGroupMemberMetadataClassicMemberMetadata,
+    ConsumerGroupMemberMetadataRecord,
+    ConsumerGroupMetadataRecord,
+    ConsumerGroupPartitionMetadataRecord,
+    ConsumerGroupRegularExpressionRecord,
+)
+from coordinator_core.records import AnyRecord, CoordinatorRecord, RecordType
 
 
-def _member_metadata(state: ConsumerGroup, record: CoordinatorRecord) -> Violations:
+def _member_metadata(state: ConsumerGroup, record: ConsumerGroupMemberMetadataRecord) -> Violations:
     value = record.value
     if value is None:
         return remove_member(state, record)
@@ -43,23 +51,24 @@ def _member_metadata(state: ConsumerGroup, record: CoordinatorRecord) -> Violati
     return NONE
 
 
-def _classic_metadata(classic: Fields) -> ClassicMemberMetadata:
+def _classic_metadata(classic: ConsumerGroupMemberMetadataClassicMemberMetadata) -> ClassicMemberMetadata:
     protocols = tuple(ClassicProtocol(each["name"], each["metadata"]) for each in classic["supportedProtocols"])
     return ClassicMemberMetadata(classic["sessionTimeoutMs"], protocols)
 
 
-def _current_member(state: ConsumerGroup, record: CoordinatorRecord) -> Violations:
+def _current_member(state: ConsumerGroup, record: ConsumerGroupCurrentMemberAssignmentRecord) -> Violations:
     value = record.value
     if value is None:
         return remove_current(state, record)
     member = member_of(state, record, ConsumerMember)
     epoch = value["memberEpoch"]
-    member.assigned = with_epochs(value["assignedPartitions"], "topicId", epoch)
-    member.pending_revocation = with_epochs(value["partitionsPendingRevocation"], "topicId", epoch)
+    member.assigned = {each["topicId"]: assignment_epochs(each, epoch) for each in value["assignedPartitions"]}
+    revoking = value["partitionsPendingRevocation"]
+    member.pending_revocation = {each["topicId"]: assignment_epochs(each, epoch) for each in revoking}
     return put_current(state, record, member, value, MEMBER_STATES)
 
 
-def _regex(state: ConsumerGroup, record: CoordinatorRecord) -> Violations:
+def _regex(state: ConsumerGroup, record: ConsumerGroupRegularExpressionRecord) -> Violations:
     """The tombstone is written as well for a regex that nobody subscribes to any more before it was resolved."""
     value, regex = record.value, record.key["regularExpression"]
     if value is None:
@@ -69,7 +78,7 @@ def _regex(state: ConsumerGroup, record: CoordinatorRecord) -> Violations:
     return NONE
 
 
-def _partition_metadata(state: ConsumerGroup, record: CoordinatorRecord) -> Violations:
+def _partition_metadata(state: ConsumerGroup, record: ConsumerGroupPartitionMetadataRecord) -> Violations:
     """Only brokers before 4.1 wrote values; later ones write the tombstone whether there was a value or not."""
     value = record.value
     if value is None:
@@ -86,14 +95,14 @@ def _partition_metadata(state: ConsumerGroup, record: CoordinatorRecord) -> Viol
     return NONE
 
 
-def _group_metadata(state: ConsumerGroup, record: CoordinatorRecord) -> Violations:
+def _group_metadata(state: ConsumerGroup, record: ConsumerGroupMetadataRecord) -> Violations:
     if record.value is None:
         state.regexes.clear()
         state.subscription_metadata = None
     return apply_group_epoch(state, record)
 
 
-HANDLERS: Mapping[int, Callable[[ConsumerGroup, CoordinatorRecord], Violations]] = {
+HANDLERS: Mapping[int, Callable[[ConsumerGroup, AnyRecord], Violations]] = {
     RecordType.CONSUMER_GROUP_METADATA: _group_metadata,
     RecordType.CONSUMER_GROUP_PARTITION_METADATA: _partition_metadata,
     RecordType.CONSUMER_GROUP_MEMBER_METADATA: _member_metadata,

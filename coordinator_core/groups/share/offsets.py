@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.share.state import ShareGroup
-from coordinator_core.records import CoordinatorRecord, LogPosition
+from coordinator_core.record_fields.share_coordinator import ShareSnapshotRecord, ShareUpdateRecord
+from coordinator_core.records import LogPosition
 
 SHARE_SNAPSHOT = 0
 """Record type of a share partition's whole state."""
@@ -46,7 +47,7 @@ class ShareStateLog:
 
     partitions: dict[SharePartition, SharePartitionState] = field(default_factory=dict)
 
-    def apply(self, record: CoordinatorRecord) -> None:
+    def apply(self, record: ShareSnapshotRecord | ShareUpdateRecord) -> None:
         """Applies a snapshot or an update. An update without its snapshot stands for itself: no more is known.
 
         In an update -1 leaves start offset and leader epoch as they were.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from coordinator_core.groups.epochs import (
     apply_group_epoch,
@@ -23,10 +23,17 @@ from coordinator_core.groups.share.state import (
     StatePartitionMetadata,
 )
 from coordinator_core.groups.violations import NONE, Violations, dispatch
-from coordinator_core.records import CoordinatorRecord, Fields, RecordType
+from coordinator_core.record_fields.share_group import (
+    ShareGroupCurrentMemberAssignmentRecord,
+    ShareGroupMemberMetadataRecord,
+    ShareGroupMetadataRecord,
+    ShareGroupStatePartitionMetadataRecord,
+    ShareGroupStatePartitionMetadataTopicPartitionsInfo,
+)
+from coordinator_core.records import AnyRecord, CoordinatorRecord, RecordType
 
 
-def _member_metadata(state: ShareGroup, record: CoordinatorRecord) -> Violations:
+def _member_metadata(state: ShareGroup, record: ShareGroupMemberMetadataRecord) -> Violations:
     value = record.value
     if value is None:
         return remove_member(state, record)
@@ -35,7 +42,7 @@ def _member_metadata(state: ShareGroup, record: CoordinatorRecord) -> Violations
     return NONE
 
 
-def _current_member(state: ShareGroup, record: CoordinatorRecord) -> Violations:
+def _current_member(state: ShareGroup, record: ShareGroupCurrentMemberAssignmentRecord) -> Violations:
     value = record.value
     if value is None:
         return remove_current(state, record)
@@ -44,7 +51,7 @@ def _current_member(state: ShareGroup, record: CoordinatorRecord) -> Violations:
     return put_current(state, record, member, value, (MEMBER_STATE_STABLE,))
 
 
-def _state_partitions(state: ShareGroup, record: CoordinatorRecord) -> Violations:
+def _state_partitions(state: ShareGroup, record: ShareGroupStatePartitionMetadataRecord) -> Violations:
     value = record.value
     if value is None:
         state.state_partitions = None  # the end of a group writes this tombstone, whether there was a value or not
@@ -57,17 +64,17 @@ def _state_partitions(state: ShareGroup, record: CoordinatorRecord) -> Violation
     return NONE
 
 
-def _topics(values: list[Fields]) -> dict[str, ShareTopic]:
+def _topics(values: Iterable[ShareGroupStatePartitionMetadataTopicPartitionsInfo]) -> dict[str, ShareTopic]:
     return {topic["topicId"]: ShareTopic(topic["topicName"], topic["partitions"]) for topic in values}
 
 
-def _group_metadata(state: ShareGroup, record: CoordinatorRecord) -> Violations:
+def _group_metadata(state: ShareGroup, record: ShareGroupMetadataRecord) -> Violations:
     if record.value is None:
         state.state_partitions = None
     return apply_group_epoch(state, record)
 
 
-HANDLERS: Mapping[int, Callable[[ShareGroup, CoordinatorRecord], Violations]] = {
+HANDLERS: Mapping[int, Callable[[ShareGroup, AnyRecord], Violations]] = {
     RecordType.SHARE_GROUP_METADATA: _group_metadata,
     RecordType.SHARE_GROUP_MEMBER_METADATA: _member_metadata,
     RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: apply_target_epoch,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from coordinator_core.groups.epochs import (
     Partitions,
     apply_group_epoch,
     apply_target_epoch,
+    assignment_epochs,
     member_of,
     put_current,
     put_metadata,
@@ -15,7 +16,6 @@ from coordinator_core.groups.epochs import (
     remove_current,
     remove_member,
     remove_target,
-    with_epochs,
 )
 from coordinator_core.groups.streams.state import (
     MEMBER_STATES,
@@ -30,10 +30,29 @@ from coordinator_core.groups.streams.state import (
     Topology,
 )
 from coordinator_core.groups.violations import NONE, Violations, dispatch
-from coordinator_core.records import CoordinatorRecord, Fields, RecordType
+from coordinator_core.record_fields.streams_group import (
+    StreamsGroupCurrentMemberAssignmentRecord,
+    StreamsGroupCurrentMemberAssignmentTaskIds,
+    StreamsGroupMemberMetadataKeyValue,
+    StreamsGroupMemberMetadataRecord,
+    StreamsGroupMetadataLastAssignmentConfig,
+    StreamsGroupMetadataRecord,
+    StreamsGroupTargetAssignmentMemberRecord,
+    StreamsGroupTargetAssignmentMemberTaskIds,
+    StreamsGroupTopologyRecord,
+    StreamsGroupTopologySubtopology,
+    StreamsGroupTopologyTopicConfig,
+    StreamsGroupTopologyTopicInfo,
+    StreamsGroupTopologyValue,
+)
+from coordinator_core.records import AnyRecord, CoordinatorRecord, RecordType
+
+_Pair = StreamsGroupMemberMetadataKeyValue | StreamsGroupMetadataLastAssignmentConfig | StreamsGroupTopologyTopicConfig
+_CurrentTasks = list[StreamsGroupCurrentMemberAssignmentTaskIds]
+_TaskIds = StreamsGroupTargetAssignmentMemberTaskIds | StreamsGroupCurrentMemberAssignmentTaskIds
 
 
-def _member_metadata(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
+def _member_metadata(state: StreamsGroup, record: StreamsGroupMemberMetadataRecord) -> Violations:
     value = record.value
     if value is None:
         return remove_member(state, record)
@@ -48,11 +67,11 @@ def _member_metadata(state: StreamsGroup, record: CoordinatorRecord) -> Violatio
     return NONE
 
 
-def _pairs(values: list[Fields]) -> dict[str, str]:
+def _pairs(values: Iterable[_Pair]) -> dict[str, str]:
     return {each["key"]: each["value"] for each in values}
 
 
-def _target_member(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
+def _target_member(state: StreamsGroup, record: StreamsGroupTargetAssignmentMemberRecord) -> Violations:
     value = record.value
     if value is None:
         return remove_target(state, record)
@@ -60,29 +79,34 @@ def _target_member(state: StreamsGroup, record: CoordinatorRecord) -> Violations
     return put_target(state, record, target)
 
 
-def _tasks(values: list[Fields]) -> Partitions:
+def _tasks(values: Iterable[_TaskIds]) -> Partitions:
     return {each["subtopologyId"]: each["partitions"] for each in values}
 
 
-def _current_member(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
+def _current_member(state: StreamsGroup, record: StreamsGroupCurrentMemberAssignmentRecord) -> Violations:
     value = record.value
     if value is None:
         return remove_current(state, record)
     member = member_of(state, record, StreamsMember)
-    member.assigned = _current_tasks(value, "")
-    member.pending_revocation = _current_tasks(value, "PendingRevocation")
+    epoch = value["memberEpoch"]
+    member.assigned = _current_tasks(value["activeTasks"], value["standbyTasks"], value["warmupTasks"], epoch)
+    member.pending_revocation = _current_tasks(
+        value["activeTasksPendingRevocation"],
+        value["standbyTasksPendingRevocation"],
+        value["warmupTasksPendingRevocation"],
+        epoch,
+    )
     return put_current(state, record, member, value, MEMBER_STATES)
 
 
-def _current_tasks(value: Fields, suffix: str) -> CurrentTasks:
-    return CurrentTasks(
-        with_epochs(value["activeTasks" + suffix], "subtopologyId", value["memberEpoch"]),
-        _tasks(value["standbyTasks" + suffix]),
-        _tasks(value["warmupTasks" + suffix]),
-    )
+def _current_tasks(
+    active: _CurrentTasks, standby: _CurrentTasks, warmup: _CurrentTasks, member_epoch: int
+) -> CurrentTasks:
+    epochs = {each["subtopologyId"]: assignment_epochs(each, member_epoch) for each in active}
+    return CurrentTasks(epochs, _tasks(standby), _tasks(warmup))
 
 
-def _topology(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
+def _topology(state: StreamsGroup, record: StreamsGroupTopologyRecord) -> Violations:
     """The tombstone comes after the one of the group when a group is deleted, so it may find nothing."""
     value = record.value
     if value is None:
@@ -92,12 +116,12 @@ def _topology(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
     return NONE
 
 
-def topology_of(value: Fields) -> Topology:
+def topology_of(value: StreamsGroupTopologyValue) -> Topology:
     """The topology of a topology record's value."""
     return Topology(value["epoch"], [_subtopology(each) for each in value["subtopologies"]])
 
 
-def _subtopology(value: Fields) -> Subtopology:
+def _subtopology(value: StreamsGroupTopologySubtopology) -> Subtopology:
     return Subtopology(
         value["subtopologyId"],
         value["sourceTopics"],
@@ -112,11 +136,11 @@ def _subtopology(value: Fields) -> Subtopology:
     )
 
 
-def _internal_topic(value: Fields) -> InternalTopic:
+def _internal_topic(value: StreamsGroupTopologyTopicInfo) -> InternalTopic:
     return InternalTopic(value["name"], value["partitions"], value["replicationFactor"], _pairs(value["topicConfigs"]))
 
 
-def _group_metadata(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
+def _group_metadata(state: StreamsGroup, record: StreamsGroupMetadataRecord) -> Violations:
     value = record.value
     if value is None:
         state.validated_topology_epoch = None
@@ -127,7 +151,7 @@ def _group_metadata(state: StreamsGroup, record: CoordinatorRecord) -> Violation
     return apply_group_epoch(state, record)
 
 
-HANDLERS: Mapping[int, Callable[[StreamsGroup, CoordinatorRecord], Violations]] = {
+HANDLERS: Mapping[int, Callable[[StreamsGroup, AnyRecord], Violations]] = {
     RecordType.STREAMS_GROUP_METADATA: _group_metadata,
     RecordType.STREAMS_GROUP_MEMBER_METADATA: _member_metadata,
     RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: apply_target_epoch,

@@ -1,0 +1,59 @@
+"""Types of the records that consumer, share and streams groups have in common, each type of group its own."""
+
+from __future__ import annotations
+
+from coordinator_core.record_fields import consumer_group as consumer
+from coordinator_core.record_fields import share_group as share
+from coordinator_core.record_fields import streams_group as streams
+
+GroupEpochRecord = (
+    consumer.ConsumerGroupMetadataRecord | share.ShareGroupMetadataRecord | streams.StreamsGroupMetadataRecord
+)
+"""Group metadata: the group epoch."""
+MemberRecord = (
+    consumer.ConsumerGroupMemberMetadataRecord
+    | share.ShareGroupMemberMetadataRecord
+    | streams.StreamsGroupMemberMetadataRecord
+)
+"""Member metadata."""
+MemberValue = (
+    consumer.ConsumerGroupMemberMetadataValue
+    | share.ShareGroupMemberMetadataValue
+    | streams.StreamsGroupMemberMetadataValue
+)
+TargetEpochRecord = (
+    consumer.ConsumerGroupTargetAssignmentMetadataRecord
+    | share.ShareGroupTargetAssignmentMetadataRecord
+    | streams.StreamsGroupTargetAssignmentMetadataRecord
+)
+"""Target assignment metadata: the epoch of the targets."""
+TargetPartitionsRecord = (
+    consumer.ConsumerGroupTargetAssignmentMemberRecord | share.ShareGroupTargetAssignmentMemberRecord
+)
+"""A member's target assignment of partitions."""
+TargetRecord = TargetPartitionsRecord | streams.StreamsGroupTargetAssignmentMemberRecord
+"""A member's target assignment."""
+CurrentRecord = (
+    consumer.ConsumerGroupCurrentMemberAssignmentRecord
+    | share.ShareGroupCurrentMemberAssignmentRecord
+    | streams.StreamsGroupCurrentMemberAssignmentRecord
+)
+"""A member's current assignment."""
+CurrentValue = (
+    consumer.ConsumerGroupCurrentMemberAssignmentValue
+    | share.ShareGroupCurrentMemberAssignmentValue
+    | streams.StreamsGroupCurrentMemberAssignmentValue
+)
+OfMemberRecord = MemberRecord | TargetRecord | CurrentRecord
+"""A record about one member."""
+
+TopicPartitions = (
+    consumer.ConsumerGroupTargetAssignmentMemberTopicPartition
+    | share.ShareGroupTargetAssignmentMemberTopicPartition
+    | share.ShareGroupCurrentMemberAssignmentTopicPartitions
+)
+"""Partitions of one topic."""
+PartitionsWithEpochs = (
+    consumer.ConsumerGroupCurrentMemberAssignmentTopicPartitions | streams.StreamsGroupCurrentMemberAssignmentTaskIds
+)
+"""Partitions of one topic or subtopology, with the epochs of their assignment (KIP-1251)."""

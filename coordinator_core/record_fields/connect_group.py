@@ -1,0 +1,252 @@
+"""Fields of the connect group records. Made by ``python -m jobs.typed_records``; change ``schemas/`` instead."""
+
+from __future__ import annotations
+
+from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
+from coordinator_core.records import CoordinatorRecord
+
+
+class ConnectWorkerGroupMetadataKey(TrailingBytes):
+    """Key of CONNECT_GROUP_METADATA."""
+
+    groupId: str
+    """Group id."""
+
+
+class ConnectWorkerGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
+    """The epoch of a Connect group."""
+
+    epoch: int
+    """Group epoch."""
+
+
+ConnectWorkerGroupMetadataRecord = CoordinatorRecord[ConnectWorkerGroupMetadataKey, ConnectWorkerGroupMetadataValue]
+
+
+class ConnectWorkerGroupConnectorsTasksMetadataKey(TrailingBytes):
+    """Key of CONNECT_GROUP_CONNECTORS_TASKS_METADATA."""
+
+    groupId: str
+    """Group id."""
+
+
+class ConnectWorkerGroupConnectorsTasksMetadataConnectorTaskId(UnknownTaggedFields):
+    """Struct of ``tasks``."""
+
+    connectorId: str
+    """Connector name."""
+    taskId: int
+    """Task number within the connector."""
+
+
+class ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks(UnknownTaggedFields):
+    """Struct of ``connectorsTasks``."""
+
+    connectors: list[str]
+    """Connector names."""
+    tasks: list[ConnectWorkerGroupConnectorsTasksMetadataConnectorTaskId]
+    """Task ids."""
+
+
+class ConnectWorkerGroupConnectorsTasksMetadataValue(TrailingBytes, UnknownTaggedFields):
+    """What connectors and tasks a Connect group has to run. The document makes Tasks a list of the very struct that
+    holds it, which never ends; read as the ConnectorTaskId of its data model (connector id, int8 task id).
+    """
+
+    epoch: int
+    """Group epoch."""
+    connectorsTasks: list[ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks]
+    """Connectors and tasks."""
+
+
+ConnectWorkerGroupConnectorsTasksMetadataRecord = CoordinatorRecord[
+    ConnectWorkerGroupConnectorsTasksMetadataKey, ConnectWorkerGroupConnectorsTasksMetadataValue
+]
+
+
+class ConnectWorkerGroupMemberMetadataKey(TrailingBytes):
+    """Key of CONNECT_GROUP_MEMBER_METADATA."""
+
+    groupId: str
+    """Group id."""
+    memberId: str
+    """Member (worker) id."""
+
+
+class ConnectWorkerGroupMemberMetadataAssignor(UnknownTaggedFields):
+    """Struct of ``assignors``."""
+
+    name: str
+    """Assignor name."""
+    minimumVersion: int
+    """Lowest metadata version."""
+    maximumVersion: int
+    """Highest metadata version."""
+    reason: int
+    """Why the metadata changed."""
+    version: int
+    """Version of the metadata."""
+    metadata: bytes
+    """Metadata for the assignor."""
+
+
+class ConnectWorkerGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
+    """A worker as it described itself. The document shows no nullable fields, yet its request leaves instance id out
+    as null; read as nullable, a superset on the wire.
+    """
+
+    groupEpoch: int
+    """Group epoch."""
+    instanceId: str | None
+    """Instance id of a static worker."""
+    clientId: str
+    """client.id."""
+    clientHost: str
+    """Address of the worker."""
+    subscribedTopicNames: list[str]
+    """Unused by workers."""
+    subscribedTopicRegex: str | None
+    """Unused by workers."""
+    assignors: list[ConnectWorkerGroupMemberMetadataAssignor]
+    """Assignors the worker offers, in its order."""
+
+
+ConnectWorkerGroupMemberMetadataRecord = CoordinatorRecord[
+    ConnectWorkerGroupMemberMetadataKey, ConnectWorkerGroupMemberMetadataValue
+]
+
+
+class ConnectWorkerGroupTargetAssignmentKey(TrailingBytes):
+    """Key of CONNECT_GROUP_TARGET_ASSIGNMENT."""
+
+    groupId: str
+    """Group id."""
+
+
+class ConnectWorkerGroupTargetAssignmentConnectorTaskId(UnknownTaggedFields):
+    """Struct of ``tasks``."""
+
+    connectorId: str
+    """Connector name."""
+    taskId: int
+    """Task number within the connector."""
+
+
+class ConnectWorkerGroupTargetAssignmentConnectorsTasks(UnknownTaggedFields):
+    """Struct of ``connectorsTasks``."""
+
+    connectors: list[str]
+    """Connector names."""
+    tasks: list[ConnectWorkerGroupTargetAssignmentConnectorTaskId]
+    """Task ids."""
+
+
+class ConnectWorkerGroupTargetAssignmentMember(UnknownTaggedFields):
+    """Struct of ``members``."""
+
+    memberId: str
+    """Worker id."""
+    error: int
+    """Error that the assignor reports."""
+    connectorsTasks: list[ConnectWorkerGroupTargetAssignmentConnectorsTasks]
+    """Connectors and tasks."""
+    version: int
+    """Version of the metadata."""
+    metadata: bytes
+    """Metadata from the assignor."""
+
+
+class ConnectWorkerGroupTargetAssignmentValue(TrailingBytes, UnknownTaggedFields):
+    """The target assignment of all workers, in one record. The document gives the key version 6 and its field
+    version 5: a slip, read as 6; and it calls the value GroupTargetAssignmentValue. The document makes Tasks a
+    list of the very struct that holds it, which never ends; read as the ConnectorTaskId of its data model
+    (connector id, int8 task id).
+    """
+
+    assignmentEpoch: int
+    """Epoch of the group that the target was computed for."""
+    members: list[ConnectWorkerGroupTargetAssignmentMember]
+    """Workers."""
+
+
+ConnectWorkerGroupTargetAssignmentRecord = CoordinatorRecord[
+    ConnectWorkerGroupTargetAssignmentKey, ConnectWorkerGroupTargetAssignmentValue
+]
+
+
+class ConnectWorkerGroupCurrentMemberAssignmentKey(TrailingBytes):
+    """Key of CONNECT_GROUP_CURRENT_MEMBER_ASSIGNMENT."""
+
+    groupId: str
+    """Group id."""
+    memberId: str
+    """Member (worker) id."""
+
+
+class ConnectWorkerGroupCurrentMemberAssignmentConnectorTaskId(UnknownTaggedFields):
+    """Struct of ``tasks``."""
+
+    connectorId: str
+    """Connector name."""
+    taskId: int
+    """Task number within the connector."""
+
+
+class ConnectWorkerGroupCurrentMemberAssignmentConnectorsTasks(UnknownTaggedFields):
+    """Struct of ``connectorsTasks``."""
+
+    connectors: list[str]
+    """Connector names."""
+    tasks: list[ConnectWorkerGroupCurrentMemberAssignmentConnectorTaskId]
+    """Task ids."""
+
+
+class ConnectWorkerGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTaggedFields):
+    """What one worker runs. The document also calls the value ConnectGroupCurrentMemberAssignmentValue. The document
+    makes Tasks a list of the very struct that holds it, which never ends; read as the ConnectorTaskId of its data
+    model (connector id, int8 task id).
+    """
+
+    memberEpoch: int
+    """Epoch the worker is at."""
+    error: int
+    """Error that the assignor reports."""
+    connectorsTasks: list[ConnectWorkerGroupCurrentMemberAssignmentConnectorsTasks]
+    """Connectors and tasks."""
+    version: int
+    """Version of the metadata."""
+    metadata: bytes
+    """Metadata from the assignor."""
+
+
+ConnectWorkerGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
+    ConnectWorkerGroupCurrentMemberAssignmentKey, ConnectWorkerGroupCurrentMemberAssignmentValue
+]
+
+
+class ConnectWorkerGroupConfigurationKey(TrailingBytes):
+    """Key of CONNECT_GROUP_CONFIGURATION."""
+
+    groupId: str
+    """Group id."""
+
+
+class ConnectWorkerGroupConfigurationEntry(UnknownTaggedFields):
+    """Struct of ``configurations``."""
+
+    name: str
+    """Name."""
+    value: str
+    """Value."""
+
+
+class ConnectWorkerGroupConfigurationValue(TrailingBytes, UnknownTaggedFields):
+    """Configuration of a Connect group."""
+
+    configurations: list[ConnectWorkerGroupConfigurationEntry]
+    """Configuration."""
+
+
+ConnectWorkerGroupConfigurationRecord = CoordinatorRecord[
+    ConnectWorkerGroupConfigurationKey, ConnectWorkerGroupConfigurationValue
+]

@@ -1,0 +1,243 @@
+"""Fields of the consumer group records. Made by ``python -m jobs.typed_records``; change ``schemas/`` instead."""
+
+from __future__ import annotations
+
+from typing import NotRequired
+
+from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
+from coordinator_core.records import CoordinatorRecord
+
+
+class ConsumerGroupMetadataKey(TrailingBytes):
+    """Key of CONSUMER_GROUP_METADATA."""
+
+    groupId: str
+    """Group id."""
+
+
+class ConsumerGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
+    """The epoch of a consumer group (KIP-848)."""
+
+    epoch: int
+    """Group epoch."""
+    metadataHash: NotRequired[int]
+    """Hash of the subscribed topics and their partitions, signed; 0 or absent: none. Tagged: absent unless it was
+    written.
+    """
+
+
+ConsumerGroupMetadataRecord = CoordinatorRecord[ConsumerGroupMetadataKey, ConsumerGroupMetadataValue]
+
+
+class ConsumerGroupPartitionMetadataKey(TrailingBytes):
+    """Key of CONSUMER_GROUP_PARTITION_METADATA."""
+
+    groupId: str
+    """Group id."""
+
+
+class ConsumerGroupPartitionMetadataPartitionMetadata(UnknownTaggedFields):
+    """Struct of ``partitionMetadata``."""
+
+    partition: int
+    """Partition number."""
+    racks: list[str]
+    """Racks that hold a replica."""
+
+
+class ConsumerGroupPartitionMetadataTopicMetadata(UnknownTaggedFields):
+    """Struct of ``topics``."""
+
+    topicId: str
+    """Topic id."""
+    topicName: str
+    """Topic name."""
+    numPartitions: int
+    """Count of partitions."""
+    partitionMetadata: list[ConsumerGroupPartitionMetadataPartitionMetadata]
+    """Racks of partitions, where known."""
+
+
+class ConsumerGroupPartitionMetadataValue(TrailingBytes, UnknownTaggedFields):
+    """What topics a consumer group saw, before the metadata hash replaced it."""
+
+    topics: list[ConsumerGroupPartitionMetadataTopicMetadata]
+    """Subscribed topics as the broker knew them."""
+
+
+ConsumerGroupPartitionMetadataRecord = CoordinatorRecord[
+    ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue
+]
+
+
+class ConsumerGroupMemberMetadataKey(TrailingBytes):
+    """Key of CONSUMER_GROUP_MEMBER_METADATA."""
+
+    groupId: str
+    """Group id."""
+    memberId: str
+    """Member id."""
+
+
+class ConsumerGroupMemberMetadataClassicProtocol(UnknownTaggedFields):
+    """Struct of ``supportedProtocols``."""
+
+    name: str
+    """Assignor name."""
+    metadata: bytes
+    """Embedded subscription blob."""
+
+
+class ConsumerGroupMemberMetadataClassicMemberMetadata(UnknownTaggedFields):
+    """Struct of ``classicMemberMetadata``."""
+
+    sessionTimeoutMs: int
+    """Session timeout, ms."""
+    supportedProtocols: list[ConsumerGroupMemberMetadataClassicProtocol]
+    """Protocols the classic member offers, in its order."""
+
+
+class ConsumerGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
+    """A member of a consumer group as it described itself."""
+
+    instanceId: str | None
+    """Instance id of a static member."""
+    rackId: str | None
+    """Rack of the client."""
+    clientId: str
+    """client.id."""
+    clientHost: str
+    """Address of the client, with a leading slash."""
+    subscribedTopicNames: list[str]
+    """Topics subscribed by name."""
+    subscribedTopicRegex: str | None
+    """RE2/J pattern subscribed to; null or empty: none."""
+    rebalanceTimeoutMs: int
+    """Rebalance timeout, ms."""
+    serverAssignor: str | None
+    """Server-side assignor asked for."""
+    classicMemberMetadata: NotRequired[ConsumerGroupMemberMetadataClassicMemberMetadata | None]
+    """Set while the member speaks the classic protocol inside a consumer group; brokers write the null. Tagged:
+    absent unless it was written.
+    """
+
+
+ConsumerGroupMemberMetadataRecord = CoordinatorRecord[ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue]
+
+
+class ConsumerGroupTargetAssignmentMetadataKey(TrailingBytes):
+    """Key of CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA."""
+
+    groupId: str
+    """Group id."""
+
+
+class ConsumerGroupTargetAssignmentMetadataValue(TrailingBytes, UnknownTaggedFields):
+    """The epoch of the target assignment of a consumer group."""
+
+    assignmentEpoch: int
+    """Epoch of the group that the target was computed for."""
+    assignmentTimestamp: NotRequired[int]
+    """When the assignment was computed, ms. Tagged: absent unless it was written."""
+
+
+ConsumerGroupTargetAssignmentMetadataRecord = CoordinatorRecord[
+    ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue
+]
+
+
+class ConsumerGroupTargetAssignmentMemberKey(TrailingBytes):
+    """Key of CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER."""
+
+    groupId: str
+    """Group id."""
+    memberId: str
+    """Member id."""
+
+
+class ConsumerGroupTargetAssignmentMemberTopicPartition(UnknownTaggedFields):
+    """Struct of ``topicPartitions``."""
+
+    topicId: str
+    """Topic id."""
+    partitions: list[int]
+    """Partition numbers."""
+
+
+class ConsumerGroupTargetAssignmentMemberValue(TrailingBytes, UnknownTaggedFields):
+    """The target assignment of one member of a consumer group."""
+
+    topicPartitions: list[ConsumerGroupTargetAssignmentMemberTopicPartition]
+    """Assigned partitions by topic."""
+
+
+ConsumerGroupTargetAssignmentMemberRecord = CoordinatorRecord[
+    ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue
+]
+
+
+class ConsumerGroupCurrentMemberAssignmentKey(TrailingBytes):
+    """Key of CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT."""
+
+    groupId: str
+    """Group id."""
+    memberId: str
+    """Member id."""
+
+
+class ConsumerGroupCurrentMemberAssignmentTopicPartitions(UnknownTaggedFields):
+    """Struct of ``assignedPartitions``, ``partitionsPendingRevocation``."""
+
+    topicId: str
+    """Topic id."""
+    partitions: list[int]
+    """Partition numbers."""
+    assignmentEpochs: NotRequired[list[int] | None]
+    """For each partition, in the order of partitions, the epoch at which the member got it (KIP-1251). Tagged:
+    absent unless it was written.
+    """
+
+
+class ConsumerGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTaggedFields):
+    """What one member of a consumer group has and must give up."""
+
+    memberEpoch: int
+    """Epoch the member is at; -2 for a static member that left."""
+    previousMemberEpoch: int
+    """Epoch the member was at before; accepted when a response was lost."""
+    state: int
+    """Member state, a number of the group type."""
+    assignedPartitions: list[ConsumerGroupCurrentMemberAssignmentTopicPartitions]
+    """Partitions the member has."""
+    partitionsPendingRevocation: list[ConsumerGroupCurrentMemberAssignmentTopicPartitions]
+    """Partitions the member must give up first."""
+
+
+ConsumerGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
+    ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue
+]
+
+
+class ConsumerGroupRegularExpressionKey(TrailingBytes):
+    """Key of CONSUMER_GROUP_REGULAR_EXPRESSION."""
+
+    groupId: str
+    """Group id."""
+    regularExpression: str
+    """The pattern."""
+
+
+class ConsumerGroupRegularExpressionValue(TrailingBytes, UnknownTaggedFields):
+    """The topics that a pattern of a consumer group resolved to."""
+
+    topics: list[str]
+    """Topics that matched."""
+    version: int
+    """Version of the metadata image that the pattern was resolved against."""
+    timestamp: int
+    """When it was resolved, ms."""
+
+
+ConsumerGroupRegularExpressionRecord = CoordinatorRecord[
+    ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue
+]

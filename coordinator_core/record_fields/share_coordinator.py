@@ -1,0 +1,102 @@
+"""Fields of the share coordinator records. Made by ``python -m jobs.typed_records``; change ``schemas/`` instead."""
+
+from __future__ import annotations
+
+from typing import NotRequired
+
+from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
+from coordinator_core.records import CoordinatorRecord
+
+
+class ShareSnapshotKey(TrailingBytes):
+    """Key of SHARE_SNAPSHOT."""
+
+    groupId: str
+    """Group id."""
+    topicId: str
+    """Topic id."""
+    partition: int
+    """Partition number."""
+
+
+class ShareSnapshotStateBatch(UnknownTaggedFields):
+    """Struct of ``stateBatches``."""
+
+    firstOffset: int
+    """First offset."""
+    lastOffset: int
+    """Last offset."""
+    deliveryState: int
+    """0 available, 2 acknowledged, 4 archived."""
+    deliveryCount: int
+    """How often delivered."""
+
+
+class ShareSnapshotValue(TrailingBytes, UnknownTaggedFields):
+    """The full delivery state of one share-partition."""
+
+    snapshotEpoch: int
+    """Epoch of the snapshot; updates carry that of the snapshot they follow."""
+    stateEpoch: int
+    """Epoch of the state."""
+    leaderEpoch: int
+    """Leader epoch of the partition."""
+    startOffset: int
+    """Share-partition start offset; -1 in an update: unchanged."""
+    deliveryCompleteCount: NotRequired[int]
+    """Records from the start offset on whose delivery is done, -1 unknown (KIP-1226). Tagged: absent unless it was
+    written.
+    """
+    createTimestamp: int
+    """When the snapshot was first made, ms."""
+    writeTimestamp: int
+    """When it was written, ms."""
+    stateBatches: list[ShareSnapshotStateBatch]
+    """Runs of offsets in one delivery state."""
+
+
+ShareSnapshotRecord = CoordinatorRecord[ShareSnapshotKey, ShareSnapshotValue]
+
+
+class ShareUpdateKey(TrailingBytes):
+    """Key of SHARE_UPDATE."""
+
+    groupId: str
+    """Group id."""
+    topicId: str
+    """Topic id."""
+    partition: int
+    """Partition number."""
+
+
+class ShareUpdateStateBatch(UnknownTaggedFields):
+    """Struct of ``stateBatches``."""
+
+    firstOffset: int
+    """First offset."""
+    lastOffset: int
+    """Last offset."""
+    deliveryState: int
+    """0 available, 2 acknowledged, 4 archived."""
+    deliveryCount: int
+    """How often delivered."""
+
+
+class ShareUpdateValue(TrailingBytes, UnknownTaggedFields):
+    """A change of the delivery state since the last snapshot."""
+
+    snapshotEpoch: int
+    """Epoch of the snapshot; updates carry that of the snapshot they follow."""
+    leaderEpoch: int
+    """Leader epoch of the partition."""
+    startOffset: int
+    """Share-partition start offset; -1 in an update: unchanged."""
+    deliveryCompleteCount: NotRequired[int]
+    """Records from the start offset on whose delivery is done, -1 unknown (KIP-1226). Tagged: absent unless it was
+    written.
+    """
+    stateBatches: list[ShareUpdateStateBatch]
+    """Runs of offsets in one delivery state."""
+
+
+ShareUpdateRecord = CoordinatorRecord[ShareUpdateKey, ShareUpdateValue]

@@ -1,0 +1,182 @@
+"""Fields of the share group records. Made by ``python -m jobs.typed_records``; change ``schemas/`` instead."""
+
+from __future__ import annotations
+
+from typing import NotRequired
+
+from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
+from coordinator_core.records import CoordinatorRecord
+
+
+class ShareGroupMemberMetadataKey(TrailingBytes):
+    """Key of SHARE_GROUP_MEMBER_METADATA."""
+
+    groupId: str
+    """Group id."""
+    memberId: str
+    """Member id."""
+
+
+class ShareGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
+    """A member of a share group (KIP-932)."""
+
+    rackId: str | None
+    """Rack of the client."""
+    clientId: str
+    """client.id."""
+    clientHost: str
+    """Address of the client, with a leading slash."""
+    subscribedTopicNames: list[str]
+    """Topics subscribed by name."""
+
+
+ShareGroupMemberMetadataRecord = CoordinatorRecord[ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue]
+
+
+class ShareGroupMetadataKey(TrailingBytes):
+    """Key of SHARE_GROUP_METADATA."""
+
+    groupId: str
+    """Group id."""
+
+
+class ShareGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
+    """The epoch of a share group."""
+
+    epoch: int
+    """Group epoch."""
+    metadataHash: int
+    """Hash of the subscribed topics and their partitions, signed; 0 or absent: none."""
+
+
+ShareGroupMetadataRecord = CoordinatorRecord[ShareGroupMetadataKey, ShareGroupMetadataValue]
+
+
+class ShareGroupTargetAssignmentMetadataKey(TrailingBytes):
+    """Key of SHARE_GROUP_TARGET_ASSIGNMENT_METADATA."""
+
+    groupId: str
+    """Group id."""
+
+
+class ShareGroupTargetAssignmentMetadataValue(TrailingBytes, UnknownTaggedFields):
+    """The epoch of the target assignment of a share group."""
+
+    assignmentEpoch: int
+    """Epoch of the group that the target was computed for."""
+    assignmentTimestamp: NotRequired[int]
+    """When the assignment was computed, ms. Tagged: absent unless it was written."""
+
+
+ShareGroupTargetAssignmentMetadataRecord = CoordinatorRecord[
+    ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue
+]
+
+
+class ShareGroupTargetAssignmentMemberKey(TrailingBytes):
+    """Key of SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER."""
+
+    groupId: str
+    """Group id."""
+    memberId: str
+    """Member id."""
+
+
+class ShareGroupTargetAssignmentMemberTopicPartition(UnknownTaggedFields):
+    """Struct of ``topicPartitions``."""
+
+    topicId: str
+    """Topic id."""
+    partitions: list[int]
+    """Partition numbers."""
+
+
+class ShareGroupTargetAssignmentMemberValue(TrailingBytes, UnknownTaggedFields):
+    """The target assignment of one member of a share group."""
+
+    topicPartitions: list[ShareGroupTargetAssignmentMemberTopicPartition]
+    """Assigned partitions by topic."""
+
+
+ShareGroupTargetAssignmentMemberRecord = CoordinatorRecord[
+    ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue
+]
+
+
+class ShareGroupCurrentMemberAssignmentKey(TrailingBytes):
+    """Key of SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT."""
+
+    groupId: str
+    """Group id."""
+    memberId: str
+    """Member id."""
+
+
+class ShareGroupCurrentMemberAssignmentTopicPartitions(UnknownTaggedFields):
+    """Struct of ``assignedPartitions``."""
+
+    topicId: str
+    """Topic id."""
+    partitions: list[int]
+    """Partition numbers."""
+
+
+class ShareGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTaggedFields):
+    """What one member of a share group has."""
+
+    memberEpoch: int
+    """Epoch the member is at; -2 for a static member that left."""
+    previousMemberEpoch: int
+    """Epoch the member was at before; accepted when a response was lost."""
+    state: int
+    """Member state, a number of the group type."""
+    assignedPartitions: list[ShareGroupCurrentMemberAssignmentTopicPartitions]
+    """Partitions the member has."""
+
+
+ShareGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
+    ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue
+]
+
+
+class ShareGroupStatePartitionMetadataKey(TrailingBytes):
+    """Key of SHARE_GROUP_STATE_PARTITION_METADATA."""
+
+    groupId: str
+    """Group id."""
+
+
+class ShareGroupStatePartitionMetadataTopicPartitionsInfo(UnknownTaggedFields):
+    """Struct of ``initializingTopics``, ``initializedTopics``."""
+
+    topicId: str
+    """Topic id."""
+    topicName: str
+    """Topic name."""
+    partitions: list[int]
+    """Partition numbers."""
+
+
+class ShareGroupStatePartitionMetadataTopicInfo(UnknownTaggedFields):
+    """Struct of ``deletingTopics``."""
+
+    topicId: str
+    """Topic id."""
+    topicName: str
+    """Topic name."""
+
+
+class ShareGroupStatePartitionMetadataValue(TrailingBytes, UnknownTaggedFields):
+    """Which share-partition states of a share group exist, are being made or deleted."""
+
+    initializingTopics: list[ShareGroupStatePartitionMetadataTopicPartitionsInfo]
+    """Partitions whose share state is being created."""
+    initializedTopics: list[ShareGroupStatePartitionMetadataTopicPartitionsInfo]
+    """Partitions whose share state exists; only these are assigned."""
+    deletingTopics: list[ShareGroupStatePartitionMetadataTopicInfo]
+    """Topics whose share state is being deleted."""
+
+
+ShareGroupStatePartitionMetadataRecord = CoordinatorRecord[
+    ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue
+]

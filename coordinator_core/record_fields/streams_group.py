@@ -1,0 +1,271 @@
+"""Fields of the streams group records. Made by ``python -m jobs.typed_records``; change ``schemas/`` instead."""
+
+from __future__ import annotations
+
+from typing import NotRequired
+
+from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
+from coordinator_core.records import CoordinatorRecord
+
+
+class StreamsGroupMetadataKey(TrailingBytes):
+    """Key of STREAMS_GROUP_METADATA."""
+
+    groupId: str
+    """Group id."""
+
+
+class StreamsGroupMetadataLastAssignmentConfig(UnknownTaggedFields):
+    """Struct of ``lastAssignmentConfigs``."""
+
+    key: str
+    """Name."""
+    value: str
+    """Value."""
+
+
+class StreamsGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
+    """The epoch of a streams group (KIP-1071)."""
+
+    epoch: int
+    """Group epoch."""
+    metadataHash: int
+    """Hash of the subscribed topics and their partitions, signed; 0 or absent: none."""
+    validatedTopologyEpoch: NotRequired[int]
+    """Topology epoch last found ready, -1 none. Tagged: absent unless it was written."""
+    lastAssignmentConfigs: NotRequired[list[StreamsGroupMetadataLastAssignmentConfig] | None]
+    """Assignor configuration of the last epoch bump. Tagged: absent unless it was written."""
+
+
+StreamsGroupMetadataRecord = CoordinatorRecord[StreamsGroupMetadataKey, StreamsGroupMetadataValue]
+
+
+class StreamsGroupMemberMetadataKey(TrailingBytes):
+    """Key of STREAMS_GROUP_MEMBER_METADATA."""
+
+    groupId: str
+    """Group id."""
+    memberId: str
+    """Member id."""
+
+
+class StreamsGroupMemberMetadataEndpoint(UnknownTaggedFields):
+    """Struct of ``userEndpoint``."""
+
+    host: str
+    """Host."""
+    port: int
+    """Port."""
+
+
+class StreamsGroupMemberMetadataKeyValue(UnknownTaggedFields):
+    """Struct of ``clientTags``."""
+
+    key: str
+    """Name."""
+    value: str
+    """Value."""
+
+
+class StreamsGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
+    """A member of a streams group as it described itself."""
+
+    instanceId: str | None
+    """Instance id of a static member."""
+    rackId: str | None
+    """Rack of the client."""
+    clientId: str
+    """client.id."""
+    clientHost: str
+    """Address of the client, with a leading slash."""
+    rebalanceTimeoutMs: int
+    """Rebalance timeout, ms."""
+    topologyEpoch: int
+    """Epoch of the member's topology."""
+    processId: str
+    """Id of the Streams process (JVM)."""
+    userEndpoint: StreamsGroupMemberMetadataEndpoint | None
+    """application.server of the process."""
+    clientTags: list[StreamsGroupMemberMetadataKeyValue]
+    """Client tags, for rack awareness."""
+
+
+StreamsGroupMemberMetadataRecord = CoordinatorRecord[StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue]
+
+
+class StreamsGroupTargetAssignmentMetadataKey(TrailingBytes):
+    """Key of STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA."""
+
+    groupId: str
+    """Group id."""
+
+
+class StreamsGroupTargetAssignmentMetadataValue(TrailingBytes, UnknownTaggedFields):
+    """The epoch of the target assignment of a streams group."""
+
+    assignmentEpoch: int
+    """Epoch of the group that the target was computed for."""
+    assignmentTimestamp: NotRequired[int]
+    """When the assignment was computed, ms. Tagged: absent unless it was written."""
+
+
+StreamsGroupTargetAssignmentMetadataRecord = CoordinatorRecord[
+    StreamsGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataValue
+]
+
+
+class StreamsGroupTargetAssignmentMemberKey(TrailingBytes):
+    """Key of STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER."""
+
+    groupId: str
+    """Group id."""
+    memberId: str
+    """Member id."""
+
+
+class StreamsGroupTargetAssignmentMemberTaskIds(UnknownTaggedFields):
+    """Struct of ``activeTasks``, ``standbyTasks``, ``warmupTasks``."""
+
+    subtopologyId: str
+    """Subtopology id."""
+    partitions: list[int]
+    """Partition numbers."""
+
+
+class StreamsGroupTargetAssignmentMemberValue(TrailingBytes, UnknownTaggedFields):
+    """The target tasks of one member of a streams group."""
+
+    activeTasks: list[StreamsGroupTargetAssignmentMemberTaskIds]
+    """Active tasks by subtopology."""
+    standbyTasks: list[StreamsGroupTargetAssignmentMemberTaskIds]
+    """Standby tasks by subtopology."""
+    warmupTasks: list[StreamsGroupTargetAssignmentMemberTaskIds]
+    """Warm-up tasks by subtopology."""
+
+
+StreamsGroupTargetAssignmentMemberRecord = CoordinatorRecord[
+    StreamsGroupTargetAssignmentMemberKey, StreamsGroupTargetAssignmentMemberValue
+]
+
+
+class StreamsGroupCurrentMemberAssignmentKey(TrailingBytes):
+    """Key of STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT."""
+
+    groupId: str
+    """Group id."""
+    memberId: str
+    """Member id."""
+
+
+class StreamsGroupCurrentMemberAssignmentTaskIds(UnknownTaggedFields):
+    """Struct of ``activeTasks``, ``standbyTasks``, ``warmupTasks``, ``activeTasksPendingRevocation``,
+    ``standbyTasksPendingRevocation``, ``warmupTasksPendingRevocation``.
+    """
+
+    subtopologyId: str
+    """Subtopology id."""
+    partitions: list[int]
+    """Partition numbers."""
+    assignmentEpochs: NotRequired[list[int] | None]
+    """For each partition, in the order of partitions, the epoch at which the member got it (KIP-1251). Tagged:
+    absent unless it was written.
+    """
+
+
+class StreamsGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTaggedFields):
+    """The tasks that one member of a streams group has and must give up."""
+
+    memberEpoch: int
+    """Epoch the member is at; -2 for a static member that left."""
+    previousMemberEpoch: int
+    """Epoch the member was at before; accepted when a response was lost."""
+    state: int
+    """Member state, a number of the group type."""
+    activeTasks: list[StreamsGroupCurrentMemberAssignmentTaskIds]
+    """Active tasks by subtopology."""
+    standbyTasks: list[StreamsGroupCurrentMemberAssignmentTaskIds]
+    """Standby tasks by subtopology."""
+    warmupTasks: list[StreamsGroupCurrentMemberAssignmentTaskIds]
+    """Warm-up tasks by subtopology."""
+    activeTasksPendingRevocation: list[StreamsGroupCurrentMemberAssignmentTaskIds]
+    """Active tasks to give up first."""
+    standbyTasksPendingRevocation: list[StreamsGroupCurrentMemberAssignmentTaskIds]
+    """Standby tasks to give up first."""
+    warmupTasksPendingRevocation: list[StreamsGroupCurrentMemberAssignmentTaskIds]
+    """Warm-up tasks to give up first."""
+
+
+StreamsGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
+    StreamsGroupCurrentMemberAssignmentKey, StreamsGroupCurrentMemberAssignmentValue
+]
+
+
+class StreamsGroupTopologyKey(TrailingBytes):
+    """Key of STREAMS_GROUP_TOPOLOGY."""
+
+    groupId: str
+    """Group id."""
+
+
+class StreamsGroupTopologyTopicConfig(UnknownTaggedFields):
+    """Struct of ``topicConfigs``."""
+
+    key: str
+    """Name."""
+    value: str
+    """Value."""
+
+
+class StreamsGroupTopologyTopicInfo(UnknownTaggedFields):
+    """Struct of ``stateChangelogTopics``, ``repartitionSourceTopics``."""
+
+    name: str
+    """Name."""
+    partitions: int
+    """Partition numbers."""
+    replicationFactor: int
+    """Replication factor, 0: broker default."""
+    topicConfigs: list[StreamsGroupTopologyTopicConfig]
+    """Topic configuration."""
+
+
+class StreamsGroupTopologyCopartitionGroup(UnknownTaggedFields):
+    """Struct of ``copartitionGroups``."""
+
+    sourceTopics: list[int]
+    """Topics read."""
+    sourceTopicRegex: list[int]
+    """Patterns read."""
+    repartitionSourceTopics: list[int]
+    """Repartition topics read."""
+
+
+class StreamsGroupTopologySubtopology(UnknownTaggedFields):
+    """Struct of ``subtopologies``."""
+
+    subtopologyId: str
+    """Subtopology id."""
+    sourceTopics: list[str]
+    """Topics read."""
+    sourceTopicRegex: list[str]
+    """Patterns read."""
+    stateChangelogTopics: list[StreamsGroupTopologyTopicInfo]
+    """Changelog topics; partitions 0: decided by the source topics."""
+    repartitionSinkTopics: list[str]
+    """Repartition topics written."""
+    repartitionSourceTopics: list[StreamsGroupTopologyTopicInfo]
+    """Repartition topics read."""
+    copartitionGroups: list[StreamsGroupTopologyCopartitionGroup]
+    """Topics that must have equal partition counts, as indexes into the lists beside."""
+
+
+class StreamsGroupTopologyValue(TrailingBytes, UnknownTaggedFields):
+    """The topology of a streams group."""
+
+    epoch: int
+    """Topology epoch."""
+    subtopologies: list[StreamsGroupTopologySubtopology]
+    """The subtopologies."""
+
+
+StreamsGroupTopologyRecord = CoordinatorRecord[StreamsGroupTopologyKey, StreamsGroupTopologyValue]

@@ -1,0 +1,183 @@
+"""The modules of ``coordinator_core/record_fields``: ``python -m jobs.typed_records`` writes them from ``schemas/``.
+
+Each message becomes one ``TypedDict``, each struct inside it another, and each record type a ``CoordinatorRecord`` of
+its key and value. A field that the decoder does not yield in every version, or only if it was written (a tagged
+field), is ``NotRequired``. A test compares the modules that are checked in with what this makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from textwrap import wrap
+from typing import Final, NamedTuple
+
+from coordinator_core import record_fields
+from coordinator_core.errors import SchemaError
+from coordinator_core.records import Family
+from coordinator_core.wire.schema import Field, Message, RecordSchema, control_schemas, embedded_schemas, record_schemas
+
+PLACE: Final = Path(record_fields.__file__).parent
+MADE: Final = "Made by ``python -m jobs.typed_records``; change ``schemas/`` instead."
+WIDTH: Final = 120
+
+_PYTHON: Final = {
+    "boolean": "bool",
+    "int8": "int",
+    "int16": "int",
+    "uint16": "int",
+    "int32": "int",
+    "int64": "int",
+    "uuid": "str",
+    "string": "str",
+    "utf16_string": "str",
+    "bytes": "bytes",
+}
+_GROUP_MODULES: Final = ("consumer_group", "share_group", "streams_group")
+"""Modules of the record types of ``__consumer_offsets`` whose names begin so."""
+
+
+class _Class(NamedTuple):
+    """One ``TypedDict``: its base classes, and for each field the annotation and the docstring."""
+
+    name: str
+    bases: tuple[str, ...]
+    fields: dict[str, tuple[str, str]]
+
+
+def modules() -> dict[str, str]:
+    """The text of each generated module by its file name."""
+    records: dict[str, list[RecordSchema]] = {}
+    for family in (Family.GROUP, Family.CONNECT, Family.SHARE, Family.METADATA):
+        for schema in record_schemas(family).values():
+            records.setdefault(_module_of(schema), []).append(schema)
+    bodies = {name: list(_records(schemas)) for name, schemas in records.items()}
+    bodies["embedded"] = [line for each in embedded_schemas().values() for line in _message(each.message, each.about)]
+    bodies["control"] = [line for each in control_schemas().values() for line in _message(each, "A control record.")]
+    return {f"{name}.py": _module(name, body) for name, body in bodies.items()}
+
+
+def _module_of(schema: RecordSchema) -> str:
+    if schema.family is not Family.GROUP:
+        return schema.family.value
+    name = schema.name.lower()
+    known = (module for module in _GROUP_MODULES if name.startswith(module))
+    return next(known, "classic_group" if name.startswith("group") else "offset_commit")
+
+
+def _module(name: str, body: list[str]) -> str:
+    text = "\n".join(body)
+    typing = ", ".join(word for word in ("NotRequired", "TypedDict") if word in text)
+    bases = ", ".join(word for word in ("TrailingBytes", "UnknownTaggedFields") if word in text)
+    imports = [f"from typing import {typing}", ""] if typing else []
+    imports.append(f"from coordinator_core.record_fields.beyond_schema import {bases}")
+    if "CoordinatorRecord[" in text:
+        imports.append("from coordinator_core.records import CoordinatorRecord")
+    head = [f'"""Fields of the {name.replace("_", " ")} records. {MADE}"""', "", "from __future__ import annotations"]
+    return "\n".join([*head, "", *imports, *body, ""])
+
+
+def _records(schemas: Iterable[RecordSchema]) -> Iterator[str]:
+    for schema in schemas:
+        if schema.key is not None:
+            yield from _message(schema.key, f"Key of {schema.name}.")
+        yield from _message(schema.value, schema.about)
+        if schema.key is not None:
+            name = f"{_stem(schema.value)}Record"
+            line = f"{name} = CoordinatorRecord[{schema.key.name}, {schema.value.name}]"
+            yield from ("", "")
+            yield from _split(line, "[", "]") if len(line) > WIDTH else (line,)
+
+
+def _split(line: str, opening: str, closing: str) -> Iterator[str]:
+    """A line too long for one, as the formatter breaks it."""
+    head, inner = line.removesuffix(closing).split(opening, 1)
+    yield head + opening
+    yield "    " + inner
+    yield closing
+
+
+def _stem(message: Message) -> str:
+    return message.name.removesuffix("Value")
+
+
+def _message(message: Message, about: str) -> Iterator[str]:
+    """The classes of a message, of its structs first."""
+    structs: dict[str, tuple[_Class, list[str]]] = {}
+    _add_structs(structs, message, message.fields, message.versions)
+    for struct, used_by in structs.values():
+        yield from _class(struct, f"Struct of {', '.join(f'``{name}``' for name in used_by)}.")
+    yield from _class(_typed_dict(message, message.name, message.fields, message.versions, ("TrailingBytes",)), about)
+
+
+def _add_structs(
+    structs: dict[str, tuple[_Class, list[str]]], message: Message, fields: Iterable[Field], versions: range
+) -> None:
+    """Add the structs among some fields, those inside first; raises SchemaError if one name has two layouts."""
+    for field in fields:
+        if not field.fields:
+            continue
+        _add_structs(structs, message, field.fields, field.versions)
+        made = _typed_dict(message, _stem(message) + field.struct, field.fields, field.versions)
+        known, used_by = structs.setdefault(field.struct, (made, []))
+        if {name: kind for name, (kind, _) in made.fields.items()} != {n: kind for n, (kind, _) in known.fields.items()}:
+            raise SchemaError(f"{message.name} has two structs {field.struct!r}: one name is for one layout")
+        if field.name not in used_by:
+            used_by.append(field.name)
+
+
+def _typed_dict(
+    message: Message, name: str, fields: Iterable[Field], versions: range, bases: tuple[str, ...] = ()
+) -> _Class:
+    if message.flexible:
+        bases = (*bases, "UnknownTaggedFields")
+    annotated = {field.name: (_annotation(message, field, versions), _about(field, versions)) for field in fields}
+    return _Class(name, bases or ("TypedDict",), annotated)
+
+
+def _annotation(message: Message, field: Field, versions: range) -> str:
+    """The type of a field as the decoder yields it, of a message or struct that has these versions."""
+    name = field.type.removeprefix("[]")
+    kind = _stem(message) + field.struct if name == "struct" else _PYTHON[name]
+    if field.type.startswith("[]"):
+        kind = f"list[{kind}]"
+    if field.nullable:
+        kind += " | None"
+    return f"NotRequired[{kind}]" if field.tag is not None or field.versions != versions else kind
+
+
+def _about(field: Field, versions: range) -> str:
+    if field.tag is not None:
+        return f"{field.about} Tagged: absent unless it was written."
+    if field.versions != versions:
+        first, last = field.versions.start, field.versions.stop - 1
+        return f"{field.about} In versions {first} to {last}." if last > first else f"{field.about} In version {first}."
+    return field.about
+
+
+def _class(made: _Class, about: str) -> Iterator[str]:
+    yield from ("", "", f"class {made.name}({', '.join(made.bases)}):")
+    yield from _docstring(about)
+    if made.fields:
+        yield ""
+    for name, (annotation, text) in made.fields.items():
+        yield f"    {name}: {annotation}"
+        yield from _docstring(text)
+
+
+def _docstring(text: str) -> Iterator[str]:
+    first, *more = wrap(text, WIDTH - 10, break_long_words=False, break_on_hyphens=False)
+    yield f'    """{first}' + ("" if more else '"""')
+    yield from (f"    {line}" for line in more)
+    if more:
+        yield '    """'
+
+
+def main() -> None:
+    """Write the modules."""
+    for name, text in modules().items():
+        (PLACE / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
