@@ -44,6 +44,11 @@ class _Class(NamedTuple):
     bases: tuple[str, ...]
     fields: dict[str, tuple[str, str]]
 
+    @property
+    def layout(self) -> dict[str, str]:
+        """The annotation of each field."""
+        return {name: annotation for name, (annotation, _) in self.fields.items()}
+
 
 def modules() -> dict[str, str]:
     """The text of each generated module by its file name."""
@@ -59,7 +64,7 @@ def modules() -> dict[str, str]:
 
 def _module_of(schema: RecordSchema) -> str:
     if schema.family is not Family.GROUP:
-        return schema.family.value
+        return str(schema.family.value)
     name = schema.name.lower()
     known = (module for module in _GROUP_MODULES if name.startswith(module))
     return next(known, "classic_group" if name.startswith("group") else "offset_commit")
@@ -120,7 +125,7 @@ def _add_structs(
         _add_structs(structs, message, field.fields, field.versions)
         made = _typed_dict(message, _stem(message) + field.struct, field.fields, field.versions)
         known, used_by = structs.setdefault(field.struct, (made, []))
-        if {name: kind for name, (kind, _) in made.fields.items()} != {n: kind for n, (kind, _) in known.fields.items()}:
+        if made.layout != known.layout:
             raise SchemaError(f"{message.name} has two structs {field.struct!r}: one name is for one layout")
         if field.name not in used_by:
             used_by.append(field.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -46,12 +46,22 @@ class Operation:
             if not text.startswith("-"):
                 return text
 
-    def write(self, type_: RecordType | ConnectRecordType, key: Fields, value: Fields | None, version: int = 0) -> None:
+    def write(
+        self,
+        type_: RecordType | ConnectRecordType,
+        key: Mapping[str, object],
+        value: Mapping[str, object] | None,
+        version: int = 0,
+    ) -> None:
         """Write a record, a tombstone if ``value`` is None."""
         self.outcome.records.append(self.unwritten(type_, key, value, version))
 
     def unwritten(
-        self, type_: RecordType | ConnectRecordType, key: Fields, value: Fields | None, version: int = 0
+        self,
+        type_: RecordType | ConnectRecordType,
+        key: Mapping[str, object],
+        value: Mapping[str, object] | None,
+        version: int = 0,
     ) -> CoordinatorRecord:
         """The record as it would be written next."""
         at = LogPosition(self.memory.partition, self.memory.end_offset + len(self.outcome.records), self.now)

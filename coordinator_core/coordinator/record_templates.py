@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from typing_extensions import TypeVar
+
+from coordinator_core.errors import InputError
 from coordinator_core.groups.record_types import RecordTypes
-from coordinator_core.records import Fields, RecordType
+from coordinator_core.record_fields.consumer_group import (
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from coordinator_core.records import RecordType
 
-Unwritten = tuple[RecordType, Fields, Fields | None]
+KeyT = TypeVar("KeyT", default=Mapping[str, object])
+ValueT = TypeVar("ValueT", default=Mapping[str, object])
+
+Unwritten = tuple[RecordType, KeyT, ValueT | None]
 """Record type, key and value (None: a tombstone)."""
 
+MemberKey = ConsumerGroupMemberMetadataKey
+"""The key of a record about a member: the same fields in all types of such records."""
 
-def member_key(group_id: str, member_id: str) -> Fields:
+
+T = TypeVar("T")
+
+
+def known(value: T | None) -> T:
+    """A part of a member that the record needs; raises InputError if the log did not show it."""
+    if value is None:
+        raise InputError("the log does not show the whole member: replay the group from its first record")
+    return value
+
+
+def member_key(group_id: str, member_id: str) -> MemberKey:
     """The key of each record about a member."""
     return {"groupId": group_id, "memberId": member_id}
 
@@ -33,9 +56,9 @@ def tombstones_of_all(types: RecordTypes, group_id: str, members: Sequence[str])
     ]
 
 
-def target_epoch_value(epoch: int, timestamp_ms: int) -> Fields:
+def target_epoch_value(epoch: int, timestamp_ms: int) -> ConsumerGroupTargetAssignmentMetadataValue:
     """The epoch and time of a target assignment; time 0 is not written."""
-    value: Fields = {"assignmentEpoch": epoch}
+    value: ConsumerGroupTargetAssignmentMetadataValue = {"assignmentEpoch": epoch}
     if timestamp_ms:
         value["assignmentTimestamp"] = timestamp_ms
     return value

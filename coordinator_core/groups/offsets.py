@@ -76,7 +76,9 @@ class OffsetLog:
     open_transactions: dict[int, set[str]] = field(default_factory=dict)
 
     def apply(self, record: OffsetCommitRecord, producer_id: int | None = None) -> None:
-        """Applies an OFFSET_COMMIT record (a LEGACY_OFFSET_COMMIT has fewer fields); ``producer_id`` where its batch is transactional.
+        """Apply an OFFSET_COMMIT record, or a LEGACY_OFFSET_COMMIT, which has fewer fields.
+
+        ``producer_id`` is that of the record batch where the batch is transactional.
 
         A tombstone takes the commits of open transactions for its partition with it, so that their later COMMIT does
         not bring back the offsets of a group that was deleted.

@@ -47,7 +47,7 @@ def upgrade(op: Operation, classic: LiveClassicGroup) -> LiveConsumerGroup:
         follow(records.current_assignment(group.group_id, converted))
     members = [group.log.members[member_id] for member_id in group.view.members]
     metadata_hash = op.memory.metadata_hash(group.subscriptions.topics, op.topics)
-    tail = [records.group_epoch(group.group_id, classic.generation, metadata_hash)]
+    tail: list[Unwritten] = [records.group_epoch(group.group_id, classic.generation, metadata_hash)]
     tail += [records.target_assignment(group.group_id, each.member_id, _numbers(each.assigned)) for each in members]
     tail.append(records.target_epoch(group.group_id, classic.generation, 0))
     for record in tail:

@@ -7,16 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from coordinator_core.coordinator.record_templates import Unwritten, member_key, target_epoch_value, tombstones_of_all
+from coordinator_core.coordinator.record_templates import (
+    MemberKey,
+    Unwritten,
+    known,
+    member_key,
+    target_epoch_value,
+    tombstones_of_all,
+)
 from coordinator_core.groups import record_types
 from coordinator_core.groups.consumer.state import ConsumerMember, ResolvedRegex
 from coordinator_core.groups.epochs import PartitionEpochs
-from coordinator_core.records import Fields, RecordType
+from coordinator_core.record_fields.consumer_group import (
+    ConsumerGroupCurrentMemberAssignmentTopicPartitions,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataClassicMemberMetadata,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberTopicPartition,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from coordinator_core.records import RecordType
 
 
-def member_metadata(group_id: str, member: ConsumerMember) -> Unwritten:
+def member_metadata(group_id: str, member: ConsumerMember) -> Unwritten[MemberKey, ConsumerGroupMemberMetadataValue]:
     """The member's metadata."""
-    classic: Fields | None = None
+    classic: ConsumerGroupMemberMetadataClassicMemberMetadata | None = None
     if member.classic is not None:
         classic = {
             "sessionTimeoutMs": member.classic.session_timeout_ms,
@@ -24,11 +47,11 @@ def member_metadata(group_id: str, member: ConsumerMember) -> Unwritten:
                 {"name": name, "metadata": metadata} for name, metadata in member.classic.supported_protocols
             ],
         }
-    value: Fields = {
+    value: ConsumerGroupMemberMetadataValue = {
         "instanceId": member.instance_id,
         "rackId": member.rack_id,
-        "clientId": member.client_id,
-        "clientHost": member.client_host,
+        "clientId": known(member.client_id),
+        "clientHost": known(member.client_host),
         "subscribedTopicNames": member.subscribed_topic_names,
         "subscribedTopicRegex": member.subscribed_topic_regex,
         "rebalanceTimeoutMs": member.rebalance_timeout_ms,
@@ -38,56 +61,70 @@ def member_metadata(group_id: str, member: ConsumerMember) -> Unwritten:
     return RecordType.CONSUMER_GROUP_MEMBER_METADATA, member_key(group_id, member.member_id), value
 
 
-def current_assignment(group_id: str, member: ConsumerMember) -> Unwritten:
+def current_assignment(
+    group_id: str, member: ConsumerMember
+) -> Unwritten[MemberKey, ConsumerGroupCurrentMemberAssignmentValue]:
     """The member's current assignment."""
-    value: Fields = {
-        "memberEpoch": member.member_epoch,
-        "previousMemberEpoch": member.previous_member_epoch,
-        "state": member.state,
+    value: ConsumerGroupCurrentMemberAssignmentValue = {
+        "memberEpoch": known(member.member_epoch),
+        "previousMemberEpoch": known(member.previous_member_epoch),
+        "state": known(member.state),
         "assignedPartitions": _with_epochs(member.assigned),
         "partitionsPendingRevocation": _with_epochs(member.pending_revocation),
     }
     return RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, member_key(group_id, member.member_id), value
 
 
-def target_assignment(group_id: str, member_id: str, target: Mapping[str, Sequence[int]]) -> Unwritten:
+def target_assignment(
+    group_id: str, member_id: str, target: Mapping[str, Sequence[int]]
+) -> Unwritten[MemberKey, ConsumerGroupTargetAssignmentMemberValue]:
     """A member's target assignment."""
-    partitions = [{"topicId": topic, "partitions": list(numbers)} for topic, numbers in target.items()]
+    partitions: list[ConsumerGroupTargetAssignmentMemberTopicPartition] = [
+        {"topicId": topic, "partitions": list(numbers)} for topic, numbers in target.items()
+    ]
     key = member_key(group_id, member_id)
     return RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, key, {"topicPartitions": partitions}
 
 
-def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> Unwritten:
+def target_epoch(
+    group_id: str, epoch: int, timestamp_ms: int
+) -> Unwritten[ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue]:
     """The epoch and time of the target assignment; time 0 is not written."""
     value = target_epoch_value(epoch, timestamp_ms)
     return RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, {"groupId": group_id}, value
 
 
-def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> Unwritten:
+def group_epoch(
+    group_id: str, epoch: int, metadata_hash: int
+) -> Unwritten[ConsumerGroupMetadataKey, ConsumerGroupMetadataValue]:
     """The group epoch and the hash of its topics; a zero hash is not written."""
-    value: Fields = {"epoch": epoch}
+    value: ConsumerGroupMetadataValue = {"epoch": epoch}
     if metadata_hash:
         value["metadataHash"] = metadata_hash
     return RecordType.CONSUMER_GROUP_METADATA, {"groupId": group_id}, value
 
 
-def resolved_regex(group_id: str, regex: str, resolved: ResolvedRegex | None) -> Unwritten:
+def resolved_regex(
+    group_id: str, regex: str, resolved: ResolvedRegex | None
+) -> Unwritten[ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue]:
     """What a regex resolves to; None: nobody subscribes to it any more."""
-    value: Fields | None = None
+    value: ConsumerGroupRegularExpressionValue | None = None
     if resolved is not None:
         value = {"topics": resolved.topics, "version": resolved.version, "timestamp": resolved.timestamp}
-    key = {"groupId": group_id, "regularExpression": regex}
+    key: ConsumerGroupRegularExpressionKey = {"groupId": group_id, "regularExpression": regex}
     return RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, key, value
 
 
-def partition_metadata_tombstone(group_id: str) -> Unwritten:
+def partition_metadata_tombstone(
+    group_id: str,
+) -> Unwritten[ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue]:
     """Brokers before 4.1 kept topics in a record of their own; it goes."""
     return RecordType.CONSUMER_GROUP_PARTITION_METADATA, {"groupId": group_id}, None
 
 
 def group_tombstones(group_id: str, members: Sequence[str], regexes: Iterable[str]) -> list[Unwritten]:
     """The whole group goes, with these members and resolved regexes."""
-    key = {"groupId": group_id}
+    key: ConsumerGroupMetadataKey = {"groupId": group_id}
     return [
         *tombstones_of_all(record_types.CONSUMER, group_id, members),
         *(resolved_regex(group_id, regex, None) for regex in regexes),
@@ -96,7 +133,7 @@ def group_tombstones(group_id: str, members: Sequence[str], regexes: Iterable[st
     ]
 
 
-def _with_epochs(partitions: PartitionEpochs) -> list[Fields]:
+def _with_epochs(partitions: PartitionEpochs) -> list[ConsumerGroupCurrentMemberAssignmentTopicPartitions]:
     return [
         {"topicId": topic, "partitions": list(epochs), "assignmentEpochs": list(epochs.values())}
         for topic, epochs in partitions.items()

@@ -206,10 +206,10 @@ def _topology(op: Operation, group: LiveStreamsGroup, given: Fields | None) -> T
     ids = [each["subtopologyId"] for each in given["subtopologies"]]
     if len(set(ids)) < len(ids):
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Duplicate key among the subtopologies.")
-    record = records.topology(group.group_id, given)
-    topology = topology_of(record[2] or {})
+    value = records.topology_value(given)
+    topology = topology_of(value)
     if known is None or (kip_1071 and _is_update(known, topology)):
-        op.write(*record)
+        op.write(*records.topology(group.group_id, value))
         return topology
     if known.epoch <= given["epoch"] and _by_id(known) != _by_id(topology):
         raise ApiError(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")

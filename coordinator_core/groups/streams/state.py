@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.groups.epochs import EpochGroup, EpochMember, PartitionEpochs, Partitions
-from coordinator_core.records import Fields
+from coordinator_core.record_fields.streams_group import StreamsGroupTargetAssignmentMemberTaskIds
 
 
 class StreamsMemberState(IntEnum):
@@ -122,6 +122,6 @@ class StreamsGroup(EpochGroup[StreamsMember, TargetTasks]):
     last_assignment_configs: dict[str, str] = field(default_factory=dict)
 
 
-def task_ids(tasks: Mapping[str, Iterable[int]]) -> list[Fields]:
+def task_ids(tasks: Mapping[str, Iterable[int]]) -> list[StreamsGroupTargetAssignmentMemberTaskIds]:
     """Tasks by subtopology id, then partition."""
     return [{"subtopologyId": key, "partitions": sorted(tasks[key])} for key in sorted(tasks, key=utf16)]
