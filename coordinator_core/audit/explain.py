@@ -154,7 +154,7 @@ def _verdict(row: TargetAuditRow) -> str:
         return f"Recomputed, it is identical{how}."
     if row.verdict == Verdict.UNKNOWN:
         return f"Whether it is right cannot be told without this: {row.missing}."
-    more = row.difference_count - len(row.differences)
+    more = row.more_differences
     return f"Recomputed, it is {row.verdict}: {'; '.join(row.differences)}{f'; {more} more' if more > 0 else ''}."
 
 

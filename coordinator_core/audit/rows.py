@@ -57,13 +57,20 @@ class TargetAuditRow(NamedTuple):
     opened: Annotated[LogPosition, "the first record of the operation that made it"]
     verdict: Annotated[str, "identical, equivalent, divergent, invalid or unknown"]
     basis: Annotated[str, "assignor, leader, or a copy of what the group had: kept, upgrade or downgrade"]
-    assignor: Annotated[str | None, "the assignor recomputed; null: none"]
+    assignor: Annotated[str | None, "the assignor recomputed; null: none, or not known"]
     fitted: Annotated[str | None, "which order, topics or leader's view gave this result"]
     missing: Annotated[str | None, "verdict unknown: which input, and what to supply"]
     differences: Annotated[tuple[str, ...], "the first of them, such as 'p3 of orders: m1 expected, m2 recorded'"]
-    difference_count: Annotated[int, "how many there are"]
-    members: Annotated[int, "members that it is for"]
-    expected: Annotated[TargetFigures | None, "figures of the recomputed target"]
-    recorded: Annotated[TargetFigures | None, "figures of the recorded target"]
+    difference_count: Annotated[int | None, "how many there are; null: verdict unknown"]
+    members: Annotated[int | None, "members that it is for; null: not all of them may be known"]
+    expected: Annotated[
+        TargetFigures | None, "figures of the recomputed target; null: verdict or former targets unknown, or a copy"
+    ]
+    recorded: Annotated[TargetFigures | None, "figures of the recorded target; null where those expected are"]
     topics_at: Annotated[LogPosition | None, "the version of the topics used; null: none known"]
     topics_proven: Annotated[bool | None, "the group's metadata hash proves them; null: the record has none"]
+
+    @property
+    def more_differences(self) -> int:
+        """How many differences ``differences`` does not name."""
+        return (self.difference_count or 0) - len(self.differences)

@@ -26,7 +26,7 @@ VERSION = 4
 BYTES = "base64:"
 """How bytes among a record's values begin; text that begins so is itself written as bytes."""
 
-_PLAIN = ("born", "leader_epoch")
+_PLAIN = ("born", "fitted", "leader_epoch")
 _KIND_OF = {kind.group.value: kind for kind in KINDS}
 
 

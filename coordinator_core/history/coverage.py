@@ -51,6 +51,11 @@ class Coverage:
         index = bisect_right(firsts, first) - 1
         return index >= 0 and last <= self._last[partition][index]
 
+    def unbroken_from(self, partition: int, offset: int) -> int:
+        """Return the first of the offsets from which none is missing up to ``offset``, which is there."""
+        firsts = self._first[partition]
+        return firsts[bisect_right(firsts, offset) - 1]
+
     def continues(self, partition: int, offset: int) -> bool:
         """Whether nothing is missing right after ``offset``: the next one is there, or the log ends with it."""
         lasts = self._last.get(partition)

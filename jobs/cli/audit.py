@@ -82,7 +82,7 @@ def _tally(counts: Counter[tuple[str, ...]]) -> list[Line]:
 
 
 def _line(row: TargetAuditRow) -> Line:
-    more = row.difference_count - len(row.differences)
+    more = row.more_differences
     return {
         "time": utc(row.at.timestamp_ms),
         "group": row.group_id,

@@ -149,8 +149,8 @@ def _judged(target: TargetAuditRow) -> str:
     if target.missing:
         said.append(f"missing: {target.missing}")
     said += target.differences
-    if target.difference_count > len(target.differences):
-        said.append(f"{target.difference_count - len(target.differences)} more differences")
+    if target.more_differences > 0:
+        said.append(f"{target.more_differences} more differences")
     return "; ".join(said)
 
 

@@ -19,13 +19,15 @@ class TargetAuditState:
 
     ``view`` has the orders of the maps of a group with epochs, None without one; ``pending`` are the records of the
     last operation (time and batch) that are not in it yet. ``born``: everything of the group since this offset was
-    given; None: it may have begun before. ``leader_epoch`` is the one of the log partition, where known.
+    given; None: it may have begun before. ``fitted`` is the offset of the last target that was identical.
+    ``leader_epoch`` is the one of the log partition, where known.
     """
 
     operation: tuple[int, int] = (-1, -1)
     pending: list[CoordinatorRecord] = field(default_factory=list)
     view: GroupView | None = None
     born: int | None = None
+    fitted: int | None = None
     leader_epoch: int | None = None
     classic: LeaderMemory = field(default_factory=LeaderMemory)
     connect: ConnectTargetState = field(default_factory=ConnectTargetState)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from coordinator_core.assignors.coordinator_view import SubscriptionView
-from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.audit_state import TargetAuditState
 from coordinator_core.audit.targets.classic_groups import ClassicAudit
 from coordinator_core.audit.targets.connect_groups import ConnectAudit
 from coordinator_core.audit.targets.conversions import downgrade_row, upgrade_row
 from coordinator_core.audit.targets.epoch_groups import EpochTargetAudit
+from coordinator_core.audit.targets.gap import Gap
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH, cut
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.consumer.state import ConsumerGroup
@@ -89,48 +90,56 @@ class TargetAuditor:
         self._settle(operation.start)
         state = self.group.state
         assert isinstance(state, EpochGroup)
+        gap = self._gap(end)
         if operation.copied and isinstance(state, ConsumerGroup):
             static = {member_id: each.instance_id for member_id, each in state.members.items() if each.instance_id}
             before, slack_ms = memory.classic.before, self.settings.clock_slack_ms
-            return [upgrade_row(first, operation, before, static, self.topics, slack_ms, self._gap(end))]
+            return [upgrade_row(first, operation, before, static, self.topics, slack_ms, gap)]
         view = memory.view_of(kind, self.settings.jdk)
-        audit = EpochTargetAudit(view, state, operation, self.topics, self.settings, self._gap(end))
+        is_followed = gap is None or not gap.is_after(memory.fitted)
+        audit = EpochTargetAudit(
+            view, state, operation, first.at, self.topics, self.settings, gap, is_followed=is_followed
+        )
         judged = audit.judged()
-        row = audit.row(first, judged)
+        row = audit.row(judged)
         if judged.adopt and judged.attempt is not None:
             view.adopt(judged.attempt.view, judged.attempt.story)
+        if row.verdict is Verdict.IDENTICAL:
+            memory.fitted = end.at.offset
         return [row]
 
     def _audit_generation(self, record: CoordinatorRecord) -> list[TargetAuditRow]:
         memory = self.memory
         value = record.value
         if value is None:
-            memory.classic.end()
+            memory.classic.end(record.at.offset)
             memory.born = record.at.offset
             return _NO_ROWS
         members, protocol_type = value["members"], value["protocolType"]
         rows = _NO_ROWS
+        gap = self._gap(record)
         ended = any(each.type == CONSUMER.epoch and each.value is None for each in memory.pending)
         if not members:
             pass
         elif ended and memory.view is not None and isinstance(memory.view.view, SubscriptionView):
             view, slack_ms = memory.view.view, self.settings.clock_slack_ms
-            rows = [downgrade_row(record, view, memory.pending, self.topics, slack_ms, self._gap(record))]
+            rows = [downgrade_row(record, view, memory.pending, self.topics, slack_ms, gap)]
         elif protocol_type == "connect":
             rows = [ConnectAudit(memory.connect, record, self.settings).row()]
         elif protocol_type == "consumer":
-            rows = [ClassicAudit(memory.classic, record, self.topics, self.settings, self._gap(record)).row()]
-        memory.classic.keep(value)
+            rows = [ClassicAudit(memory.classic, record, self.topics, self.settings, gap).row()]
+        memory.classic.keep(record.at.offset, value)
         return rows
 
-    def _gap(self, record: CoordinatorRecord) -> str | None:
+    def _gap(self, record: CoordinatorRecord) -> Gap | None:
         """What of the group's past was not seen before this record; None: nothing."""
-        born = self.memory.born or 0
+        born, at = self.memory.born or 0, record.at
         if self.coverage is None:
-            return "which offsets the log holds"
-        if self.coverage.unbroken(record.at.partition, born, record.at.offset):
+            return Gap("which offsets the log holds", None)
+        if self.coverage.unbroken(at.partition, born, at.offset):
             return None
-        return f"records of the group between offsets {born} and {record.at.offset}: the log was compacted or cut"
+        what = f"records of the group between offsets {born} and {at.offset}: the log was compacted or cut"
+        return Gap(what, self.coverage.unbroken_from(at.partition, at.offset))
 
     def _note_birth(self, record: CoordinatorRecord) -> None:
         """The offset from which everything of the group is seen, if nothing is missing after it."""

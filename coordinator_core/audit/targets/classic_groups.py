@@ -24,9 +24,11 @@ from coordinator_core.assignors.profiles import PROFILES, Profile
 from coordinator_core.assignors.streams.classic_invariants import StreamsConsumer, breaches, streams_consumer
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.targets.gap import Gap
 from coordinator_core.audit.targets.leader_views import LeaderMemory, LeaderView, LeaderViews
 from coordinator_core.audit.targets.verdict import (
     MOST_DIFFERENCES,
+    UNDECIDED,
     Judgement,
     WorkUnit,
     broken_invariants,
@@ -68,7 +70,7 @@ class ClassicAudit:
         record: CoordinatorRecord,
         history: TopicHistory | None,
         settings: AuditSettings,
-        gap: str | None,
+        gap: Gap | None,
     ) -> None:
         """``record`` is the group's, with members; ``gap``: what of the group's past was not seen."""
         self.memory = memory
@@ -80,6 +82,11 @@ class ClassicAudit:
         self.protocol: str = self.value["protocol"]
         self.leader: str = self.value["leader"]
         self.profile: Profile = PROFILES[settings.profile]
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether records of the group may be missing since the generation before."""
+        return self.gap is not None and self.gap.is_after(self.memory.seen)
 
     def row(self) -> TargetAuditRow:
         """The verdict; raises nothing."""
@@ -133,7 +140,7 @@ class ClassicAudit:
         judged = self._compare(made, joined, theirs, views)
         missing = next(self._doubts(judged, joined, theirs, possible), None)
         if missing is not None:
-            judged = judged._replace(verdict=Verdict.UNKNOWN)
+            judged = UNDECIDED
         return self._row(judged, view=made.view, missing=missing)
 
     def _attempts(self, joined: Joined, views: Iterable[LeaderView]) -> Iterator[_Attempt]:
@@ -154,14 +161,24 @@ class ClassicAudit:
     def _doubts(self, judged: Judgement, joined: Joined, theirs: Given, views: LeaderViews) -> Iterator[str]:
         """Return what may explain the difference and is not in the log, the weightiest first."""
         if judged.verdict in WRONG and not _contradicts_itself(joined, theirs):
-            doubt = self.history.doubt(self.record.at.timestamp_ms) if self.history is not None else None
-            if doubt:
-                yield f"{NO_TOPICS} ({doubt})"
+            doubt = self._topics_in_doubt()
+            if doubt is not None:
+                yield doubt
             if views.missing is not None:
                 yield views.missing
-        remembers = self.protocol in MEMBER_DATA and self.leader not in self.memory.generations
-        if judged.verdict is Verdict.DIVERGENT and remembers and self.gap:
-            yield self.gap
+        if self.gap is None:
+            return
+        if self._is_cut and judged.verdict in WRONG and not _gives_to_two(theirs):
+            # The generation may have been written before: for other members, or by a consumer group that ended.
+            yield self.gap.what
+        has_memory = self.protocol in MEMBER_DATA
+        if judged.verdict is Verdict.DIVERGENT and has_memory and self.leader not in self.memory.generations:
+            yield self.gap.what
+
+    def _topics_in_doubt(self) -> str | None:
+        """What is missing of the topics of that time; None: nothing."""
+        doubt = self.history.doubt(self.record.at.timestamp_ms) if self.history is not None else None
+        return f"{NO_TOPICS} ({doubt})" if doubt else None
 
     def _remember(self, round_: LeaderRound) -> None:
         if round_.memory is not None:
@@ -193,6 +210,8 @@ class ClassicAudit:
         gone = sorted(before[member] for member in before.keys() - members.keys())
         if not changed and came == gone:
             return self._row(Judgement(Verdict.IDENTICAL), basis=Basis.KEPT, fitted="the same generation again")
+        if self.gap is not None and self._is_cut:
+            return self._unknown(self.gap.what)
         said = [f"{member}: its assignment changed within the generation" for member in changed]
         said = said or ["a member that came has not the assignment of the one that went"]
         return self._row(Judgement(Verdict.DIVERGENT, tuple(said[:MOST_DIFFERENCES]), len(said)), basis=Basis.KEPT)
@@ -215,11 +234,14 @@ class ClassicAudit:
     ) -> TargetAuditRow:
         """The row of an assignment that this attempt gives; ``kept`` is the round that the leader remembers."""
         self._remember(kept or attempt.round)
+        doubt = self._topics_in_doubt()
+        if doubt is not None and not any(theirs.values()):
+            return self._unknown(doubt)
         figures = figures_of(ClassicGroupSpec(leader_order(joined)), attempt.view.image, dict(theirs))
         return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), view=attempt.view, fitted=story)
 
     def _unknown(self, missing: str) -> TargetAuditRow:
-        return self._row(Judgement(Verdict.UNKNOWN), missing=missing)
+        return self._row(UNDECIDED, missing=missing)
 
     def _row(
         self,
@@ -257,6 +279,12 @@ def _contradicts_itself(joined: Joined, theirs: Given) -> bool:
     given = {unit for work in theirs.values() for unit in units(work)}
     wanted = {member: {unit for unit in given if unit.name in had.topics} for member, had in joined.items()}
     return bool(broken_invariants(joined, theirs, wanted, shared=False, name_of=str))
+
+
+def _gives_to_two(theirs: Given) -> bool:
+    """Whether a partition is given twice, to whomever."""
+    given = [unit for work in theirs.values() for unit in units(work)]
+    return len(given) > len(set(given))
 
 
 def _is_exact(round_: LeaderRound, theirs: Mapping[str, Serialised]) -> bool:

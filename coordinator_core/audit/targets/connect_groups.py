@@ -20,7 +20,7 @@ from coordinator_core.assignors.registry import assign
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.classic_groups import generation_row
-from coordinator_core.audit.targets.verdict import Judgement, broken_invariants, figures_of, judge, units
+from coordinator_core.audit.targets.verdict import UNDECIDED, Judgement, broken_invariants, figures_of, judge, units
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError, DecodeError, InputError
 from coordinator_core.records import CoordinatorRecord, Fields
@@ -77,7 +77,7 @@ class ConnectAudit:
         try:
             self._read()
         except DecodeError as error:
-            return self._row(Judgement(Verdict.UNKNOWN), missing=f"a worker's blob that can be read: {error}")
+            return self._row(UNDECIDED, missing=f"a worker's blob that can be read: {error}")
         first: tuple[_Attempt, Assignment[LeaderAssignment]] | None = None
         failure = ""
         for attempt in self._attempts():
@@ -92,7 +92,7 @@ class ConnectAudit:
                 figures = figures_of(attempt.spec, NO_TOPICS, self._runs(attempt.spec, self.told))
                 return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), fitted=attempt.story)
         if first is None:
-            return self._row(Judgement(Verdict.UNKNOWN), missing=failure or "the assignments of all workers")
+            return self._row(UNDECIDED, missing=failure or "the assignments of all workers")
         return self._differs(*first)
 
     def _differs(self, attempt: _Attempt, result: Assignment[LeaderAssignment]) -> TargetAuditRow:
@@ -107,7 +107,7 @@ class ConnectAudit:
         if judged.verdict is Verdict.INVALID or attempt.proven:
             return self._row(judged)
         missing = f"the config topic at offset {spec.config_offset}, or what the leader kept from former rounds"
-        return self._row(judged._replace(verdict=Verdict.UNKNOWN), missing=missing)
+        return self._row(UNDECIDED, missing=missing)
 
     def _read(self) -> None:
         for each in self.value["members"]:

@@ -8,9 +8,10 @@ from typing import NamedTuple
 from coordinator_core.assignors.coordinator_view import SubscriptionView
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.targets.classic_groups import generation_row
+from coordinator_core.audit.targets.gap import Gap
 from coordinator_core.audit.targets.group_view import recorded_partitions
 from coordinator_core.audit.targets.operation import TargetOperation
-from coordinator_core.audit.targets.verdict import MOST_DIFFERENCES, Judgement, differences
+from coordinator_core.audit.targets.verdict import MOST_DIFFERENCES, UNDECIDED, Judgement, differences
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
@@ -52,7 +53,7 @@ def upgrade_row(
     instances: Mapping[str, str],
     topics: TopicHistory | None,
     clock_slack_ms: int,
-    gap: str | None,
+    gap: Gap | None,
 ) -> TargetAuditRow:
     """Return the row of the first target of a consumer group made of a classic one.
 
@@ -64,7 +65,7 @@ def upgrade_row(
     if outcome is None:
         names = {topic for held in compared.expected.values() if held for topic in held}
         existing = (names & image.by_name.keys() for image in _images(topics, operation.end, clock_slack_ms, names))
-        outcome = _judge(compared, existing, gap)
+        outcome = _judge(compared, existing, gap, operation.end)
         if outcome.judgement.verdict is Verdict.DIVERGENT and not any(compared.recorded.values()):
             # A group converted in the middle of a rebalance has nothing assigned at all.
             outcome = _Outcome(Judgement(Verdict.IDENTICAL), fitted="nothing, as the classic group was rebalancing")
@@ -121,7 +122,7 @@ def downgrade_row(
     batch: Iterable[CoordinatorRecord],
     topics: TopicHistory | None,
     clock_slack_ms: int,
-    gap: str | None,
+    gap: Gap | None,
 ) -> TargetAuditRow:
     """Return the row of the first generation of a classic group made of a consumer group.
 
@@ -143,7 +144,7 @@ def downgrade_row(
             {name for topic_id, name in named.items() if name and topic_id in image.by_id}
             for image in _images(topics, record, clock_slack_ms, names)
         )
-        outcome = _judge(compared, existing, gap)
+        outcome = _judge(compared, existing, gap, record)
     return generation_row(
         record, outcome.judgement, basis=Basis.DOWNGRADE, fitted=outcome.fitted, missing=outcome.missing
     )
@@ -174,15 +175,21 @@ def _unreadable(compared: _Comparison) -> _Outcome | None:
     """Return the verdict where partitions are not known, None where they are."""
     if compared.unreadable is not None:
         missing = f"an assignment that can be read: {compared.unreadable}"
-        return _Outcome(Judgement(Verdict.UNKNOWN), missing)
+        return _Outcome(UNDECIDED, missing)
     if any(each is None for each in (*compared.expected.values(), *compared.recorded.values())):
-        return _Outcome(Judgement(Verdict.UNKNOWN), NO_TOPICS)
+        return _Outcome(UNDECIDED, NO_TOPICS)
     return None
 
 
-def _judge(compared: _Comparison, existing: Iterable[set[str]], gap: str | None) -> _Outcome:
-    """Return the verdict; ``existing`` are the topics that exist, by each image that the coordinator may have had."""
+def _judge(compared: _Comparison, existing: Iterable[set[str]], gap: Gap | None, record: CoordinatorRecord) -> _Outcome:
+    """Return the verdict; ``existing`` are the topics that exist, by each image that the coordinator may have had.
+
+    ``record`` ends the operation. Where records may be missing, what is left of the members fits only if the whole
+    batch is there, and if a member has anything.
+    """
     ours, theirs = (_whole(each) for each in (compared.expected, compared.recorded))
+    if gap is not None and (gap.is_after(record.batch if record.batch >= 0 else None) or not theirs):
+        return _Outcome(UNDECIDED, missing=gap.what)
     if ours == theirs:
         return _Outcome(Judgement(Verdict.IDENTICAL), fitted=compared.story)
     for names in existing:
@@ -190,9 +197,10 @@ def _judge(compared: _Comparison, existing: Iterable[set[str]], gap: str | None)
         if _whole(known) == theirs:
             fitted = f"{compared.story}, without topics that were deleted"
             return _Outcome(Judgement(Verdict.IDENTICAL), fitted=fitted)
+    if gap is not None:
+        return _Outcome(UNDECIDED, missing=gap.what)
     found = tuple(differences(ours, theirs, str))
-    verdict = Verdict.DIVERGENT if gap is None else Verdict.UNKNOWN
-    return _Outcome(Judgement(verdict, found[:MOST_DIFFERENCES], len(found)), missing=gap)
+    return _Outcome(Judgement(Verdict.DIVERGENT, found[:MOST_DIFFERENCES], len(found)))
 
 
 def _images(

@@ -16,14 +16,17 @@ from coordinator_core.assignors.registry import assign
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.attempts import Attempt, Attempts
+from coordinator_core.audit.targets.gap import Gap
 from coordinator_core.audit.targets.group_view import GroupView, recorded_partitions, recorded_tasks
 from coordinator_core.audit.targets.inputs import EpochState, MissingInput, Topics, topics_used, topology_names
 from coordinator_core.audit.targets.operation import TargetOperation
 from coordinator_core.audit.targets.verdict import (
     MOST_DIFFERENCES,
+    UNDECIDED,
     Judgement,
     WorkUnit,
     broken_invariants,
+    described,
     figures_of,
     judge,
     units,
@@ -78,18 +81,28 @@ class EpochTargetAudit:
         group_view: GroupView,
         state: EpochState,
         operation: TargetOperation,
+        opened: LogPosition,
         history: TopicHistory | None,
         settings: AuditSettings,
-        gap: str | None,
+        gap: Gap | None,
+        *,
+        is_followed: bool,
     ) -> None:
-        """``state`` is the group after the operation, ``group_view`` before; ``gap``: what of its past was not seen."""
+        """``state`` is the group after the operation, ``group_view`` before; ``opened`` is its first record.
+
+        ``gap``: what of the group's past was not seen. ``is_followed``: since a target that was identical, or since the
+        group began, everything was.
+        """
+        self.group_view = group_view
         self.view = group_view.view
         self.kind = group_view.kind
         self.state = state
         self.operation = operation
+        self.opened = opened
         self.history = history
         self.settings = settings
         self.gap = gap
+        self.is_followed = is_followed
         self.recorded = [self._written(record) for record in operation.targets]
         self.recorded_exactly = [each.exact for each in self.recorded]
         self.attempts = Attempts(group_view, state, operation, history, settings)
@@ -98,7 +111,8 @@ class EpochTargetAudit:
         """Return the verdict: that of the first attempt that gives the target, else of the likeliest. Raise nothing."""
         topics = topics_used(self.state, self.operation.end.at, self.history, self.settings.clock_slack_ms)
         if isinstance(topics, MissingInput):
-            return JudgedTarget(Judgement(Verdict.UNKNOWN), missing=topics.what)
+            missing = topics.what if self.gap is None else f"{topics.what}; {self.gap.what}"
+            return JudgedTarget(UNDECIDED, missing=missing)
         first: tuple[Attempt, list[TargetRecord]] | None = None
         failure: tuple[Attempt, str] | None = None
         for attempt in self.attempts.of(topics.image):
@@ -119,23 +133,68 @@ class EpochTargetAudit:
         return [each.exact for each in expected] == self.recorded_exactly
 
     def _identical(self, attempt: Attempt, topics: Topics) -> JudgedTarget:
-        figures = figures_of(attempt.spec, topics.image, self._whole(attempt.spec, self.recorded))
+        missing = self._unproven(attempt.spec, topics.image)
+        if missing is not None:
+            return JudgedTarget(UNDECIDED, topics, attempt, missing=missing)
+        figures = None
+        if self.is_followed:
+            figures = figures_of(attempt.spec, topics.image, self._whole(attempt.spec, self.recorded))
         judgement = Judgement(Verdict.IDENTICAL, expected=figures, recorded=figures)
         story = attempt.story + attempt.release
         return JudgedTarget(judgement, topics, attempt, fitted=story, adopt=attempt.view is not self.view)
+
+    def _unproven(self, spec: GroupSpecs, image: TopicImage) -> str | None:
+        """Why it proves nothing that the assignor gives what is recorded; None: it does.
+
+        Where former records may be missing, members may be, and what members had. The target itself shows that none is:
+        each partition or task is with a member that is known, and the assignor gives just that.
+        """
+        if self.gap is None:
+            return None
+        if self.gap.is_after(self._begin):
+            return self.gap.what
+        given = {unit for work in self._whole(spec, self.recorded).values() for unit in units(work)}
+        wanted = set().union(*self._wanted(spec, image).values())
+        lacking = sorted(unit for unit in wanted - given if unit.role in ("", "active"))
+        if not given:
+            return f"{self.gap.what}; no target of a member is left to compare with"
+        if lacking:
+            nobodys = described(lacking[0], lambda topic: self._name_of(topic, image))
+            return f"{self.gap.what}; no known member has {nobodys}"
+        strange = self.view.targets.keys() - spec.members.keys() - {self.operation.replaced}
+        if strange:
+            return f"{self.gap.what}; nothing but a target is left of member {min(strange)}"
+        unseen = [] if self.is_followed else [member for member in spec.members if self._had_unseen(member)]
+        return f"{self.gap.what}; what member {min(unseen)} had before is not known" if unseen else None
+
+    @property
+    def _begin(self) -> int:
+        """The offset from which the whole operation must be there: its batch, or the record before it."""
+        end = self.operation.end
+        return end.batch if end.batch >= 0 else self.opened.offset - 1
+
+    def _had_unseen(self, member: str) -> bool:
+        """Whether a member that was there before the gap ends has no target that was seen."""
+        if self._holder(member) in self.view.targets:
+            return False
+        joined = self.operation.member
+        if joined is not None and joined.key["memberId"] == member:
+            return False
+        assert self.gap is not None
+        return self.gap.is_after(self.group_view.orders.written(member))
 
     def _different(self, attempt: Attempt, expected: list[TargetRecord], topics: Topics) -> JudgedTarget:
         """No attempt gave the target: it is wrong, or what the log does not say may explain it."""
         judgement = self._judge(attempt.spec, topics.image, expected)
         missing = next(self._doubts(judgement, topics), None)
         if missing is not None:
-            judgement = judgement._replace(verdict=Verdict.UNKNOWN)
+            judgement = UNDECIDED
         return JudgedTarget(judgement, topics, attempt, missing=missing)
 
     def _doubts(self, judgement: Judgement, topics: Topics) -> Iterator[str]:
         """Yield what may explain the difference and is not in the log, the weightiest first."""
         if self.gap is not None and not (judgement.verdict is Verdict.INVALID and self._contradicts_itself()):
-            yield self.gap
+            yield self.gap.what
         if isinstance(self.state, StreamsGroup) and self._waited_for_members():
             unready = self._unready(self.state, topics)
             if unready is not None:
@@ -179,7 +238,7 @@ class EpochTargetAudit:
             judgement = Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken))
             return JudgedTarget(judgement, topics, attempt)
         missing = f"what the assignor {attempt.assignor!r} does: {failure}"
-        return JudgedTarget(Judgement(Verdict.UNKNOWN), topics, attempt, missing=missing)
+        return JudgedTarget(UNDECIDED, topics, attempt, missing=missing)
 
     def _expected(self, attempt: Attempt, image: TopicImage) -> list[TargetRecord]:
         """The target records that the coordinator would write, in its order: of the members whose target changes."""
@@ -276,24 +335,25 @@ class EpochTargetAudit:
         is_streams = self.kind.group is GroupType.STREAMS
         return TargetRecord(record.key["memberId"], recorded_tasks(value) if is_streams else recorded_partitions(value))
 
-    def row(self, opened: CoordinatorRecord, judged: JudgedTarget) -> TargetAuditRow:
-        """Return the row of this verdict; ``opened`` is the first record of the operation."""
+    def row(self, judged: JudgedTarget) -> TargetAuditRow:
+        """Return the row of this verdict."""
         end, topics, judgement = self.operation.end, judged.topics, judged.judgement
         attempt = judged.attempt
+        is_in_doubt = self.gap is not None and judgement.verdict is Verdict.UNKNOWN
         return TargetAuditRow(
             group_id=end.group_id,
             group_type=self.kind.group,
             epoch=(end.value or {})["assignmentEpoch"],
             at=end.at,
-            opened=opened.at,
+            opened=self.opened,
             verdict=judgement.verdict,
             basis=Basis.ASSIGNOR,
-            assignor=attempt.assignor if attempt else self.attempts.assignors()[0],
+            assignor=None if is_in_doubt else attempt.assignor if attempt else self.attempts.assignors()[0],
             fitted=judged.fitted,
             missing=judged.missing,
             differences=judgement.differences,
             difference_count=judgement.difference_count,
-            members=len(attempt.spec.members) if attempt else 0,
+            members=None if is_in_doubt else len(attempt.spec.members if attempt else self.state.members),
             expected=judgement.expected,
             recorded=judgement.recorded,
             topics_at=topics.at if topics else None,

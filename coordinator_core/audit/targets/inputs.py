@@ -23,6 +23,8 @@ from coordinator_core.groups.streams.topology import configure
 from coordinator_core.records import Fields, LogPosition
 
 STANDBY_REPLICAS = "num.standby.replicas"
+NO_TOPICS_HASH = 0
+"""The metadata hash of a group that subscribes to no topic that exists."""
 
 EpochState = ConsumerGroup | ShareGroup | StreamsGroup
 
@@ -86,7 +88,7 @@ def topics_used(
     if isinstance(state, ConsumerGroup) and state.subscription_metadata is not None:
         return Topics(_recorded_image(state), None, None)
     names = subscribed_names(state)
-    if not names:
+    if not names and state.metadata_hash in (None, NO_TOPICS_HASH):
         return Topics(TopicImage.of(()), None, None)
     if history is None or not len(history):
         return MissingInput("topics of that time: supply the cluster metadata log or topic snapshots")

@@ -32,25 +32,27 @@ class LeaderMemory:
     ``generations`` has, by leader, the largest generation that its sticky assignor saw, ``views`` the time and offset
     of the oldest topics that its last assignment can be explained with: it knows nothing older ever after. ``before``
     are the members' assignments when the group was converted to another type, those of static members by instance id
-    too.
+    too. ``seen`` is the offset of the group's last record.
     """
 
     generation: int | None = None
+    seen: int | None = None
     assignments: dict[str, bytes] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
     before: dict[str, bytes] = field(default_factory=dict)
     generations: dict[str, int] = field(default_factory=dict)
     views: dict[str, tuple[int, int]] = field(default_factory=dict)
 
-    def keep(self, value: Fields) -> None:
+    def keep(self, offset: int, value: Fields) -> None:
         """Take in a record of the group."""
-        self.generation = value["generation"]
+        self.generation, self.seen = value["generation"], offset
         self.assignments = {each["memberId"]: each["assignment"] for each in value["members"]}
         names = ((each.get("groupInstanceId"), each["memberId"]) for each in value["members"])
         self.instances = {instance: member for instance, member in names if instance}
 
-    def end(self) -> None:
+    def end(self, offset: int) -> None:
         """Take in the tombstone of the group."""
+        self.seen = offset
         by_instance = {instance: self.assignments[member] for instance, member in self.instances.items()}
         self.before = self.assignments | by_instance
         self.generation, self.assignments, self.instances = None, {}, {}

@@ -75,6 +75,11 @@ class MemberOrders:
             self.changes[:-KEPT_CHANGES] = older
             self.folded, self.front = True, len(older)
 
+    def written(self, member_id: str) -> int | None:
+        """Return the offset of the member's last metadata record; None: not remembered."""
+        mine = (each.offset for each in reversed(self.changes) if each.metadata and each.member_id == member_id)
+        return next(mine, None)
+
     def new_leader(self, epoch: int, offset: int) -> None:
         """A coordinator of a new leader epoch loaded the partition; ``offset`` is the first record that it wrote."""
         self.leaders.append(Reload(offset, f"leader epoch {epoch}"))

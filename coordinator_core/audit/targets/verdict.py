@@ -26,13 +26,17 @@ class WorkUnit(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What comparing gave."""
+    """What comparing gave; ``difference_count`` is None where nothing could be compared."""
 
     verdict: Verdict
     differences: tuple[str, ...] = ()
-    difference_count: int = 0
+    difference_count: int | None = 0
     expected: TargetFigures | None = None
     recorded: TargetFigures | None = None
+
+
+UNDECIDED = Judgement(Verdict.UNKNOWN, difference_count=None)
+"""Something that the comparison needs is missing: no difference and no figure is stated."""
 
 
 def units(work: Work) -> Iterator[WorkUnit]:

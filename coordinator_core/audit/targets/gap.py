@@ -1,0 +1,19 @@
+"""What of a group's past was not seen, and so cannot be compared with."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Gap(NamedTuple):
+    """Records of the group that may be missing before one that is judged; ``what`` names them.
+
+    ``unbroken_from`` is the first of the offsets that go on without a hole up to that record; None: not known.
+    """
+
+    what: str
+    unbroken_from: int | None
+
+    def is_after(self, offset: int | None) -> bool:
+        """Whether records may be missing between ``offset`` (None: not known) and the record that is judged."""
+        return offset is None or self.unbroken_from is None or max(offset, 0) < self.unbroken_from
