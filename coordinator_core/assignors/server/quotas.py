@@ -40,6 +40,50 @@ def shares(members: int, partitions: int) -> tuple[int, list[int]]:
     return sharing, [after - before for before, after in pairwise(marks)]
 
 
+class _Turns:
+    """The members that lack partitions, in turns, around and around; who has got enough drops out.
+
+    ``room`` counts what members lack, in the order of their turns. ``left`` counts the members that lack something.
+    """
+
+    def __init__(self, room: dict[int, int]) -> None:
+        self.left = len(room)
+        self._room = room
+        self._queue = list(room)
+        self._at = 0
+        self._next_round: list[int] = []
+        self._gave = False
+
+    def next(self) -> int | None:
+        """Return the member whose turn it is; None after a round in which no member got anything.
+
+        Raise AssignorError where a round is over and no member is left for another one.
+        """
+        if self._at == len(self._queue):
+            if not self._gave:
+                return None
+            if not self._next_round:
+                raise AssignorError("NoSuchElementException", "no member is left to share a partition")
+            self._queue, self._next_round, self._at, self._gave = self._next_round, [], 0, False
+        member = self._queue[self._at]
+        self._at += 1
+        return member
+
+    def skip(self, member: int) -> None:
+        """Let the member pass: its next turn is in the next round."""
+        self._next_round.append(member)
+
+    def give(self, member: int, *, again: bool) -> None:
+        """Give the member a partition; ``again``: it has been given this one already, which fills nothing."""
+        self._gave = True
+        if not again:
+            self._room[member] -= 1
+        if self._room[member] > 0:
+            self._next_round.append(member)
+        else:
+            self.left -= 1
+
+
 def hand_out(
     partitions: Iterable[int], holders: Mapping[int, Collection[int]], sharing: int, room: dict[int, int]
 ) -> tuple[list[int], list[int]]:
@@ -52,38 +96,22 @@ def hand_out(
         return _one_each(partitions, room)
     takers: list[int] = []
     taken: list[int] = []
-    queue, at, gave = list(room), 0, False
-    rest: list[int] = []
-    left = len(queue)
+    turns = _Turns(room)
     for partition in partitions:
-        if not left:
+        if not turns.left:
             break
         had = holders.get(partition, ())
         wanted = sharing - len(had)
         given: set[int] = set()
-        while wanted > 0:
-            if at == len(queue):
-                if not gave:
-                    break
-                if not rest:
-                    raise AssignorError("NoSuchElementException", "no member is left to share a partition")
-                queue, rest, at, gave = rest, [], 0, False
-            member = queue[at]
-            at += 1
+        while wanted > 0 and (member := turns.next()) is not None:
             if member in had:
-                rest.append(member)
+                turns.skip(member)
                 continue
             takers.append(member)
             taken.append(partition)
+            turns.give(member, again=member in given)
+            given.add(member)
             wanted -= 1
-            gave = True
-            if member not in given:
-                given.add(member)
-                room[member] -= 1
-            if room[member] > 0:
-                rest.append(member)
-            else:
-                left -= 1
     return takers, taken
 
 

@@ -6,7 +6,7 @@ which they are presented; ties in load go by that number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -150,41 +150,52 @@ def _fill(loads: Ints, count: int) -> Ints:
 def _moves(loads: list[int], ranked: list[int], held: list[int]) -> list[tuple[int, int]]:
     """(giver, taker) of one topic's subscribers, until the ranges of the most and least loaded differ by at most one.
 
-    The range of the least loaded grows from the front of ``ranked``, level by level, that of the most loaded from its
-    back. Who has no partition of the topic left to give is swapped to the end of that range and cut off.
+    ``ranked`` has the subscribers by load, ascending; ``held`` counts the topic's partitions that each has. All three
+    change as partitions move.
     """
     moves: list[tuple[int, int]] = []
-    least_end, least_level, taker_at = 0, loads[ranked[0]] - 1, 0
-    most_start = most_end = len(ranked)
-    most_level, giver_at = loads[ranked[-1]] + 1, len(ranked) - 1
-    while True:
-        if giver_at < most_start:
-            if most_end <= most_start and most_start > 0:
-                most_level = loads[ranked[most_start - 1]]
-            else:
-                most_level -= 1
-            while most_start > 0 and loads[ranked[most_start - 1]] == most_level:
-                most_start -= 1
-            giver_at = most_end - 1
-        if giver_at < 0:
-            return moves
-        giver = ranked[giver_at]
-        if not held[giver]:
-            most_end -= 1
-            ranked[giver_at], ranked[most_end] = ranked[most_end], giver
-            giver_at -= 1
-            continue
-        giver_at -= 1
-        if taker_at >= least_end:
-            least_level += 1
-            while least_end < len(ranked) and loads[ranked[least_end]] == least_level:
-                least_end += 1
-            taker_at = 0
-        taker = ranked[taker_at]
-        taker_at += 1
+    takers = _takers(loads, ranked)
+    for giver, most_level in _givers(loads, ranked, held):
+        taker, least_level = next(takers)
         if most_level - least_level <= 1:
-            return moves
+            break
         held[giver] -= 1
         loads[giver] -= 1
         loads[taker] += 1
         moves.append((giver, taker))
+    return moves
+
+
+def _takers(loads: list[int], ranked: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the least loaded in turn, with their load: their range grows from the front of ``ranked``, level by level.
+
+    Whoever is yielded is expected to take one.
+    """
+    end, level = 0, loads[ranked[0]] - 1
+    while True:
+        level += 1
+        while end < len(ranked) and loads[ranked[end]] == level:
+            end += 1
+        for taker in ranked[:end]:
+            yield taker, level
+
+
+def _givers(loads: list[int], ranked: list[int], held: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the most loaded in turn, with their load: their range grows from the back of ``ranked``, level by level.
+
+    Whoever is yielded is expected to give one. Who has no partition of the topic left to give is swapped to the end of
+    the range and cut off; it is over when all are.
+    """
+    start = end = len(ranked)
+    level = loads[ranked[-1]] + 1
+    while end:
+        level = loads[ranked[start - 1]] if start == end else level - 1
+        while start and loads[ranked[start - 1]] == level:
+            start -= 1
+        for at in range(end - 1, start - 1, -1):
+            giver = ranked[at]
+            if held[giver]:
+                yield giver, level
+            else:
+                end -= 1
+                ranked[at], ranked[end] = ranked[end], giver

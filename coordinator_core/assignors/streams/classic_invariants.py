@@ -79,47 +79,49 @@ def streams_consumer(subscription: Blob, assignment: Blob) -> StreamsConsumer | 
 
 
 def breaches(members: Mapping[str, StreamsConsumer], image: TopicImage | None = None) -> list[TaskBreach]:
-    """Every broken invariant of one generation; ``image`` (None: unknown) tells which partitions there are."""
+    """Return every broken invariant of one generation; ``image`` (None: unknown) tells which partitions there are."""
     if any(member.error for member in members.values()):
         return []
-    found = list(_of_members(members))
-    readers: dict[Partition, list[str]] = defaultdict(list)
-    runners: dict[Task, dict[str, None]] = defaultdict(dict)
-    standbys: dict[tuple[Task, str], list[str]] = defaultdict(list)
-    for member, mine in members.items():
-        for partition in mine.partitions:
-            readers[partition].append(member)
-        for task in mine.active:
-            runners[task][member] = None
-        for task in mine.standby:
-            standbys[task, mine.process_id].append(member)
-    found += [TaskBreach(TaskInvariant.PARTITION_ONCE, p, tuple(who)) for p, who in readers.items() if len(who) > 1]
-    found += [TaskBreach(TaskInvariant.ACTIVE_ONCE, task, tuple(who)) for task, who in runners.items() if len(who) > 1]
-    for (task, process), who in standbys.items():
-        if len(who) > 1:
-            found.append(TaskBreach(TaskInvariant.STANDBY_ONCE, task, tuple(who)))
-        together = [member for member in runners.get(task, ()) if members[member].process_id == process]
-        if together:
-            found.append(TaskBreach(TaskInvariant.STANDBY_APART, task, (*together, *who)))
-    found += _subtopologies(members)
-    owners = {partition: member for member, mine in members.items() for partition in mine.owned}
-    found += [
-        TaskBreach(TaskInvariant.STILL_OWNED, partition, (owners[partition], *who))
-        for partition, who in readers.items()
-        if partition in owners and not any(partition in members[member].owned for member in who)
-    ]
-    if image is not None:
-        waiting = {number for topic, number in owners if (topic, number) not in readers}
-        found += [
-            TaskBreach(TaskInvariant.COMPLETE, partition, ())
-            for partition in _all_partitions(members, image)
-            if partition not in readers and partition[1] not in waiting
-        ]
-    return found
+    generation = _Generation.of(members, image)
+    return [breach for check in _CHECKS for breach in check(generation)]
 
 
-def _of_members(members: Mapping[str, StreamsConsumer]) -> Iterator[TaskBreach]:
-    for member, mine in members.items():
+@dataclass(frozen=True, slots=True)
+class _Generation:
+    """One generation by what the checks look up.
+
+    ``readers`` has by partition the members that were assigned it, ``runners`` by task those that have it active, each
+    once, ``standbys`` by task and process those that have it as standby, and ``owners`` by partition the member that
+    still owned it when it joined.
+    """
+
+    members: Mapping[str, StreamsConsumer]
+    image: TopicImage | None
+    readers: Mapping[Partition, Sequence[str]]
+    runners: Mapping[Task, Collection[str]]
+    standbys: Mapping[tuple[Task, str], Sequence[str]]
+    owners: Mapping[Partition, str]
+
+    @classmethod
+    def of(cls, members: Mapping[str, StreamsConsumer], image: TopicImage | None) -> _Generation:
+        """Index the members of a generation."""
+        readers: dict[Partition, list[str]] = defaultdict(list)
+        runners: dict[Task, dict[str, None]] = defaultdict(dict)
+        standbys: dict[tuple[Task, str], list[str]] = defaultdict(list)
+        for member, mine in members.items():
+            for partition in mine.partitions:
+                readers[partition].append(member)
+            for task in mine.active:
+                runners[task][member] = None
+            for task in mine.standby:
+                standbys[task, mine.process_id].append(member)
+        owners = {partition: member for member, mine in members.items() for partition in mine.owned}
+        return cls(members, image, readers, runners, standbys, owners)
+
+
+def _tasks_and_subscriptions(generation: _Generation) -> Iterator[TaskBreach]:
+    """TASKS_MATCH and SUBSCRIBED, member by member."""
+    for member, mine in generation.members.items():
         if len(mine.active) != len(mine.partitions):
             yield TaskBreach(TaskInvariant.TASKS_MATCH, member, (member,))
         for partition, task in zip(mine.partitions, mine.active, strict=False):
@@ -130,19 +132,67 @@ def _of_members(members: Mapping[str, StreamsConsumer]) -> Iterator[TaskBreach]:
                 yield TaskBreach(TaskInvariant.SUBSCRIBED, partition, (member,))
 
 
-def _subtopologies(members: Mapping[str, StreamsConsumer]) -> Iterator[TaskBreach]:
-    """Topics that tasks of two subtopologies read."""
+def _partition_once(generation: _Generation) -> Iterator[TaskBreach]:
+    for partition, who in generation.readers.items():
+        if len(who) > 1:
+            yield TaskBreach(TaskInvariant.PARTITION_ONCE, partition, tuple(who))
+
+
+def _active_once(generation: _Generation) -> Iterator[TaskBreach]:
+    for task, who in generation.runners.items():
+        if len(who) > 1:
+            yield TaskBreach(TaskInvariant.ACTIVE_ONCE, task, tuple(who))
+
+
+def _standbys(generation: _Generation) -> Iterator[TaskBreach]:
+    """STANDBY_ONCE and STANDBY_APART, task by task."""
+    for (task, process), who in generation.standbys.items():
+        if len(who) > 1:
+            yield TaskBreach(TaskInvariant.STANDBY_ONCE, task, tuple(who))
+        runners = generation.runners.get(task, ())
+        together = [member for member in runners if generation.members[member].process_id == process]
+        if together:
+            yield TaskBreach(TaskInvariant.STANDBY_APART, task, (*together, *who))
+
+
+def _one_subtopology(generation: _Generation) -> Iterator[TaskBreach]:
     reading: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for member, mine in members.items():
+    for member, mine in generation.members.items():
         for (topic, _), (subtopology, _) in zip(mine.partitions, mine.active, strict=False):
             reading[topic][subtopology].append(member)
     for topic, subtopologies in reading.items():
         if len(subtopologies) > 1:
-            yield TaskBreach(
-                TaskInvariant.ONE_SUBTOPOLOGY,
-                topic,
-                tuple(dict.fromkeys(m for who in subtopologies.values() for m in who)),
-            )
+            readers = dict.fromkeys(member for who in subtopologies.values() for member in who)
+            yield TaskBreach(TaskInvariant.ONE_SUBTOPOLOGY, topic, tuple(readers))
+
+
+def _still_owned(generation: _Generation) -> Iterator[TaskBreach]:
+    owners, members = generation.owners, generation.members
+    for partition, who in generation.readers.items():
+        if partition in owners and not any(partition in members[member].owned for member in who):
+            yield TaskBreach(TaskInvariant.STILL_OWNED, partition, (owners[partition], *who))
+
+
+def _complete(generation: _Generation) -> Iterator[TaskBreach]:
+    """COMPLETE, where the topics are known; a task that waits is told by its number, which its partitions share."""
+    if generation.image is None:
+        return
+    readers = generation.readers
+    waiting = {number for topic, number in generation.owners if (topic, number) not in readers}
+    for partition in _all_partitions(generation.members, generation.image):
+        if partition not in readers and partition[1] not in waiting:
+            yield TaskBreach(TaskInvariant.COMPLETE, partition, ())
+
+
+_CHECKS = (
+    _tasks_and_subscriptions,
+    _partition_once,
+    _active_once,
+    _standbys,
+    _one_subtopology,
+    _still_owned,
+    _complete,
+)
 
 
 def _all_partitions(members: Mapping[str, StreamsConsumer], image: TopicImage) -> Iterator[Partition]:
