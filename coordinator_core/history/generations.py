@@ -24,7 +24,7 @@ from coordinator_core.history.classic_causes import (
 )
 from coordinator_core.history.departure_hints import departure_hint
 from coordinator_core.history.history_writer import CURRENT, HistoryWriter, numbers
-from coordinator_core.history.holdings import Changed
+from coordinator_core.history.holdings import Changed, Unit
 from coordinator_core.history.memberships import depart, join
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
 from coordinator_core.history.rows import Cause, RebalanceRow, Revocation
@@ -43,7 +43,11 @@ def group_before(state: GroupState | None, record: CoordinatorRecord) -> Classic
 
 
 def on_generation(recorder: HistoryWriter, record: CoordinatorRecord, before: ClassicGroup) -> None:
-    """Group metadata: a generation is complete, the same one is written again, or the group ends."""
+    """Take in group metadata: a generation is complete, the same one is written again, or the group ends.
+
+    The order matters. Members go and come, then their assignments are laid over what they had. Owners are still those
+    of the generation before when the causes are found, and change after that. Then the rows are written.
+    """
     ledger, at, last = recorder.ledger, record.at, recorder.ledger.epoch
     old = before if last is not None else ClassicGroup()  # else it was of another life
     new = recorder.group.state
@@ -58,13 +62,37 @@ def on_generation(recorder: HistoryWriter, record: CoordinatorRecord, before: Cl
         recorder.take_part(new.generation, seen_to_join=False)
     assigned = _assign(recorder, old, new, at)
     if last is not None and last.epoch == new.generation:
-        ledger.ownership.change(assigned.changes, at)
-        ledger.changes.clear()
-        ledger.joined.clear()
-        recorder.take_part(new.generation)
-        last.leader = new.leader
+        _same_generation(recorder, last, new, assigned, at)
         return
     topics = set().union(*{subscription(new, member).topics for member in new.members.values()})
+    _find_causes(recorder, old, new, topics, assigned, work, at)
+    _change_owners(recorder, new, topics, assigned, at)
+    _complete(recorder, new, topics, assigned, skipped, missing, at)
+
+
+def _same_generation(
+    recorder: HistoryWriter, last: OpenEpoch, new: ClassicGroup, assigned: _Assigned, at: LogPosition
+) -> None:
+    """The generation is written again, by a static member that came back under another id: that is no rebalance."""
+    ledger = recorder.ledger
+    ledger.ownership.change(assigned.changes, at)
+    ledger.changes.clear()
+    ledger.joined.clear()
+    recorder.take_part(last.epoch)
+    last.leader = new.leader
+
+
+def _find_causes(
+    recorder: HistoryWriter,
+    old: ClassicGroup,
+    new: ClassicGroup,
+    topics: set[str],
+    assigned: _Assigned,
+    work: set[Unit],
+    at: LogPosition,
+) -> None:
+    """Add to the group's changes what made it rebalance; ``work`` is what a Connect group had to run before."""
+    ledger, last = recorder.ledger, recorder.ledger.epoch
     taken = [each for changed in assigned.changes for each in changed.taken]
     ledger.changes += subscription_causes(old, new, at)
     if last is not None and last.members:
@@ -72,13 +100,19 @@ def on_generation(recorder: HistoryWriter, record: CoordinatorRecord, before: Cl
         ledger.changes += follow_up_causes(ledger, step)
         ledger.changes += connect_causes(ledger, step, work) + topic_changes_seen(recorder, step)
     note_highest(ledger, taken)
-    ledger.ownership.change(_counted(new, assigned.changes), at)
+
+
+def _change_owners(
+    recorder: HistoryWriter, new: ClassicGroup, topics: set[str], assigned: _Assigned, at: LogPosition
+) -> None:
+    """Give the units to their new owners, and forget those that went with their topic or connector."""
+    ownership, last = recorder.ledger.ownership, recorder.ledger.epoch
+    ownership.change(_counted(new, assigned.changes), at)
     if new.protocol_type == CONNECT and new.members and not (assigned.delay_ms or assigned.revocations):
         # The leader gives out all there is unless it waits: what nobody has was deleted.
-        ledger.ownership.forget_idle()
-    ledger.ownership.forget(recorder.wanted(at, topics if new.members or last is None else last.topics))
-    ledger.ownership.end(at)
-    _complete(recorder, new, topics, assigned, skipped, missing, at)
+        ownership.forget_idle()
+    ownership.forget(recorder.wanted(at, topics if new.members or last is None else last.topics))
+    ownership.end(at)
 
 
 # --- members ---------------------------------------------------------------------------------------------------------

@@ -75,6 +75,14 @@ FLEETING = frozenset(("assignor_changed", "rack_changed", "static_member_returne
 """What matters only if it opens an epoch at once."""
 
 
+class _Opened(NamedTuple):
+    """A record that opens an epoch of a group of a type: its place in the batch, and its value (None: a tombstone)."""
+
+    place: int
+    type: str
+    value: Fields | None
+
+
 @dataclass(slots=True)
 class _Rebalance:
     type: str
@@ -154,22 +162,38 @@ class GroupTruth:
         self.pending += why
         self._members(live, how)
         if batch is not None:
-            types = _TYPES[self.family]
-            opened = [
-                (index, types[record.type], record.value)
-                for index, record in enumerate(batch.records)
-                if record.type in types and record.group_id == self.group_id
-            ]
-            converts = bool(self.type) and any(kind != self.type and value is not None for _, kind, value in opened)
-            for number, (index, kind, value) in enumerate(opened):
-                if value is not None and kind != self.type and converts:
-                    self._convert(kind, value, batch, index, earlier if number + 1 < len(opened) else self.pending)
-                elif value is not None or not converts:
-                    self._epoch(kind, value, batch, index)
+            opened = self._opened(batch)
+            if self.type and any(each.value is not None and each.type != self.type for each in opened):
+                self._opened_as_another_type(opened, batch, earlier)
+            else:
+                for each in opened:
+                    self._epoch(each, batch)
         if self.pending and not isinstance(live, LiveClassicGroup):
             self.pending = [each for each in self.pending if each.kind not in FLEETING]
         if self.rebalances and batch is not None and live is not None:
             self._maybe_converged(self.rebalances[-1], live, batch)
+
+    def _opened(self, batch: GroupBatch) -> list[_Opened]:
+        """The records of the batch that open an epoch of the group, or end it."""
+        types = _TYPES[self.family]
+        return [
+            _Opened(index, types[record.type], record.value)
+            for index, record in enumerate(batch.records)
+            if record.type in types and record.group_id == self.group_id
+        ]
+
+    def _opened_as_another_type(self, opened: list[_Opened], batch: GroupBatch, earlier: list[TrueCause]) -> None:
+        """The batch converts the group. The tombstone of its former type ends nothing.
+
+        A conversion has only the ``earlier`` causes where the new type opens another epoch in the same batch.
+        """
+        for number, each in enumerate(opened):
+            if each.value is None:
+                continue
+            if each.type == self.type:
+                self._epoch(each, batch)
+            else:
+                self._convert(each, each.value, batch, earlier if number + 1 < len(opened) else self.pending)
 
     def _members(self, live: AnyGroup | None, how: str) -> None:
         now = _members_of(live)
@@ -181,7 +205,8 @@ class GroupTruth:
         )
         self.members = now
 
-    def _epoch(self, group_type: str, value: Fields | None, batch: GroupBatch, index: int) -> None:
+    def _epoch(self, opened: _Opened, batch: GroupBatch) -> None:
+        index, group_type, value = opened
         if value is None:
             if group_type == self.type:
                 self._end("group deleted", batch)
@@ -210,8 +235,9 @@ class GroupTruth:
         self.epoch = epoch
         self.recorded = dict(self.members) if value.get("members", True) else {}
 
-    def _convert(self, group_type: str, value: Fields, batch: GroupBatch, index: int, why: list[TrueCause]) -> None:
+    def _convert(self, opened: _Opened, value: Fields, batch: GroupBatch, why: list[TrueCause]) -> None:
         """The group goes on under another type, at once; members of a group made classic have to join again."""
+        index, group_type, _ = opened
         down = group_type == CLASSIC
         self._end("group downgraded" if down else "group upgraded", batch)
         shown = [each for each in why if down or each.kind not in FLEETING]

@@ -43,7 +43,7 @@ from coordinator_core.simulator.commit_batches import VALUE_VERSION
 from coordinator_core.simulator.commits import CommitStreams, SimulatedTransaction, TopicPartition
 from coordinator_core.simulator.compacted_log import KeptRecords
 from coordinator_core.simulator.ground_truth import EXPIRED, LEFT, AnyGroup, GroupTruth, Row, TrueCause, ending
-from coordinator_core.simulator.log import PartitionLog, Piece
+from coordinator_core.simulator.log import GroupBatch, PartitionLog, Piece
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.seeded_random import SeededRandom
 from coordinator_core.simulator.share_state import ShareActivity
@@ -284,24 +284,15 @@ class Shard:
     def settle(
         self, outcome: RequestOutcome, group_id: str = "", why: tuple[TrueCause, ...] = (), how: str = EXPIRED
     ) -> None:
-        """See to all that an operation on a group brought about."""
+        """Do all that follows from an operation on a group: log, truth, sleepers, timers, answers, tasks, share state.
+
+        ``why`` it makes the group rebalance, if it does; ``how`` members that are gone went.
+        """
         if self._kept is not None:
             self._kept.append(outcome.records)
         batch = self._log.append(self.now, outcome.records) if outcome.records else None
         if group_id:
-            live = self.group(group_id)
-            group = self.groups.setdefault(group_id, GroupTruth(group_id, self.family))
-            group.operation(live, why if batch else (), batch, how)
-            if not isinstance(live, LiveClassicGroup):
-                quiet = _QUIET[self.family]
-                noted = batch is not None and any(record.type not in quiet for record in outcome.records)
-            else:
-                noted = live.state is not ClassicGroupState.STABLE
-            if noted:
-                self.wake(group_id)
-                if isinstance(live, LiveShareGroup):
-                    topic_ids = {topic_id for target in live.log.targets.values() for topic_id in target}
-                    self.sharing.assign(group_id, topic_ids, self.now)
+            self._note_operation(group_id, batch, why, how)
         for key, timer in outcome.timers.items():
             if timer is not None:
                 self._arm(key, timer)
@@ -316,6 +307,24 @@ class Shard:
             epoch = self._log.leader_epoch
             delay = self._chance_of(group_id).between(10, 60)
             self.later(delay, partial(self._initialize, epoch, group_id, asked))
+
+    def _note_operation(self, group_id: str, batch: GroupBatch | None, why: tuple[TrueCause, ...], how: str) -> None:
+        """Write down the truth about an operation, and wake the group's clients if it concerns them."""
+        live = self.group(group_id)
+        group = self.groups.setdefault(group_id, GroupTruth(group_id, self.family))
+        group.operation(live, why if batch else (), batch, how)
+        if self._concerns_others(live, batch):
+            self.wake(group_id)
+            if isinstance(live, LiveShareGroup):
+                topic_ids = {topic_id for target in live.log.targets.values() for topic_id in target}
+                self.sharing.assign(group_id, topic_ids, self.now)
+
+    def _concerns_others(self, live: AnyGroup | None, batch: GroupBatch | None) -> bool:
+        """Whether an operation concerns more members than the one whose request it was."""
+        if isinstance(live, LiveClassicGroup):
+            return live.state is not ClassicGroupState.STABLE
+        quiet = _QUIET[self.family]
+        return batch is not None and any(record.type not in quiet for record in batch.records)
 
     def _complete(self, task: Task) -> None:
         """Background work is done: regexes are resolved."""
