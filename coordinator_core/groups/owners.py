@@ -73,30 +73,46 @@ def owners(groups: Iterable[Group], topics: TopicImage | None, topic: str, parti
 
 
 def _holdings(group: Group, topic: str, known: Topic | None) -> Iterator[_Holding]:
-    """What the group's members hold of the topic; of a subtopology's tasks, those that the topic has partitions for."""
+    """What the group's members hold of the topic. ``known`` is None where the topic's id is ``topic`` itself."""
     state = group.state
     topic_id = topic if known is None else known.id
     if isinstance(state, ClassicGroup):
-        for classic in state.members.values():
-            held = assigned_partitions(classic.assignment) or []
-            yield _Holding(classic, [each.partition for each in held if each.topic == topic], "assigned")
-    elif isinstance(state, ConsumerGroup):
-        for member in state.members.values():
-            yield _Holding(member, member.assigned.get(topic_id, ()), "assigned")
-            yield _Holding(member, member.pending_revocation.get(topic_id, ()), "revoking")
-    elif isinstance(state, ShareGroup):
-        for sharing in state.members.values():
-            yield _Holding(sharing, sharing.assigned.get(topic_id, ()), "assigned")
-    elif isinstance(state, StreamsGroup):
-        partitions = sys.maxsize if known is None else known.partitions
-        readers = _readers(state.topology, topic)
-        for task_owner in state.members.values():
-            for prefix, tasks in (("", task_owner.assigned), ("revoking ", task_owner.pending_revocation)):
-                for role in ("active", "standby", "warmup"):
-                    held_tasks = getattr(tasks, role)
-                    for subtopology_id in readers & held_tasks.keys():
-                        tasks_of_topic = [each for each in held_tasks[subtopology_id] if each < partitions]
-                        yield _Holding(task_owner, tasks_of_topic, prefix + role)
+        return _held_in_classic(state, topic)
+    if isinstance(state, ConsumerGroup):
+        return _held_in_consumer(state, topic_id)
+    if isinstance(state, ShareGroup):
+        return _held_in_share(state, topic_id)
+    if isinstance(state, StreamsGroup):
+        return _held_in_streams(state, topic, sys.maxsize if known is None else known.partitions)
+    return iter(())
+
+
+def _held_in_classic(group: ClassicGroup, topic: str) -> Iterator[_Holding]:
+    for member in group.members.values():
+        held = assigned_partitions(member.assignment) or []
+        yield _Holding(member, [each.partition for each in held if each.topic == topic], "assigned")
+
+
+def _held_in_consumer(group: ConsumerGroup, topic_id: str) -> Iterator[_Holding]:
+    for member in group.members.values():
+        yield _Holding(member, member.assigned.get(topic_id, ()), "assigned")
+        yield _Holding(member, member.pending_revocation.get(topic_id, ()), "revoking")
+
+
+def _held_in_share(group: ShareGroup, topic_id: str) -> Iterator[_Holding]:
+    for member in group.members.values():
+        yield _Holding(member, member.assigned.get(topic_id, ()), "assigned")
+
+
+def _held_in_streams(group: StreamsGroup, topic: str, partitions: int) -> Iterator[_Holding]:
+    """The tasks of the subtopologies that read the topic, as far as it has ``partitions`` for them."""
+    readers = _readers(group.topology, topic)
+    for member in group.members.values():
+        for prefix, tasks in (("", member.assigned), ("revoking ", member.pending_revocation)):
+            for role, held in (("active", tasks.active), ("standby", tasks.standby), ("warmup", tasks.warmup)):
+                for subtopology_id in readers & held.keys():
+                    numbers = [each for each in held[subtopology_id] if each < partitions]
+                    yield _Holding(member, numbers, prefix + role)
 
 
 def _readers(topology: Topology | None, topic: str) -> set[str]:
