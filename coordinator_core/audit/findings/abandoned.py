@@ -30,17 +30,23 @@ def zombies(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 
 def _topics(history: GroupHistory, limits: Thresholds, kept: list[PartitionCommits]) -> Iterator[FindingRow]:
-    """Topics that no member has a partition of, and that nobody commits any more."""
+    """Topics that no member has a partition of, and that nobody commits any more.
+
+    Where the log does not say which topics members read, only those that are gone.
+    """
     held = {row.topic for row in history.assignments if row.is_open}
+    hidden = history.group_type == "STREAMS" or any(
+        row.is_open and row.role == "partition" and row.topic is None for row in history.assignments
+    )
     by_topic: dict[str, list[PartitionCommits]] = defaultdict(list)
     for each in kept:
         by_topic[each.topic].append(each)
     for topic, commits in sorted(by_topic.items()):
         last = max((each.last for each in commits), key=lambda at: at.timestamp_ms)
         silent = history.now_ms - last.timestamp_ms
-        if topic in held or silent < limits.zombie_ms:
-            continue
         gone = bool(history.partitions) and topic not in history.partitions
+        if topic in held or silent < limits.zombie_ms or (hidden and not gone):
+            continue
         detail = f"offsets of {counted(len(commits), 'partition')} of {topic} are kept, the last of {silent} ms ago"
         if gone:
             detail += "; the topic is gone"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from coordinator_core.audit.findings.converged_states import ConvergedState, settled_moments
+from coordinator_core.audit.findings.converged_states import ConvergedState, converged_states
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -27,7 +27,7 @@ def shares(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Imbalance, empty members and needless moves, over all settled moments."""
     if history.group_type == "SHARE":
         return
-    moments = list(settled_moments(history))
+    moments = list(converged_states(history))
     yield from _imbalance(history, limits, moments)
     yield from _empty(history, limits, moments)
     yield from _needless(history, limits, moments)
@@ -110,20 +110,26 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
 
 
 def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Partitions of the subscribed topics that nobody of the settled group has now."""
+    """Partitions of the subscribed topics that no member of the stable group owns now.
+
+    Groups of Kafka Streams are left out: which of the partitions they read is in the topology, not in subscriptions.
+    """
     present = history.present
-    if present is None or present.state != "STABLE" or history.group_type in ("SHARE", "CONNECT", None):
+    if present is None or present.state != "STABLE" or history.group_type not in ("CLASSIC", "CONSUMER"):
         return
-    held = [row for row in history.assignments if row.is_open and row.kind == "current" and row.role == "partition"]
-    if history.group_type == "STREAMS" or any(row.kind == "current" and row.role == "active" for row in held):
+    if history.is_streams:
         return
-    owned = {(row.topic, row.partition) for row in held}
+    owned = {
+        (row.topic, row.partition)
+        for row in history.assignments
+        if row.is_open and row.kind == "current" and row.role == "partition"
+    }
     members = [row for row in history.memberships if row.is_open]
     for topic in sorted({name for row in members for name in row.subscribed_topics}):
         missing = [number for number in range(history.partitions.get(topic, 0)) if (topic, number) not in owned]
         if len(missing) >= limits.unassigned_partitions:
             listed = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
-            detail = f"{len(missing)} of {history.partitions[topic]} partitions of {topic} are nobody's: {listed}"
+            detail = f"{len(missing)} of {history.partitions[topic]} partitions of {topic} have no owner: {listed}"
             yield history.finding(
                 FindingKind.UNASSIGNED_PARTITIONS,
                 len(missing),

@@ -1,26 +1,29 @@
-"""A group's settled moments: who had what when a rebalance had converged, and what had moved since the one before."""
+"""A group's converged states: who had what when a rebalance had converged, and what had moved since the one before."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.history.causes import CauseKind
-from coordinator_core.history.rows import AssignmentRow, MembershipRow, RebalanceRow
+from coordinator_core.history.rows import RebalanceRow
+from coordinator_core.history.work_units import WorkUnit
+from coordinator_core.records import LogPosition
 
-Unit = tuple[str, str, int]
-"""Role, resource (topic, subtopology, connector) and number."""
-SHARED_ROLES = frozenset(("standby", "warmup"))
+TASK_ROLES = frozenset(("active",))
+"""Roles whose units count where there are any: in groups of Kafka Streams."""
+UNIT_ROLES = frozenset(("partition", "connector", "task"))
+"""Roles whose units count in other groups."""
 
 
 class ConvergedState(NamedTuple):
-    """A moment at which a rebalance had converged.
+    """What each member had when a rebalance had converged.
 
-    ``loads`` has the units of each member, those without any included. ``left_to_others`` counts the units that went
-    from a member that stayed to another since the moment before, ``joined`` the members that came, ``previous`` is the
-    moment's rebalance (None: the first one).
+    ``previous`` is the rebalance of the converged state before (None: this is the first one). ``loads`` counts the
+    units of each member, 0 included. Since the state before, ``joined`` members came, and ``left_to_others`` units went
+    from a member that stayed to another one.
     """
 
     rebalance: RebalanceRow
@@ -47,25 +50,22 @@ class ConvergedState(NamedTuple):
 
 @dataclass(slots=True)
 class _Sweep:
+    """The group as of one offset of its log.
+
+    ``loads`` counts the units of each member, ``owners`` has the member of each unit. ``given_up`` has, by unit, the
+    member that first gave it up since the last converged state. ``successors`` has, by member id, the static member
+    that took its place.
+    """
+
+    successors: Mapping[str, str]
     loads: dict[str, int] = field(default_factory=dict)
     members: set[str] = field(default_factory=set)
-    owners: dict[Unit, str] = field(default_factory=dict)
-    given_up: dict[Unit, str] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
-
-    def begin(self, unit: Unit, member_id: str) -> None:
-        self.loads[member_id] = self.loads.get(member_id, 0) + 1
-        self.owners[unit] = member_id
-
-    def end(self, unit: Unit, member_id: str) -> None:
-        self.loads[member_id] = self.loads.get(member_id, 0) - 1
-        if self.owners.get(unit) == member_id:
-            del self.owners[unit]
-        self.given_up.setdefault(unit, member_id)
+    owners: dict[WorkUnit, str] = field(default_factory=dict)
+    given_up: dict[WorkUnit, str] = field(default_factory=dict)
 
     def present_name(self, member_id: str) -> str:
-        while member_id in self.names:
-            member_id = self.names[member_id]
+        while member_id in self.successors:
+            member_id = self.successors[member_id]
         return member_id
 
     def left_to_others(self) -> int:
@@ -76,27 +76,67 @@ class _Sweep:
         return count
 
 
-def settled_moments(history: GroupHistory) -> Iterator[ConvergedState]:
-    """The moments in order. Standby and warm-up tasks do not count; of classic Kafka Streams groups tasks only.
+class _Begin(NamedTuple):
+    """A member begins to have a unit."""
 
-    A rebalance that only takes away what the next one hands out (KIP-429, KIP-415) settles nothing.
+    offset: int
+    member_id: str
+    unit: WorkUnit
+
+    def apply(self, sweep: _Sweep) -> None:
+        sweep.loads[self.member_id] = sweep.loads.get(self.member_id, 0) + 1
+        sweep.owners[self.unit] = self.member_id
+
+
+class _End(NamedTuple):
+    """A member no longer has a unit."""
+
+    offset: int
+    member_id: str
+    unit: WorkUnit
+
+    def apply(self, sweep: _Sweep) -> None:
+        sweep.loads[self.member_id] = sweep.loads.get(self.member_id, 0) - 1
+        if sweep.owners.get(self.unit) == self.member_id:
+            del sweep.owners[self.unit]
+        sweep.given_up.setdefault(self.unit, self.member_id)
+
+
+class _Join(NamedTuple):
+    """A member joins the group."""
+
+    offset: int
+    member_id: str
+
+    def apply(self, sweep: _Sweep) -> None:
+        sweep.members.add(self.member_id)
+
+
+class _Leave(NamedTuple):
+    """A member leaves the group."""
+
+    offset: int
+    member_id: str
+
+    def apply(self, sweep: _Sweep) -> None:
+        sweep.members.discard(self.member_id)
+
+
+_Event = _Begin | _End | _Join | _Leave
+
+
+def converged_states(history: GroupHistory) -> Iterator[ConvergedState]:
+    """Yield the converged states in order. Standby and warm-up tasks do not count.
+
+    In Kafka Streams tasks count, and not the partitions that a classic group has beside them. A rebalance that only
+    takes away what the next one hands out (KIP-429, KIP-415) is not one of them.
     """
-    rows = [row for row in history.assignments if row.kind == "current" and row.role not in SHARED_ROLES]
-    if any(row.role == "active" for row in rows):
-        rows = [row for row in rows if row.role != "partition"]
-    events = sorted(_events(rows, history.memberships), key=lambda event: (event.offset, event.begins))
-    halfway = {
-        cause.at for row in history.rebalances for cause in row.causes if cause.kind == CauseKind.PARTITIONS_REVOKED
-    }
-    finished = [row for row in history.rebalances if row.outcome == "converged" and row.at not in halfway]
-    finished = [row for row in finished if row.finished is not None]
-    finished.sort(key=lambda row: row.at.offset)
-    sweep = _Sweep({}, set(), {}, {}, {r.replaces: r.member_id for r in history.memberships if r.replaces is not None})
+    events = sorted(_events(history), key=lambda event: (event.offset, isinstance(event, _Begin | _Join)))
+    sweep = _Sweep(successors={row.replaces: row.member_id for row in history.memberships if row.replaces is not None})
     done, before, previous = 0, set[str](), None
-    for rebalance in finished:
-        assert rebalance.finished is not None
-        while done < len(events) and events[done].offset <= rebalance.finished.offset:
-            _apply(sweep, events[done])
+    for finished, rebalance in _converged(history):
+        while done < len(events) and events[done].offset <= finished.offset:
+            events[done].apply(sweep)
             done += 1
         joined = len(sweep.members - {sweep.present_name(member_id) for member_id in before})
         loads = {member_id: sweep.loads.get(member_id, 0) for member_id in sorted(sweep.members)}
@@ -105,29 +145,29 @@ def settled_moments(history: GroupHistory) -> Iterator[ConvergedState]:
         before, previous = set(sweep.members), rebalance
 
 
-class _Event(NamedTuple):
-    offset: int
-    begins: bool
-    member_id: str
-    unit: Unit | None
+def _converged(history: GroupHistory) -> list[tuple[LogPosition, RebalanceRow]]:
+    """The rebalances that converged, each with where it did, without those that only took units away."""
+    halfway = {
+        cause.at for row in history.rebalances for cause in row.causes if cause.kind == CauseKind.PARTITIONS_REVOKED
+    }
+    found = [
+        (row.finished, row)
+        for row in history.rebalances
+        if row.outcome == "converged" and row.finished is not None and row.at not in halfway
+    ]
+    return sorted(found, key=lambda each: each[1].at.offset)
 
 
-def _events(rows: Sequence[AssignmentRow], memberships: Sequence[MembershipRow]) -> Iterator[_Event]:
+def _events(history: GroupHistory) -> Iterator[_Event]:
+    rows = [row for row in history.assignments if row.kind == "current"]
+    counted = TASK_ROLES if any(row.role in TASK_ROLES for row in rows) else UNIT_ROLES
     for row in rows:
-        unit = (row.role, row.resource, row.partition)
-        yield _Event(row.since.offset, True, row.member_id, unit)
-        if row.until is not None:
-            yield _Event(row.until.offset, False, row.member_id, unit)
-    for member in memberships:
-        yield _Event(member.joined.offset, True, member.member_id, None)
+        if row.role in counted:
+            unit = WorkUnit(row.role, row.resource, row.partition)
+            yield _Begin(row.since.offset, row.member_id, unit)
+            if row.until is not None:
+                yield _End(row.until.offset, row.member_id, unit)
+    for member in history.memberships:
+        yield _Join(member.joined.offset, member.member_id)
         if member.left is not None:
-            yield _Event(member.left.offset, False, member.member_id, None)
-
-
-def _apply(sweep: _Sweep, event: _Event) -> None:
-    if event.unit is not None:
-        (sweep.begin if event.begins else sweep.end)(event.unit, event.member_id)
-    elif event.begins:
-        sweep.members.add(event.member_id)
-    else:
-        sweep.members.discard(event.member_id)
+            yield _Leave(member.left.offset, member.member_id)

@@ -16,6 +16,8 @@ from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, MembershipRow, RebalanceRow
 from coordinator_core.records import LogPosition
 
+STREAMS_PROTOCOL = "stream"
+"""The protocol of Kafka Streams in classic groups."""
 AT_ONCE = 2
 """How many members one client may be at once: one that crashed, and its successor before the session expires."""
 
@@ -105,8 +107,18 @@ class GroupHistory:
     @property
     def group_type(self) -> str | None:
         """Its type, when last seen."""
-        last = max(self.epochs, key=lambda row: row.opened.offset, default=None)
+        last = self._last_epoch
         return None if last is None else last.group_type
+
+    @property
+    def _last_epoch(self) -> GroupEpochRow | None:
+        return max(self.epochs, key=lambda row: row.opened.offset, default=None)
+
+    @property
+    def is_streams(self) -> bool:
+        """Whether it was a group of Kafka Streams when last seen: of type STREAMS, or with the classic protocol."""
+        last = self._last_epoch
+        return last is not None and (last.group_type == "STREAMS" or last.assignor == STREAMS_PROTOCOL)
 
     @property
     def present(self) -> GroupEpochRow | None:

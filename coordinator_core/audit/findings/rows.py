@@ -65,7 +65,7 @@ FINDINGS: tuple[FindingEntry, ...] = (
     FindingEntry(
         FindingKind.UNASSIGNED_PARTITIONS,
         9,
-        "A settled group leaves partitions of its topics to nobody.",
+        "A stable group of consumers leaves partitions of its topics without an owner.",
         "partitions",
         "unassigned_partitions",
     ),

@@ -30,7 +30,6 @@ from coordinator_core.audit.targets.verdict import (
     MOST_DIFFERENCES,
     UNDECIDED,
     Judgement,
-    WorkUnit,
     broken_invariants,
     figures_of,
     judge,
@@ -39,6 +38,7 @@ from coordinator_core.audit.targets.verdict import (
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, InputError
 from coordinator_core.groups.group import GroupType
+from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
 from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription
 

@@ -24,7 +24,6 @@ from coordinator_core.audit.targets.verdict import (
     MOST_DIFFERENCES,
     UNDECIDED,
     Judgement,
-    WorkUnit,
     broken_invariants,
     described,
     figures_of,
@@ -37,6 +36,7 @@ from coordinator_core.errors import AssignorError, InputError
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.streams.topology import configure
+from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
 NO_WORK: Any = {}

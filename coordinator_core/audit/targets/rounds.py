@@ -15,7 +15,6 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.connect_groups import EAGER, NO_TOPICS, ConnectAudit, ConnectTargetState
 from coordinator_core.audit.targets.inputs import STANDBY_REPLICAS, EpochState, MissingInput, assignor_of, topics_used
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH
-from coordinator_core.audit.targets.verdict import WorkUnit
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
@@ -25,6 +24,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, TargetTasks, Topology
 from coordinator_core.groups.streams.topology import configure
+from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
 from coordinator_core.wire.embedded import decode_assignment, decode_subscription
 

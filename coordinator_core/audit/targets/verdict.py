@@ -9,20 +9,13 @@ from coordinator_core.assignors.assignment_metrics import AssignmentMetrics, mea
 from coordinator_core.assignors.inputs import Assignment, GroupSpecs, Tasks
 from coordinator_core.audit.rows import TargetFigures, Verdict
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.history.work_units import WorkUnit
 
 MOST_DIFFERENCES = 10
 """How many differences a row names."""
 
 Work = Any
 """What one member is assigned: ``Partitions``, or ``Tasks``."""
-
-
-class WorkUnit(NamedTuple):
-    """One partition (``role`` empty) or task of an assignment."""
-
-    role: str
-    name: str
-    number: int
 
 
 class Judgement(NamedTuple):

@@ -15,7 +15,7 @@ from coordinator_core.assignors.connect.work import ConnectorsAndTasks, target
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
 from coordinator_core.assignors.registry import assign
 from coordinator_core.audit.targets.rounds import Round, asks_again, connect_units
-from coordinator_core.audit.targets.verdict import WorkUnit
+from coordinator_core.history.work_units import WorkUnit
 
 MOST_FOLLOWING = 100
 """How many rebalances one change leads to at most; Kafka's assignor ends long before."""

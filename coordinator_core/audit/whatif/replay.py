@@ -31,10 +31,11 @@ from coordinator_core.assignors.java_order import hash_order
 from coordinator_core.assignors.registry import ASSIGNORS, assign, assignor
 from coordinator_core.audit.targets.connect_groups import EAGER
 from coordinator_core.audit.targets.rounds import Round, RoundMember, tasks_of
-from coordinator_core.audit.targets.verdict import WorkUnit, units
+from coordinator_core.audit.targets.verdict import units
 from coordinator_core.audit.whatif.connect import changes, following
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.errors import InputError
+from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.wire.embedded import encode_blob
 
 ROLES = ("active", "standby", "warm-up")

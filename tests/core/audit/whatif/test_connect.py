@@ -7,9 +7,9 @@ import pytest
 from coordinator_core.assignors.inputs import AssignedGroupType
 from coordinator_core.audit.targets.connect_groups import NO_TOPICS
 from coordinator_core.audit.targets.rounds import Round, RoundMember
-from coordinator_core.audit.targets.verdict import WorkUnit
 from coordinator_core.audit.whatif.replay import WhatIf, WhatIfOutcome, what_if
 from coordinator_core.errors import InputError
+from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import LogPosition
 
 MINUTE = 60_000
