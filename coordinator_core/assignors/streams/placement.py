@@ -1,35 +1,95 @@
-"""Tasks of a streams group as an assignor places them: who has which, in which role."""
+"""Tasks of a streams group as an assignor places them on processes, and the rules of balance between processes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heapify, heappop, heappush, heapreplace
 
 
 class Placement:
-    """What members have been given so far; ``active``, ``standby`` and ``warmup`` list tasks by member."""
+    """The tasks of each process so far, as sets by process.
 
-    def __init__(self, process_of: Sequence[int], members: Sequence[Sequence[int]]) -> None:
-        self.process_of = process_of
-        self.members = members
-        self.active: list[list[int]] = [[] for _ in process_of]
-        self.standby: list[list[int]] = [[] for _ in process_of]
-        self.warmup: list[list[int]] = [[] for _ in process_of]
-        self.counts = [0] * len(process_of)
-        self.totals = [0] * len(members)
-        self.holders: dict[int, list[int]] = {}
+    ``standby`` holds all copies that are not active. Warm-up tasks are in ``warmup`` as well. ``sizes`` counts the
+    members of each process.
+    """
 
-    def give(self, member: int, task: int, role: list[list[int]]) -> None:
-        """Give the task to the member."""
-        process = self.process_of[member]
-        role[member].append(task)
-        self.counts[member] += 1
-        self.totals[process] += 1
-        self.holders.setdefault(task, []).append(process)
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = sizes
+        self.processes = range(len(sizes))
+        self.active: list[set[int]] = [set() for _ in sizes]
+        self.standby: list[set[int]] = [set() for _ in sizes]
+        self.warmup: list[set[int]] = [set() for _ in sizes]
+
+    def holds(self, process: int, task: int) -> bool:
+        """Whether the process has the task in some role."""
+        return task in self.active[process] or task in self.standby[process]
+
+    def count(self, process: int) -> int:
+        """Tasks of the process in all roles."""
+        return len(self.active[process]) + len(self.standby[process])
 
     def load(self, process: int) -> float:
-        """Tasks of the process for each of its members."""
-        return self.totals[process] / len(self.members[process])
+        """Tasks of the process in all roles for each of its members."""
+        return self.count(process) / self.sizes[process]
 
-    def least_loaded(self, process: int) -> int:
-        """The process's member with the fewest tasks."""
-        return min(self.members[process], key=lambda member: (self.counts[member], member))
+    def active_load(self, process: int) -> float:
+        """Active tasks of the process for each of its members."""
+        return len(self.active[process]) / self.sizes[process]
+
+    def least_loaded(self, processes: Iterable[int]) -> int | None:
+        """Return the process with the least load, the first of several; None if there are no processes."""
+        return min(processes, key=lambda process: (self.load(process), process), default=None)
+
+    def even_out(self, role: list[set[int]], allowed: Callable[[int, int], bool] = lambda source, to: True) -> None:
+        """Move tasks of a role from process to process, the lowest ones first, until no move makes loads more even.
+
+        Each process is compared with each other one, in order, again and again. ``allowed`` tells whether tasks may go
+        from the first process to the second.
+        """
+        moved = True
+        while moved:
+            moved = False
+            for source in self.processes:
+                for to in self.processes:
+                    if self._is_heavier(source, to) and allowed(source, to):
+                        moved |= self._shift(role, source, to)
+
+    def _is_heavier(self, source: int, to: int) -> bool:
+        """Whether the source would have as much load as the other process, or more, even after a task has moved."""
+        left, grown = self.count(source) - 1, self.count(to) + 1
+        return source != to and left * self.sizes[to] >= grown * self.sizes[source]
+
+    def _shift(self, role: list[set[int]], source: int, to: int) -> bool:
+        before = len(role[source])
+        for task in sorted(role[source]):
+            if not self._is_heavier(source, to):
+                break
+            if not self.holds(to, task):
+                role[source].remove(task)
+                role[to].add(task)
+        return len(role[source]) < before
+
+
+class LeastLoaded:
+    """Processes by load. Between two picks loads may only grow."""
+
+    def __init__(self, load: Callable[[int], float], processes: Iterable[int]) -> None:
+        self._load = load
+        self._heap = [(load(process), process) for process in processes]
+        heapify(self._heap)
+
+    def pick(self, eligible: Callable[[int], bool]) -> int | None:
+        """Return the eligible process with the least load, the first of several; None if there is none."""
+        passed: list[tuple[float, int]] = []
+        found = None
+        while self._heap and found is None:
+            known, process = self._heap[0]
+            if known != (load := self._load(process)):
+                heapreplace(self._heap, (load, process))
+            elif eligible(process):
+                found = process
+            else:
+                passed.append(heappop(self._heap))
+        for entry in passed:
+            heappush(self._heap, entry)
+        return found

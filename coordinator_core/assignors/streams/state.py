@@ -3,92 +3,107 @@
 from __future__ import annotations
 
 from coordinator_core.assignors.inputs import StreamsGroupSpec
+from coordinator_core.assignors.streams.client_order import process_order
 from coordinator_core.assignors.streams.topology import NumberedTopology
+
+_NO_END = 1 << 64
+"""Stands for an end offset that no member knows: it leaves the order by offset, and nobody is ever near it."""
+_RUNNING = -_NO_END
 
 
 class TaskState:
-    """State of tasks by process. Members are numbered as presented, processes by their first members.
+    """State of tasks by process. Members are numbered as presented, processes in the order of Streams clients.
 
-    ``active``, ``standby`` and ``warmup`` say which members had a task in that role. A task's end offset is the largest
-    that any member reported. Members of one process share its state directory; where they report different offsets,
-    the largest counts.
+    A task's end offset is the largest that any member reported. Members of one process share its state directory; where
+    they report different offsets, the largest counts. A process without an offset has to read the whole changelog.
     """
 
     def __init__(self, spec: StreamsGroupSpec, topology: NumberedTopology) -> None:
-        self.lag = spec.configs.acceptable_recovery_lag
-        self.process_of: list[int] = []
-        self.members: list[list[int]] = []
-        self.tags: list[dict[str, str]] = []
-        self.active: dict[int, int] = {}
-        self.standby: dict[int, list[int]] = {}
-        self.warmup: dict[int, list[int]] = {}
+        self.acceptable_lag = spec.configs.acceptable_recovery_lag
+        ids = sorted({had.process_id for had in spec.members.values()}, key=process_order)
+        numbers = {process_id: number for number, process_id in enumerate(ids)}
+        self.process_of = [numbers[had.process_id] for had in spec.members.values()]
+        self.members: list[list[int]] = [[] for _ in ids]
+        self.tags: list[dict[str, str]] = [{} for _ in ids]
         self._offsets: dict[int, dict[int, int]] = {}
         self._ends: dict[int, int] = {}
-        processes: dict[str, int] = {}
-        numbers = {task: number for number, task in enumerate(topology.tasks)}
+        tasks = {task: number for number, task in enumerate(topology.tasks)}
         for member, had in enumerate(spec.members.values()):
-            process = processes.setdefault(had.process_id, len(self.members))
-            if process == len(self.members):
-                self.members.append([])
-                self.tags.append(dict(had.client_tags))
+            process = self.process_of[member]
+            if not self.members[process]:
+                self.tags[process] = dict(had.client_tags)
             self.members[process].append(member)
-            self.process_of.append(process)
-            for task in topology.numbers(had.previous.active):
-                self.active[task] = member
-            for task in topology.numbers(had.previous.standby):
-                self.standby.setdefault(task, []).append(member)
-            for task in topology.numbers(had.previous.warmup):
-                self.warmup.setdefault(task, []).append(member)
             for task_id, offset in had.task_offsets.items():
-                if task_id in numbers:
-                    known = self._offsets.setdefault(numbers[task_id], {})
+                if task_id in tasks:
+                    known = self._offsets.setdefault(tasks[task_id], {})
                     known[process] = max(offset, known.get(process, offset))
             for task_id, end in had.task_end_offsets.items():
-                if task_id in numbers:
-                    self._ends[numbers[task_id]] = max(end, self._ends.get(numbers[task_id], end))
+                if task_id in tasks:
+                    self._ends[tasks[task_id]] = max(end, self._ends.get(tasks[task_id], end))
+        self._running = self._find_running(spec, topology)
 
-    def offset(self, process: int, task: int) -> int:
-        """How far the process's copy of the task's state is; -1 where none was reported."""
-        return self._offsets.get(task, {}).get(process, -1)
+    @property
+    def processes(self) -> range:
+        """The processes, by number."""
+        return range(len(self.members))
+
+    def lag(self, process: int, task: int) -> int:
+        """How much the process has to read before it can run the task; least where it runs already."""
+        if self._running.get(task) == process:
+            return _RUNNING
+        return self._ends.get(task, _NO_END) - self._offsets.get(task, {}).get(process, 0)
 
     def caught_up(self, process: int, task: int) -> bool:
-        """Whether the process's copy is within the acceptable recovery lag.
+        """Whether the process runs the task or is within the acceptable recovery lag of a known end offset."""
+        if self._running.get(task) == process:
+            return True
+        return task in self._ends and self.lag(process, task) <= self.acceptable_lag
 
-        A member that had the task active and reports no offset is processing it. Without an end offset nobody else is
-        ever caught up.
+    def ready(self, task: int) -> list[int]:
+        """The processes whose copy is caught up, ascending."""
+        return [process for process in self._with_copy(task) if self.caught_up(process, task)]
+
+    def by_lag(self, task: int) -> list[int]:
+        """All processes, the one with the least lag first."""
+        return sorted(self.processes, key=lambda process: (self.lag(process, task), process))
+
+    def is_behind(self, process: int, task: int) -> bool:
+        """Whether the process is not caught up and another one has less lag."""
+        if self.caught_up(process, task):
+            return False
+        mine = self.lag(process, task)
+        return any(self.lag(other, task) < mine for other in self._with_copy(task))
+
+    def _with_copy(self, task: int) -> list[int]:
+        """The processes that run the task or report an offset of it; the others lag by the whole changelog."""
+        known = set(self._offsets.get(task, ()))
+        if task in self._running:
+            known.add(self._running[task])
+        return sorted(known)
+
+    def _find_running(self, spec: StreamsGroupSpec, topology: NumberedTopology) -> dict[int, int]:
+        """Task -> the process that runs it.
+
+        Who had the task active runs it where no offset of the process is known, or where the member's own end offset is
+        not beyond it (KIP-1071: of an active task both are the same). An end beyond it is that of a task that restores.
         """
-        offset = self.offset(process, task)
-        if offset < 0:
-            return self.had_active(process, task)
-        end = self._ends.get(task)
-        return end is not None and end - offset <= self.lag
+        running: dict[int, int] = {}
+        for process, had in zip(self.process_of, spec.members.values(), strict=True):
+            for task in topology.numbers(had.previous.active):
+                offset = self._offsets.get(task, {}).get(process)
+                end = had.task_end_offsets.get(topology.tasks[task])
+                if offset is None or (end is not None and end <= offset):
+                    running[task] = process
+                else:
+                    running.pop(task, None)
+        return running
 
-    def had_active(self, process: int, task: int) -> bool:
-        """Whether a member of the process had the task active."""
-        member = self.active.get(task)
-        return member is not None and self.process_of[member] == process
 
-    def with_state(self, task: int) -> list[int]:
-        """Processes that have or had a copy of the task's state, the best ones first.
-
-        Caught up ones come first; then who had it active, who was warming up, who was standing by; then by offset.
-        """
-        known = set(self._offsets.get(task, {}))
-        for holders in (self.standby.get(task, ()), self.warmup.get(task, ())):
-            known.update(self.process_of[member] for member in holders)
-        if task in self.active:
-            known.add(self.process_of[self.active[task]])
-        warming = {self.process_of[member] for member in self.warmup.get(task, ())}
-        standing = {self.process_of[member] for member in self.standby.get(task, ())}
-
-        def rank(process: int) -> tuple[bool, bool, bool, bool, int, int]:
-            return (
-                not self.caught_up(process, task),
-                not self.had_active(process, task),
-                process not in warming,
-                process not in standing,
-                -self.offset(process, task),
-                process,
-            )
-
-        return sorted(known, key=rank)
+def former_holders(spec: StreamsGroupSpec, topology: NumberedTopology) -> dict[int, list[int]]:
+    """Task -> the members that had it, those that had it active first."""
+    holders: dict[int, list[int]] = {}
+    for role in ("active", "standby", "warmup"):
+        for member, had in enumerate(spec.members.values()):
+            for task in topology.numbers(getattr(had.previous, role)):
+                holders.setdefault(task, []).append(member)
+    return holders

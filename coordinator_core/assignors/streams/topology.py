@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from coordinator_core.assignors.inputs import Partitions, SubtopologyTasks, TaskId
 from coordinator_core.assignors.java_hash import utf16
@@ -10,18 +11,18 @@ from coordinator_core.errors import InputError
 
 
 class NumberedTopology:
-    """Numbers the tasks by subtopology id, then partition.
+    """Numbers the tasks by subtopology id, then partition; ``order`` is the sort key of subtopology ids.
 
     ``tasks`` holds the id of each task; ``stateful`` the numbers of the tasks that have state, ascending. Raises
     InputError for a negative count of tasks or a subtopology given twice.
     """
 
-    def __init__(self, subtopologies: Sequence[SubtopologyTasks]) -> None:
+    def __init__(self, subtopologies: Sequence[SubtopologyTasks], order: Callable[[str], Any] = utf16) -> None:
         self.tasks: list[TaskId] = []
         self.stateful: list[int] = []
         self._first: dict[str, int] = {}
         self._counts: dict[str, int] = {}
-        for subtopology in sorted(subtopologies, key=lambda each: utf16(each.id)):
+        for subtopology in sorted(subtopologies, key=lambda each: order(each.id)):
             if subtopology.tasks < 0:
                 raise InputError(f"subtopology {subtopology.id!r} has {subtopology.tasks} tasks")
             if subtopology.id in self._first:

@@ -106,25 +106,29 @@ def task_ids(role: dict[str, list[int]]) -> list[TaskId]:
 
 
 def check_invariants(spec: StreamsGroupSpec, assignment: Assignment[Tasks]) -> None:
-    """Each task active once; with state, never twice in a process; standbys as many as asked for and possible."""
+    """Each task active once; with state, never twice in a process; standbys as many as asked for and possible.
+
+    A warm-up may stand in for a standby.
+    """
     every = {(each.id, number) for each in spec.subtopologies for number in range(each.tasks)}
     stateful = {(each.id, number) for each in spec.subtopologies if each.stateful for number in range(each.tasks)}
     active: Counter[TaskId] = Counter()
     copies: Counter[tuple[str, TaskId]] = Counter()
     standby: Counter[TaskId] = Counter()
+    warmup: Counter[TaskId] = Counter()
     for member, tasks in assignment.members.items():
         process = spec.members[member].process_id
         active.update(task_ids(tasks.active))
         standby.update(task_ids(tasks.standby))
+        warmup.update(task_ids(tasks.warmup))
         for role in (tasks.active, tasks.standby, tasks.warmup):
             copies.update((process, task) for task in task_ids(role) if task in stateful)
-        assert set(task_ids(tasks.standby)) | set(task_ids(tasks.warmup)) <= stateful
     assert assignment.members.keys() == spec.members.keys()
     assert active == Counter(every)
+    assert standby.keys() | warmup.keys() <= stateful
     assert not copies or max(copies.values()) == 1
     processes = {had.process_id for had in spec.members.values()}
     for task in stateful:
         free = len(processes) - sum((process, task) in copies for process in processes)
-        assert standby[task] == spec.configs.num_standby_replicas or (
-            standby[task] < spec.configs.num_standby_replicas and not free
-        )
+        assert standby[task] <= spec.configs.num_standby_replicas
+        assert standby[task] + warmup[task] >= spec.configs.num_standby_replicas or not free
