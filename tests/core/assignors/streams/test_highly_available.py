@@ -118,6 +118,13 @@ def test_warmups_are_few_and_never_where_the_task_is_caught_up(spec):
         assert process not in caught_up(spec, task)
 
 
+@given(groups() | grown_groups())
+def test_without_warmups_nothing_waits_for_another_assignment(spec):
+    assignment = highly_available(spec)
+    if not any(tasks.warmup for tasks in assignment.members.values()):
+        assert by_process(spec, highly_available(after(spec, assignment))) == by_process(spec, assignment)
+
+
 @given(grown_groups(), st.randoms(use_true_random=False))
 def test_the_order_of_members_decides_nothing_between_processes(spec, chance):
     members = list(spec.members.items())
