@@ -128,18 +128,20 @@ class CommitChunk:
         self._columns = columns
 
     def encode(self, bases: Ints, leader_epochs: Ints) -> tuple[memoryview, Ints]:
-        """The bytes of all batches, given their base offsets and leader epochs, and where each begins.
+        """Return the bytes of all batches, and where each begins, with the end of the last one after them.
 
-        Last comes where the last one ends.
+        ``bases`` and ``leader_epochs`` have a base offset and a leader epoch for each batch.
         """
-        ends = np.cumsum(self.sizes)
-        of = np.repeat(np.arange(len(self.sizes)), self.sizes)
-        within = np.arange(ends[-1]) - np.repeat(ends - self.sizes, self.sizes)
+        record_ends = np.cumsum(self.sizes)
+        batch_of_record = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        place_in_batch = np.arange(record_ends[-1]) - np.repeat(record_ends - self.sizes, self.sizes)
         joined = pc.binary_join_element_wise(
-            self._headers(bases, leader_epochs, within == 0), self._records(of, within), b""
+            self._headers(bases, leader_epochs, place_in_batch == 0),
+            self._records(batch_of_record, place_in_batch),
+            b"",
         )
-        _, edges, data = joined.buffers()
-        starts = np.frombuffer(edges, np.int32)[np.concatenate([[0], ends])].astype(np.int64)
+        _, record_edges, data = joined.buffers()
+        starts = np.frombuffer(record_edges, np.int32)[np.concatenate([[0], record_ends])].astype(np.int64)
         octets = np.frombuffer(data, np.uint8)[: starts[-1]].copy()
         view = memoryview(octets.data)
         crcs = [crc32c.crc32c(view[low + CRC_FROM_V2 : high]) for low, high in pairwise(starts.tolist())]
@@ -147,26 +149,27 @@ class CommitChunk:
         octets[starts[:-1, None] + np.arange(CRC_FROM_V2 - 4, CRC_FROM_V2)] = crc_bytes
         return view, starts
 
-    def _records(self, of: Ints, within: Ints) -> pa.Array:
-        """The records of batches, given for each record its batch and its place in that."""
+    def _records(self, batch_of_record: Ints, place_in_batch: Ints) -> pa.Array:
+        """Return the bytes of every record, in order; both arguments have one number for each of them."""
         columns, batches = self._columns, self._batches
-        marks = self._is_marker[of]
-        commits = of[~marks]
-        row, at = within[~marks] + columns.first[batches.streams][commits], batches.times[commits]
+        is_marker = self._is_marker[batch_of_record]
+        batch_of_commit = batch_of_record[~is_marker]
+        row = place_in_batch[~is_marker] + columns.first[batches.streams][batch_of_commit]
+        time_ms = batches.times[batch_of_commit]
         index = pa.array(row)
-        records = pc.binary_join_element_wise(
+        commits = pc.binary_join_element_wise(
             columns.heads.take(index),
-            _int64(np.maximum(at - columns.since[row], 0) * columns.speeds[row] // 1_000_000),
+            _int64(np.maximum(time_ms - columns.since[row], 0) * columns.speeds[row] // 1_000_000),
             value_parts(None)[1],
-            _int64(at),
+            _int64(time_ms),
             columns.tails.take(index),
             b"",
         )
-        if not marks.any():
-            return records
-        place = np.cumsum(~marks) - 1
-        place[marks] = len(records) + batches.ends[of[marks]]
-        return pa.concat_arrays([records, pa.array(_MARKERS, pa.binary())]).take(pa.array(place))
+        if not is_marker.any():
+            return commits
+        source = np.cumsum(~is_marker) - 1
+        source[is_marker] = len(commits) + batches.ends[batch_of_record[is_marker]]
+        return pa.concat_arrays([commits, pa.array(_MARKERS, pa.binary())]).take(pa.array(source))
 
     def _headers(self, bases: Ints, leader_epochs: Ints, is_first: NDArray[np.bool_]) -> pa.Array:
         """The header of its batch before each first record, before the others nothing; the CRC is still to come."""
