@@ -21,7 +21,7 @@ from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
+from coordinator_core.records import AnyRecord, CoordinatorRecord, Fields, LogPosition, RecordType
 
 MEMBERS, PARTITIONS, TOPICS = 50, 500, 10
 GROUP = "benchmark"
@@ -36,7 +36,7 @@ def topic_history() -> TopicHistory:
     return history
 
 
-def log(rebalances: int, topics: TopicHistory) -> Iterator[CoordinatorRecord]:
+def log(rebalances: int, topics: TopicHistory) -> Iterator[AnyRecord]:
     """The log of a group whose members come until there are enough, and then go and come by turns."""
     rng, view, image = random.Random(0), SubscriptionView(), topics.version(0).image
     names = sorted(image.by_name)
@@ -94,7 +94,7 @@ def _epoch(epoch: int, hashed: int) -> tuple[int, Fields, Fields]:
     return RecordType.CONSUMER_GROUP_METADATA, {"groupId": GROUP}, {"epoch": epoch, "metadataHash": hashed}
 
 
-def _record(record: tuple[int, Fields, Fields | None], offset: int, batch: int, epoch: int) -> CoordinatorRecord:
+def _record(record: tuple[int, Fields, Fields | None], offset: int, batch: int, epoch: int) -> AnyRecord:
     record_type, key, value = record
     return CoordinatorRecord(LogPosition(0, offset, epoch * 1000), record_type, key, value, 0, batch)
 

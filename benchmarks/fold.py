@@ -16,7 +16,7 @@ from pathlib import Path
 from coordinator_core.groups.classic.protocols import assignment, subscription
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.group import Group, is_group_record
-from coordinator_core.records import CoordinatorRecord, Family, LogPosition, RecordType
+from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.embedded import encode_blob
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
@@ -26,7 +26,7 @@ REPEATS = 5
 MEMBERS, REBALANCES = 500, 1_000
 
 
-def group_records(folder: Path) -> list[CoordinatorRecord]:
+def group_records(folder: Path) -> list[AnyRecord]:
     """The group records under the folder, each partition in its order."""
     files = [file for file in find_logs([folder]) if file.family is Family.GROUP]
     partitions = sorted({file.partition for file in files})
@@ -38,7 +38,7 @@ def group_records(folder: Path) -> list[CoordinatorRecord]:
     ]
 
 
-def fold(records: list[CoordinatorRecord]) -> None:
+def fold(records: list[AnyRecord]) -> None:
     """What replay does with group records."""
     groups: dict[str, Group] = {}
     for record in records:
@@ -49,14 +49,14 @@ def fold(records: list[CoordinatorRecord]) -> None:
         group.apply(record)
 
 
-def latest(records: list[CoordinatorRecord]) -> None:
+def latest(records: list[AnyRecord]) -> None:
     """The reference: the latest value by key and nothing more, as compaction would keep it."""
     values: dict[tuple[str, int, str | None], object] = {}
     for record in records:
         values[record.group_id, record.type, record.key.get("memberId")] = record.value
 
 
-def best(action: Callable[[list[CoordinatorRecord]], None], records: list[CoordinatorRecord]) -> float:
+def best(action: Callable[[list[AnyRecord]], None], records: list[AnyRecord]) -> float:
     """Seconds of the fastest of a few runs: the others were disturbed."""
     times = []
     for _ in range(REPEATS):

@@ -22,7 +22,7 @@ from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.history.history_fold import GroupFold
-from coordinator_core.records import CoordinatorRecord, Family, Fields, LogPosition, RecordType
+from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, Fields, LogPosition, RecordType
 from coordinator_core.wire.embedded import encode_blob
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
@@ -31,7 +31,7 @@ from tests.shared_data import CORPUS
 REPEATS = 5
 MEMBERS, REBALANCES = 500, 1_000
 GIANT = 1_000_000
-ByGroup = dict[str, list[CoordinatorRecord]]
+ByGroup = dict[str, list[AnyRecord]]
 
 
 def topic_history(folder: Path) -> TopicHistory:
@@ -66,7 +66,7 @@ def replay(groups: ByGroup) -> None:
             group.apply(record)
 
 
-def classic_generations() -> Iterator[CoordinatorRecord]:
+def classic_generations() -> Iterator[AnyRecord]:
     """A large classic group; with every generation one member is another, and takes what the one before had."""
     topics = {"topics": [f"topic-{number}" for number in range(20)], "userData": None}
     wanted = encode_blob("ConsumerProtocolSubscription", 0, topics)
@@ -96,7 +96,7 @@ def classic_generations() -> Iterator[CoordinatorRecord]:
         yield CoordinatorRecord(at, RecordType.GROUP_METADATA, {"group": "large"}, fields, 3, generation)
 
 
-def giant_group() -> Iterator[CoordinatorRecord]:
+def giant_group() -> Iterator[AnyRecord]:
     """A group in which one member passes a partition on and gets it back, a million records long."""
     metadata = {
         "instanceId": None,
@@ -126,7 +126,7 @@ def giant_group() -> Iterator[CoordinatorRecord]:
         yield CoordinatorRecord(at, RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, key, current, 0, offset)
 
 
-def drain(records: Iterator[CoordinatorRecord], group_id: str) -> tuple[float, int]:
+def drain(records: Iterator[AnyRecord], group_id: str) -> tuple[float, int]:
     """Processor seconds and rows of a group whose rows nobody keeps."""
     state, rows, start = GroupFold(Group(group_id)), 0, time.process_time()
     for record in records:

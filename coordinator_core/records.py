@@ -10,8 +10,8 @@ from typing_extensions import TypeVar
 Fields = dict[str, Any]
 """A decoded key or value: Kafka's JSON field names to plain Python values."""
 
-KeyT = TypeVar("KeyT", covariant=True, default=Any)
-ValueT = TypeVar("ValueT", covariant=True, default=Any)
+KeyT = TypeVar("KeyT", covariant=True, default=object)
+ValueT = TypeVar("ValueT", covariant=True, default=object)
 
 
 class Family(Enum):

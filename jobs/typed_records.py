@@ -3,6 +3,9 @@
 Each message becomes one ``TypedDict``, each struct inside it another, and each record type a ``CoordinatorRecord`` of
 its key and value. A field that the decoder does not yield in every version, or only if it was written (a tagged
 field), is ``NotRequired``. A test compares the modules that are checked in with what this makes.
+
+The types are final, so that mypy tells those of a union apart by their fields. A value has besides a field that no
+record has, ``_type``: without it mypy drops from a union each type that has all fields of another.
 """
 
 from __future__ import annotations
@@ -57,8 +60,8 @@ def modules() -> dict[str, str]:
         for schema in record_schemas(family).values():
             records.setdefault(_module_of(schema), []).append(schema)
     bodies = {name: list(_records(schemas)) for name, schemas in records.items()}
-    bodies["embedded"] = [line for each in embedded_schemas().values() for line in _message(each.message, each.about)]
-    bodies["control"] = [line for each in control_schemas().values() for line in _message(each, "A control record.")]
+    bodies["embedded"] = [line for each in embedded_schemas().values() for line in _value(each.message, each.about)]
+    bodies["control"] = [line for each in control_schemas().values() for line in _value(each, "A control record.")]
     return {f"{name}.py": _module(name, body) for name, body in bodies.items()}
 
 
@@ -72,7 +75,7 @@ def _module_of(schema: RecordSchema) -> str:
 
 def _module(name: str, body: list[str]) -> str:
     text = "\n".join(body)
-    typing = ", ".join(word for word in ("NotRequired", "TypedDict") if word in text)
+    typing = ", ".join(word for word in ("Literal", "NotRequired", "TypedDict", "final") if word in text)
     bases = ", ".join(word for word in ("TrailingBytes", "UnknownTaggedFields") if word in text)
     imports = [f"from typing import {typing}", ""] if typing else []
     imports.append(f"from coordinator_core.record_fields.beyond_schema import {bases}")
@@ -85,8 +88,8 @@ def _module(name: str, body: list[str]) -> str:
 def _records(schemas: Iterable[RecordSchema]) -> Iterator[str]:
     for schema in schemas:
         if schema.key is not None:
-            yield from _message(schema.key, f"Key of {schema.name}.")
-        yield from _message(schema.value, schema.about)
+            yield from _class(_message(schema.key), f"Key of {schema.name}.")
+        yield from _value(schema.value, schema.about)
         if schema.key is not None:
             name = f"{_stem(schema.value)}Record"
             line = f"{name} = CoordinatorRecord[{schema.key.name}, {schema.value.name}]"
@@ -106,13 +109,19 @@ def _stem(message: Message) -> str:
     return message.name.removesuffix("Value")
 
 
-def _message(message: Message, about: str) -> Iterator[str]:
-    """The classes of a message, of its structs first."""
+def _value(message: Message, about: str) -> Iterator[str]:
+    """The classes of a value or an embedded blob, those of its structs first."""
     structs: dict[str, tuple[_Class, list[str]]] = {}
     _add_structs(structs, message, message.fields, message.versions)
     for struct, used_by in structs.values():
         yield from _class(struct, f"Struct of {', '.join(f'``{name}``' for name in used_by)}.")
-    yield from _class(_typed_dict(message, message.name, message.fields, message.versions, ("TrailingBytes",)), about)
+    made = _message(message)
+    made.fields["_type"] = (f'NotRequired[Literal["{message.name}"]]', "In no record: it sets this type apart.")
+    yield from _class(made, about)
+
+
+def _message(message: Message) -> _Class:
+    return _typed_dict(message, message.name, message.fields, message.versions, ("TrailingBytes",))
 
 
 def _add_structs(
@@ -161,7 +170,7 @@ def _about(field: Field, versions: range) -> str:
 
 
 def _class(made: _Class, about: str) -> Iterator[str]:
-    yield from ("", "", f"class {made.name}({', '.join(made.bases)}):")
+    yield from ("", "", "@final", f"class {made.name}({', '.join(made.bases)}):")
     yield from _docstring(about)
     if made.fields:
         yield ""

@@ -21,7 +21,7 @@ from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.rows import TABLES, HistoryRow, HistoryTable
 from coordinator_core.history.state_json import VERSION as HISTORY_VERSION
 from coordinator_core.history.state_json import ledger_from_json, ledger_to_json
-from coordinator_core.records import CoordinatorRecord, Family, RecordType
+from coordinator_core.records import AnyRecord, Family, RecordType
 
 STATE_VERSION = f"{HISTORY_VERSION}.{RULES_VERSION}.{AUDIT_VERSION}.{GROUP_VERSION}"
 """Of the form of ``GroupAudit.state``: one of another form is of no use, and the group is folded anew."""
@@ -81,7 +81,7 @@ class GroupAudit:
             None if targets is None else TargetAuditor(group, memory_from_json(targets), topics, settings, coverage),
         )
 
-    def feed(self, record: CoordinatorRecord, leader_epoch: int | None = None) -> list[AuditedRow]:
+    def feed(self, record: AnyRecord, leader_epoch: int | None = None) -> list[AuditedRow]:
         """The rows that this record makes final; raises nothing. Feed each once, in offset order."""
         history, rules, targets = self._history, self._rules, self._targets
         if record.type <= RecordType.OFFSET_COMMIT:

@@ -9,21 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
-from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, MetadataRecordType
+from coordinator_core.record_fields.cluster_metadata import (
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+from coordinator_core.records import AnyRecord, LogPosition, MetadataRecordType
 
 
 class Snapshot(NamedTuple):
     """The records of a KRaft snapshot (KIP-630), and the last position of the log that they sum up."""
 
-    records: list[CoordinatorRecord]
+    records: list[AnyRecord]
     at: LogPosition
 
 
-def fold_metadata_log(records: Iterable[CoordinatorRecord], snapshot: Snapshot | None = None) -> TopicHistory:
+def fold_metadata_log(records: Iterable[AnyRecord], snapshot: Snapshot | None = None) -> TopicHistory:
     """The history that a metadata log tells; ``records`` are of ``Family.METADATA``, in offset order.
 
     With a snapshot it begins there; what the log has of the time before is passed over.
@@ -36,7 +45,7 @@ def fold_metadata_log(records: Iterable[CoordinatorRecord], snapshot: Snapshot |
     return log.finish()
 
 
-def _begins_cluster(record: CoordinatorRecord) -> bool:
+def _begins_cluster(record: AnyRecord) -> bool:
     """Whether nothing but the controllers' elections (control records) can lie before this record.
 
     A new cluster's log begins with its bootstrap records: a feature level, or a transaction of that name.
@@ -70,12 +79,12 @@ class MetadataLog:
         self._brokers: dict[int, str | None] = {}
         self._last = LogPosition(0, -1, -1)
         self._batch: tuple[int, int] | None = None
-        self._transaction: list[CoordinatorRecord] | None = None
+        self._transaction: list[AnyRecord] | None = None
         self._touched: set[str] = set()
         self._removed: set[str] = set()
         self._moved: set[int] = set()
-        self._configs: list[Fields] = []
-        self._handlers: dict[int, Callable[[Fields], None]] = {
+        self._configs: list[ConfigRecord] = []
+        self._handlers: dict[int, Callable[[Any], None]] = {
             MetadataRecordType.TOPIC: self._topic,
             MetadataRecordType.REMOVE_TOPIC: self._remove_topic,
             MetadataRecordType.PARTITION: self._partition,
@@ -92,7 +101,7 @@ class MetadataLog:
             self._change(record)
         self._publish()
 
-    def apply(self, record: CoordinatorRecord) -> None:
+    def apply(self, record: AnyRecord) -> None:
         """Take the next record; types that say nothing of topics, racks or configs only move time on."""
         at = record.at
         if at.offset <= self._last.offset:
@@ -124,7 +133,7 @@ class MetadataLog:
         self.history.last_seen_ms = max(self.history.last_seen_ms, self._last.timestamp_ms)
         return self.history
 
-    def _take_transaction(self, at: LogPosition) -> list[CoordinatorRecord]:
+    def _take_transaction(self, at: LogPosition) -> list[AnyRecord]:
         held, self._transaction = self._transaction, None
         if held is None:
             self._gap(at, "the end of a metadata transaction whose beginning was not seen")
@@ -133,14 +142,14 @@ class MetadataLog:
     def _gap(self, at: LogPosition, cause: str) -> None:
         self.history.gaps.append(HistoryGap(at, cause))
 
-    def _change(self, record: CoordinatorRecord) -> None:
+    def _change(self, record: AnyRecord) -> None:
         handler = self._handlers.get(record.type)
         if handler is not None and record.value is not None:
             handler(record.value)
 
     # --- one handler a record type -----------------------------------------------------------------------------------
 
-    def _topic(self, value: Fields) -> None:
+    def _topic(self, value: TopicRecord) -> None:
         name, topic_id = value["name"], value["topicId"]
         replaced = self._ids.get(name)
         if replaced is not None and replaced != topic_id:
@@ -150,7 +159,7 @@ class MetadataLog:
         self._topics[topic_id] = _TopicState(name)
         self._touched.add(topic_id)
 
-    def _remove_topic(self, value: Fields) -> None:
+    def _remove_topic(self, value: RemoveTopicRecord) -> None:
         state = self._topics.pop(value["topicId"], None)
         if state is None:
             self._gap(self._last, f"deletion of topic id {value['topicId']}, which no record created")
@@ -158,13 +167,13 @@ class MetadataLog:
         del self._ids[state.name]
         self._removed.add(state.name)
 
-    def _partition(self, value: Fields) -> None:
+    def _partition(self, value: PartitionRecord) -> None:
         self._set_replicas(value, value["replicas"])
 
-    def _partition_change(self, value: Fields) -> None:
+    def _partition_change(self, value: PartitionChangeRecord) -> None:
         self._set_replicas(value, value.get("replicas"))
 
-    def _set_replicas(self, value: Fields, replicas: list[int] | None) -> None:
+    def _set_replicas(self, value: PartitionRecord | PartitionChangeRecord, replicas: list[int] | None) -> None:
         topic_id, partition = value["topicId"], value["partitionId"]
         state = self._topics.get(topic_id)
         if state is None:
@@ -174,12 +183,12 @@ class MetadataLog:
             state.replicas[partition] = tuple(replicas)
         self._touched.add(topic_id)
 
-    def _register_broker(self, value: Fields) -> None:
+    def _register_broker(self, value: RegisterBrokerRecord) -> None:
         supported = {each["name"]: each["maxSupportedVersion"] for each in value.get("features") or ()}
         self.history.note_registration(value["brokerId"], self._last, supported.get("metadata.version"))
         self._set_rack(value["brokerId"], value.get("rack"))
 
-    def _unregister_broker(self, value: Fields) -> None:
+    def _unregister_broker(self, value: UnregisterBrokerRecord) -> None:
         self.history.note_unregistration(value["brokerId"], self._last)
         self._set_rack(value["brokerId"], None)
 

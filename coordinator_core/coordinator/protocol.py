@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from coordinator_core.errors import CoordinatorAuditError
-from coordinator_core.records import CoordinatorRecord, Fields
+from coordinator_core.records import AnyRecord, Fields
 
 
 class ErrorCode(IntEnum):
@@ -129,7 +129,7 @@ class RequestOutcome:
     ``tasks`` the background work that was scheduled. ``effects`` are requests to others (share state, topic creation).
     """
 
-    records: list[CoordinatorRecord] = field(default_factory=list)
+    records: list[AnyRecord] = field(default_factory=list)
     response: Fields | None = None
     error: ApiError | None = None
     pending: bool = False

@@ -8,10 +8,7 @@ from typing_extensions import TypeVar
 
 from coordinator_core.errors import InputError
 from coordinator_core.groups.record_types import RecordTypes
-from coordinator_core.record_fields.consumer_group import (
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataValue,
-)
+from coordinator_core.record_fields.consumer_group import ConsumerGroupMemberMetadataKey
 from coordinator_core.records import RecordType
 
 KeyT = TypeVar("KeyT", default=Mapping[str, object])
@@ -54,11 +51,3 @@ def tombstones_of_all(types: RecordTypes, group_id: str, members: Sequence[str])
         (types.target_epoch, {"groupId": group_id}, None),
         *((types.member, key, None) for key in keys),
     ]
-
-
-def target_epoch_value(epoch: int, timestamp_ms: int) -> ConsumerGroupTargetAssignmentMetadataValue:
-    """The epoch and time of a target assignment; time 0 is not written."""
-    value: ConsumerGroupTargetAssignmentMetadataValue = {"assignmentEpoch": epoch}
-    if timestamp_ms:
-        value["assignmentTimestamp"] = timestamp_ms
-    return value

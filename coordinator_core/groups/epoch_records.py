@@ -10,6 +10,9 @@ GroupEpochRecord = (
     consumer.ConsumerGroupMetadataRecord | share.ShareGroupMetadataRecord | streams.StreamsGroupMetadataRecord
 )
 """Group metadata: the group epoch."""
+GroupEpochValue = (
+    consumer.ConsumerGroupMetadataValue | share.ShareGroupMetadataValue | streams.StreamsGroupMetadataValue
+)
 MemberRecord = (
     consumer.ConsumerGroupMemberMetadataRecord
     | share.ShareGroupMemberMetadataRecord
@@ -31,7 +34,7 @@ TargetPartitionsRecord = (
     consumer.ConsumerGroupTargetAssignmentMemberRecord | share.ShareGroupTargetAssignmentMemberRecord
 )
 """A member's target assignment of partitions."""
-TargetRecord = TargetPartitionsRecord | streams.StreamsGroupTargetAssignmentMemberRecord
+MemberTargetRecord = TargetPartitionsRecord | streams.StreamsGroupTargetAssignmentMemberRecord
 """A member's target assignment."""
 CurrentRecord = (
     consumer.ConsumerGroupCurrentMemberAssignmentRecord
@@ -44,10 +47,10 @@ CurrentValue = (
     | share.ShareGroupCurrentMemberAssignmentValue
     | streams.StreamsGroupCurrentMemberAssignmentValue
 )
-OfMemberRecord = MemberRecord | TargetRecord | CurrentRecord
+OfMemberRecord = MemberRecord | MemberTargetRecord | CurrentRecord
 """A record about one member."""
 
-TopicPartitions = (
+PartitionsOfTopic = (
     consumer.ConsumerGroupTargetAssignmentMemberTopicPartition
     | share.ShareGroupTargetAssignmentMemberTopicPartition
     | share.ShareGroupCurrentMemberAssignmentTopicPartitions
@@ -57,3 +60,12 @@ PartitionsWithEpochs = (
     consumer.ConsumerGroupCurrentMemberAssignmentTopicPartitions | streams.StreamsGroupCurrentMemberAssignmentTaskIds
 )
 """Partitions of one topic or subtopology, with the epochs of their assignment (KIP-1251)."""
+AssignedPartitions = PartitionsOfTopic | PartitionsWithEpochs | streams.StreamsGroupTargetAssignmentMemberTaskIds
+"""Partitions of one topic or subtopology, in a target or a current assignment."""
+
+
+def instance_id_of(value: MemberValue) -> str | None:
+    """Return the instance id of a static member; members of share groups have none."""
+    if "instanceId" in value:
+        return value["instanceId"]
+    return None

@@ -12,13 +12,13 @@ from coordinator_core.groups.epoch_records import (
     CurrentValue,
     GroupEpochRecord,
     MemberRecord,
+    MemberTargetRecord,
     MemberValue,
     OfMemberRecord,
+    PartitionsOfTopic,
     PartitionsWithEpochs,
     TargetEpochRecord,
     TargetPartitionsRecord,
-    TargetRecord,
-    TopicPartitions,
 )
 from coordinator_core.groups.violations import NONE, Rule, Violations, violation
 
@@ -160,7 +160,7 @@ def put_metadata(
     return member
 
 
-def partitions_of(values: Iterable[TopicPartitions]) -> Partitions:
+def partitions_of(values: Iterable[PartitionsOfTopic]) -> Partitions:
     """Topic partitions as records have them."""
     return {each["topicId"]: each["partitions"] for each in values}
 
@@ -173,7 +173,7 @@ def apply_target_partitions(state: EpochGroup[MemberT, Partitions], record: Targ
     return put_target(state, record, partitions_of(value["topicPartitions"]))
 
 
-def put_target(state: EpochGroup[MemberT, TargetT], record: TargetRecord, target: TargetT) -> Violations:
+def put_target(state: EpochGroup[MemberT, TargetT], record: MemberTargetRecord, target: TargetT) -> Violations:
     """A member's target assignment. In every operation the member's metadata comes first."""
     member_id = record.key["memberId"]
     state.targets[member_id] = target
@@ -183,7 +183,7 @@ def put_target(state: EpochGroup[MemberT, TargetT], record: TargetRecord, target
     return NONE
 
 
-def remove_target(state: EpochGroup[MemberT, TargetT], record: TargetRecord) -> Violations:
+def remove_target(state: EpochGroup[MemberT, TargetT], record: MemberTargetRecord) -> Violations:
     """The tombstone of a target assignment, written as well when a member goes before it got one."""
     member_id = record.key["memberId"]
     if state.targets.pop(member_id, None) is None and member_id not in state.members:

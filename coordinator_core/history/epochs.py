@@ -13,6 +13,13 @@ from typing import Any, NamedTuple
 from coordinator_core.groups import record_types
 from coordinator_core.groups.consumer.describe import preferred_assignor
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, ConsumerMemberState
+from coordinator_core.groups.epoch_records import (
+    CurrentRecord,
+    GroupEpochRecord,
+    MemberRecord,
+    MemberTargetRecord,
+    TargetEpochRecord,
+)
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup, EpochMember
 from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.groups.record_types import RecordTypes
@@ -37,6 +44,7 @@ from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
 from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import Cause
 from coordinator_core.history.topics import Used, changes_between, topics_used
+from coordinator_core.record_fields.streams_group import StreamsGroupMetadataRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
 AnyGroup = EpochGroup[Any, Any]
@@ -67,7 +75,7 @@ SHARE = EpochType(GroupType.SHARE.value, MEMBER_STATE_STABLE, share_held, partit
 STREAMS = EpochType(GroupType.STREAMS.value, StreamsMemberState.STABLE, streams_held, streams_target, streams_topics)
 
 
-def facts_before(state: GroupState | None, record: CoordinatorRecord) -> dict[str, object] | None:
+def facts_before(state: GroupState | None, record: MemberRecord) -> dict[str, object] | None:
     """What is known of a member before its metadata record."""
     if record.value is None or not isinstance(state, EpochGroup):
         return None
@@ -75,9 +83,7 @@ def facts_before(state: GroupState | None, record: CoordinatorRecord) -> dict[st
     return member_facts(known) if known is not None and known.has_metadata else None
 
 
-def on_member(
-    kind: EpochType, recorder: HistoryWriter, record: CoordinatorRecord, before: dict[str, object] | None
-) -> None:
+def on_member(kind: EpochType, recorder: HistoryWriter, record: MemberRecord, before: dict[str, object] | None) -> None:
     """Member metadata: a member comes, changes or goes."""
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
     if record.value is None:
@@ -102,7 +108,7 @@ def _describe(membership: OpenMembership, member: EpochMember) -> None:
     membership.subscribed_regex = getattr(member, "subscribed_topic_regex", None) or None
 
 
-def on_current(kind: EpochType, recorder: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
+def on_current(kind: EpochType, recorder: HistoryWriter, record: CurrentRecord, before: None) -> None:
     """Current assignment: what a member has, and how far it is."""
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
     if record.value is None:
@@ -165,7 +171,7 @@ def _pending(member: Any) -> int:
     return sum(len(partitions) for tasks in roles for partitions in tasks.values())
 
 
-def on_target(kind: EpochType, recorder: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
+def on_target(kind: EpochType, recorder: HistoryWriter, record: MemberTargetRecord, before: None) -> None:
     """Target assignment of one member."""
     member_id, at = record.key["memberId"], record.at
     if record.value is None:
@@ -175,7 +181,7 @@ def on_target(kind: EpochType, recorder: HistoryWriter, record: CoordinatorRecor
         recorder.put(TARGET, member_id, kind.target(state.targets[member_id]), at, state.group_epoch)
 
 
-def on_target_epoch(kind: EpochType, recorder: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
+def on_target_epoch(kind: EpochType, recorder: HistoryWriter, record: TargetEpochRecord, before: None) -> None:
     """Target assignment metadata: the target of an epoch is installed."""
     epoch, rebalance = recorder.ledger.epoch, recorder.ledger.rebalance
     if record.value is None or epoch is None or record.value["assignmentEpoch"] != epoch.epoch:
@@ -197,7 +203,7 @@ def configs_before(state: GroupState | None, record: CoordinatorRecord) -> dict[
 
 
 def on_streams_epoch(
-    kind: EpochType, recorder: HistoryWriter, record: CoordinatorRecord, before: dict[str, str] | None
+    kind: EpochType, recorder: HistoryWriter, record: StreamsGroupMetadataRecord, before: dict[str, str] | None
 ) -> None:
     """Group metadata of a streams group: as of any, and it tells of the group's configs."""
     state, last = recorder.group.state, recorder.ledger.epoch
@@ -207,7 +213,7 @@ def on_streams_epoch(
     on_epoch(kind, recorder, record, None)
 
 
-def on_epoch(kind: EpochType, recorder: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
+def on_epoch(kind: EpochType, recorder: HistoryWriter, record: GroupEpochRecord, before: None) -> None:
     """Group metadata: a new epoch opens and with it a rebalance; a tombstone ends the group."""
     ledger, at, value = recorder.ledger, record.at, record.value
     if value is None:

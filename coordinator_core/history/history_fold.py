@@ -17,7 +17,8 @@ from coordinator_core.history.history_writer import HistoryWriter
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import HistoryRow
-from coordinator_core.records import CoordinatorRecord, Family, RecordType
+from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
+from coordinator_core.records import AnyRecord, Family, RecordType
 
 _NO_ROWS: list[HistoryRow] = []
 _HANDLERS: Mapping[Family, Mapping[int, RecordHandler]] = {
@@ -59,7 +60,7 @@ class GroupFold:
         """What is open as of the last record."""
         return self._recorder.ledger
 
-    def feed(self, record: CoordinatorRecord) -> list[HistoryRow]:
+    def feed(self, record: AnyRecord) -> list[HistoryRow]:
         """Changes the group by a record; returns the rows that this makes final. Raises nothing."""
         if record.type <= RecordType.OFFSET_COMMIT:
             self.note_commit(record)
@@ -68,12 +69,12 @@ class GroupFold:
         self.group.apply(record)
         return self.after(record, before)
 
-    def before(self, record: CoordinatorRecord) -> Any:
+    def before(self, record: AnyRecord) -> Any:
         """What ``after`` needs of the group as it is before the record."""
         handler = self._handlers.get(record.type)
         return None if handler is None or handler.before is None else handler.before(self.group.state, record)
 
-    def after(self, record: CoordinatorRecord, before: Any) -> list[HistoryRow]:
+    def after(self, record: AnyRecord, before: Any) -> list[HistoryRow]:
         """The rows that the record, by which the group has been changed, makes final; raises nothing."""
         handler = self._handlers.get(record.type)
         if handler is None:
@@ -95,7 +96,7 @@ class GroupFold:
         recorder.rows = []
         return rows
 
-    def note_commit(self, record: CoordinatorRecord) -> None:
+    def note_commit(self, record: OffsetCommitRecord) -> None:
         """An offset commit."""
         key, value, ledger = record.key, record.value, self._recorder.ledger
         if value is not None:
@@ -110,7 +111,7 @@ class GroupFold:
 
 
 def fold(
-    records: Iterable[CoordinatorRecord],
+    records: Iterable[AnyRecord],
     group: Group,
     topics: TopicHistory | None = None,
     coverage: Coverage | None = None,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from coordinator_core.groups.group import GroupState
 from coordinator_core.history.history_writer import HistoryWriter
-from coordinator_core.records import CoordinatorRecord
+from coordinator_core.records import AnyRecord
 
 
 class RecordHandler(NamedTuple):
@@ -17,5 +17,5 @@ class RecordHandler(NamedTuple):
     """
 
     group_type: str
-    after: Callable[[HistoryWriter, CoordinatorRecord, Any], None]
-    before: Callable[[GroupState | None, CoordinatorRecord], Any] | None = None
+    after: Callable[[HistoryWriter, AnyRecord, Any], None]
+    before: Callable[[GroupState | None, AnyRecord], Any] | None = None

@@ -10,6 +10,8 @@ from coordinator_core.history.causes import CauseKind, cause, difference, record
 from coordinator_core.history.held_units import consumer_topics
 from coordinator_core.history.history_writer import HistoryWriter
 from coordinator_core.history.record_handler import RecordHandler
+from coordinator_core.record_fields.consumer_group import ConsumerGroupRegularExpressionRecord
+from coordinator_core.record_fields.streams_group import StreamsGroupTopologyRecord
 from coordinator_core.records import CoordinatorRecord, RecordType
 
 Seen = dict[str, SubscribedTopic] | None
@@ -33,12 +35,14 @@ def on_partition_metadata(recorder: HistoryWriter, record: CoordinatorRecord, be
         recorder.ledger.changes += recorded_topic_causes(before, after, names, record.at)
 
 
-def regex_before(state: GroupState | None, record: CoordinatorRecord) -> ResolvedRegex | None:
+def regex_before(state: GroupState | None, record: ConsumerGroupRegularExpressionRecord) -> ResolvedRegex | None:
     """How the regular expression was resolved before."""
     return state.regexes.get(record.key["regularExpression"]) if isinstance(state, ConsumerGroup) else None
 
 
-def on_regex(recorder: HistoryWriter, record: CoordinatorRecord, known: ResolvedRegex | None) -> None:
+def on_regex(
+    recorder: HistoryWriter, record: ConsumerGroupRegularExpressionRecord, known: ResolvedRegex | None
+) -> None:
     """A regular expression is resolved: it makes a rebalance if it now matches other topics."""
     if record.value is None:
         return
@@ -53,7 +57,7 @@ def topology_before(state: GroupState | None, record: CoordinatorRecord) -> Topo
     return state.topology if isinstance(state, StreamsGroup) else None
 
 
-def on_topology(recorder: HistoryWriter, record: CoordinatorRecord, before: Topology | None) -> None:
+def on_topology(recorder: HistoryWriter, record: StreamsGroupTopologyRecord, before: Topology | None) -> None:
     """The topology of a streams group; the first one comes with the first member."""
     if record.value is not None and before is not None and before.epoch != record.value["epoch"]:
         detail = f"topology epoch {before.epoch} to {record.value['epoch']}"

@@ -18,16 +18,23 @@ from coordinator_core.history.memberships import depart, join
 from coordinator_core.history.open_rows import OpenMembership
 from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import Cause
+from coordinator_core.record_fields.connect_group import (
+    ConnectWorkerGroupCurrentMemberAssignmentRecord,
+    ConnectWorkerGroupMemberMetadataRecord,
+    ConnectWorkerGroupMetadataRecord,
+)
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, LogPosition
 
 
-def assignors_before(state: GroupState | None, record: CoordinatorRecord) -> list[Assignor] | None:
+def assignors_before(state: GroupState | None, record: ConnectWorkerGroupMemberMetadataRecord) -> list[Assignor] | None:
     """What a worker offered before; None if nothing is known of it."""
     known = _worker(state, record)
     return known.assignors if known is not None and known.client_id is not None else None
 
 
-def on_member(recorder: HistoryWriter, record: CoordinatorRecord, before: list[Assignor] | None) -> None:
+def on_member(
+    recorder: HistoryWriter, record: ConnectWorkerGroupMemberMetadataRecord, before: list[Assignor] | None
+) -> None:
     """Member metadata: a worker comes, offers other assignors or other metadata for them, or goes."""
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
     if record.value is None:
@@ -93,7 +100,7 @@ def on_configuration(recorder: HistoryWriter, record: CoordinatorRecord, before:
     """The group's configuration: it makes no rebalance, and says how long work waits for a worker that left."""
 
 
-def on_epoch(recorder: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
+def on_epoch(recorder: HistoryWriter, record: ConnectWorkerGroupMetadataRecord, before: None) -> None:
     """Group metadata: a new epoch opens and with it a rebalance; a tombstone ends the group."""
     ledger, at, value = recorder.ledger, record.at, record.value
     if value is None:
@@ -140,7 +147,7 @@ def on_target(recorder: HistoryWriter, record: CoordinatorRecord, before: None) 
         recorder.converge(at)
 
 
-def delay_before(state: GroupState | None, record: CoordinatorRecord) -> int:
+def delay_before(state: GroupState | None, record: ConnectWorkerGroupCurrentMemberAssignmentRecord) -> int:
     """How long (ms) what a worker runs waits for it if this record ends it."""
     member = _worker(state, record)
     if record.value is not None or member is None or member.current is None or not _units(member.current.work):
@@ -149,7 +156,7 @@ def delay_before(state: GroupState | None, record: CoordinatorRecord) -> int:
     return max_delay_ms(state)
 
 
-def on_current(recorder: HistoryWriter, record: CoordinatorRecord, before: int) -> None:
+def on_current(recorder: HistoryWriter, record: ConnectWorkerGroupCurrentMemberAssignmentRecord, before: int) -> None:
     """Current assignment: what a worker runs, and how far it is.
 
     The work of a worker that goes waits for it; while it waits, a further one does not make it wait longer.
@@ -197,7 +204,10 @@ def _assignor(state: ConnectGroup) -> str | None:
         return None
 
 
-def _worker(state: GroupState | None, record: CoordinatorRecord) -> ConnectMember | None:
+def _worker(
+    state: GroupState | None,
+    record: ConnectWorkerGroupMemberMetadataRecord | ConnectWorkerGroupCurrentMemberAssignmentRecord,
+) -> ConnectMember | None:
     return state.members.get(record.key["memberId"]) if isinstance(state, ConnectGroup) else None
 
 

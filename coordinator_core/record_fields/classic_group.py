@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
+from typing import Literal, NotRequired, final
 
 from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
 from coordinator_core.records import CoordinatorRecord
 
 
+@final
 class GroupMetadataKey(TrailingBytes):
     """Key of GROUP_METADATA."""
 
@@ -15,6 +16,7 @@ class GroupMetadataKey(TrailingBytes):
     """Group id."""
 
 
+@final
 class GroupMetadataMemberMetadata(UnknownTaggedFields):
     """Struct of ``members``."""
 
@@ -36,6 +38,7 @@ class GroupMetadataMemberMetadata(UnknownTaggedFields):
     """The leader's assignment of the member, an embedded blob."""
 
 
+@final
 class GroupMetadataValue(TrailingBytes, UnknownTaggedFields):
     """A classic group at the end of a rebalance: generation, protocol, all members with subscription and assignment."""
 
@@ -51,6 +54,8 @@ class GroupMetadataValue(TrailingBytes, UnknownTaggedFields):
     """When the group came into its state, ms. In versions 2 to 4."""
     members: list[GroupMetadataMemberMetadata]
     """The members of this generation."""
+    _type: NotRequired[Literal["GroupMetadataValue"]]
+    """In no record: it sets this type apart."""
 
 
 GroupMetadataRecord = CoordinatorRecord[GroupMetadataKey, GroupMetadataValue]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
+from typing import Literal, NotRequired, final
 
 from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
 
 
+@final
 class RegisterBrokerRecordBrokerEndpoint(UnknownTaggedFields):
     """Struct of ``endPoints``."""
 
@@ -20,6 +21,7 @@ class RegisterBrokerRecordBrokerEndpoint(UnknownTaggedFields):
     """Security protocol id."""
 
 
+@final
 class RegisterBrokerRecordBrokerFeature(UnknownTaggedFields):
     """Struct of ``features``."""
 
@@ -31,6 +33,7 @@ class RegisterBrokerRecordBrokerFeature(UnknownTaggedFields):
     """Highest level."""
 
 
+@final
 class RegisterBrokerRecord(TrailingBytes, UnknownTaggedFields):
     """A broker registers, with its rack and listeners."""
 
@@ -56,8 +59,11 @@ class RegisterBrokerRecord(TrailingBytes, UnknownTaggedFields):
     """Ids of the available log directories. Tagged: absent unless it was written."""
     cordonedLogDirs: NotRequired[list[str] | None]
     """Ids of cordoned log directories. Tagged: absent unless it was written."""
+    _type: NotRequired[Literal["RegisterBrokerRecord"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class UnregisterBrokerRecord(TrailingBytes, UnknownTaggedFields):
     """A broker is unregistered."""
 
@@ -65,8 +71,11 @@ class UnregisterBrokerRecord(TrailingBytes, UnknownTaggedFields):
     """Broker id."""
     brokerEpoch: int
     """Epoch given at registration."""
+    _type: NotRequired[Literal["UnregisterBrokerRecord"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class TopicRecord(TrailingBytes, UnknownTaggedFields):
     """A topic is created."""
 
@@ -74,8 +83,11 @@ class TopicRecord(TrailingBytes, UnknownTaggedFields):
     """Name."""
     topicId: str
     """Topic id."""
+    _type: NotRequired[Literal["TopicRecord"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class PartitionRecord(TrailingBytes, UnknownTaggedFields):
     """A partition is created or stated anew in a snapshot."""
 
@@ -105,8 +117,11 @@ class PartitionRecord(TrailingBytes, UnknownTaggedFields):
     """Eligible leader replicas (KIP-966). Tagged: absent unless it was written."""
     lastKnownElr: NotRequired[list[int] | None]
     """Last known eligible leader replicas (KIP-966). Tagged: absent unless it was written."""
+    _type: NotRequired[Literal["PartitionRecord"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class ConfigRecord(TrailingBytes, UnknownTaggedFields):
     """A configuration value is set or removed."""
 
@@ -118,8 +133,11 @@ class ConfigRecord(TrailingBytes, UnknownTaggedFields):
     """Name of the configuration key."""
     value: str | None
     """New value, null: removed."""
+    _type: NotRequired[Literal["ConfigRecord"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class PartitionChangeRecord(TrailingBytes, UnknownTaggedFields):
     """A partition changes; absent fields stay as they were."""
 
@@ -145,8 +163,11 @@ class PartitionChangeRecord(TrailingBytes, UnknownTaggedFields):
     """Last known eligible leader replicas (KIP-966). Tagged: absent unless it was written."""
     directories: NotRequired[list[str] | None]
     """Log directory of each replica. Tagged: absent unless it was written."""
+    _type: NotRequired[Literal["PartitionChangeRecord"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class FenceBrokerRecord(TrailingBytes, UnknownTaggedFields):
     """A broker is fenced (format before BrokerRegistrationChange)."""
 
@@ -154,8 +175,11 @@ class FenceBrokerRecord(TrailingBytes, UnknownTaggedFields):
     """Broker id."""
     epoch: int
     """Group epoch."""
+    _type: NotRequired[Literal["FenceBrokerRecord"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class UnfenceBrokerRecord(TrailingBytes, UnknownTaggedFields):
     """A broker is unfenced (format before BrokerRegistrationChange)."""
 
@@ -163,15 +187,21 @@ class UnfenceBrokerRecord(TrailingBytes, UnknownTaggedFields):
     """Broker id."""
     epoch: int
     """Group epoch."""
+    _type: NotRequired[Literal["UnfenceBrokerRecord"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class RemoveTopicRecord(TrailingBytes, UnknownTaggedFields):
     """A topic is deleted."""
 
     topicId: str
     """Topic id."""
+    _type: NotRequired[Literal["RemoveTopicRecord"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class FeatureLevelRecord(TrailingBytes, UnknownTaggedFields):
     """A feature level is set, metadata.version among them."""
 
@@ -179,8 +209,11 @@ class FeatureLevelRecord(TrailingBytes, UnknownTaggedFields):
     """Name."""
     featureLevel: int
     """Level."""
+    _type: NotRequired[Literal["FeatureLevelRecord"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class BrokerRegistrationChangeRecord(TrailingBytes, UnknownTaggedFields):
     """A broker registration changes in part."""
 
@@ -196,25 +229,41 @@ class BrokerRegistrationChangeRecord(TrailingBytes, UnknownTaggedFields):
     """Ids of the available log directories. Tagged: absent unless it was written."""
     cordonedLogDirs: NotRequired[list[str] | None]
     """Ids of cordoned log directories. Tagged: absent unless it was written."""
+    _type: NotRequired[Literal["BrokerRegistrationChangeRecord"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class NoOpRecord(TrailingBytes, UnknownTaggedFields):
     """Nothing; keeps the log moving."""
 
+    _type: NotRequired[Literal["NoOpRecord"]]
+    """In no record: it sets this type apart."""
 
+
+@final
 class BeginTransactionRecord(TrailingBytes, UnknownTaggedFields):
     """What follows belongs together, until an end or abort."""
 
     name: NotRequired[str | None]
     """Name. Tagged: absent unless it was written."""
+    _type: NotRequired[Literal["BeginTransactionRecord"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class EndTransactionRecord(TrailingBytes, UnknownTaggedFields):
     """The records since the begin take effect."""
 
+    _type: NotRequired[Literal["EndTransactionRecord"]]
+    """In no record: it sets this type apart."""
 
+
+@final
 class AbortTransactionRecord(TrailingBytes, UnknownTaggedFields):
     """The records since the begin are void."""
 
     reason: NotRequired[str | None]
     """Why. Tagged: absent unless it was written."""
+    _type: NotRequired[Literal["AbortTransactionRecord"]]
+    """In no record: it sets this type apart."""

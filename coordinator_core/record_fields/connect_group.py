@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal, NotRequired, final
+
 from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
 from coordinator_core.records import CoordinatorRecord
 
 
+@final
 class ConnectWorkerGroupMetadataKey(TrailingBytes):
     """Key of CONNECT_GROUP_METADATA."""
 
@@ -13,16 +16,20 @@ class ConnectWorkerGroupMetadataKey(TrailingBytes):
     """Group id."""
 
 
+@final
 class ConnectWorkerGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
     """The epoch of a Connect group."""
 
     epoch: int
     """Group epoch."""
+    _type: NotRequired[Literal["ConnectWorkerGroupMetadataValue"]]
+    """In no record: it sets this type apart."""
 
 
 ConnectWorkerGroupMetadataRecord = CoordinatorRecord[ConnectWorkerGroupMetadataKey, ConnectWorkerGroupMetadataValue]
 
 
+@final
 class ConnectWorkerGroupConnectorsTasksMetadataKey(TrailingBytes):
     """Key of CONNECT_GROUP_CONNECTORS_TASKS_METADATA."""
 
@@ -30,6 +37,7 @@ class ConnectWorkerGroupConnectorsTasksMetadataKey(TrailingBytes):
     """Group id."""
 
 
+@final
 class ConnectWorkerGroupConnectorsTasksMetadataConnectorTaskId(UnknownTaggedFields):
     """Struct of ``tasks``."""
 
@@ -39,6 +47,7 @@ class ConnectWorkerGroupConnectorsTasksMetadataConnectorTaskId(UnknownTaggedFiel
     """Task number within the connector."""
 
 
+@final
 class ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks(UnknownTaggedFields):
     """Struct of ``connectorsTasks``."""
 
@@ -48,6 +57,7 @@ class ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks(UnknownTaggedFiel
     """Task ids."""
 
 
+@final
 class ConnectWorkerGroupConnectorsTasksMetadataValue(TrailingBytes, UnknownTaggedFields):
     """What connectors and tasks a Connect group has to run. The document makes Tasks a list of the very struct that
     holds it, which never ends; read as the ConnectorTaskId of its data model (connector id, int8 task id).
@@ -57,6 +67,8 @@ class ConnectWorkerGroupConnectorsTasksMetadataValue(TrailingBytes, UnknownTagge
     """Group epoch."""
     connectorsTasks: list[ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks]
     """Connectors and tasks."""
+    _type: NotRequired[Literal["ConnectWorkerGroupConnectorsTasksMetadataValue"]]
+    """In no record: it sets this type apart."""
 
 
 ConnectWorkerGroupConnectorsTasksMetadataRecord = CoordinatorRecord[
@@ -64,6 +76,7 @@ ConnectWorkerGroupConnectorsTasksMetadataRecord = CoordinatorRecord[
 ]
 
 
+@final
 class ConnectWorkerGroupMemberMetadataKey(TrailingBytes):
     """Key of CONNECT_GROUP_MEMBER_METADATA."""
 
@@ -73,6 +86,7 @@ class ConnectWorkerGroupMemberMetadataKey(TrailingBytes):
     """Member (worker) id."""
 
 
+@final
 class ConnectWorkerGroupMemberMetadataAssignor(UnknownTaggedFields):
     """Struct of ``assignors``."""
 
@@ -90,6 +104,7 @@ class ConnectWorkerGroupMemberMetadataAssignor(UnknownTaggedFields):
     """Metadata for the assignor."""
 
 
+@final
 class ConnectWorkerGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
     """A worker as it described itself. The document shows no nullable fields, yet its request leaves instance id out
     as null; read as nullable, a superset on the wire.
@@ -109,6 +124,8 @@ class ConnectWorkerGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
     """Unused by workers."""
     assignors: list[ConnectWorkerGroupMemberMetadataAssignor]
     """Assignors the worker offers, in its order."""
+    _type: NotRequired[Literal["ConnectWorkerGroupMemberMetadataValue"]]
+    """In no record: it sets this type apart."""
 
 
 ConnectWorkerGroupMemberMetadataRecord = CoordinatorRecord[
@@ -116,6 +133,7 @@ ConnectWorkerGroupMemberMetadataRecord = CoordinatorRecord[
 ]
 
 
+@final
 class ConnectWorkerGroupTargetAssignmentKey(TrailingBytes):
     """Key of CONNECT_GROUP_TARGET_ASSIGNMENT."""
 
@@ -123,6 +141,7 @@ class ConnectWorkerGroupTargetAssignmentKey(TrailingBytes):
     """Group id."""
 
 
+@final
 class ConnectWorkerGroupTargetAssignmentConnectorTaskId(UnknownTaggedFields):
     """Struct of ``tasks``."""
 
@@ -132,6 +151,7 @@ class ConnectWorkerGroupTargetAssignmentConnectorTaskId(UnknownTaggedFields):
     """Task number within the connector."""
 
 
+@final
 class ConnectWorkerGroupTargetAssignmentConnectorsTasks(UnknownTaggedFields):
     """Struct of ``connectorsTasks``."""
 
@@ -141,6 +161,7 @@ class ConnectWorkerGroupTargetAssignmentConnectorsTasks(UnknownTaggedFields):
     """Task ids."""
 
 
+@final
 class ConnectWorkerGroupTargetAssignmentMember(UnknownTaggedFields):
     """Struct of ``members``."""
 
@@ -156,6 +177,7 @@ class ConnectWorkerGroupTargetAssignmentMember(UnknownTaggedFields):
     """Metadata from the assignor."""
 
 
+@final
 class ConnectWorkerGroupTargetAssignmentValue(TrailingBytes, UnknownTaggedFields):
     """The target assignment of all workers, in one record. The document gives the key version 6 and its field
     version 5: a slip, read as 6; and it calls the value GroupTargetAssignmentValue. The document makes Tasks a
@@ -167,6 +189,8 @@ class ConnectWorkerGroupTargetAssignmentValue(TrailingBytes, UnknownTaggedFields
     """Epoch of the group that the target was computed for."""
     members: list[ConnectWorkerGroupTargetAssignmentMember]
     """Workers."""
+    _type: NotRequired[Literal["ConnectWorkerGroupTargetAssignmentValue"]]
+    """In no record: it sets this type apart."""
 
 
 ConnectWorkerGroupTargetAssignmentRecord = CoordinatorRecord[
@@ -174,6 +198,7 @@ ConnectWorkerGroupTargetAssignmentRecord = CoordinatorRecord[
 ]
 
 
+@final
 class ConnectWorkerGroupCurrentMemberAssignmentKey(TrailingBytes):
     """Key of CONNECT_GROUP_CURRENT_MEMBER_ASSIGNMENT."""
 
@@ -183,6 +208,7 @@ class ConnectWorkerGroupCurrentMemberAssignmentKey(TrailingBytes):
     """Member (worker) id."""
 
 
+@final
 class ConnectWorkerGroupCurrentMemberAssignmentConnectorTaskId(UnknownTaggedFields):
     """Struct of ``tasks``."""
 
@@ -192,6 +218,7 @@ class ConnectWorkerGroupCurrentMemberAssignmentConnectorTaskId(UnknownTaggedFiel
     """Task number within the connector."""
 
 
+@final
 class ConnectWorkerGroupCurrentMemberAssignmentConnectorsTasks(UnknownTaggedFields):
     """Struct of ``connectorsTasks``."""
 
@@ -201,6 +228,7 @@ class ConnectWorkerGroupCurrentMemberAssignmentConnectorsTasks(UnknownTaggedFiel
     """Task ids."""
 
 
+@final
 class ConnectWorkerGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTaggedFields):
     """What one worker runs. The document also calls the value ConnectGroupCurrentMemberAssignmentValue. The document
     makes Tasks a list of the very struct that holds it, which never ends; read as the ConnectorTaskId of its data
@@ -217,6 +245,8 @@ class ConnectWorkerGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTagge
     """Version of the metadata."""
     metadata: bytes
     """Metadata from the assignor."""
+    _type: NotRequired[Literal["ConnectWorkerGroupCurrentMemberAssignmentValue"]]
+    """In no record: it sets this type apart."""
 
 
 ConnectWorkerGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
@@ -224,6 +254,7 @@ ConnectWorkerGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
 ]
 
 
+@final
 class ConnectWorkerGroupConfigurationKey(TrailingBytes):
     """Key of CONNECT_GROUP_CONFIGURATION."""
 
@@ -231,6 +262,7 @@ class ConnectWorkerGroupConfigurationKey(TrailingBytes):
     """Group id."""
 
 
+@final
 class ConnectWorkerGroupConfigurationEntry(UnknownTaggedFields):
     """Struct of ``configurations``."""
 
@@ -240,11 +272,14 @@ class ConnectWorkerGroupConfigurationEntry(UnknownTaggedFields):
     """Value."""
 
 
+@final
 class ConnectWorkerGroupConfigurationValue(TrailingBytes, UnknownTaggedFields):
     """Configuration of a Connect group."""
 
     configurations: list[ConnectWorkerGroupConfigurationEntry]
     """Configuration."""
+    _type: NotRequired[Literal["ConnectWorkerGroupConfigurationValue"]]
+    """In no record: it sets this type apart."""
 
 
 ConnectWorkerGroupConfigurationRecord = CoordinatorRecord[

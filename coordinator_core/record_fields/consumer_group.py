@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
+from typing import Literal, NotRequired, final
 
 from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
 from coordinator_core.records import CoordinatorRecord
 
 
+@final
 class ConsumerGroupMetadataKey(TrailingBytes):
     """Key of CONSUMER_GROUP_METADATA."""
 
@@ -15,6 +16,7 @@ class ConsumerGroupMetadataKey(TrailingBytes):
     """Group id."""
 
 
+@final
 class ConsumerGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
     """The epoch of a consumer group (KIP-848)."""
 
@@ -24,11 +26,14 @@ class ConsumerGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
     """Hash of the subscribed topics and their partitions, signed; 0 or absent: none. Tagged: absent unless it was
     written.
     """
+    _type: NotRequired[Literal["ConsumerGroupMetadataValue"]]
+    """In no record: it sets this type apart."""
 
 
 ConsumerGroupMetadataRecord = CoordinatorRecord[ConsumerGroupMetadataKey, ConsumerGroupMetadataValue]
 
 
+@final
 class ConsumerGroupPartitionMetadataKey(TrailingBytes):
     """Key of CONSUMER_GROUP_PARTITION_METADATA."""
 
@@ -36,6 +41,7 @@ class ConsumerGroupPartitionMetadataKey(TrailingBytes):
     """Group id."""
 
 
+@final
 class ConsumerGroupPartitionMetadataPartitionMetadata(UnknownTaggedFields):
     """Struct of ``partitionMetadata``."""
 
@@ -45,6 +51,7 @@ class ConsumerGroupPartitionMetadataPartitionMetadata(UnknownTaggedFields):
     """Racks that hold a replica."""
 
 
+@final
 class ConsumerGroupPartitionMetadataTopicMetadata(UnknownTaggedFields):
     """Struct of ``topics``."""
 
@@ -58,11 +65,14 @@ class ConsumerGroupPartitionMetadataTopicMetadata(UnknownTaggedFields):
     """Racks of partitions, where known."""
 
 
+@final
 class ConsumerGroupPartitionMetadataValue(TrailingBytes, UnknownTaggedFields):
     """What topics a consumer group saw, before the metadata hash replaced it."""
 
     topics: list[ConsumerGroupPartitionMetadataTopicMetadata]
     """Subscribed topics as the broker knew them."""
+    _type: NotRequired[Literal["ConsumerGroupPartitionMetadataValue"]]
+    """In no record: it sets this type apart."""
 
 
 ConsumerGroupPartitionMetadataRecord = CoordinatorRecord[
@@ -70,6 +80,7 @@ ConsumerGroupPartitionMetadataRecord = CoordinatorRecord[
 ]
 
 
+@final
 class ConsumerGroupMemberMetadataKey(TrailingBytes):
     """Key of CONSUMER_GROUP_MEMBER_METADATA."""
 
@@ -79,6 +90,7 @@ class ConsumerGroupMemberMetadataKey(TrailingBytes):
     """Member id."""
 
 
+@final
 class ConsumerGroupMemberMetadataClassicProtocol(UnknownTaggedFields):
     """Struct of ``supportedProtocols``."""
 
@@ -88,6 +100,7 @@ class ConsumerGroupMemberMetadataClassicProtocol(UnknownTaggedFields):
     """Embedded subscription blob."""
 
 
+@final
 class ConsumerGroupMemberMetadataClassicMemberMetadata(UnknownTaggedFields):
     """Struct of ``classicMemberMetadata``."""
 
@@ -97,6 +110,7 @@ class ConsumerGroupMemberMetadataClassicMemberMetadata(UnknownTaggedFields):
     """Protocols the classic member offers, in its order."""
 
 
+@final
 class ConsumerGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
     """A member of a consumer group as it described itself."""
 
@@ -120,11 +134,14 @@ class ConsumerGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
     """Set while the member speaks the classic protocol inside a consumer group; brokers write the null. Tagged:
     absent unless it was written.
     """
+    _type: NotRequired[Literal["ConsumerGroupMemberMetadataValue"]]
+    """In no record: it sets this type apart."""
 
 
 ConsumerGroupMemberMetadataRecord = CoordinatorRecord[ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue]
 
 
+@final
 class ConsumerGroupTargetAssignmentMetadataKey(TrailingBytes):
     """Key of CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA."""
 
@@ -132,6 +149,7 @@ class ConsumerGroupTargetAssignmentMetadataKey(TrailingBytes):
     """Group id."""
 
 
+@final
 class ConsumerGroupTargetAssignmentMetadataValue(TrailingBytes, UnknownTaggedFields):
     """The epoch of the target assignment of a consumer group."""
 
@@ -139,6 +157,8 @@ class ConsumerGroupTargetAssignmentMetadataValue(TrailingBytes, UnknownTaggedFie
     """Epoch of the group that the target was computed for."""
     assignmentTimestamp: NotRequired[int]
     """When the assignment was computed, ms. Tagged: absent unless it was written."""
+    _type: NotRequired[Literal["ConsumerGroupTargetAssignmentMetadataValue"]]
+    """In no record: it sets this type apart."""
 
 
 ConsumerGroupTargetAssignmentMetadataRecord = CoordinatorRecord[
@@ -146,6 +166,7 @@ ConsumerGroupTargetAssignmentMetadataRecord = CoordinatorRecord[
 ]
 
 
+@final
 class ConsumerGroupTargetAssignmentMemberKey(TrailingBytes):
     """Key of CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER."""
 
@@ -155,6 +176,7 @@ class ConsumerGroupTargetAssignmentMemberKey(TrailingBytes):
     """Member id."""
 
 
+@final
 class ConsumerGroupTargetAssignmentMemberTopicPartition(UnknownTaggedFields):
     """Struct of ``topicPartitions``."""
 
@@ -164,11 +186,14 @@ class ConsumerGroupTargetAssignmentMemberTopicPartition(UnknownTaggedFields):
     """Partition numbers."""
 
 
+@final
 class ConsumerGroupTargetAssignmentMemberValue(TrailingBytes, UnknownTaggedFields):
     """The target assignment of one member of a consumer group."""
 
     topicPartitions: list[ConsumerGroupTargetAssignmentMemberTopicPartition]
     """Assigned partitions by topic."""
+    _type: NotRequired[Literal["ConsumerGroupTargetAssignmentMemberValue"]]
+    """In no record: it sets this type apart."""
 
 
 ConsumerGroupTargetAssignmentMemberRecord = CoordinatorRecord[
@@ -176,6 +201,7 @@ ConsumerGroupTargetAssignmentMemberRecord = CoordinatorRecord[
 ]
 
 
+@final
 class ConsumerGroupCurrentMemberAssignmentKey(TrailingBytes):
     """Key of CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT."""
 
@@ -185,6 +211,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(TrailingBytes):
     """Member id."""
 
 
+@final
 class ConsumerGroupCurrentMemberAssignmentTopicPartitions(UnknownTaggedFields):
     """Struct of ``assignedPartitions``, ``partitionsPendingRevocation``."""
 
@@ -198,6 +225,7 @@ class ConsumerGroupCurrentMemberAssignmentTopicPartitions(UnknownTaggedFields):
     """
 
 
+@final
 class ConsumerGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTaggedFields):
     """What one member of a consumer group has and must give up."""
 
@@ -211,6 +239,8 @@ class ConsumerGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTaggedFiel
     """Partitions the member has."""
     partitionsPendingRevocation: list[ConsumerGroupCurrentMemberAssignmentTopicPartitions]
     """Partitions the member must give up first."""
+    _type: NotRequired[Literal["ConsumerGroupCurrentMemberAssignmentValue"]]
+    """In no record: it sets this type apart."""
 
 
 ConsumerGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
@@ -218,6 +248,7 @@ ConsumerGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
 ]
 
 
+@final
 class ConsumerGroupRegularExpressionKey(TrailingBytes):
     """Key of CONSUMER_GROUP_REGULAR_EXPRESSION."""
 
@@ -227,6 +258,7 @@ class ConsumerGroupRegularExpressionKey(TrailingBytes):
     """The pattern."""
 
 
+@final
 class ConsumerGroupRegularExpressionValue(TrailingBytes, UnknownTaggedFields):
     """The topics that a pattern of a consumer group resolved to."""
 
@@ -236,6 +268,8 @@ class ConsumerGroupRegularExpressionValue(TrailingBytes, UnknownTaggedFields):
     """Version of the metadata image that the pattern was resolved against."""
     timestamp: int
     """When it was resolved, ms."""
+    _type: NotRequired[Literal["ConsumerGroupRegularExpressionValue"]]
+    """In no record: it sets this type apart."""
 
 
 ConsumerGroupRegularExpressionRecord = CoordinatorRecord[

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal, NotRequired, final
+
 from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
 
 
+@final
 class KRaftVersionRecord(TrailingBytes, UnknownTaggedFields):
     """A control record."""
 
@@ -12,8 +15,11 @@ class KRaftVersionRecord(TrailingBytes, UnknownTaggedFields):
     """Version of this record."""
     kRaftVersion: int
     """The version of KRaft: 1 allows voters to come and go."""
+    _type: NotRequired[Literal["KRaftVersionRecord"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class VotersRecordEndpoint(UnknownTaggedFields):
     """Struct of ``endpoints``."""
 
@@ -25,6 +31,7 @@ class VotersRecordEndpoint(UnknownTaggedFields):
     """Port."""
 
 
+@final
 class VotersRecordKRaftVersionFeature(UnknownTaggedFields):
     """Struct of ``kRaftVersionFeature``."""
 
@@ -34,6 +41,7 @@ class VotersRecordKRaftVersionFeature(UnknownTaggedFields):
     """The highest."""
 
 
+@final
 class VotersRecordVoter(UnknownTaggedFields):
     """Struct of ``voters``."""
 
@@ -47,6 +55,7 @@ class VotersRecordVoter(UnknownTaggedFields):
     """Versions of KRaft that it supports."""
 
 
+@final
 class VotersRecord(TrailingBytes, UnknownTaggedFields):
     """A control record."""
 
@@ -54,8 +63,11 @@ class VotersRecord(TrailingBytes, UnknownTaggedFields):
     """Version of this record."""
     voters: list[VotersRecordVoter]
     """The voters."""
+    _type: NotRequired[Literal["VotersRecord"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class LeaderChangeMessageVoter(UnknownTaggedFields):
     """Struct of ``voters``, ``grantingVoters``."""
 
@@ -63,6 +75,7 @@ class LeaderChangeMessageVoter(UnknownTaggedFields):
     """Node id."""
 
 
+@final
 class LeaderChangeMessage(TrailingBytes, UnknownTaggedFields):
     """A control record."""
 
@@ -74,15 +87,21 @@ class LeaderChangeMessage(TrailingBytes, UnknownTaggedFields):
     """The voters of the quorum."""
     grantingVoters: list[LeaderChangeMessageVoter]
     """Those who voted for the leader."""
+    _type: NotRequired[Literal["LeaderChangeMessage"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class SnapshotFooterRecord(TrailingBytes, UnknownTaggedFields):
     """A control record."""
 
     version: int
     """Version of this record."""
+    _type: NotRequired[Literal["SnapshotFooterRecord"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class SnapshotHeaderRecord(TrailingBytes, UnknownTaggedFields):
     """A control record."""
 
@@ -90,3 +109,5 @@ class SnapshotHeaderRecord(TrailingBytes, UnknownTaggedFields):
     """Version of this record."""
     lastContainedLogTimestamp: int
     """Append time of the last record in it, ms."""
+    _type: NotRequired[Literal["SnapshotHeaderRecord"]]
+    """In no record: it sets this type apart."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict, final
 
 from coordinator_core.record_fields.beyond_schema import TrailingBytes
 
 
+@final
 class ConnectProtocolAssignmentConnectorTasks(TypedDict):
     """Struct of ``assignment``, ``revoked``."""
 
@@ -16,6 +17,7 @@ class ConnectProtocolAssignmentConnectorTasks(TypedDict):
     """Task numbers; -1 is the connector itself."""
 
 
+@final
 class ConnectProtocolAssignment(TrailingBytes):
     """What a Connect worker is to run."""
 
@@ -33,8 +35,11 @@ class ConnectProtocolAssignment(TrailingBytes):
     """Connectors and tasks to stop; null: none. In versions 1 to 2."""
     delay: NotRequired[int]
     """Scheduled rebalance delay, ms. In versions 1 to 2."""
+    _type: NotRequired[Literal["ConnectProtocolAssignment"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class ConnectProtocolMetadata(TrailingBytes):
     """What a Connect worker sends when joining."""
 
@@ -44,8 +49,11 @@ class ConnectProtocolMetadata(TrailingBytes):
     """Offset in the config topic that the worker has read."""
     allocation: NotRequired[bytes | None]
     """The current assignment of the worker, as ConnectProtocolAssignment. In versions 1 to 2."""
+    _type: NotRequired[Literal["ConnectProtocolMetadata"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class ConsumerProtocolAssignmentTopicPartition(TypedDict):
     """Struct of ``assignedPartitions``."""
 
@@ -55,6 +63,7 @@ class ConsumerProtocolAssignmentTopicPartition(TypedDict):
     """Partition numbers."""
 
 
+@final
 class ConsumerProtocolAssignment(TrailingBytes):
     """Assignment of a member of a classic consumer group."""
 
@@ -62,8 +71,11 @@ class ConsumerProtocolAssignment(TrailingBytes):
     """Assigned partitions."""
     userData: bytes | None
     """Data of the assignor."""
+    _type: NotRequired[Literal["ConsumerProtocolAssignment"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class ConsumerProtocolSubscriptionTopicPartition(TypedDict):
     """Struct of ``ownedPartitions``."""
 
@@ -73,6 +85,7 @@ class ConsumerProtocolSubscriptionTopicPartition(TypedDict):
     """Partition numbers."""
 
 
+@final
 class ConsumerProtocolSubscription(TrailingBytes):
     """Subscription of a member of a classic consumer group."""
 
@@ -86,8 +99,11 @@ class ConsumerProtocolSubscription(TrailingBytes):
     """Generation of the owned partitions, -1 none. In versions 2 to 3."""
     rackId: NotRequired[str | None]
     """Rack of the client. In version 3."""
+    _type: NotRequired[Literal["ConsumerProtocolSubscription"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class CooperativeStickyAssignorUserData(TrailingBytes):
     """User data of the cooperative sticky assignor, whose owned partitions the subscription itself carries. No
     version.
@@ -95,8 +111,11 @@ class CooperativeStickyAssignorUserData(TrailingBytes):
 
     generation: int
     """Generation of the owned partitions, -1 none."""
+    _type: NotRequired[Literal["CooperativeStickyAssignorUserData"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class StickyAssignorUserDataTopicAssignment(TypedDict):
     """Struct of ``previousAssignment``."""
 
@@ -106,6 +125,7 @@ class StickyAssignorUserDataTopicAssignment(TypedDict):
     """Partition numbers."""
 
 
+@final
 class StickyAssignorUserData(TrailingBytes):
     """User data of the sticky assignor. Carries no version: version 1 if bytes for the generation follow."""
 
@@ -113,8 +133,11 @@ class StickyAssignorUserData(TrailingBytes):
     """Partitions owned before."""
     generation: NotRequired[int]
     """Generation of the previous assignment. In version 1."""
+    _type: NotRequired[Literal["StickyAssignorUserData"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class StreamsAssignmentInfoTaskId(TypedDict):
     """Struct of ``activeTasks``."""
 
@@ -126,6 +149,7 @@ class StreamsAssignmentInfoTaskId(TypedDict):
     """Named topology; absent as length 0. In versions 10 to 11."""
 
 
+@final
 class StreamsAssignmentInfoTopicPartition(TypedDict):
     """Struct of ``partitions``."""
 
@@ -135,6 +159,7 @@ class StreamsAssignmentInfoTopicPartition(TypedDict):
     """Partition number."""
 
 
+@final
 class StreamsAssignmentInfoStandbyTask(TypedDict):
     """Struct of ``standbyTasks``."""
 
@@ -148,6 +173,7 @@ class StreamsAssignmentInfoStandbyTask(TypedDict):
     """Partitions of the task."""
 
 
+@final
 class StreamsAssignmentInfoHostPartitions(TypedDict):
     """Struct of ``partitionsByHost``."""
 
@@ -159,6 +185,7 @@ class StreamsAssignmentInfoHostPartitions(TypedDict):
     """Partitions."""
 
 
+@final
 class StreamsAssignmentInfoTopicName(TypedDict):
     """Struct of ``topicNames``."""
 
@@ -168,6 +195,7 @@ class StreamsAssignmentInfoTopicName(TypedDict):
     """Topic name."""
 
 
+@final
 class StreamsAssignmentInfoIndexedPartition(TypedDict):
     """Struct of ``partitions``."""
 
@@ -177,6 +205,7 @@ class StreamsAssignmentInfoIndexedPartition(TypedDict):
     """Partition number."""
 
 
+@final
 class StreamsAssignmentInfoIndexedHostPartitions(TypedDict):
     """Struct of ``activePartitionsByHost``, ``standbyPartitionsByHost``."""
 
@@ -188,6 +217,7 @@ class StreamsAssignmentInfoIndexedHostPartitions(TypedDict):
     """Partitions."""
 
 
+@final
 class StreamsAssignmentInfo(TrailingBytes):
     """Assignment user data of the classic Kafka Streams assignor. Strings are of java.io.DataOutput.writeUTF, which
     for ordinary names is a length of two bytes and UTF-8.
@@ -211,8 +241,11 @@ class StreamsAssignmentInfo(TrailingBytes):
     """Error code, 0 none. In versions 4 to 11."""
     nextRebalanceMs: NotRequired[int]
     """When to trigger the next probing rebalance, ms. In versions 7 to 11."""
+    _type: NotRequired[Literal["StreamsAssignmentInfo"]]
+    """In no record: it sets this type apart."""
 
 
+@final
 class StreamsSubscriptionInfoTaskId(TypedDict):
     """Struct of ``prevTasks``, ``standbyTasks``."""
 
@@ -222,6 +255,7 @@ class StreamsSubscriptionInfoTaskId(TypedDict):
     """Partition of the task."""
 
 
+@final
 class StreamsSubscriptionInfoPartitionToOffsetSum(TypedDict):
     """Struct of ``partitionToOffsetSum``."""
 
@@ -231,6 +265,7 @@ class StreamsSubscriptionInfoPartitionToOffsetSum(TypedDict):
     """Sum of changelog offsets; -2 running, -3 unknown."""
 
 
+@final
 class StreamsSubscriptionInfoTaskOffsetSum(TypedDict):
     """Struct of ``taskOffsetSums``."""
 
@@ -246,6 +281,7 @@ class StreamsSubscriptionInfoTaskOffsetSum(TypedDict):
     """Named topology. In versions 10 to 11."""
 
 
+@final
 class StreamsSubscriptionInfoClientTag(TypedDict):
     """Struct of ``clientTags``."""
 
@@ -255,6 +291,7 @@ class StreamsSubscriptionInfoClientTag(TypedDict):
     """Value."""
 
 
+@final
 class StreamsSubscriptionInfo(TrailingBytes):
     """Subscription user data of the classic Kafka Streams assignor."""
 
@@ -276,3 +313,5 @@ class StreamsSubscriptionInfo(TrailingBytes):
     """Error code, 0 none. In versions 9 to 11."""
     clientTags: NotRequired[list[StreamsSubscriptionInfoClientTag]]
     """Client tags, for rack awareness. In version 11."""
+    _type: NotRequired[Literal["StreamsSubscriptionInfo"]]
+    """In no record: it sets this type apart."""

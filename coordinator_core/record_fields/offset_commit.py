@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
+from typing import Literal, NotRequired, final
 
 from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
 from coordinator_core.records import CoordinatorRecord
 
 
+@final
 class LegacyOffsetCommitKey(TrailingBytes):
     """Key of LEGACY_OFFSET_COMMIT."""
 
@@ -19,6 +20,7 @@ class LegacyOffsetCommitKey(TrailingBytes):
     """Partition number."""
 
 
+@final
 class LegacyOffsetCommitValue(TrailingBytes):
     """An offset commit of the first format. Kafka 4.3 still reads it and gives the key a type of its own."""
 
@@ -28,11 +30,14 @@ class LegacyOffsetCommitValue(TrailingBytes):
     """Text that the client keeps with the offset."""
     commitTimestamp: int
     """When the broker took the commit, ms."""
+    _type: NotRequired[Literal["LegacyOffsetCommitValue"]]
+    """In no record: it sets this type apart."""
 
 
 LegacyOffsetCommitRecord = CoordinatorRecord[LegacyOffsetCommitKey, LegacyOffsetCommitValue]
 
 
+@final
 class OffsetCommitKey(TrailingBytes):
     """Key of OFFSET_COMMIT."""
 
@@ -44,6 +49,7 @@ class OffsetCommitKey(TrailingBytes):
     """Partition number."""
 
 
+@final
 class OffsetCommitValue(TrailingBytes, UnknownTaggedFields):
     """The committed offset of one group and partition. A tombstone deletes it."""
 
@@ -61,6 +67,8 @@ class OffsetCommitValue(TrailingBytes, UnknownTaggedFields):
     """Id of the topic; absent in transactional commits and where the broker knew none. Tagged: absent unless it was
     written.
     """
+    _type: NotRequired[Literal["OffsetCommitValue"]]
+    """In no record: it sets this type apart."""
 
 
 OffsetCommitRecord = CoordinatorRecord[OffsetCommitKey, OffsetCommitValue]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
+from typing import Literal, NotRequired, final
 
 from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
 from coordinator_core.records import CoordinatorRecord
 
 
+@final
 class ShareSnapshotKey(TrailingBytes):
     """Key of SHARE_SNAPSHOT."""
 
@@ -19,6 +20,7 @@ class ShareSnapshotKey(TrailingBytes):
     """Partition number."""
 
 
+@final
 class ShareSnapshotStateBatch(UnknownTaggedFields):
     """Struct of ``stateBatches``."""
 
@@ -32,6 +34,7 @@ class ShareSnapshotStateBatch(UnknownTaggedFields):
     """How often delivered."""
 
 
+@final
 class ShareSnapshotValue(TrailingBytes, UnknownTaggedFields):
     """The full delivery state of one share-partition."""
 
@@ -53,11 +56,14 @@ class ShareSnapshotValue(TrailingBytes, UnknownTaggedFields):
     """When it was written, ms."""
     stateBatches: list[ShareSnapshotStateBatch]
     """Runs of offsets in one delivery state."""
+    _type: NotRequired[Literal["ShareSnapshotValue"]]
+    """In no record: it sets this type apart."""
 
 
 ShareSnapshotRecord = CoordinatorRecord[ShareSnapshotKey, ShareSnapshotValue]
 
 
+@final
 class ShareUpdateKey(TrailingBytes):
     """Key of SHARE_UPDATE."""
 
@@ -69,6 +75,7 @@ class ShareUpdateKey(TrailingBytes):
     """Partition number."""
 
 
+@final
 class ShareUpdateStateBatch(UnknownTaggedFields):
     """Struct of ``stateBatches``."""
 
@@ -82,6 +89,7 @@ class ShareUpdateStateBatch(UnknownTaggedFields):
     """How often delivered."""
 
 
+@final
 class ShareUpdateValue(TrailingBytes, UnknownTaggedFields):
     """A change of the delivery state since the last snapshot."""
 
@@ -97,6 +105,8 @@ class ShareUpdateValue(TrailingBytes, UnknownTaggedFields):
     """
     stateBatches: list[ShareUpdateStateBatch]
     """Runs of offsets in one delivery state."""
+    _type: NotRequired[Literal["ShareUpdateValue"]]
+    """In no record: it sets this type apart."""
 
 
 ShareUpdateRecord = CoordinatorRecord[ShareUpdateKey, ShareUpdateValue]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
+from typing import Literal, NotRequired, final
 
 from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
 from coordinator_core.records import CoordinatorRecord
 
 
+@final
 class ShareGroupMemberMetadataKey(TrailingBytes):
     """Key of SHARE_GROUP_MEMBER_METADATA."""
 
@@ -17,6 +18,7 @@ class ShareGroupMemberMetadataKey(TrailingBytes):
     """Member id."""
 
 
+@final
 class ShareGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
     """A member of a share group (KIP-932)."""
 
@@ -28,11 +30,14 @@ class ShareGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
     """Address of the client, with a leading slash."""
     subscribedTopicNames: list[str]
     """Topics subscribed by name."""
+    _type: NotRequired[Literal["ShareGroupMemberMetadataValue"]]
+    """In no record: it sets this type apart."""
 
 
 ShareGroupMemberMetadataRecord = CoordinatorRecord[ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue]
 
 
+@final
 class ShareGroupMetadataKey(TrailingBytes):
     """Key of SHARE_GROUP_METADATA."""
 
@@ -40,6 +45,7 @@ class ShareGroupMetadataKey(TrailingBytes):
     """Group id."""
 
 
+@final
 class ShareGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
     """The epoch of a share group."""
 
@@ -47,11 +53,14 @@ class ShareGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
     """Group epoch."""
     metadataHash: int
     """Hash of the subscribed topics and their partitions, signed; 0 or absent: none."""
+    _type: NotRequired[Literal["ShareGroupMetadataValue"]]
+    """In no record: it sets this type apart."""
 
 
 ShareGroupMetadataRecord = CoordinatorRecord[ShareGroupMetadataKey, ShareGroupMetadataValue]
 
 
+@final
 class ShareGroupTargetAssignmentMetadataKey(TrailingBytes):
     """Key of SHARE_GROUP_TARGET_ASSIGNMENT_METADATA."""
 
@@ -59,6 +68,7 @@ class ShareGroupTargetAssignmentMetadataKey(TrailingBytes):
     """Group id."""
 
 
+@final
 class ShareGroupTargetAssignmentMetadataValue(TrailingBytes, UnknownTaggedFields):
     """The epoch of the target assignment of a share group."""
 
@@ -66,6 +76,8 @@ class ShareGroupTargetAssignmentMetadataValue(TrailingBytes, UnknownTaggedFields
     """Epoch of the group that the target was computed for."""
     assignmentTimestamp: NotRequired[int]
     """When the assignment was computed, ms. Tagged: absent unless it was written."""
+    _type: NotRequired[Literal["ShareGroupTargetAssignmentMetadataValue"]]
+    """In no record: it sets this type apart."""
 
 
 ShareGroupTargetAssignmentMetadataRecord = CoordinatorRecord[
@@ -73,6 +85,7 @@ ShareGroupTargetAssignmentMetadataRecord = CoordinatorRecord[
 ]
 
 
+@final
 class ShareGroupTargetAssignmentMemberKey(TrailingBytes):
     """Key of SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER."""
 
@@ -82,6 +95,7 @@ class ShareGroupTargetAssignmentMemberKey(TrailingBytes):
     """Member id."""
 
 
+@final
 class ShareGroupTargetAssignmentMemberTopicPartition(UnknownTaggedFields):
     """Struct of ``topicPartitions``."""
 
@@ -91,11 +105,14 @@ class ShareGroupTargetAssignmentMemberTopicPartition(UnknownTaggedFields):
     """Partition numbers."""
 
 
+@final
 class ShareGroupTargetAssignmentMemberValue(TrailingBytes, UnknownTaggedFields):
     """The target assignment of one member of a share group."""
 
     topicPartitions: list[ShareGroupTargetAssignmentMemberTopicPartition]
     """Assigned partitions by topic."""
+    _type: NotRequired[Literal["ShareGroupTargetAssignmentMemberValue"]]
+    """In no record: it sets this type apart."""
 
 
 ShareGroupTargetAssignmentMemberRecord = CoordinatorRecord[
@@ -103,6 +120,7 @@ ShareGroupTargetAssignmentMemberRecord = CoordinatorRecord[
 ]
 
 
+@final
 class ShareGroupCurrentMemberAssignmentKey(TrailingBytes):
     """Key of SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT."""
 
@@ -112,6 +130,7 @@ class ShareGroupCurrentMemberAssignmentKey(TrailingBytes):
     """Member id."""
 
 
+@final
 class ShareGroupCurrentMemberAssignmentTopicPartitions(UnknownTaggedFields):
     """Struct of ``assignedPartitions``."""
 
@@ -121,6 +140,7 @@ class ShareGroupCurrentMemberAssignmentTopicPartitions(UnknownTaggedFields):
     """Partition numbers."""
 
 
+@final
 class ShareGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTaggedFields):
     """What one member of a share group has."""
 
@@ -132,6 +152,8 @@ class ShareGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTaggedFields)
     """Member state, a number of the group type."""
     assignedPartitions: list[ShareGroupCurrentMemberAssignmentTopicPartitions]
     """Partitions the member has."""
+    _type: NotRequired[Literal["ShareGroupCurrentMemberAssignmentValue"]]
+    """In no record: it sets this type apart."""
 
 
 ShareGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
@@ -139,6 +161,7 @@ ShareGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
 ]
 
 
+@final
 class ShareGroupStatePartitionMetadataKey(TrailingBytes):
     """Key of SHARE_GROUP_STATE_PARTITION_METADATA."""
 
@@ -146,6 +169,7 @@ class ShareGroupStatePartitionMetadataKey(TrailingBytes):
     """Group id."""
 
 
+@final
 class ShareGroupStatePartitionMetadataTopicPartitionsInfo(UnknownTaggedFields):
     """Struct of ``initializingTopics``, ``initializedTopics``."""
 
@@ -157,6 +181,7 @@ class ShareGroupStatePartitionMetadataTopicPartitionsInfo(UnknownTaggedFields):
     """Partition numbers."""
 
 
+@final
 class ShareGroupStatePartitionMetadataTopicInfo(UnknownTaggedFields):
     """Struct of ``deletingTopics``."""
 
@@ -166,6 +191,7 @@ class ShareGroupStatePartitionMetadataTopicInfo(UnknownTaggedFields):
     """Topic name."""
 
 
+@final
 class ShareGroupStatePartitionMetadataValue(TrailingBytes, UnknownTaggedFields):
     """Which share-partition states of a share group exist, are being made or deleted."""
 
@@ -175,6 +201,8 @@ class ShareGroupStatePartitionMetadataValue(TrailingBytes, UnknownTaggedFields):
     """Partitions whose share state exists; only these are assigned."""
     deletingTopics: list[ShareGroupStatePartitionMetadataTopicInfo]
     """Topics whose share state is being deleted."""
+    _type: NotRequired[Literal["ShareGroupStatePartitionMetadataValue"]]
+    """In no record: it sets this type apart."""
 
 
 ShareGroupStatePartitionMetadataRecord = CoordinatorRecord[

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
+from typing import Literal, NotRequired, final
 
 from coordinator_core.record_fields.beyond_schema import TrailingBytes, UnknownTaggedFields
 from coordinator_core.records import CoordinatorRecord
 
 
+@final
 class StreamsGroupMetadataKey(TrailingBytes):
     """Key of STREAMS_GROUP_METADATA."""
 
@@ -15,6 +16,7 @@ class StreamsGroupMetadataKey(TrailingBytes):
     """Group id."""
 
 
+@final
 class StreamsGroupMetadataLastAssignmentConfig(UnknownTaggedFields):
     """Struct of ``lastAssignmentConfigs``."""
 
@@ -24,6 +26,7 @@ class StreamsGroupMetadataLastAssignmentConfig(UnknownTaggedFields):
     """Value."""
 
 
+@final
 class StreamsGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
     """The epoch of a streams group (KIP-1071)."""
 
@@ -35,11 +38,14 @@ class StreamsGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
     """Topology epoch last found ready, -1 none. Tagged: absent unless it was written."""
     lastAssignmentConfigs: NotRequired[list[StreamsGroupMetadataLastAssignmentConfig] | None]
     """Assignor configuration of the last epoch bump. Tagged: absent unless it was written."""
+    _type: NotRequired[Literal["StreamsGroupMetadataValue"]]
+    """In no record: it sets this type apart."""
 
 
 StreamsGroupMetadataRecord = CoordinatorRecord[StreamsGroupMetadataKey, StreamsGroupMetadataValue]
 
 
+@final
 class StreamsGroupMemberMetadataKey(TrailingBytes):
     """Key of STREAMS_GROUP_MEMBER_METADATA."""
 
@@ -49,6 +55,7 @@ class StreamsGroupMemberMetadataKey(TrailingBytes):
     """Member id."""
 
 
+@final
 class StreamsGroupMemberMetadataEndpoint(UnknownTaggedFields):
     """Struct of ``userEndpoint``."""
 
@@ -58,6 +65,7 @@ class StreamsGroupMemberMetadataEndpoint(UnknownTaggedFields):
     """Port."""
 
 
+@final
 class StreamsGroupMemberMetadataKeyValue(UnknownTaggedFields):
     """Struct of ``clientTags``."""
 
@@ -67,6 +75,7 @@ class StreamsGroupMemberMetadataKeyValue(UnknownTaggedFields):
     """Value."""
 
 
+@final
 class StreamsGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
     """A member of a streams group as it described itself."""
 
@@ -88,11 +97,14 @@ class StreamsGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
     """application.server of the process."""
     clientTags: list[StreamsGroupMemberMetadataKeyValue]
     """Client tags, for rack awareness."""
+    _type: NotRequired[Literal["StreamsGroupMemberMetadataValue"]]
+    """In no record: it sets this type apart."""
 
 
 StreamsGroupMemberMetadataRecord = CoordinatorRecord[StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue]
 
 
+@final
 class StreamsGroupTargetAssignmentMetadataKey(TrailingBytes):
     """Key of STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA."""
 
@@ -100,6 +112,7 @@ class StreamsGroupTargetAssignmentMetadataKey(TrailingBytes):
     """Group id."""
 
 
+@final
 class StreamsGroupTargetAssignmentMetadataValue(TrailingBytes, UnknownTaggedFields):
     """The epoch of the target assignment of a streams group."""
 
@@ -107,6 +120,8 @@ class StreamsGroupTargetAssignmentMetadataValue(TrailingBytes, UnknownTaggedFiel
     """Epoch of the group that the target was computed for."""
     assignmentTimestamp: NotRequired[int]
     """When the assignment was computed, ms. Tagged: absent unless it was written."""
+    _type: NotRequired[Literal["StreamsGroupTargetAssignmentMetadataValue"]]
+    """In no record: it sets this type apart."""
 
 
 StreamsGroupTargetAssignmentMetadataRecord = CoordinatorRecord[
@@ -114,6 +129,7 @@ StreamsGroupTargetAssignmentMetadataRecord = CoordinatorRecord[
 ]
 
 
+@final
 class StreamsGroupTargetAssignmentMemberKey(TrailingBytes):
     """Key of STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER."""
 
@@ -123,6 +139,7 @@ class StreamsGroupTargetAssignmentMemberKey(TrailingBytes):
     """Member id."""
 
 
+@final
 class StreamsGroupTargetAssignmentMemberTaskIds(UnknownTaggedFields):
     """Struct of ``activeTasks``, ``standbyTasks``, ``warmupTasks``."""
 
@@ -132,6 +149,7 @@ class StreamsGroupTargetAssignmentMemberTaskIds(UnknownTaggedFields):
     """Partition numbers."""
 
 
+@final
 class StreamsGroupTargetAssignmentMemberValue(TrailingBytes, UnknownTaggedFields):
     """The target tasks of one member of a streams group."""
 
@@ -141,6 +159,8 @@ class StreamsGroupTargetAssignmentMemberValue(TrailingBytes, UnknownTaggedFields
     """Standby tasks by subtopology."""
     warmupTasks: list[StreamsGroupTargetAssignmentMemberTaskIds]
     """Warm-up tasks by subtopology."""
+    _type: NotRequired[Literal["StreamsGroupTargetAssignmentMemberValue"]]
+    """In no record: it sets this type apart."""
 
 
 StreamsGroupTargetAssignmentMemberRecord = CoordinatorRecord[
@@ -148,6 +168,7 @@ StreamsGroupTargetAssignmentMemberRecord = CoordinatorRecord[
 ]
 
 
+@final
 class StreamsGroupCurrentMemberAssignmentKey(TrailingBytes):
     """Key of STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT."""
 
@@ -157,6 +178,7 @@ class StreamsGroupCurrentMemberAssignmentKey(TrailingBytes):
     """Member id."""
 
 
+@final
 class StreamsGroupCurrentMemberAssignmentTaskIds(UnknownTaggedFields):
     """Struct of ``activeTasks``, ``standbyTasks``, ``warmupTasks``, ``activeTasksPendingRevocation``,
     ``standbyTasksPendingRevocation``, ``warmupTasksPendingRevocation``.
@@ -172,6 +194,7 @@ class StreamsGroupCurrentMemberAssignmentTaskIds(UnknownTaggedFields):
     """
 
 
+@final
 class StreamsGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTaggedFields):
     """The tasks that one member of a streams group has and must give up."""
 
@@ -193,6 +216,8 @@ class StreamsGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTaggedField
     """Standby tasks to give up first."""
     warmupTasksPendingRevocation: list[StreamsGroupCurrentMemberAssignmentTaskIds]
     """Warm-up tasks to give up first."""
+    _type: NotRequired[Literal["StreamsGroupCurrentMemberAssignmentValue"]]
+    """In no record: it sets this type apart."""
 
 
 StreamsGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
@@ -200,6 +225,7 @@ StreamsGroupCurrentMemberAssignmentRecord = CoordinatorRecord[
 ]
 
 
+@final
 class StreamsGroupTopologyKey(TrailingBytes):
     """Key of STREAMS_GROUP_TOPOLOGY."""
 
@@ -207,6 +233,7 @@ class StreamsGroupTopologyKey(TrailingBytes):
     """Group id."""
 
 
+@final
 class StreamsGroupTopologyTopicConfig(UnknownTaggedFields):
     """Struct of ``topicConfigs``."""
 
@@ -216,6 +243,7 @@ class StreamsGroupTopologyTopicConfig(UnknownTaggedFields):
     """Value."""
 
 
+@final
 class StreamsGroupTopologyTopicInfo(UnknownTaggedFields):
     """Struct of ``stateChangelogTopics``, ``repartitionSourceTopics``."""
 
@@ -229,6 +257,7 @@ class StreamsGroupTopologyTopicInfo(UnknownTaggedFields):
     """Topic configuration."""
 
 
+@final
 class StreamsGroupTopologyCopartitionGroup(UnknownTaggedFields):
     """Struct of ``copartitionGroups``."""
 
@@ -240,6 +269,7 @@ class StreamsGroupTopologyCopartitionGroup(UnknownTaggedFields):
     """Repartition topics read."""
 
 
+@final
 class StreamsGroupTopologySubtopology(UnknownTaggedFields):
     """Struct of ``subtopologies``."""
 
@@ -259,6 +289,7 @@ class StreamsGroupTopologySubtopology(UnknownTaggedFields):
     """Topics that must have equal partition counts, as indexes into the lists beside."""
 
 
+@final
 class StreamsGroupTopologyValue(TrailingBytes, UnknownTaggedFields):
     """The topology of a streams group."""
 
@@ -266,6 +297,8 @@ class StreamsGroupTopologyValue(TrailingBytes, UnknownTaggedFields):
     """Topology epoch."""
     subtopologies: list[StreamsGroupTopologySubtopology]
     """The subtopologies."""
+    _type: NotRequired[Literal["StreamsGroupTopologyValue"]]
+    """In no record: it sets this type apart."""
 
 
 StreamsGroupTopologyRecord = CoordinatorRecord[StreamsGroupTopologyKey, StreamsGroupTopologyValue]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.groups.shard import CoordinatorShard
-from coordinator_core.records import CoordinatorRecord, Family
+from coordinator_core.records import AnyRecord, Family
 from coordinator_core.wire.record_codec import encode_key
 
 
@@ -17,9 +17,9 @@ class KeptRecords:
     """The records of groups in one log partition, in their order. Those of offsets are not kept here."""
 
     family: Family
-    records: list[CoordinatorRecord] = field(default_factory=list)
+    records: list[AnyRecord] = field(default_factory=list)
 
-    def append(self, records: Iterable[CoordinatorRecord]) -> None:
+    def append(self, records: Iterable[AnyRecord]) -> None:
         """What an operation wrote."""
         self.records += records
 

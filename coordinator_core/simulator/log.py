@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coordinator_core.records import CoordinatorRecord, Family, LogPosition
+from coordinator_core.records import AnyRecord, Family, LogPosition
 from coordinator_core.simulator.commit_batches import CommitChunk
 from coordinator_core.simulator.commits import CommitStreams
 from coordinator_core.simulator.topics import TopicPlan
@@ -30,7 +30,7 @@ class GroupBatch:
     """What one operation of the coordinator wrote; ``base_offset`` is known once it is in the log."""
 
     time_ms: int
-    records: Sequence[CoordinatorRecord]
+    records: Sequence[AnyRecord]
     partition: int
     leader_epoch: int = 0
     base_offset: int = -1
@@ -57,7 +57,7 @@ class PartitionLog:
         self._leaders.append(time_ms)
         self.leader_epoch += 1
 
-    def append(self, time_ms: int, records: Sequence[CoordinatorRecord]) -> GroupBatch:
+    def append(self, time_ms: int, records: Sequence[AnyRecord]) -> GroupBatch:
         """The next batch of the coordinator."""
         batch = GroupBatch(time_ms, records, self.partition, self.leader_epoch)
         self.waiting.append(batch)
@@ -106,7 +106,7 @@ class PartitionLog:
             leader_epoch=batch.leader_epoch,
         )
 
-    def _encoded(self, record: CoordinatorRecord, offset: int, time_ms: int) -> NewRecord:
+    def _encoded(self, record: AnyRecord, offset: int, time_ms: int) -> NewRecord:
         value = None
         if record.value is not None:
             value = encode_value(record.type, record.value_version or 0, record.value, self.family)

@@ -16,7 +16,7 @@ from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
+from coordinator_core.records import AnyRecord, CoordinatorRecord, Fields, LogPosition, RecordType
 from coordinator_core.wire.record_codec import decode_key, decode_value
 from jobs.sources.files import FAMILIES
 from jobs.sources.log_reader import CACHED_KEYS
@@ -108,7 +108,7 @@ class _Life:
             )
         return self._fold.feed(self._record(row), row.leader_epoch)
 
-    def _record(self, row: Input) -> CoordinatorRecord:
+    def _record(self, row: Input) -> AnyRecord:
         at = LogPosition(row.log_partition, row.log_offset, row.timestamp_ms)
         batch = -1 if row.batch_base is None else row.batch_base
         if row.key is None:

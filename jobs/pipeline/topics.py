@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory, TopicInterval
 from coordinator_core.errors import DecodeError, UnknownTypeError
-from coordinator_core.records import CoordinatorRecord, LogPosition, MetadataRecordType
+from coordinator_core.records import AnyRecord, CoordinatorRecord, LogPosition, MetadataRecordType
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
 from coordinator_core.wire.record_codec import decode_metadata
 from jobs.sources.files import METADATA_TOPIC, SNAPSHOT_SUFFIX
@@ -120,7 +120,7 @@ def _content(records: DataFrame, snapshot: KeptSnapshot) -> DataFrame:
     return records.where(F.substring_index("stray", "#", 1) == snapshot.name).orderBy("place")
 
 
-def _records(rows: DataFrame) -> Iterator[CoordinatorRecord]:
+def _records(rows: DataFrame) -> Iterator[AnyRecord]:
     columns = ("log_partition", "log_offset", "timestamp_ms", "batch_base", "value")
     for row in rows.select(*columns).toLocalIterator():
         record = _record(row)
@@ -128,7 +128,7 @@ def _records(rows: DataFrame) -> Iterator[CoordinatorRecord]:
             yield record
 
 
-def _record(row: Row) -> CoordinatorRecord | None:
+def _record(row: Row) -> AnyRecord | None:
     """None for a type that has no schema here: it says nothing of topics."""
     at = LogPosition(row.log_partition, -1 if row.log_offset is None else row.log_offset, row.timestamp_ms)
     try:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from coordinator_core.errors import DecodeError, UnknownTypeError
-from coordinator_core.records import CoordinatorRecord, Family, Fields, LogPosition
+from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, Fields, LogPosition
 from coordinator_core.wire.batch_format import Damage, Kind
 from coordinator_core.wire.record_codec import decode_key, decode_metadata, decode_value
 from jobs.sources.files import LogPart
@@ -108,14 +108,14 @@ class LogReader:
             else:
                 yield from _rows(part)
 
-    def records(self, time_ms: int | None = None) -> Iterator[CoordinatorRecord]:
+    def records(self, time_ms: int | None = None) -> Iterator[AnyRecord]:
         """The decoded records, without control records."""
         for row in self.rows(time_ms):
             record = self.decoded(row) if row.kind == Kind.RECORD.value else None
             if record is not None:
                 yield record
 
-    def decoded(self, row: LogRow) -> CoordinatorRecord | None:
+    def decoded(self, row: LogRow) -> AnyRecord | None:
         """The record in a row; None, and a warning, if it cannot be decoded."""
         file = self._files[0]
         at = LogPosition(file.partition, row.offset, row.timestamp)

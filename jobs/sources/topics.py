@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
 from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
 from coordinator_core.errors import DecodeError
-from coordinator_core.records import CoordinatorRecord, LogPosition
+from coordinator_core.records import AnyRecord, LogPosition
 from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
 from jobs.sources.files import SEGMENT, SNAPSHOT, SNAPSHOT_SUFFIX, LogPart
@@ -34,7 +34,7 @@ class _Whole:
         self._reader = reader
         self.hole: LogPosition | None = None
 
-    def records(self) -> Iterator[CoordinatorRecord]:
+    def records(self) -> Iterator[AnyRecord]:
         """The decoded records, without control records."""
         reader, last = self._reader, -1
         for row in reader.rows():

@@ -13,8 +13,11 @@ ROOT = Path(__file__).parents[2]
 MADE = modules()
 
 HANDLER = """
+from coordinator_core.groups.epoch_records import MemberRecord
 from coordinator_core.record_fields.consumer_group import ConsumerGroupMetadataRecord
 from coordinator_core.record_fields.offset_commit import OffsetCommitValue
+from coordinator_core.record_fields.share_group import ShareGroupMemberMetadataRecord
+from coordinator_core.records import CoordinatorRecord
 
 
 def seen(record: ConsumerGroupMetadataRecord) -> tuple[str, int, int]:
@@ -22,6 +25,13 @@ def seen(record: ConsumerGroupMetadataRecord) -> tuple[str, int, int]:
     if value is None:
         return record.key["groupId"], 0, 0
     return record.key["groupId"], value["epoch"], value.get("metadataHash", 0)
+
+
+def asked(record: MemberRecord) -> str | None:
+    value = record.value
+    if value is not None and "serverAssignor" in value:
+        return value["serverAssignor"]
+    return None
 
 
 def written(offset: int) -> OffsetCommitValue:
@@ -64,6 +74,9 @@ def test_mypy_takes_the_fields_of_a_record(check, monkeypatch):
         ('value.get("metadataHash", 0)', 'value.get("hash", 0)', "Incompatible return value type"),
         ('value.get("metadataHash", 0)', 'value["epoch"] + ""', "Unsupported operand types"),
         ('"commitTimestamp": 0', '"timestamp": 0', 'Missing key "commitTimestamp"'),
+        ("record: ConsumerGroupMetadataRecord", "record: CoordinatorRecord", "not indexable"),
+        ('return value["serverAssignor"]', 'return value["serverAsignor"]', 'has no key "serverAsignor"'),
+        ("record: ConsumerGroupMetadataRecord", "record: ShareGroupMemberMetadataRecord", 'has no key "epoch"'),
     ],
 )
 def test_mypy_refuses_what_no_schema_has(check, monkeypatch, right, wrong, said):

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from coordinator_core.audit.findings.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
-from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
+from coordinator_core.record_fields.offset_commit import OffsetCommitRecord, OffsetCommitValue
+from coordinator_core.records import LogPosition, RecordType
 
 MOST_KEPT = 1_000
 """How many rewinds, and how many removals, of one partition are kept."""
@@ -47,9 +48,9 @@ class CommitFold:
 
     def __init__(self) -> None:
         self._partitions: dict[tuple[str, int], _Partition] = {}
-        self._open: dict[int, list[CoordinatorRecord]] = {}
+        self._open: dict[int, list[OffsetCommitRecord]] = {}
 
-    def feed(self, record: CoordinatorRecord, producer_id: int | None = None) -> None:
+    def feed(self, record: OffsetCommitRecord, producer_id: int | None = None) -> None:
         """An OFFSET_COMMIT record; one of a transaction (``producer_id``) counts once that is committed."""
         if record.value is None:
             self._remove(record)
@@ -107,7 +108,7 @@ class CommitFold:
         """Part of the log is missing here: how the open transactions ended is not known, so they count for nothing."""
         self._open.clear()
 
-    def _commit(self, record: CoordinatorRecord, value: Fields) -> None:
+    def _commit(self, record: OffsetCommitRecord, value: OffsetCommitValue) -> None:
         key, at, offset, topic_id = _key(record), record.at, value["offset"], value.get("topicId")
         known = self._partitions.get(key)
         if known is None:
@@ -118,7 +119,7 @@ class CommitFold:
         known.last, known.offset, known.topic_id = at, offset, topic_id
         known.expires_ms = value.get("expireTimestamp", -1)
 
-    def _remove(self, record: CoordinatorRecord) -> None:
+    def _remove(self, record: OffsetCommitRecord) -> None:
         for records in self._open.values():
             records[:] = [each for each in records if _key(each) != _key(record)]
         self._open = {producer_id: records for producer_id, records in self._open.items() if records}
@@ -131,5 +132,5 @@ class CommitFold:
         known.offset = None
 
 
-def _key(record: CoordinatorRecord) -> tuple[str, int]:
+def _key(record: OffsetCommitRecord) -> tuple[str, int]:
     return record.key["topic"], record.key["partition"]

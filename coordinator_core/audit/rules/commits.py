@@ -9,10 +9,11 @@ from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.holdings import Unit
+from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord
 
 
-def on_commit(scene: JudgedGroup, record: CoordinatorRecord) -> None:
+def on_commit(scene: JudgedGroup, record: OffsetCommitRecord) -> None:
     """A committed offset: its partition has an owner, if the group's members have any of the topic.
 
     Between two other records of the group the state is one, and so a rule speaks once of a partition: the first and the

@@ -8,7 +8,13 @@ from coordinator_core.audit.rules.known_facts import ASSIGNMENT_EPOCH, CURRENT, 
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.held_units import work_held
-from coordinator_core.records import ConnectRecordType, CoordinatorRecord
+from coordinator_core.record_fields.connect_group import (
+    ConnectWorkerGroupCurrentMemberAssignmentRecord,
+    ConnectWorkerGroupMemberMetadataRecord,
+    ConnectWorkerGroupMetadataRecord,
+    ConnectWorkerGroupTargetAssignmentRecord,
+)
+from coordinator_core.records import AnyRecord, ConnectRecordType, CoordinatorRecord
 
 WORK = "work"
 
@@ -19,31 +25,36 @@ def epoch_before(scene: JudgedGroup, record: CoordinatorRecord) -> int | None:
     return state.group_epoch if isinstance(state, ConnectGroup) else None
 
 
-def on_record(scene: JudgedGroup, record: CoordinatorRecord, before: int | None) -> None:
+def on_record(scene: JudgedGroup, record: AnyRecord, before: int | None) -> None:
     """One record of ``__worker_offsets``."""
     watch, at = scene.watch, record.at
-    known = watch.knows(EPOCH)
     if record.type == ConnectRecordType.GROUP_METADATA:
-        if record.value is None:
-            scene.current.clear()
-            watch.end_life(at, gone=scene.group.state is None)
-            return
-        watch.note(EPOCH, at)
-        if known and before is not None and record.value["epoch"] == before:
-            scene.broken(Rule.EPOCH_REPEATED, at, None, f"group epoch {before} once more")
+        _epoch(scene, record, before)
     elif record.type == ConnectRecordType.CONNECTORS_TASKS_METADATA:
         watch.note(WORK, at)
     elif record.type == ConnectRecordType.MEMBER_METADATA:
-        watch.note_member(MEMBER, record.key["memberId"], at)
+        member: ConnectWorkerGroupMemberMetadataRecord = record
+        watch.note_member(MEMBER, member.key["memberId"], at)
     elif record.type == ConnectRecordType.TARGET_ASSIGNMENT:
         watch.note(ASSIGNMENT_EPOCH, at)
         _target(scene, record)
     elif record.type == ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT:
-        watch.note_member(CURRENT, record.key["memberId"], at)
         _current(scene, record)
 
 
-def _target(scene: JudgedGroup, record: CoordinatorRecord) -> None:
+def _epoch(scene: JudgedGroup, record: ConnectWorkerGroupMetadataRecord, before: int | None) -> None:
+    watch, at = scene.watch, record.at
+    known = watch.knows(EPOCH)
+    if record.value is None:
+        scene.current.clear()
+        watch.end_life(at, gone=scene.group.state is None)
+        return
+    watch.note(EPOCH, at)
+    if known and before is not None and record.value["epoch"] == before:
+        scene.broken(Rule.EPOCH_REPEATED, at, None, f"group epoch {before} once more")
+
+
+def _target(scene: JudgedGroup, record: ConnectWorkerGroupTargetAssignmentRecord) -> None:
     state = scene.group.state
     if record.value is None or not isinstance(state, ConnectGroup):
         return
@@ -58,8 +69,9 @@ def _target(scene: JudgedGroup, record: CoordinatorRecord) -> None:
             scene.broken(Rule.WORK_OUTSIDE_GROUP, record.at, member_id, f"the group has no {names(strange)}")
 
 
-def _current(scene: JudgedGroup, record: CoordinatorRecord) -> None:
+def _current(scene: JudgedGroup, record: ConnectWorkerGroupCurrentMemberAssignmentRecord) -> None:
     state, member_id = scene.group.state, record.key["memberId"]
+    scene.watch.note_member(CURRENT, member_id, record.at)
     if not isinstance(state, ConnectGroup):
         return
     member = state.members.get(member_id)

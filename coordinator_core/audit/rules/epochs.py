@@ -8,10 +8,17 @@ from coordinator_core.audit.rules.group_types import EpochKind
 from coordinator_core.audit.rules.holders import name
 from coordinator_core.audit.rules.judged_group import JudgedGroup, begins_anew
 from coordinator_core.audit.rules.known_facts import ASSIGNMENT_EPOCH, EPOCH, TARGET, HeldUnit
+from coordinator_core.groups.epoch_records import (
+    AssignedPartitions,
+    CurrentRecord,
+    GroupEpochRecord,
+    MemberTargetRecord,
+    TargetEpochRecord,
+)
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.holdings import Held
-from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
+from coordinator_core.records import CoordinatorRecord, LogPosition
 
 MAX_ASSIGNMENT_INTERVAL_MS = 15_000
 """The highest ``group.{consumer,share}.assignment.interval.ms`` that a broker accepts, unless told otherwise: its
@@ -34,7 +41,7 @@ def epochs_before(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord
     return EpochsBefore(state.group_epoch, state.assignment_epoch) if isinstance(state, kind.state) else NO_EPOCHS
 
 
-def on_epoch(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord, epochs: EpochsBefore) -> None:
+def on_epoch(kind: EpochKind, scene: JudgedGroup, record: GroupEpochRecord, epochs: EpochsBefore) -> None:
     """Group metadata: the epoch grows by one."""
     watch, value, at, before = scene.watch, record.value, record.at, epochs.group
     known = watch.knows(EPOCH)
@@ -70,7 +77,7 @@ def _end(scene: JudgedGroup, at: LogPosition, epoch: int | None) -> None:
     watch.end_life(at, gone=scene.group.state is None)
 
 
-def on_target(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord, before: Any = None) -> None:
+def on_target(kind: EpochKind, scene: JudgedGroup, record: MemberTargetRecord, before: Any = None) -> None:
     """Target of one member: whole only with the metadata record that ends the target."""
     member_id, at, value = record.key["memberId"], record.at, record.value
     watch, operation = scene.watch, scene.operation
@@ -90,7 +97,7 @@ def on_target(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord, be
             operation.clashes.append(HeldUnit(*resource, partition, member_id))
 
 
-def on_target_epoch(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord, epochs: EpochsBefore) -> None:
+def on_target_epoch(kind: EpochKind, scene: JudgedGroup, record: TargetEpochRecord, epochs: EpochsBefore) -> None:
     """Target assignment metadata: a target for the group's present epoch is whole."""
     value, at = record.value, record.at
     watch, operation = scene.watch, scene.operation
@@ -114,9 +121,10 @@ def on_target_epoch(kind: EpochKind, scene: JudgedGroup, record: CoordinatorReco
     operation.clashes.clear()
 
 
-def twice(scene: JudgedGroup, record: CoordinatorRecord, *held: Held) -> None:
+def twice(scene: JudgedGroup, record: MemberTargetRecord | CurrentRecord, *held: Held) -> None:
     """No list of partitions in a record has one twice; ``held`` is what the group has of them, each once."""
     assert record.value is not None
+    lists: list[tuple[str, list[AssignedPartitions]]]
     lists = [(field, entries) for field, entries in record.value.items() if isinstance(entries, list)]
     listed = 0
     for _, entries in lists:
@@ -128,14 +136,14 @@ def twice(scene: JudgedGroup, record: CoordinatorRecord, *held: Held) -> None:
         doubled = _doubled(entries)
         if doubled:
             detail = f"{field}: {', '.join(doubled)}"
-            scene.broken(Rule.UNIT_TWICE_IN_RECORD, record.at, record.key.get("memberId"), detail)
+            scene.broken(Rule.UNIT_TWICE_IN_RECORD, record.at, record.key["memberId"], detail)
 
 
-def _doubled(entries: list[Fields]) -> list[str]:
-    seen: set[tuple[str, int]] = set()
+def _doubled(entries: list[AssignedPartitions]) -> list[str]:
+    seen: set[tuple[object, int]] = set()
     doubled = []
     for entry in entries:
-        what = entry.get("topicId") or entry.get("subtopologyId") or ""
+        what = entry.get("topicId") or entry.get("subtopologyId")
         for partition in entry["partitions"]:
             if (what, partition) in seen:
                 doubled.append(f"{what}-{partition}")

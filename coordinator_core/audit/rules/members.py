@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any, NamedTuple
 
 from coordinator_core.audit.rules.epochs import MAX_ASSIGNMENT_INTERVAL_MS, twice
@@ -19,6 +21,14 @@ from coordinator_core.audit.rules.known_facts import (
     WriteGroup,
 )
 from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.epoch_records import (
+    CurrentRecord,
+    CurrentValue,
+    MemberRecord,
+    MemberValue,
+    PartitionsWithEpochs,
+    instance_id_of,
+)
 from coordinator_core.groups.epochs import (
     INITIAL_EPOCH,
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
@@ -28,7 +38,7 @@ from coordinator_core.groups.epochs import (
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.holdings import Held, Resource
-from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
+from coordinator_core.records import LogPosition
 
 
 class MemberBefore(NamedTuple):
@@ -38,13 +48,13 @@ class MemberBefore(NamedTuple):
     has_metadata: bool
 
 
-def member_before(scene: JudgedGroup, record: CoordinatorRecord) -> MemberBefore:
+def member_before(scene: JudgedGroup, record: MemberRecord) -> MemberBefore:
     """What ``on_member`` needs of the group before."""
     member = scene.member(record.key["memberId"])
     return MemberBefore(member, member is not None and member.has_metadata)
 
 
-def on_member(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord, before: MemberBefore) -> None:
+def on_member(kind: EpochKind, scene: JudgedGroup, record: MemberRecord, before: MemberBefore) -> None:
     """Member metadata: a member comes, changes or goes."""
     watch, operation = scene.watch, scene.operation
     member_id, value, at = record.key["memberId"], record.value, record.at
@@ -55,16 +65,17 @@ def on_member(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord, be
     is_new = not before.has_metadata
     sure = watch.knows_member(MEMBER, member_id)
     watch.note_member(MEMBER, member_id, at)
-    replaces = _replaced(scene, value.get("instanceId"))
+    instance_id = instance_id_of(value)
+    replaces = _replaced(scene, instance_id)
     if replaces is not None:
         operation.leaving.pop(replaces, None)
         operation.replaced[member_id] = replaces
     if not (is_new and sure):
         return
-    if replaces is None and _subscribes(kind, value):
+    if replaces is None and _subscribes(value):
         operation.joining[member_id] = at
     operation.unassigned[member_id] = at
-    _instance_once(scene, member_id, value.get("instanceId"), at)
+    _instance_once(scene, member_id, instance_id, at)
 
 
 def _replaced(scene: JudgedGroup, instance_id: str | None) -> str | None:
@@ -78,9 +89,11 @@ def _replaced(scene: JudgedGroup, instance_id: str | None) -> str | None:
     return next((gone for gone, seen in departed if seen.instance_id in (instance_id, UNKNOWN)), None)
 
 
-def _subscribes(kind: EpochKind, value: Fields) -> bool:
+def _subscribes(value: MemberValue) -> bool:
     """Whether joining with this opens an epoch: a consumer without topics does not, one with a regex does later."""
-    return kind is not CONSUMER or bool(value["subscribedTopicNames"] and not value["subscribedTopicRegex"])
+    if "subscribedTopicRegex" not in value:
+        return True
+    return bool(value["subscribedTopicNames"] and not value["subscribedTopicRegex"])
 
 
 def _depart(scene: JudgedGroup, member_id: str, at: LogPosition) -> None:
@@ -113,7 +126,7 @@ class CurrentBefore(NamedTuple):
     previous: int | None
 
 
-def current_before(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord) -> CurrentBefore:
+def current_before(kind: EpochKind, scene: JudgedGroup, record: CurrentRecord) -> CurrentBefore:
     """What ``on_current`` needs of the group before."""
     member_id, operation = record.key["memberId"], scene.operation
     member = scene.member(member_id)
@@ -123,7 +136,7 @@ def current_before(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecor
     return CurrentBefore(held, member.member_epoch, member.previous_member_epoch)
 
 
-def on_current(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord, had: CurrentBefore) -> None:
+def on_current(kind: EpochKind, scene: JudgedGroup, record: CurrentRecord, had: CurrentBefore) -> None:
     """Current assignment: what a member has of its target, and what it still has to give up."""
     watch, operation, before = scene.watch, scene.operation, had.held
     member_id, value, at = record.key["memberId"], record.value, record.at
@@ -210,16 +223,30 @@ def _epochs(scene: JudgedGroup, member: EpochMember, before: tuple[int | None, i
         scene.broken(Rule.PREVIOUS_EPOCH_WRONG, at, member_id, detail)
 
 
-def _partition_epochs(scene: JudgedGroup, member: EpochMember, value: Fields, at: LogPosition) -> None:
+def _partition_epochs(scene: JudgedGroup, member: EpochMember, value: CurrentValue, at: LogPosition) -> None:
     """No partition was assigned in an epoch that its member has not reached."""
     epoch = member.member_epoch or 0
-    for entries in value.values():
-        for entry in entries if isinstance(entries, list) else ():
-            epochs = entry.get("assignmentEpochs")
-            if epochs and max(epochs) > epoch > 0:
-                later = next(each for each in epochs if each > epoch)
-                detail = f"assignment epoch {later} of a partition, member epoch {epoch}"
-                scene.broken(Rule.PARTITION_EPOCH_WRONG, at, member.member_id, detail)
+    for entry in _lists(value):
+        epochs = entry.get("assignmentEpochs")
+        if epochs and max(epochs) > epoch > 0:
+            later = next(each for each in epochs if each > epoch)
+            detail = f"assignment epoch {later} of a partition, member epoch {epoch}"
+            scene.broken(Rule.PARTITION_EPOCH_WRONG, at, member.member_id, detail)
+
+
+def _lists(value: CurrentValue) -> Iterable[PartitionsWithEpochs]:
+    """Return what a current assignment has, by topic or subtopology, where the record type has assignment epochs."""
+    if "partitionsPendingRevocation" in value:
+        return chain(value["assignedPartitions"], value["partitionsPendingRevocation"])
+    if "activeTasks" in value:
+        assigned = value["activeTasks"], value["standbyTasks"], value["warmupTasks"]
+        revoking = (
+            value["activeTasksPendingRevocation"],
+            value["standbyTasksPendingRevocation"],
+            value["warmupTasksPendingRevocation"],
+        )
+        return chain(*assigned, *revoking)
+    return ()
 
 
 def _state(scene: JudgedGroup, kind: EpochKind, member: EpochMember, revoking: Held, at: LogPosition) -> None:

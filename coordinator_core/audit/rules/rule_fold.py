@@ -14,7 +14,8 @@ from coordinator_core.audit.rules.known_facts import KnownFacts
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.violations import Rule, Violation, Violations
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, RecordType
+from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
+from coordinator_core.records import AnyRecord, ConnectRecordType, CoordinatorRecord, Family, RecordType
 
 
 class RuleHandler(NamedTuple):
@@ -23,8 +24,8 @@ class RuleHandler(NamedTuple):
     It is given what ``before`` took from the group as it was; None where nothing is needed.
     """
 
-    after: Callable[[JudgedGroup, CoordinatorRecord, Any], None]
-    before: Callable[[JudgedGroup, CoordinatorRecord], Any] | None = None
+    after: Callable[[JudgedGroup, AnyRecord, Any], None]
+    before: Callable[[JudgedGroup, AnyRecord], Any] | None = None
 
 
 def _handlers(kind: EpochKind) -> dict[int, RuleHandler]:
@@ -88,21 +89,21 @@ class RuleFold:
         """What is known of the log as of the last record."""
         return self._scene.watch
 
-    def feed(self, record: CoordinatorRecord) -> list[Violation]:
+    def feed(self, record: AnyRecord) -> list[Violation]:
         """Changes the group by a record; returns what rules this breaks, as ``after`` does. Raises nothing."""
         if record.type <= RecordType.OFFSET_COMMIT:
             return self.on_commit(record)
         before = self.before(record)
         return self.after(record, before, self._scene.group.apply(record))
 
-    def before(self, record: CoordinatorRecord) -> Any:
+    def before(self, record: AnyRecord) -> Any:
         """What ``after`` needs of the group as it is before the record."""
         self._follow(record)
         operations.begin(self._scene, record)
         handler = self._handlers.get(record.type)
         return None if handler is None or handler.before is None else handler.before(self._scene, record)
 
-    def after(self, record: CoordinatorRecord, before: Any, seen: Violations) -> list[Violation]:
+    def after(self, record: AnyRecord, before: Any, seen: Violations) -> list[Violation]:
         """The rules that a record breaks, or shows to be broken by the operation before it; raises nothing.
 
         ``seen`` is what replay saw of the rules when it changed the group.
@@ -114,7 +115,7 @@ class RuleFold:
             handler.after(self._scene, record, before)
         return self._taken()
 
-    def on_commit(self, record: CoordinatorRecord) -> list[Violation]:
+    def on_commit(self, record: OffsetCommitRecord) -> list[Violation]:
         """The rules that an offset commit breaks; raises nothing."""
         if self._is_next(record):
             on_commit(self._scene, record)
@@ -162,7 +163,7 @@ class RuleFold:
             watch.told = []
 
 
-def judge(records: Iterable[CoordinatorRecord], group: Group, coverage: Coverage | None = None) -> Iterator[Violation]:
+def judge(records: Iterable[AnyRecord], group: Group, coverage: Coverage | None = None) -> Iterator[Violation]:
     """All violations in a group's records, in one pass."""
     rules = RuleFold(group, None, coverage)
     for record in records:

@@ -10,10 +10,15 @@ from coordinator_core.groups.epochs import Partitions
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.violations import Rule
+from coordinator_core.record_fields.share_group import ShareGroupTargetAssignmentMemberRecord
+from coordinator_core.record_fields.streams_group import (
+    StreamsGroupTargetAssignmentMemberRecord,
+    StreamsGroupTopologyRecord,
+)
 from coordinator_core.records import CoordinatorRecord
 
 
-def share_target_before(scene: JudgedGroup, record: CoordinatorRecord) -> Partitions | None:
+def share_target_before(scene: JudgedGroup, record: ShareGroupTargetAssignmentMemberRecord) -> Partitions | None:
     """The member's target before, None where it may not have been seen."""
     state, member_id = scene.group.state, record.key["memberId"]
     if not scene.watch.knows_member("target", member_id):
@@ -21,7 +26,9 @@ def share_target_before(scene: JudgedGroup, record: CoordinatorRecord) -> Partit
     return state.targets.get(member_id, {}) if isinstance(state, ShareGroup) else {}
 
 
-def on_share_target(scene: JudgedGroup, record: CoordinatorRecord, before: Partitions | None) -> None:
+def on_share_target(
+    scene: JudgedGroup, record: ShareGroupTargetAssignmentMemberRecord, before: Partitions | None
+) -> None:
     """A share group's target: only partitions whose share state was initialised (KIP-932)."""
     on_target(SHARE, scene, record)
     state, member_id = scene.group.state, record.key["memberId"]
@@ -50,7 +57,7 @@ def topology_epoch_before(scene: JudgedGroup, record: CoordinatorRecord) -> int 
     return state.topology.epoch if isinstance(state, StreamsGroup) and state.topology is not None else None
 
 
-def on_topology(scene: JudgedGroup, record: CoordinatorRecord, before: int | None) -> None:
+def on_topology(scene: JudgedGroup, record: StreamsGroupTopologyRecord, before: int | None) -> None:
     """The topology of a streams group: its epoch does not go back (KIP-1071)."""
     watch = scene.watch
     known = watch.knows(TOPOLOGY)
@@ -60,7 +67,7 @@ def on_topology(scene: JudgedGroup, record: CoordinatorRecord, before: int | Non
         scene.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, detail)
 
 
-def on_streams_target(scene: JudgedGroup, record: CoordinatorRecord, before: None) -> None:
+def on_streams_target(scene: JudgedGroup, record: StreamsGroupTargetAssignmentMemberRecord, before: None) -> None:
     """A streams group's target: tasks of subtopologies that there are."""
     on_target(STREAMS, scene, record)
     state, member_id = scene.group.state, record.key["memberId"]

@@ -101,7 +101,7 @@ class Attempts:
     def _chosen(self) -> list[str | None]:
         """What members may have chosen, None: nothing."""
         votes, asked, member = self.group_view.votes, self.group_view.asked, self.operation.member
-        if member is not None and member.value is not None:
+        if member is not None and member.value is not None and "serverAssignor" in member.value:
             old = asked.get(self.operation.replaced or member.key["memberId"])
             return [votes.preferred(old, member.value["serverAssignor"])]
         return [votes.preferred(name, name) for name in (None, *votes.counts)]
@@ -126,7 +126,9 @@ class Attempts:
         if not isinstance(view, SubscriptionView):
             return
         if member is not None:
-            subscriptions = {member.key["memberId"]: tuple((member.value or {}).get("subscribedTopicNames", ()))}
+            value = member.value
+            names = value["subscribedTopicNames"] if value is not None and "subscribedTopicNames" in value else ()
+            subscriptions = {member.key["memberId"]: tuple(names)}
         else:
             subscriptions = {name: subscriber.names for name, subscriber in view.members.items()}
         for name, topics in subscriptions.items():

@@ -8,7 +8,7 @@ from coordinator_core.audit.targets.connect_groups import ConnectTargetState
 from coordinator_core.audit.targets.group_view import GroupView
 from coordinator_core.audit.targets.leader_views import LeaderMemory
 from coordinator_core.groups.record_types import RecordTypes
-from coordinator_core.records import CoordinatorRecord
+from coordinator_core.records import AnyRecord
 
 DEFAULT_JDK = 17
 
@@ -24,7 +24,7 @@ class TargetAuditState:
     """
 
     operation: tuple[int, int] = (-1, -1)
-    pending: list[CoordinatorRecord] = field(default_factory=list)
+    pending: list[AnyRecord] = field(default_factory=list)
     view: GroupView | None = None
     born: int | None = None
     fitted: int | None = None

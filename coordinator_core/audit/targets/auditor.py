@@ -16,11 +16,13 @@ from coordinator_core.audit.targets.gap import Gap
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH, cut
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.epoch_records import GroupEpochValue, TargetEpochRecord
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.record_types import CONSUMER, KINDS, RecordTypes
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import CoordinatorRecord, RecordType
+from coordinator_core.record_fields.classic_group import GroupMetadataRecord
+from coordinator_core.records import AnyRecord, CoordinatorRecord, RecordType
 
 FIRST_EPOCHS = (1, 2)
 """The epochs with which groups begin: 1 where the record has no metadata hash (before Kafka 4.1), 2 where it has."""
@@ -54,14 +56,14 @@ class TargetAuditor:
         self.settings = settings or AuditSettings()
         self.coverage = coverage
 
-    def feed(self, record: CoordinatorRecord, leader_epoch: int | None = None) -> list[TargetAuditRow]:
+    def feed(self, record: AnyRecord, leader_epoch: int | None = None) -> list[TargetAuditRow]:
         """Changes the group by a record; returns the verdicts that this completes, as ``after`` does."""
         if record.type <= RecordType.OFFSET_COMMIT:
             return _NO_ROWS
         self.group.apply(record)
         return self.after(record, leader_epoch)
 
-    def after(self, record: CoordinatorRecord, leader_epoch: int | None) -> list[TargetAuditRow]:
+    def after(self, record: AnyRecord, leader_epoch: int | None) -> list[TargetAuditRow]:
         """The verdicts that a record, by which the group has been changed, completes; raises nothing.
 
         ``leader_epoch`` is that of its batch, None if unknown.
@@ -83,7 +85,7 @@ class TargetAuditor:
         memory.pending.append(record)
         return rows
 
-    def _audit(self, kind: RecordTypes, end: CoordinatorRecord) -> list[TargetAuditRow]:
+    def _audit(self, kind: RecordTypes, end: TargetEpochRecord) -> list[TargetAuditRow]:
         memory = self.memory
         operation = cut(kind, end, memory.pending)
         first = memory.pending[operation.start] if operation.start < len(memory.pending) else end
@@ -108,7 +110,7 @@ class TargetAuditor:
             memory.fitted = end.at.offset
         return [row]
 
-    def _audit_generation(self, record: CoordinatorRecord) -> list[TargetAuditRow]:
+    def _audit_generation(self, record: GroupMetadataRecord) -> list[TargetAuditRow]:
         memory = self.memory
         value = record.value
         if value is None:
@@ -141,7 +143,7 @@ class TargetAuditor:
         what = f"records of the group between offsets {born} and {at.offset}: the log was compacted or cut"
         return Gap(what, self.coverage.unbroken_from(at.partition, at.offset))
 
-    def _note_birth(self, record: CoordinatorRecord) -> None:
+    def _note_birth(self, record: AnyRecord) -> None:
         """The offset from which everything of the group is seen, if nothing is missing after it."""
         kind = _KIND_OF.get(record.type)
         if kind is None or record.type != kind.epoch:
@@ -150,7 +152,8 @@ class TargetAuditor:
         if record.value is None:
             memory.born = record.at.offset
             return
-        begins = record.value["epoch"] == FIRST_EPOCHS["metadataHash" in record.value]
+        value: GroupEpochValue = record.value
+        begins = value["epoch"] == FIRST_EPOCHS["metadataHash" in value]
         first = next((each for each in memory.pending if each.type == kind.member), None)
         if begins and first is not None and memory.born is None and memory.view is None:
             memory.born = first.at.offset
@@ -170,7 +173,7 @@ class TargetAuditor:
 
 
 def audit_group(
-    records: Iterable[CoordinatorRecord],
+    records: Iterable[AnyRecord],
     group: Group,
     topics: TopicHistory | None = None,
     settings: AuditSettings | None = None,

@@ -39,7 +39,8 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, InputError
 from coordinator_core.groups.group import GroupType
 from coordinator_core.history.work_units import WorkUnit
-from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
+from coordinator_core.record_fields.classic_group import GroupMetadataMemberMetadata, GroupMetadataRecord
+from coordinator_core.records import LogPosition
 from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription
 
 STREAMS = "stream"
@@ -67,7 +68,7 @@ class ClassicAudit:
     def __init__(
         self,
         memory: LeaderMemory,
-        record: CoordinatorRecord,
+        record: GroupMetadataRecord,
         history: TopicHistory | None,
         settings: AuditSettings,
         gap: Gap | None,
@@ -75,12 +76,13 @@ class ClassicAudit:
         """``record`` is the group's, with members; ``gap``: what of the group's past was not seen."""
         self.memory = memory
         self.record = record
-        self.value: Fields = record.value or {}
+        assert record.value is not None
+        self.value = record.value
         self.history = history
         self.settings = settings
         self.gap = gap
-        self.protocol: str = self.value["protocol"]
-        self.leader: str = self.value["leader"]
+        self.protocol = self.value["protocol"] or ""
+        self.leader = self.value["leader"] or ""
         self.profile: Profile = PROFILES[settings.profile]
 
     @property
@@ -195,7 +197,7 @@ class ClassicAudit:
             oldest = view.at
         self.memory.views[self.leader] = oldest.timestamp_ms, oldest.offset
 
-    def _blobs(self, member: Fields) -> tuple[Blob, Blob | None]:
+    def _blobs(self, member: GroupMetadataMemberMetadata) -> tuple[Blob, Blob | None]:
         protocol_type = self.value["protocolType"]
         subscription = decode_subscription(protocol_type, self.protocol, member["subscription"])
         if subscription is None:
@@ -298,7 +300,7 @@ def _is_same(round_: LeaderRound, theirs: Mapping[str, Serialised]) -> bool:
 
 
 def generation_row(
-    record: CoordinatorRecord,
+    record: GroupMetadataRecord,
     judged: Judgement,
     *,
     basis: Basis,
@@ -307,7 +309,8 @@ def generation_row(
     topics_at: LogPosition | None = None,
 ) -> TargetAuditRow:
     """The row of a classic group's generation; its record has members."""
-    value: Fields = record.value or {}
+    assert record.value is not None
+    value = record.value
     return TargetAuditRow(
         group_id=record.group_id,
         group_type=GroupType.CLASSIC,

@@ -23,7 +23,7 @@ from coordinator_core.audit.targets.classic_groups import generation_row
 from coordinator_core.audit.targets.verdict import UNDECIDED, Judgement, broken_invariants, figures_of, judge, units
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError, DecodeError, InputError
-from coordinator_core.records import CoordinatorRecord, Fields
+from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.wire.embedded import decode_assignment, decode_subscription
 
 NO_TOPICS = TopicImage.of(())
@@ -61,14 +61,15 @@ class _Attempt(NamedTuple):
 class ConnectAudit:
     """The audit of one generation of a Connect group."""
 
-    def __init__(self, memory: ConnectTargetState, record: CoordinatorRecord, settings: AuditSettings) -> None:
+    def __init__(self, memory: ConnectTargetState, record: GroupMetadataRecord, settings: AuditSettings) -> None:
         """``record`` is the group's, with members."""
         self.memory = memory
         self.record = record
-        self.value: Fields = record.value or {}
+        assert record.value is not None
+        self.value = record.value
         self.settings = settings
-        self.leader: str = self.value["leader"]
-        self.protocol: str = self.value["protocol"]
+        self.leader = self.value["leader"] or ""
+        self.protocol = self.value["protocol"] or ""
         self.workers: dict[str, WorkerSpec] = {}
         self.told: dict[str, LeaderAssignment] = {}
 

@@ -16,9 +16,14 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.consumer_protocol import assigned_partitions
+from coordinator_core.groups.epoch_records import MemberTargetRecord
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.record_types import CONSUMER
-from coordinator_core.records import CoordinatorRecord
+from coordinator_core.record_fields.classic_group import GroupMetadataRecord
+from coordinator_core.record_fields.consumer_group import (
+    ConsumerGroupMemberMetadataValue,
+)
+from coordinator_core.records import AnyRecord, CoordinatorRecord
 
 Named = dict[str, set[int]]
 """A member's partitions by topic name."""
@@ -73,7 +78,7 @@ def upgrade_row(
     return TargetAuditRow(
         group_id=end.group_id,
         group_type=GroupType.CONSUMER,
-        epoch=(end.value or {})["assignmentEpoch"],
+        epoch=operation.epoch_number,
         at=end.at,
         opened=opened.at,
         verdict=judgement.verdict,
@@ -117,9 +122,9 @@ def _upgraded(
 
 
 def downgrade_row(
-    record: CoordinatorRecord,
+    record: GroupMetadataRecord,
     view: SubscriptionView,
-    batch: Iterable[CoordinatorRecord],
+    batch: Iterable[AnyRecord],
     topics: TopicHistory | None,
     clock_slack_ms: int,
     gap: Gap | None,
@@ -133,8 +138,10 @@ def downgrade_row(
     for each in batch:
         if each.type == CONSUMER.target and each.value is not None:
             targets[each.key["memberId"]] = _partitions(each)
-        elif each.type == CONSUMER.member and each.value is not None and each.value.get("instanceId"):
-            static.setdefault(each.value["instanceId"], each.key["memberId"])
+        elif each.type == CONSUMER.member and each.value is not None:
+            member: ConsumerGroupMemberMetadataValue = each.value
+            if member["instanceId"]:
+                static.setdefault(member["instanceId"], each.key["memberId"])
     compared = _downgraded(record, targets, static, topics)
     outcome = _unreadable(compared)
     if outcome is None:
@@ -151,7 +158,7 @@ def downgrade_row(
 
 
 def _downgraded(
-    record: CoordinatorRecord,
+    record: GroupMetadataRecord,
     targets: Mapping[str, Mapping[str, Iterable[int]]],
     static: Mapping[str, str],
     topics: TopicHistory | None,
@@ -160,7 +167,8 @@ def _downgraded(
     expected: dict[str, Named | None] = {}
     recorded: dict[str, Named | None] = {}
     story = "the consumer group's last target"
-    for member in (record.value or {})["members"]:
+    assert record.value is not None
+    for member in record.value["members"]:
         member_id = member["memberId"]
         holder = member_id if member_id in targets else static.get(member.get("groupInstanceId") or "", member_id)
         expected[member_id] = _by_name(targets.get(holder, {}), topics)
@@ -237,5 +245,6 @@ def _by_name(partitions: Mapping[str, Iterable[int]], history: TopicHistory | No
     return named
 
 
-def _partitions(record: CoordinatorRecord) -> dict[str, list[int]]:
-    return recorded_partitions(record.value or {})
+def _partitions(record: MemberTargetRecord) -> dict[str, list[int]]:
+    value = record.value
+    return recorded_partitions(value) if value is not None and "topicPartitions" in value else {}

@@ -33,6 +33,7 @@ from coordinator_core.audit.targets.verdict import (
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import AssignorError, InputError
+from coordinator_core.groups.epoch_records import MemberTargetRecord
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.streams.topology import configure
@@ -330,10 +331,11 @@ class EpochTargetAudit:
         known = topic.name if topic else self.history.topic_name(topic_id) if self.history else None
         return known or f"topic id {topic_id}"
 
-    def _written(self, record: CoordinatorRecord) -> TargetRecord:
-        value = record.value or {}
-        is_streams = self.kind.group is GroupType.STREAMS
-        return TargetRecord(record.key["memberId"], recorded_tasks(value) if is_streams else recorded_partitions(value))
+    def _written(self, record: MemberTargetRecord) -> TargetRecord:
+        value = record.value
+        assert value is not None
+        work = recorded_partitions(value) if "topicPartitions" in value else recorded_tasks(value)
+        return TargetRecord(record.key["memberId"], work)
 
     def row(self, judged: JudgedTarget) -> TargetAuditRow:
         """Return the row of this verdict."""
@@ -343,7 +345,7 @@ class EpochTargetAudit:
         return TargetAuditRow(
             group_id=end.group_id,
             group_type=self.kind.group,
-            epoch=(end.value or {})["assignmentEpoch"],
+            epoch=self.operation.epoch_number,
             at=end.at,
             opened=self.opened,
             verdict=judgement.verdict,

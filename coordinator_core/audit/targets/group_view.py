@@ -16,7 +16,10 @@ from coordinator_core.audit.targets.inputs import process, subscriber
 from coordinator_core.audit.targets.map_orders import MemberMap, MemberOrders
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.record_types import RecordTypes
-from coordinator_core.records import CoordinatorRecord, Fields
+from coordinator_core.record_fields.consumer_group import ConsumerGroupTargetAssignmentMemberValue
+from coordinator_core.record_fields.share_group import ShareGroupTargetAssignmentMemberValue
+from coordinator_core.record_fields.streams_group import StreamsGroupTargetAssignmentMemberValue
+from coordinator_core.records import AnyRecord
 
 View = SubscriptionView | StreamsView
 
@@ -42,7 +45,7 @@ class GroupView:
         assigned = AssignedType.SHARE if kind.group is GroupType.SHARE else AssignedType.CONSUMER
         return cls(kind, SubscriptionView(assigned, jdk=jdk))
 
-    def apply(self, record: CoordinatorRecord) -> None:
+    def apply(self, record: AnyRecord) -> None:
         """Take in a record of the group that is part of no operation under judgement any more."""
         kind, view, value = self.kind, self.view, record.value
         if record.type == kind.current:
@@ -88,15 +91,17 @@ class GroupView:
         self.view, self.orders.story = view, story
 
 
-def recorded_partitions(value: Fields) -> dict[str, list[int]]:
+def recorded_partitions(
+    value: ConsumerGroupTargetAssignmentMemberValue | ShareGroupTargetAssignmentMemberValue,
+) -> dict[str, list[int]]:
     """Topic ids and partitions of a target record, in its order."""
     return {each["topicId"]: each["partitions"] for each in value["topicPartitions"]}
 
 
-def recorded_tasks(value: Fields) -> Tasks:
+def recorded_tasks(value: StreamsGroupTargetAssignmentMemberValue) -> Tasks:
     """Tasks of a streams target record, in its order."""
     active, standby, warmup = (
-        {each["subtopologyId"]: each["partitions"] for each in value[role]}
-        for role in ("activeTasks", "standbyTasks", "warmupTasks")
+        {each["subtopologyId"]: each["partitions"] for each in tasks}
+        for tasks in (value["activeTasks"], value["standbyTasks"], value["warmupTasks"])
     )
     return Tasks(active, standby, warmup)

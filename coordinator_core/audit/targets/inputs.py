@@ -16,11 +16,15 @@ from coordinator_core.audit.targets.operation import TargetOperation
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.topic_history import ImageVersion, TopicHistory
 from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.epoch_records import instance_id_of
 from coordinator_core.groups.group import GroupState
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.state import StreamsGroup, Topology
 from coordinator_core.groups.streams.topology import configure
-from coordinator_core.records import Fields, LogPosition
+from coordinator_core.record_fields.consumer_group import ConsumerGroupMemberMetadataValue
+from coordinator_core.record_fields.share_group import ShareGroupMemberMetadataValue
+from coordinator_core.record_fields.streams_group import StreamsGroupMemberMetadataValue
+from coordinator_core.records import LogPosition
 
 STANDBY_REPLICAS = "num.standby.replicas"
 NO_TOPICS_HASH = 0
@@ -43,17 +47,17 @@ class MissingInput(NamedTuple):
     what: str
 
 
-def subscriber(value: Fields) -> Subscriber:
+def subscriber(value: ConsumerGroupMemberMetadataValue | ShareGroupMemberMetadataValue) -> Subscriber:
     """A member of a consumer or share group by its metadata record."""
     return Subscriber(
         tuple(value["subscribedTopicNames"]),
-        value.get("subscribedTopicRegex") or None,
-        value.get("instanceId"),
-        value.get("rackId"),
+        (value["subscribedTopicRegex"] or None) if "subscribedTopicRegex" in value else None,
+        instance_id_of(value),
+        value["rackId"],
     )
 
 
-def process(value: Fields) -> Process:
+def process(value: StreamsGroupMemberMetadataValue) -> Process:
     """A member of a streams group by its metadata record."""
     tags = {each["key"]: each["value"] for each in value["clientTags"]}
     return Process(value["processId"], value["instanceId"], value["rackId"], tags)
@@ -141,10 +145,17 @@ def judgements(view: SubscriptionView, operation: TargetOperation) -> list[bool]
     With an epoch record it judged anew, the joining member included. Without one its earlier judgement holds, unless it
     had to look at the topics again and found them as they were.
     """
-    anew = view.rejudged()
-    if operation.member is not None and operation.member.value is not None:
-        anew = view.judge(operation.member.key["memberId"], subscriber(operation.member.value))
+    joining = _joining(operation)
+    anew = view.rejudged() if joining is None else view.judge(*joining)
     return [anew] if operation.epoch is not None else list(dict.fromkeys((view.homogeneous, anew)))
+
+
+def _joining(operation: TargetOperation) -> tuple[str, Subscriber] | None:
+    """Return the member of a consumer or share group that joins or changes in the operation; None if none does."""
+    member = operation.member
+    if member is None or member.value is None or "processId" in member.value:
+        return None
+    return member.key["memberId"], subscriber(member.value)
 
 
 def subscription_spec(
@@ -163,9 +174,9 @@ def subscription_spec(
     """
     updates: dict[str, Subscriber | None] = {}
     entered: tuple[str, ...] = ()
-    if operation.member is not None and operation.member.value is not None:
-        member_id, updated = operation.member.key["memberId"], subscriber(operation.member.value)
-        updates[member_id] = updated
+    joining = _joining(operation)
+    if joining is not None:
+        member_id, updates[member_id] = joining
         if view.type is AssignedType.SHARE and member_id not in view.members:
             entered = (member_id,)
     for member_id, named in names.items():
@@ -178,8 +189,9 @@ def subscription_spec(
 def streams_spec(view: StreamsView, operation: TargetOperation, state: StreamsGroup, image: TopicImage) -> GroupSpecs:
     """What the assignor of a streams group was called with; without subtopologies where the topology is not ready."""
     updates: dict[str, Process | None] = {}
-    if operation.member is not None and operation.member.value is not None:
-        updates[operation.member.key["memberId"]] = process(operation.member.value)
+    member = operation.member
+    if member is not None and member.value is not None and "processId" in member.value:
+        updates[member.key["memberId"]] = process(member.value)
     if operation.replaced is not None:
         updates.setdefault(operation.replaced, None)
     subtopologies: list[SubtopologyTasks] = []

@@ -16,7 +16,8 @@ from coordinator_core.assignors.inputs import ClassicMemberSpec
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import ImageVersion, TopicHistory
-from coordinator_core.records import Fields, LogPosition
+from coordinator_core.record_fields.classic_group import GroupMetadataValue
+from coordinator_core.records import LogPosition
 
 NEWEST = "newest topics"
 MOST_VIEWS = 512
@@ -43,7 +44,7 @@ class LeaderMemory:
     generations: dict[str, int] = field(default_factory=dict)
     views: dict[str, tuple[int, int]] = field(default_factory=dict)
 
-    def keep(self, offset: int, value: Fields) -> None:
+    def keep(self, offset: int, value: GroupMetadataValue) -> None:
         """Take in a record of the group."""
         self.generation, self.seen = value["generation"], offset
         self.assignments = {each["memberId"]: each["assignment"] for each in value["members"]}

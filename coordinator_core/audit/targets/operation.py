@@ -10,9 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from coordinator_core.groups.epoch_records import GroupEpochRecord, MemberRecord, MemberTargetRecord, TargetEpochRecord
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.record_types import KINDS, RecordTypes
-from coordinator_core.records import CoordinatorRecord, RecordType
+from coordinator_core.record_fields.consumer_group import (
+    ConsumerGroupMemberMetadataRecord,
+    ConsumerGroupPartitionMetadataRecord,
+)
+from coordinator_core.record_fields.streams_group import StreamsGroupTopologyRecord
+from coordinator_core.records import AnyRecord, RecordType
 
 KIND_OF_TARGET_EPOCH: Mapping[int, RecordTypes] = {kind.target_epoch: kind for kind in KINDS}
 
@@ -28,18 +34,24 @@ class TargetOperation:
     """
 
     kind: RecordTypes
-    end: CoordinatorRecord
+    end: TargetEpochRecord
     start: int
-    targets: list[CoordinatorRecord] = field(default_factory=list)
-    epoch: CoordinatorRecord | None = None
-    partition_metadata: CoordinatorRecord | None = None
-    topology: CoordinatorRecord | None = None
-    member: CoordinatorRecord | None = None
+    targets: list[MemberTargetRecord] = field(default_factory=list)
+    epoch: GroupEpochRecord | None = None
+    partition_metadata: ConsumerGroupPartitionMetadataRecord | None = None
+    topology: StreamsGroupTopologyRecord | None = None
+    member: MemberRecord | None = None
     replaced: str | None = None
     copied: bool = False
 
+    @property
+    def epoch_number(self) -> int:
+        """The assignment epoch that the operation ends with."""
+        assert self.end.value is not None
+        return self.end.value["assignmentEpoch"]
 
-def cut(kind: RecordTypes, end: CoordinatorRecord, before: Sequence[CoordinatorRecord]) -> TargetOperation:
+
+def cut(kind: RecordTypes, end: TargetEpochRecord, before: Sequence[AnyRecord]) -> TargetOperation:
     """The operation that ends with the target epoch ``end``; ``before`` are the records of its batch up to there."""
     cutter = _Cutter(before)
     operation = TargetOperation(kind, end, 0)
@@ -66,25 +78,25 @@ def cut(kind: RecordTypes, end: CoordinatorRecord, before: Sequence[CoordinatorR
 
 
 class _Replacement(NamedTuple):
-    member: CoordinatorRecord
+    member: MemberRecord
     replaced: str
 
 
 class _Cutter:
     """Walks back through records."""
 
-    def __init__(self, records: Sequence[CoordinatorRecord]) -> None:
+    def __init__(self, records: Sequence[AnyRecord]) -> None:
         self.records = records
         self.position = len(records)
 
-    def one(self, record_type: int, *, value: bool | None = None) -> CoordinatorRecord | None:
+    def one(self, record_type: int, *, value: bool | None = None) -> AnyRecord | None:
         """The record just before, if it is of this type and, where asked, a value or a tombstone."""
         if self.position and self._is(self.position - 1, record_type, value):
             self.position -= 1
             return self.records[self.position]
         return None
 
-    def many(self, record_type: int, *, value: bool) -> list[CoordinatorRecord]:
+    def many(self, record_type: int, *, value: bool) -> list[AnyRecord]:
         """The records just before of this type, in log order."""
         end = self.position
         while self.one(record_type, value=value):
@@ -106,7 +118,7 @@ class _Cutter:
             return index - 1
         return None
 
-    def replacement(self, kind: RecordTypes, member: CoordinatorRecord | None) -> _Replacement | None:
+    def replacement(self, kind: RecordTypes, member: MemberRecord | None) -> _Replacement | None:
         """A static member's replacement that the records just before end: 8T 7T 5T of the old id, 5 7 8 of the new."""
         shape = (
             (kind.current, False),
@@ -119,15 +131,16 @@ class _Cutter:
         first = self.position - len(shape)
         if first < 0 or not all(self._is(first + i, type_, value) for i, (type_, value) in enumerate(shape)):
             return None
-        old, new = self.records[first + 2], self.records[first + 3]
+        old: MemberRecord = self.records[first + 2]
+        new: MemberRecord = self.records[first + 3]
         if member is not None and member.key["memberId"] != new.key["memberId"]:
             return None
         self.position = first
         return _Replacement(new, old.key["memberId"])
 
     def _is_classic(self, index: int) -> bool:
-        value = self.records[index].value
-        return value is not None and value.get("classicMemberMetadata") is not None
+        member: ConsumerGroupMemberMetadataRecord = self.records[index]
+        return member.value is not None and member.value.get("classicMemberMetadata") is not None
 
     def _is(self, index: int, record_type: int, value: bool | None) -> bool:
         record = self.records[index]

@@ -25,7 +25,8 @@ from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, TargetTasks, Topology
 from coordinator_core.groups.streams.topology import configure
 from coordinator_core.history.work_units import WorkUnit
-from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
+from coordinator_core.record_fields.classic_group import GroupMetadataRecord, GroupMetadataValue
+from coordinator_core.records import AnyRecord, CoordinatorRecord, LogPosition, RecordType
 from coordinator_core.wire.embedded import decode_assignment, decode_subscription
 
 
@@ -66,7 +67,7 @@ class Round:
 
 
 def rounds(
-    records: Iterable[CoordinatorRecord], group: Group, topics: TopicHistory | None, settings: AuditSettings
+    records: Iterable[AnyRecord], group: Group, topics: TopicHistory | None, settings: AuditSettings
 ) -> Iterator[Round]:
     """The rounds of one group; those whose topics are unknown, or that no assignor of Kafka made, are left out."""
     workers = ConnectTargetState()
@@ -87,7 +88,7 @@ def rounds(
             yield found
 
 
-def _generation(record: CoordinatorRecord, value: Fields, topics: TopicHistory | None) -> Round | None:
+def _generation(record: GroupMetadataRecord, value: GroupMetadataValue, topics: TopicHistory | None) -> Round | None:
     protocol = value["protocol"]
     version = topics.at(record.at.timestamp_ms) if topics is not None else None
     if value["protocolType"] != "consumer" or protocol in (None, "stream") or version is None:
@@ -114,7 +115,7 @@ def _generation(record: CoordinatorRecord, value: Fields, topics: TopicHistory |
 
 
 def _connect(
-    record: CoordinatorRecord, value: Fields, memory: ConnectTargetState, settings: AuditSettings
+    record: GroupMetadataRecord, value: GroupMetadataValue, memory: ConnectTargetState, settings: AuditSettings
 ) -> Round | None:
     """A round of Connect workers; None where some got nothing to read, or an error, and so all join again."""
     if not value["members"] or value["leader"] is None:
@@ -126,7 +127,7 @@ def _connect(
     return Round(
         record.at,
         AssignedType.CONNECT,
-        value["protocol"],
+        value["protocol"] or "",
         {each["memberId"]: RoundMember((each["clientId"], each["clientHost"])) for each in value["members"]},
         NO_TOPICS,
         {worker: connect_units(work) for worker, work in target(audit.workers, audit.told).items()},

@@ -21,7 +21,12 @@ from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.epochs import PartitionEpochs
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.shard import CoordinatorShard
-from coordinator_core.records import CoordinatorRecord, RecordType
+from coordinator_core.record_fields.consumer_group import (
+    ConsumerGroupCurrentMemberAssignmentRecord,
+    ConsumerGroupMemberMetadataRecord,
+    ConsumerGroupRegularExpressionRecord,
+)
+from coordinator_core.records import AnyRecord, RecordType
 
 _NO_TOPICS: tuple[set[str], set[str]] = (set(), set())
 
@@ -80,7 +85,7 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
         """The server assignor that most members ask for once ``new`` is in the place of ``old``; None: nobody does."""
         return self.assignors.preferred(old.server_assignor, new.server_assignor)
 
-    def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
+    def follow(self, record: AnyRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
         """Apply the record to the log, the indices in step; which topics are subscribed anew, which no more."""
         topics = _NO_TOPICS
         if record.type == RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT:
@@ -95,13 +100,13 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
                 self._follow_target(record.key["memberId"])
         return topics
 
-    def _apply(self, record: CoordinatorRecord, log: CoordinatorShard) -> None:
+    def _apply(self, record: AnyRecord, log: CoordinatorShard) -> None:
         log.apply(record)
         state = log.groups[self.group_id].state
         if isinstance(state, ConsumerGroup):
             self.log = state
 
-    def _follow_assignment(self, record: CoordinatorRecord, log: CoordinatorShard) -> None:
+    def _follow_assignment(self, record: ConsumerGroupCurrentMemberAssignmentRecord, log: CoordinatorShard) -> None:
         member_id = record.key["memberId"]
         old = self.log.members.get(member_id)
         if old is not None:
@@ -114,7 +119,9 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
             self.view.members[member_id] = self.view.members.get(member_id, Subscriber())
         self._homogeneous = None
 
-    def _follow_member(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
+    def _follow_member(
+        self, record: ConsumerGroupMemberMetadataRecord, log: CoordinatorShard
+    ) -> tuple[set[str], set[str]]:
         member_id = record.key["memberId"]
         present = self.log.members.get(member_id)
         old = None if present is None else replace(present)
@@ -142,7 +149,9 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
             for protocol in member.classic.supported_protocols:
                 _count(self.classic_protocols, protocol.name, by)
 
-    def _follow_regex(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
+    def _follow_regex(
+        self, record: ConsumerGroupRegularExpressionRecord, log: CoordinatorShard
+    ) -> tuple[set[str], set[str]]:
         regex = record.key["regularExpression"]
         old = self.log.regexes.get(regex)
         # The judgement of a group as homogeneous is not made anew for a regex; it has to be fixed before.

@@ -45,7 +45,7 @@ class LiveShareGroup(LiveEpochGroup[ShareGroup]):
 
     def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
         """Apply the record to the log, the indices in step; which topics are subscribed anew, which no more."""
-        member_id = record.key.get("memberId", "")
+        member_id = record.member_id or ""
         old = self.log.members.get(member_id)
         old_names = () if old is None else tuple(old.subscribed_topic_names)
         log.apply(record)

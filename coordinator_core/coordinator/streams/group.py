@@ -93,7 +93,7 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
 
     def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
         """Apply the record to the log, the indices in step; which topics the topology needs anew, which no more."""
-        member_id = record.key.get("memberId", "")
+        member_id = record.member_id or ""
         before = set(required_topics(self.log.topology))
         moves = record.type in (
             RecordType.STREAMS_GROUP_MEMBER_METADATA,

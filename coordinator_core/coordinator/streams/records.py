@@ -14,7 +14,6 @@ from coordinator_core.coordinator.record_templates import (
     Unwritten,
     known,
     member_key,
-    target_epoch_value,
     tombstones_of_all,
 )
 from coordinator_core.groups import record_types
@@ -131,7 +130,9 @@ def target_epoch(
     group_id: str, epoch: int, timestamp_ms: int
 ) -> Unwritten[StreamsGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataValue]:
     """The epoch and time of the target assignment; time 0 is not written."""
-    value = target_epoch_value(epoch, timestamp_ms)
+    value: StreamsGroupTargetAssignmentMetadataValue = {"assignmentEpoch": epoch}
+    if timestamp_ms:
+        value["assignmentTimestamp"] = timestamp_ms
     return RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA, {"groupId": group_id}, value
 
 

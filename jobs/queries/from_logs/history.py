@@ -14,7 +14,7 @@ from coordinator_core.audit.targets.rounds import Round, rounds
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import CoordinatorRecord, Family, LogPosition, RecordType
+from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
 from jobs.queries.from_logs.groups import MARKERS
 from jobs.sources.files import LogPart
@@ -30,7 +30,7 @@ class _Gathered:
     commits: CommitFold = field(default_factory=CommitFold)
     rows: list[AuditedRow] = field(default_factory=list)
 
-    def feed(self, record: CoordinatorRecord, producer_id: int | None, leader_epoch: int) -> None:
+    def feed(self, record: AnyRecord, producer_id: int | None, leader_epoch: int) -> None:
         self.rows += self.fold.feed(record, leader_epoch)
         if record.type <= RecordType.OFFSET_COMMIT:
             self.commits.feed(record, producer_id)

@@ -21,7 +21,7 @@ from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.share.offsets import SHARE_SNAPSHOT, ShareStateLog
 from coordinator_core.groups.state_json import decode_group, encode_group
-from coordinator_core.records import CoordinatorRecord, Family, LogPosition
+from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, LogPosition
 from coordinator_core.wire.record_codec import decode_key, decode_value
 from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.pipeline import offsets
@@ -76,7 +76,7 @@ class StoredMoment:
             if group.state is not None or group_offsets.committed:
                 yield group, group_offsets
 
-    def records(self) -> Iterator[tuple[Group, Iterator[CoordinatorRecord]]]:
+    def records(self) -> Iterator[tuple[Group, Iterator[AnyRecord]]]:
         """Each group as it was before its first record here, and its records in the order of the log."""
         records = self._of(self._tables.read(GROUP_RECORDS), GROUP_TOPICS, self._extents).select(*RECORD)
         rows = (row.asDict() for row in records.orderBy(*GROUP, "log_offset").toLocalIterator())
@@ -169,7 +169,7 @@ def _folder(extents: Extents) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     return fold
 
 
-def _record(row: Mapping[str, Any], family: Family) -> CoordinatorRecord:
+def _record(row: Mapping[str, Any], family: Family) -> AnyRecord:
     at = LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"])
     number, key = decode_key(row["key"], family)
     batch = -1 if row["batch_base"] is None else row["batch_base"]
