@@ -38,7 +38,7 @@ from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.streams.topology import configure
 from coordinator_core.history.work_units import WorkUnit
-from coordinator_core.records import CoordinatorRecord, LogPosition
+from coordinator_core.records import LogPosition
 
 NO_WORK: Any = {}
 
