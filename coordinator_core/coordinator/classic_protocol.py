@@ -21,17 +21,17 @@ from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.records import Fields
 
 
-def join_group(op: Operation, request: Request) -> Fields | None:
+def handle_join_group(op: Operation, request: Request) -> Fields | None:
     """JoinGroup. An empty group of another type makes way for a classic one, but for a share group; a consumer group
     with members takes the member in.
     """
-    request = replace(request, data=validation.join_group(request))
+    request = replace(request, data=validation.check_join_group(request))
     data = request.data
     group_id, member_id, config = data["groupId"], data["memberId"], op.memory.config
     if not group_id:
-        return responses.join_group(request.version, member_id, ErrorCode.INVALID_GROUP_ID)
+        return responses.join_group_response(request.version, member_id, ErrorCode.INVALID_GROUP_ID)
     if not config.group_min_session_timeout_ms <= data["sessionTimeoutMs"] <= config.group_max_session_timeout_ms:
-        return responses.join_group(request.version, member_id, ErrorCode.INVALID_SESSION_TIMEOUT)
+        return responses.join_group_response(request.version, member_id, ErrorCode.INVALID_SESSION_TIMEOUT)
     group = op.memory.live.get(group_id)
     if group is None or isinstance(group, LiveClassicGroup):
         return join(op, request, group)
@@ -40,7 +40,7 @@ def join_group(op: Operation, request: Request) -> Fields | None:
             return classic_members.join(op, request, group)
         if isinstance(group, LiveStreamsGroup) and op.memory.profile.is_kip_1071:
             return classic_threads.join(op, request, group)
-        return responses.join_group(request.version, "", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        return responses.join_group_response(request.version, "", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     # Kafka drops the empty group from memory even where it then refuses the member and writes no tombstones.
     if not member_id:
         op.erase(group)
@@ -48,54 +48,56 @@ def join_group(op: Operation, request: Request) -> Fields | None:
     return join(op, request, None)
 
 
-def sync_group(op: Operation, request: Request) -> Fields | None:
+def handle_sync_group(op: Operation, request: Request) -> Fields | None:
     """SyncGroup, to a classic group or to a consumer group that has classic members."""
-    request = replace(request, data=validation.sync_group(request))
+    request = replace(request, data=validation.check_sync_group(request))
     group_id = request.data["groupId"]
     if not group_id:
-        return responses.sync_group(request.version, ErrorCode.INVALID_GROUP_ID)
+        return responses.sync_group_response(request.version, ErrorCode.INVALID_GROUP_ID)
     group = op.memory.live.get(group_id)
     if group is None or group.is_empty:
-        return responses.sync_group(request.version, ErrorCode.UNKNOWN_MEMBER_ID)
+        return responses.sync_group_response(request.version, ErrorCode.UNKNOWN_MEMBER_ID)
     if isinstance(group, LiveClassicGroup):
         return sync(op, request, group)
     if isinstance(group, LiveConsumerGroup):
         return classic_members.sync(op, request, group)
     if isinstance(group, LiveStreamsGroup) and op.memory.profile.is_kip_1071:
         return classic_threads.sync(op, request, group)
-    return responses.sync_group(request.version, ErrorCode.UNKNOWN_MEMBER_ID)
+    return responses.sync_group_response(request.version, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-def heartbeat(op: Operation, request: Request) -> Fields:
+def handle_heartbeat(op: Operation, request: Request) -> Fields:
     """Heartbeat: a sign of life, answered by whether there is a rebalance to join."""
-    data = validation.heartbeat(request)
+    data = validation.check_heartbeat(request)
     group_id, member_id = data["groupId"], data["memberId"]
     if not group_id:
-        return responses.heartbeat(request.version, ErrorCode.INVALID_GROUP_ID)
+        return responses.heartbeat_response(request.version, ErrorCode.INVALID_GROUP_ID)
     group = op.memory.live.get(group_id)
     if isinstance(group, LiveConsumerGroup):
-        return classic_members.heartbeat(op, request, data, group)
+        return classic_members.handle_heartbeat(op, request, data, group)
     if isinstance(group, LiveStreamsGroup) and op.memory.profile.is_kip_1071:
-        return classic_threads.heartbeat(op, request, data, group)
+        return classic_threads.handle_heartbeat(op, request, data, group)
     if not isinstance(group, LiveClassicGroup):
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
-    validation.member(group, member_id, data["groupInstanceId"])
+    validation.check_member(group, member_id, data["groupInstanceId"])
     if data["generationId"] != group.generation:
         raise ApiError(ErrorCode.ILLEGAL_GENERATION)
     rebalance.expect_member(op, group, group.members[member_id])
     rebalancing = group.state is ClassicGroupState.PREPARING_REBALANCE
-    return responses.heartbeat(request.version, ErrorCode.REBALANCE_IN_PROGRESS if rebalancing else ErrorCode.NONE)
+    return responses.heartbeat_response(
+        request.version, ErrorCode.REBALANCE_IN_PROGRESS if rebalancing else ErrorCode.NONE
+    )
 
 
-def leave_group(op: Operation, request: Request) -> Fields:
+def handle_leave_group(op: Operation, request: Request) -> Fields:
     """LeaveGroup, of one member or of several.
 
     Raises ApiError for a group that does not exist; a broker answers that with the same error for each member.
     """
-    request = replace(request, data=validation.leave_group(request))
+    request = replace(request, data=validation.check_leave_group(request))
     group_id = request.data["groupId"]
     if not group_id:
-        return responses.leave_group(request.version, [], ErrorCode.INVALID_GROUP_ID)
+        return responses.leave_group_response(request.version, [], ErrorCode.INVALID_GROUP_ID)
     group = op.memory.live.get(group_id)
     if isinstance(group, LiveClassicGroup):
         return leaving.leave(op, request, group)
@@ -107,8 +109,8 @@ def leave_group(op: Operation, request: Request) -> Fields:
 
 
 REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
-    "JoinGroup": join_group,
-    "SyncGroup": sync_group,
-    "Heartbeat": heartbeat,
-    "LeaveGroup": leave_group,
+    "JoinGroup": handle_join_group,
+    "SyncGroup": handle_sync_group,
+    "Heartbeat": handle_heartbeat,
+    "LeaveGroup": handle_leave_group,
 }

@@ -43,11 +43,11 @@ def static_holder(holder: EpochMemberT | None, member_id: str, instance_id: str)
     """The holder of the instance id; raises ApiError if there is none or it is another member."""
     if holder is None:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-    not_fenced(holder, member_id, instance_id)
+    check_not_fenced(holder, member_id, instance_id)
     return holder
 
 
-def not_fenced(holder: EpochMember, member_id: str, instance_id: str) -> None:
+def check_not_fenced(holder: EpochMember, member_id: str, instance_id: str) -> None:
     """Raises ApiError if the instance id belongs to another member."""
     if holder.member_id != member_id:
         raise ApiError(
@@ -72,11 +72,11 @@ def leaving_member(
     if holder is None:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     if member_id:
-        not_fenced(holder, member_id, instance_id)
+        check_not_fenced(holder, member_id, instance_id)
     return holder
 
 
-def released(holder: EpochMember, member_id: str, instance_id: str) -> None:
+def check_released(holder: EpochMember, member_id: str, instance_id: str) -> None:
     """Raises ApiError unless the holder of the instance id has left for a while."""
     if holder.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         raise ApiError(
@@ -86,7 +86,7 @@ def released(holder: EpochMember, member_id: str, instance_id: str) -> None:
         )
 
 
-def greater_epoch(kind: str, epoch: int, known: int) -> ApiError:
+def greater_epoch_error(kind: str, epoch: int, known: int) -> ApiError:
     """The refusal of a member epoch that the coordinator has not given out."""
     return ApiError(
         ErrorCode.FENCED_MEMBER_EPOCH,
@@ -95,7 +95,7 @@ def greater_epoch(kind: str, epoch: int, known: int) -> ApiError:
     )
 
 
-def smaller_epoch(kind: str, epoch: int, known: int, why: str = "") -> ApiError:
+def smaller_epoch_error(kind: str, epoch: int, known: int, why: str = "") -> ApiError:
     """The refusal of a member epoch that is over."""
     return ApiError(
         ErrorCode.FENCED_MEMBER_EPOCH,
@@ -104,7 +104,7 @@ def smaller_epoch(kind: str, epoch: int, known: int, why: str = "") -> ApiError:
     )
 
 
-def full(kind: str, limit: int) -> ApiError:
+def group_full_error(kind: str, limit: int) -> ApiError:
     """The refusal of a member that has no room in the group."""
     message = f"The {kind} group has reached its maximum capacity of {limit} members."
     return ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
@@ -114,7 +114,7 @@ OFFSET_COMMIT_VERSION = 9
 """Members that do not speak the classic protocol have to commit by at least this version."""
 
 
-def is_commit_of_nobody(
+def is_commit_without_member(
     group: LiveEpochGroup[Any], member_id: str, instance_id: str | None, epoch: int, *, transactional: bool
 ) -> bool:
     """Whether a commit names no member where none is needed: in an empty group, or a transaction without one."""

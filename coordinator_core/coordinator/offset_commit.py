@@ -131,11 +131,11 @@ def _may_commit(
 ) -> PartitionCheck | None:
     """Raises ApiError if the member may not commit; what is returned judges each partition (None: all are allowed)."""
     if isinstance(group, LiveClassicGroup):
-        classic.offset_commit(group, member_id, instance_id, epoch, transactional=transactional)
+        classic.check_offset_commit(group, member_id, instance_id, epoch, transactional=transactional)
     elif isinstance(group, LiveConsumerGroup):
-        return consumer.offset_commit(group, member_id, instance_id, epoch, version, transactional=transactional)
+        return consumer.check_offset_commit(group, member_id, instance_id, epoch, version, transactional=transactional)
     elif isinstance(group, LiveStreamsGroup):
-        return streams.offset_commit(group, member_id, instance_id, epoch, version, transactional=transactional)
+        return streams.check_offset_commit(group, member_id, instance_id, epoch, version, transactional=transactional)
     elif isinstance(group, LiveShareGroup):
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is not a consumer group.")
     elif group is not None and not group.is_empty:

@@ -24,7 +24,7 @@ def join(op: Operation, request: Request, group: LiveClassicGroup | None) -> Fie
     if group is not None:
         return _join_group(op, request, group)
     if member_id:
-        return responses.join_group(request.version, member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+        return responses.join_group_response(request.version, member_id, ErrorCode.UNKNOWN_MEMBER_ID)
     group = LiveClassicGroup(group_id, state_timestamp_ms=op.now)
     op.memory.live[group_id] = group
     response = _join_group(op, request, group)
@@ -52,9 +52,9 @@ def _join_group(op: Operation, request: Request, group: LiveClassicGroup) -> Fie
     protocols = _protocols(data)
     if not _has_room(op, group, member_id):
         group.remove(member_id)
-        return responses.join_group(request.version, "", ErrorCode.GROUP_MAX_SIZE_REACHED)
+        return responses.join_group_response(request.version, "", ErrorCode.GROUP_MAX_SIZE_REACHED)
     if not group.supports(data["protocolType"], protocols):
-        return responses.join_group(request.version, member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        return responses.join_group_response(request.version, member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if member_id:
         return _join_known(op, request, group, protocols)
     return _join_new(op, request, group, protocols)
@@ -87,7 +87,7 @@ def _join_new(op: Operation, request: Request, group: LiveClassicGroup, protocol
     elif request.version >= KNOWN_MEMBER_ID_REQUIRED_VERSION:
         group.pending_join.add(new_id)
         rebalance.expect_heartbeat(op, group, new_id, data["sessionTimeoutMs"])
-        return responses.join_group(request.version, new_id, ErrorCode.MEMBER_ID_REQUIRED)
+        return responses.join_group_response(request.version, new_id, ErrorCode.MEMBER_ID_REQUIRED)
     _add(op, request, group, new_id, protocols)
     return None
 
@@ -105,12 +105,12 @@ def _join_known(op: Operation, request: Request, group: LiveClassicGroup, protoc
         _add(op, request, group, member_id, protocols)
         return None
     try:
-        validation.member(group, member_id, instance_id)
+        validation.check_member(group, member_id, instance_id)
     except ApiError as error:
-        return responses.join_group(request.version, member_id, error.code, protocol=None)
+        return responses.join_group_response(request.version, member_id, error.code, protocol=None)
     member = group.members[member_id]
     if group.state is ClassicGroupState.EMPTY:
-        return responses.join_group(request.version, member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+        return responses.join_group_response(request.version, member_id, ErrorCode.UNKNOWN_MEMBER_ID)
     if group.state is not ClassicGroupState.PREPARING_REBALANCE and member.protocols == protocols:
         # A leader that joins a stable group asks for a rebalance: what it assigns by may have changed.
         if group.state is ClassicGroupState.COMPLETING_REBALANCE:
@@ -180,7 +180,7 @@ def _replace_static(
 
 def _rejoined(group: LiveClassicGroup, member: LiveClassicMember, old_leader: str | None, version: int) -> Fields:
     leads = version >= SKIP_ASSIGNMENT_VERSION and group.leader == member.member_id
-    return responses.join_group(
+    return responses.join_group_response(
         version,
         member.member_id,
         generation=group.generation,

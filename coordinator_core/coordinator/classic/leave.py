@@ -15,7 +15,7 @@ def leave(op: Operation, request: Request, group: LiveClassicGroup) -> Fields:
     answers = [responses.leave_group_member(each, _leave_one(op, group, each)) for each in request.data["members"]]
     if any(answer["errorCode"] == ErrorCode.NONE for answer in answers):
         _after_removal(op, group)
-    return responses.leave_group(request.version, answers)
+    return responses.leave_group_response(request.version, answers)
 
 
 def _leave_one(op: Operation, group: LiveClassicGroup, leaving: Fields) -> ErrorCode:
@@ -26,7 +26,7 @@ def _leave_one(op: Operation, group: LiveClassicGroup, leaving: Fields) -> Error
         member_id = group.static_members[instance_id]
     elif member_id not in group.pending_join:
         try:
-            validation.member(group, member_id, instance_id)
+            validation.check_member(group, member_id, instance_id)
         except ApiError as error:
             return error.code
     op.cancel(rebalance.heartbeat_key(group.group_id, member_id))

@@ -85,7 +85,7 @@ def refuse_join(
     """Answer the member's parked JoinGroup, if there is one, with an error."""
     if member.awaiting_join is not None:
         version = member.awaiting_join.version
-        op.complete(member.awaiting_join, responses.join_group(version, member_id, error, protocol=protocol))
+        op.complete(member.awaiting_join, responses.join_group_response(version, member_id, error, protocol=protocol))
         member.awaiting_join = None
 
 
@@ -93,14 +93,14 @@ def refuse_sync(op: Operation, member: LiveClassicMember, error: ErrorCode) -> b
     """Answer the member's parked SyncGroup with an error; False if there is none."""
     if member.awaiting_sync is None:
         return False
-    op.complete(member.awaiting_sync, responses.sync_group(member.awaiting_sync.version, error))
+    op.complete(member.awaiting_sync, responses.sync_group_response(member.awaiting_sync.version, error))
     member.awaiting_sync = None
     return True
 
 
 def joined(group: LiveClassicGroup, member: LiveClassicMember, version: int) -> Fields:
     """The answer to a member that joined this generation; the leader learns of all members."""
-    return responses.join_group(
+    return responses.join_group_response(
         version,
         member.member_id,
         generation=group.generation,

@@ -8,7 +8,7 @@ from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.records import Fields
 
 
-def join_group(
+def join_group_response(
     version: int,
     member_id: str,
     error: ErrorCode = ErrorCode.NONE,
@@ -40,7 +40,7 @@ def join_group_member(version: int, member_id: str, instance_id: str | None, met
     return {"memberId": member_id, "metadata": metadata}
 
 
-def sync_group(
+def sync_group_response(
     version: int,
     error: ErrorCode = ErrorCode.NONE,
     *,
@@ -49,7 +49,7 @@ def sync_group(
     assignment: bytes = b"",
 ) -> Fields:
     """A SyncGroup response."""
-    response = heartbeat(version, error)
+    response = heartbeat_response(version, error)
     if version >= 5:
         response["protocolType"] = protocol_type
         response["protocolName"] = protocol
@@ -57,14 +57,14 @@ def sync_group(
     return response
 
 
-def heartbeat(version: int, error: ErrorCode = ErrorCode.NONE) -> Fields:
+def heartbeat_response(version: int, error: ErrorCode = ErrorCode.NONE) -> Fields:
     """A Heartbeat response."""
     return {"throttleTimeMs": 0, "errorCode": int(error)} if version >= 1 else {"errorCode": int(error)}
 
 
-def leave_group(version: int, members: list[Fields], error: ErrorCode = ErrorCode.NONE) -> Fields:
+def leave_group_response(version: int, members: list[Fields], error: ErrorCode = ErrorCode.NONE) -> Fields:
     """A LeaveGroup response; before version 3 it answers for the one member that the request named."""
-    response = heartbeat(version, error)
+    response = heartbeat_response(version, error)
     if version >= 3:
         response["members"] = members
     elif members and not error:

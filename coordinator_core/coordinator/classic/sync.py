@@ -17,13 +17,13 @@ def sync(op: Operation, request: Request, group: LiveClassicGroup) -> Fields | N
     if error is None and group.state is ClassicGroupState.PREPARING_REBALANCE:
         error = ErrorCode.REBALANCE_IN_PROGRESS
     if error is not None:
-        return responses.sync_group(request.version, error)
+        return responses.sync_group_response(request.version, error)
     member = group.members[data["memberId"]]
     group.pending_sync.discard(member.member_id)
     if not group.pending_sync:
         op.cancel(rebalance.sync_key(group.group_id))
     if group.state is ClassicGroupState.STABLE:
-        return responses.sync_group(
+        return responses.sync_group_response(
             request.version,
             protocol_type=group.protocol_type,
             protocol=group.protocol,
@@ -40,7 +40,7 @@ def sync(op: Operation, request: Request, group: LiveClassicGroup) -> Fields | N
 
 def _refusal(group: LiveClassicGroup, data: Fields) -> ErrorCode | None:
     try:
-        validation.member(group, data["memberId"], data["groupInstanceId"])
+        validation.check_member(group, data["memberId"], data["groupInstanceId"])
     except ApiError as error:
         return error.code
     if data["generationId"] != group.generation:
@@ -62,7 +62,7 @@ def _hand_out(op: Operation, group: LiveClassicGroup, assignments: dict[str, byt
             member.awaiting_sync = None
             op.complete(
                 request,
-                responses.sync_group(
+                responses.sync_group_response(
                     request.version,
                     protocol_type=group.protocol_type,
                     protocol=group.protocol,

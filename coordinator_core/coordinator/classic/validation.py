@@ -46,22 +46,22 @@ LEAVE_GROUP = RequestShape(
 )
 
 
-def join_group(request: Request) -> Fields:
+def check_join_group(request: Request) -> Fields:
     """The data of a JoinGroup request; raises ApiError."""
     return checked(request, JOIN_GROUP, range(2, 10))
 
 
-def sync_group(request: Request) -> Fields:
+def check_sync_group(request: Request) -> Fields:
     """The data of a SyncGroup request; raises ApiError."""
     return checked(request, SYNC_GROUP, range(6))
 
 
-def heartbeat(request: Request) -> Fields:
+def check_heartbeat(request: Request) -> Fields:
     """The data of a Heartbeat request; raises ApiError."""
     return checked(request, HEARTBEAT, range(5))
 
 
-def leave_group(request: Request) -> Fields:
+def check_leave_group(request: Request) -> Fields:
     """The data of a LeaveGroup request; before version 3 it names one member only. Raises ApiError."""
     data = checked(request, LEAVE_GROUP, range(6))
     if request.version < 3:
@@ -70,7 +70,7 @@ def leave_group(request: Request) -> Fields:
     return data
 
 
-def member(group: LiveClassicGroup, member_id: str, instance_id: str | None) -> None:
+def check_member(group: LiveClassicGroup, member_id: str, instance_id: str | None) -> None:
     """Raises ApiError unless this is a member, and the one that holds the instance id if one is given."""
     if instance_id is not None:
         holder = group.static_members.get(instance_id)
@@ -82,7 +82,7 @@ def member(group: LiveClassicGroup, member_id: str, instance_id: str | None) -> 
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-def offset_commit(
+def check_offset_commit(
     group: LiveClassicGroup, member_id: str, instance_id: str | None, generation: int, *, transactional: bool
 ) -> None:
     """Raises ApiError unless the commit comes from a member of this generation, or from nobody to an empty group."""
@@ -90,7 +90,7 @@ def offset_commit(
     if generation < 0 and empty:
         return
     if generation >= 0 or member_id or instance_id is not None:
-        member(group, member_id, instance_id)
+        check_member(group, member_id, instance_id)
         if generation != group.generation:
             raise ApiError(ErrorCode.ILLEGAL_GENERATION)
     elif not transactional and not empty:

@@ -20,7 +20,7 @@ _OK: Fields = {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None}
 
 def prepare(op: Operation, request: Request) -> Fields:
     """The group as the worker needs it for the assignor; what it is given is what its answer is validated against."""
-    data = validation.prepare(request)
+    data = validation.check_prepare(request)
     group, computation = _computing(op, data)
     memory_of(op).computations[data["groupId"]] = replace(
         computation,
@@ -51,7 +51,7 @@ def prepare(op: Operation, request: Request) -> Fields:
 
 def install(op: Operation, request: Request) -> Fields:
     """The target that the worker computed, if it holds what it must; where the assignor failed all stays as it is."""
-    data = validation.install(request)
+    data = validation.check_install(request)
     group_id = data["groupId"]
     group, computation = _computing(op, data)
     if not computation.prepared or data["groupEpoch"] != computation.epoch:

@@ -62,7 +62,7 @@ def take_over(op: Operation) -> None:
 
 
 REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
-    "ConnectGroupHeartbeat": heartbeat.heartbeat,
+    "ConnectGroupHeartbeat": heartbeat.handle_heartbeat,
     "ConnectGroupPrepareAssignment": prepare,
     "ConnectGroupInstallAssignment": install,
 }

@@ -8,7 +8,7 @@ from coordinator_core.assignors.connect.selection import VersionRange, select_as
 from coordinator_core.assignors.connect.work import Unit
 from coordinator_core.coordinator.connect import records, validation
 from coordinator_core.coordinator.connect.group import Computation, ConnectCoordinatorState, as_fields, from_fields
-from coordinator_core.coordinator.lookup import greater_epoch, member_of, smaller_epoch
+from coordinator_core.coordinator.lookup import greater_epoch_error, member_of, smaller_epoch_error
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.timer_keys import rebalance_key, session_key
@@ -51,9 +51,9 @@ def computation_key(group_id: str) -> str:
     return f"compute-assignment-{group_id}"
 
 
-def heartbeat(op: Operation, request: Request) -> Fields:
+def handle_heartbeat(op: Operation, request: Request) -> Fields:
     """A worker joins (epoch 0), leaves (-1) or lives: it reports what it runs, and learns what it is to run."""
-    data = validation.heartbeat(request)
+    data = validation.check_heartbeat(request)
     memory = memory_of(op)
     group_id, member_id, epoch = data["groupId"], data["memberId"], data["memberEpoch"]
     group = memory.group(group_id)
@@ -67,18 +67,18 @@ def heartbeat(op: Operation, request: Request) -> Fields:
         member = member_of(group.members, member_id, group_id)
     if epoch == LEAVE_GROUP_MEMBER_EPOCH:
         remove(op, group, group_id, member_id)
-        return response(epoch)
+        return heartbeat_response(epoch)
     known = member.member_epoch or 0
     if epoch not in (0, known) and not _lost_its_answer(group, member, data):
         # The document takes a fenced worker out of the group at once.
         remove(op, group, group_id, member_id)
         error = fenced(epoch, known)
-        return response(epoch) | {"errorCode": int(error.code), "errorMessage": error.message}
+        return heartbeat_response(epoch) | {"errorCode": int(error.code), "errorMessage": error.message}
     group_epoch = _update(op, request, data, group, member)
     if data["rebalanceTimeoutMs"] > 0:
         memory.rebalance_timeouts[group_id, member_id] = data["rebalanceTimeoutMs"]
     op.arm(session_key(group_id, member_id), memory.session_timeout_ms, FENCE, group_id, member_id)
-    answer = response(known, memory.heartbeat_interval_ms)
+    answer = heartbeat_response(known, memory.heartbeat_interval_ms)
     if epoch == 0 and known:
         # A worker that comes back runs nothing.
         op.write(*records.current(group_id, member_id, 0, records.assignment(())))
@@ -106,10 +106,12 @@ def _lost_its_answer(group: ConnectGroup, member: ConnectMember, data: Fields) -
 
 def fenced(epoch: int, known: int) -> ApiError:
     """The refusal of a member epoch that is not the worker's."""
-    return greater_epoch("connect", epoch, known) if epoch > known else smaller_epoch("connect", epoch, known)
+    return (
+        greater_epoch_error("connect", epoch, known) if epoch > known else smaller_epoch_error("connect", epoch, known)
+    )
 
 
-def response(epoch: int, interval_ms: int = 0) -> Fields:
+def heartbeat_response(epoch: int, interval_ms: int = 0) -> Fields:
     """A ConnectGroupHeartbeat response."""
     return {
         "throttleTimeMs": 0,

@@ -24,7 +24,7 @@ from coordinator_core.coordinator.consumer.rebalance import (
 )
 from coordinator_core.coordinator.consumer.regexes import RegexChange
 from coordinator_core.coordinator.consumer.regexes import update as update_regex
-from coordinator_core.coordinator.lookup import leaving_member, member_of, not_fenced, static_holder
+from coordinator_core.coordinator.lookup import check_not_fenced, leaving_member, member_of, static_holder
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.subscriptions import topic_names
@@ -53,11 +53,11 @@ def join(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
         )
     is_new = not data["memberId"]
     member_id = op.next_text_id() if is_new else data["memberId"]
-    validation.room(group, member_id, op.memory.config)
+    validation.check_capacity(group, member_id, op.memory.config)
     if not _supports(group, data):
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id}'s protocols are not supported.")
     if is_new and instance_id is None and request.version >= KNOWN_MEMBER_ID_REQUIRED_VERSION:
-        return responses.join_group(request.version, member_id, ErrorCode.MEMBER_ID_REQUIRED)
+        return responses.join_group_response(request.version, member_id, ErrorCode.MEMBER_ID_REQUIRED)
     former = group.static_member(instance_id)
     member = _member(op, group, member_id, instance_id, joins=is_new)
     downgrades = former is not None and can_downgrade_replacing(op, group, former)
@@ -84,7 +84,7 @@ def join(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
     if not downgrades:
         timeouts.expect_heartbeat(op, group_id, member_id, data["sessionTimeoutMs"])
         expect_sync(op, group_id, member_id, data["rebalanceTimeoutMs"], timeouts.FENCE)
-    return responses.join_group(
+    return responses.join_group_response(
         request.version,
         member_id,
         generation=updated.member_epoch or 0,
@@ -184,10 +184,12 @@ def sync(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
         ) from None
     op.cancel(sync_key(group_id, member_id))
     timeouts.expect_heartbeat(op, group_id, member_id, classic.session_timeout_ms)
-    return responses.sync_group(request.version, protocol_type=protocol_type, protocol=protocol, assignment=assignment)
+    return responses.sync_group_response(
+        request.version, protocol_type=protocol_type, protocol=protocol, assignment=assignment
+    )
 
 
-def heartbeat(op: Operation, request: Request, data: Fields, group: LiveConsumerGroup) -> Fields:
+def handle_heartbeat(op: Operation, request: Request, data: Fields, group: LiveConsumerGroup) -> Fields:
     """Heartbeat: a sign of life; the member is told to join again if there is anything to gain or give up by it."""
     group_id, member_id = group.group_id, data["memberId"]
     member = _classic_member(group, member_id, data["groupInstanceId"])
@@ -197,7 +199,7 @@ def heartbeat(op: Operation, request: Request, data: Fields, group: LiveConsumer
     if _should_join(group, member):
         error = ErrorCode.REBALANCE_IN_PROGRESS
         expect_join(op, group_id, member.member_id, member.rebalance_timeout_ms, timeouts.FENCE)
-    return responses.heartbeat(request.version, error)
+    return responses.heartbeat_response(request.version, error)
 
 
 def _should_join(group: LiveConsumerGroup, member: ConsumerMember) -> bool:
@@ -220,7 +222,7 @@ def _classic_member(group: LiveConsumerGroup, member_id: str, instance_id: str |
                 ErrorCode.UNKNOWN_MEMBER_ID,
                 f"Member with instance id {instance_id} is not a member of group {group.group_id}.",
             )
-        not_fenced(holder, member_id, instance_id)
+        check_not_fenced(holder, member_id, instance_id)
         member = holder
     if member.classic is None:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member.member_id} does not use the classic protocol.")
@@ -250,4 +252,4 @@ def leave(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
         except ApiError as error:
             answers.append(responses.leave_group_member(each, error.code))
     fence.fence(op, group, list(leaving.values()))
-    return responses.leave_group(request.version, answers)
+    return responses.leave_group_response(request.version, answers)

@@ -29,12 +29,12 @@ def leave(op: Operation, data: Fields) -> Fields:
         member = static_holder(group.static_member(instance_id), member_id, instance_id)
         if epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
             op.write(*records.current_assignment(group_id, _gone_for_a_while(member)))
-            return response(member_id, epoch)
+            return heartbeat_response(member_id, epoch)
     fence(op, group, [member])
-    return response(member_id, epoch)
+    return heartbeat_response(member_id, epoch)
 
 
-def response(member_id: str, epoch: int, interval_ms: int = 0, assignment: Fields | None = None) -> Fields:
+def heartbeat_response(member_id: str, epoch: int, interval_ms: int = 0, assignment: Fields | None = None) -> Fields:
     """A ConsumerGroupHeartbeat response."""
     return {
         "throttleTimeMs": 0,

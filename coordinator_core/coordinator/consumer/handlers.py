@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from coordinator_core.coordinator.consumer import fence, regexes, timeouts
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
-from coordinator_core.coordinator.consumer.heartbeat import heartbeat
+from coordinator_core.coordinator.consumer.heartbeat import handle_heartbeat
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import Request
 from coordinator_core.groups.consumer.state import ConsumerMemberState
@@ -22,7 +22,7 @@ def take_over(op: Operation, group: LiveConsumerGroup) -> None:
             timeouts.expect_revocation(op, group.group_id, member)
 
 
-REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {"ConsumerGroupHeartbeat": heartbeat}
+REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {"ConsumerGroupHeartbeat": handle_heartbeat}
 
 TIMERS: dict[str, Callable[..., None]] = {
     timeouts.FENCE: fence.member_expired,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.consumer import members, records, validation
 from coordinator_core.coordinator.consumer.conversion import upgrade
-from coordinator_core.coordinator.consumer.fence import leave, response
+from coordinator_core.coordinator.consumer.fence import heartbeat_response, leave
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.consumer.rebalance import move, update_epoch, update_target
 from coordinator_core.coordinator.consumer.regexes import RegexChange
@@ -18,14 +18,14 @@ from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.records import Fields
 
 
-def heartbeat(op: Operation, request: Request) -> Fields:
+def handle_heartbeat(op: Operation, request: Request) -> Fields:
     """A member joins (epoch 0), leaves (-1, -2) or lives: it reports what it owns, and learns what it is to own."""
-    data = validation.heartbeat(request, op.memory.config)
+    data = validation.check_heartbeat(request, op.memory.config)
     if data["memberEpoch"] < 0:
         return leave(op, data)
     group_id, epoch, owned = data["groupId"], data["memberEpoch"], data["topicPartitions"]
     group = _group(op, group_id, joins=epoch == 0)
-    validation.room(group, data["memberId"], op.memory.config)
+    validation.check_capacity(group, data["memberId"], op.memory.config)
     member_id = data["memberId"] or op.next_text_id()
     member = _member(op, group, member_id, data)
     updated = members.updated(member, request, data)
@@ -54,7 +54,7 @@ def heartbeat(op: Operation, request: Request) -> Fields:
             ]
         }
     interval = op.memory.group_config(group_id).consumer_heartbeat_interval_ms
-    return response(moved.member_id, moved.member_epoch or 0, interval, assignment)
+    return heartbeat_response(moved.member_id, moved.member_epoch or 0, interval, assignment)
 
 
 def _group(op: Operation, group_id: str, *, joins: bool) -> LiveConsumerGroup:
@@ -84,5 +84,5 @@ def _member(op: Operation, group: LiveConsumerGroup, member_id: str, data: Field
         return group.log.members.get(member_id) or members.new_member(member_id)
     else:
         member = member_of(group.log.members, member_id, group.group_id)
-    validation.member_epoch(member, epoch, owned)
+    validation.check_member_epoch(member, epoch, owned)
     return member

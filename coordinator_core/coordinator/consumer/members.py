@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from coordinator_core.coordinator.consumer import records
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
-from coordinator_core.coordinator.lookup import released
+from coordinator_core.coordinator.lookup import check_released
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import Request
 from coordinator_core.coordinator.record_templates import member_tombstones
@@ -41,7 +41,7 @@ def joining_static(
     if former is None:
         return group.log.members.get(member_id) or new_member(member_id)
     if not classic and former.classic is None:
-        released(former, member_id, instance_id)
+        check_released(former, member_id, instance_id)
     member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
     for record in member_tombstones(CONSUMER, group.group_id, former.member_id):
         op.write(*record)

@@ -9,11 +9,11 @@ from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.lookup import (
     check_commit_version,
-    full,
-    greater_epoch,
-    is_commit_of_nobody,
+    greater_epoch_error,
+    group_full_error,
+    is_commit_without_member,
     member_of,
-    smaller_epoch,
+    smaller_epoch_error,
 )
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import (
@@ -51,7 +51,7 @@ HEARTBEAT = RequestShape(
 )
 
 
-def heartbeat(request: Request, config: BrokerConfig) -> Fields:
+def check_heartbeat(request: Request, config: BrokerConfig) -> Fields:
     """The data of a ConsumerGroupHeartbeat; raises ApiError for what is wrong with it by itself."""
     data = checked(request, HEARTBEAT, range(2))
     epoch = data["memberEpoch"]
@@ -93,14 +93,14 @@ def _joining(data: Fields) -> None:
         )
 
 
-def room(group: LiveConsumerGroup, member_id: str, config: BrokerConfig) -> None:
+def check_capacity(group: LiveConsumerGroup, member_id: str, config: BrokerConfig) -> None:
     """Raises ApiError if the group is full and this is none of its members."""
     limit = config.group_consumer_max_size
     if len(group.log.members) >= limit and member_id not in group.log.members:
-        raise full("consumer", limit)
+        raise group_full_error("consumer", limit)
 
 
-def member_epoch(member: ConsumerMember, epoch: int, owned: list[dict[str, Any]] | None) -> None:
+def check_member_epoch(member: ConsumerMember, epoch: int, owned: list[dict[str, Any]] | None) -> None:
     """Raises ApiError unless the epoch is the member's, or the one before (its answer may have been lost).
 
     With the epoch before, the member must not own more than it was assigned. Epoch 0 rejoins and is always right.
@@ -109,9 +109,9 @@ def member_epoch(member: ConsumerMember, epoch: int, owned: list[dict[str, Any]]
     if epoch in (0, known):
         return
     if epoch > known:
-        raise greater_epoch("consumer", epoch, known)
+        raise greater_epoch_error("consumer", epoch, known)
     if epoch != member.previous_member_epoch or not _owns_only(owned, member.assigned):
-        raise smaller_epoch("consumer", epoch, known)
+        raise smaller_epoch_error("consumer", epoch, known)
 
 
 def _owns_only(owned: list[dict[str, Any]] | None, assigned: PartitionEpochs) -> bool:
@@ -124,7 +124,7 @@ def _owns_only(owned: list[dict[str, Any]] | None, assigned: PartitionEpochs) ->
     return True
 
 
-def offset_commit(
+def check_offset_commit(
     group: LiveConsumerGroup,
     member_id: str,
     instance_id: str | None,
@@ -138,7 +138,7 @@ def offset_commit(
     An older epoch is good for partitions that were assigned no later than it (KIP-1251): what is returned judges each
     partition by topic name, topic id and number. None: all are good.
     """
-    if is_commit_of_nobody(group, member_id, instance_id, epoch, transactional=transactional):
+    if is_commit_without_member(group, member_id, instance_id, epoch, transactional=transactional):
         return None
     member = member_of(group.log.members, member_id, group.group_id)
     if not transactional and member.classic is None:

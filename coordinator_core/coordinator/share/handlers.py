@@ -7,7 +7,7 @@ from collections.abc import Callable
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import Request
 from coordinator_core.coordinator.share.group import LiveShareGroup
-from coordinator_core.coordinator.share.heartbeat import FENCE, expect_heartbeat, heartbeat, member_expired
+from coordinator_core.coordinator.share.heartbeat import FENCE, expect_heartbeat, handle_heartbeat, member_expired
 from coordinator_core.records import Fields
 
 
@@ -17,6 +17,6 @@ def take_over(op: Operation, group: LiveShareGroup) -> None:
         expect_heartbeat(op, group.group_id, member_id)
 
 
-REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {"ShareGroupHeartbeat": heartbeat}
+REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {"ShareGroupHeartbeat": handle_heartbeat}
 
 TIMERS: dict[str, Callable[..., None]] = {FENCE: member_expired}

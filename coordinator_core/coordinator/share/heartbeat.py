@@ -24,9 +24,9 @@ FENCE = "share member fenced"
 ASSIGNOR = "simple"
 
 
-def heartbeat(op: Operation, request: Request) -> Fields:
+def handle_heartbeat(op: Operation, request: Request) -> Fields:
     """A member joins (epoch 0), leaves (-1) or lives, and learns what it is to share in."""
-    data = validation.heartbeat(request)
+    data = validation.check_heartbeat(request)
     group_id, member_id, epoch, names = (
         data[name] for name in ("groupId", "memberId", "memberEpoch", "subscribedTopicNames")
     )
@@ -35,11 +35,11 @@ def heartbeat(op: Operation, request: Request) -> Fields:
         fence(op, group, member_of(group.log.members, member_id, group_id))
         return _response(member_id, epoch)
     group = _group(op, group_id, joins=epoch == 0)
-    validation.room(group, member_id, op.memory.config)
+    validation.check_capacity(group, member_id, op.memory.config)
     member = group.log.members.get(member_id) if epoch == 0 else member_of(group.log.members, member_id, group_id)
     if member is None:
         member = _new_member(member_id)
-    validation.member_epoch(member, epoch)
+    validation.check_member_epoch(member, epoch)
     updated = _updated(member, request, data)
     changed = False
     if updated is not member and updated != member:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.coordinator.config import BrokerConfig
-from coordinator_core.coordinator.lookup import full, greater_epoch, smaller_epoch
+from coordinator_core.coordinator.lookup import greater_epoch_error, group_full_error, smaller_epoch_error
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import RequestShape, checked, int32, not_blank, string, strings
 from coordinator_core.coordinator.share.group import LiveShareGroup
@@ -22,7 +22,7 @@ VERSIONS = range(1, 2)
 """Version 0 was that of the early access in 4.0."""
 
 
-def heartbeat(request: Request) -> Fields:
+def check_heartbeat(request: Request) -> Fields:
     """The data of a ShareGroupHeartbeat; raises ApiError for what is wrong with it by itself."""
     data = checked(request, HEARTBEAT, VERSIONS)
     not_blank(data["memberId"], "MemberId can't be empty.")
@@ -36,17 +36,17 @@ def heartbeat(request: Request) -> Fields:
     return data
 
 
-def room(group: LiveShareGroup, member_id: str, config: BrokerConfig) -> None:
+def check_capacity(group: LiveShareGroup, member_id: str, config: BrokerConfig) -> None:
     """Raises ApiError if the group is full and this is none of its members."""
     if len(group.log.members) >= config.group_share_max_size and member_id not in group.log.members:
-        raise full("share", config.group_share_max_size)
+        raise group_full_error("share", config.group_share_max_size)
 
 
-def member_epoch(member: ShareMember, epoch: int) -> None:
+def check_member_epoch(member: ShareMember, epoch: int) -> None:
     """Raises ApiError unless the epoch is the member's, or the one before (its answer may have been lost), or 0."""
     known, previous = member.member_epoch or 0, member.previous_member_epoch
     if epoch > known:
-        raise greater_epoch("share", epoch, known)
+        raise greater_epoch_error("share", epoch, known)
     if epoch not in (0, known, previous):
         why = f", and it does not match the previous member epoch ({previous})"
-        raise smaller_epoch("share", epoch, known, why)
+        raise smaller_epoch_error("share", epoch, known, why)

@@ -39,7 +39,7 @@ def join(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Streams group {group_id} has no topology.")
     member = _member(op, group, member_id, instance_id, joins=is_new)
     if is_new and instance_id is None and request.version >= KNOWN_MEMBER_ID_REQUIRED_VERSION:
-        return responses.join_group(request.version, member_id, ErrorCode.MEMBER_ID_REQUIRED)
+        return responses.join_group_response(request.version, member_id, ErrorCode.MEMBER_ID_REQUIRED)
     timeout = data["rebalanceTimeoutMs"]
     updated = replace(
         member,
@@ -67,7 +67,7 @@ def join(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
     op.cancel(join_key(group_id, member_id))
     timeouts.expect_heartbeat(op, group_id, member_id, thread.session_timeout_ms)
     expect_sync(op, group_id, member_id, updated.rebalance_timeout_ms, timeouts.FENCE)
-    return responses.join_group(
+    return responses.join_group_response(
         request.version,
         member_id,
         generation=moved.member_epoch or 0,
@@ -92,7 +92,7 @@ def _member(
 ) -> StreamsMember:
     known = group.log.members.get(member_id)
     if known is None and group.static_member(instance_id) is None:
-        validation.room(group, op.memory.config)
+        validation.check_capacity(group, op.memory.config)
     if instance_id is None:
         return known or members.new_member(member_id)
     if joins:
@@ -142,12 +142,12 @@ def sync(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
     assignment = classic_blobs.assignment(tasks, group.configured, op.topics, metadata, op.now)
     op.cancel(sync_key(group_id, member.member_id))
     timeouts.expect_heartbeat(op, group_id, member.member_id, thread.session_timeout_ms)
-    return responses.sync_group(
+    return responses.sync_group_response(
         request.version, protocol_type=CONSUMER_PROTOCOL_TYPE, protocol=PROTOCOL, assignment=assignment
     )
 
 
-def heartbeat(op: Operation, request: Request, data: Fields, group: LiveStreamsGroup) -> Fields:
+def handle_heartbeat(op: Operation, request: Request, data: Fields, group: LiveStreamsGroup) -> Fields:
     """Heartbeat: a sign of life; the thread is told to join again if there is anything to gain or give up by it."""
     member, thread = _classic_member(group, data["memberId"], data["groupInstanceId"], data["generationId"])
     timeouts.expect_heartbeat(op, group.group_id, member.member_id, thread.session_timeout_ms)
@@ -155,7 +155,7 @@ def heartbeat(op: Operation, request: Request, data: Fields, group: LiveStreamsG
     if _should_join(group, member):
         error = ErrorCode.REBALANCE_IN_PROGRESS
         expect_join(op, group.group_id, member.member_id, member.rebalance_timeout_ms, timeouts.FENCE)
-    return responses.heartbeat(request.version, error)
+    return responses.heartbeat_response(request.version, error)
 
 
 def _should_join(group: LiveStreamsGroup, member: StreamsMember) -> bool:
@@ -180,7 +180,7 @@ def leave(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
         except ApiError as error:
             answers.append(responses.leave_group_member(each, error.code))
     fence.fence(op, group, list(leaving.values()))
-    return responses.leave_group(request.version, answers)
+    return responses.leave_group_response(request.version, answers)
 
 
 def _classic_member(

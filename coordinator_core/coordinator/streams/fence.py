@@ -36,7 +36,7 @@ def leave(op: Operation, data: Fields) -> Fields:
     else:
         fence(op, group, [member])
     op.outcome.effects["creatable_topics"] = []
-    return response(member_id, data["memberEpoch"])
+    return heartbeat_response(member_id, data["memberEpoch"])
 
 
 def _gone_for_a_while(member: StreamsMember) -> StreamsMember:
@@ -54,7 +54,7 @@ def request_shutdown(group: LiveStreamsGroup, member_id: str) -> None:
         group.shutdown_member = member_id
 
 
-def response(member_id: str, epoch: int, **fields: object) -> Fields:
+def heartbeat_response(member_id: str, epoch: int, **fields: object) -> Fields:
     """A StreamsGroupHeartbeat response."""
     return {
         "throttleTimeMs": 0,

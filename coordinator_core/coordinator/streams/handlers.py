@@ -8,7 +8,7 @@ from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import Request
 from coordinator_core.coordinator.streams import fence, rebalance, timeouts
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
-from coordinator_core.coordinator.streams.heartbeat import heartbeat
+from coordinator_core.coordinator.streams.heartbeat import handle_heartbeat
 from coordinator_core.groups.streams.state import StreamsMemberState
 from coordinator_core.records import Fields
 
@@ -21,7 +21,7 @@ def take_over(op: Operation, group: LiveStreamsGroup) -> None:
             rebalance.expect_revocation(op, group.group_id, member)
 
 
-REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {"StreamsGroupHeartbeat": heartbeat}
+REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {"StreamsGroupHeartbeat": handle_heartbeat}
 
 TIMERS: dict[str, Callable[..., None]] = {
     timeouts.FENCE: fence.member_expired,

@@ -12,7 +12,7 @@ from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.streams import members, records, task_offsets, validation
 from coordinator_core.coordinator.streams.conversion import upgrade
 from coordinator_core.coordinator.streams.endpoints import partitions_by_endpoint
-from coordinator_core.coordinator.streams.fence import fence, leave, request_shutdown, response
+from coordinator_core.coordinator.streams.fence import fence, heartbeat_response, leave, request_shutdown
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.coordinator.streams.rebalance import (
     TopologyOnTopics,
@@ -69,22 +69,22 @@ class _Step:
     status: list[Fields] = field(default_factory=list)
 
 
-def heartbeat(op: Operation, request: Request) -> Fields:
+def handle_heartbeat(op: Operation, request: Request) -> Fields:
     """A member joins (epoch 0) with its topology, leaves (-1) or lives, reports its tasks and learns which to run."""
     kip_1071 = op.memory.profile.is_kip_1071
-    data = validation.heartbeat(request, kip_1071=kip_1071)
+    data = validation.check_heartbeat(request, kip_1071=kip_1071)
     if data["memberEpoch"] < 0:
         return leave(op, data)
     step = _admit(op, data)
     try:
-        validation.member_epoch(step.member, data)
+        validation.check_member_epoch(step.member, data)
     except ApiError as error:
         if not kip_1071:
             raise
         # The document takes a fenced member out of the group at once.
         fence(op, step.group, [step.member])
         refused = {"errorCode": int(error.code), "errorMessage": error.message}
-        return response(step.member.member_id, data["memberEpoch"], **refused)
+        return heartbeat_response(step.member.member_id, data["memberEpoch"], **refused)
     configuration = _update(step, request)
     _assign(step, configuration)
     return _answer(step, configuration.topology)
@@ -110,7 +110,7 @@ def _update(step: _Step, request: Request) -> TopologyOnTopics:
     configuration = look_at_topics(op, group, topology)
     if configuration.topology.problem is None and not (kip_1071 and step.status):
         # By KIP-1071 a member of an older topology may still run tasks that the newer one does not have.
-        validation.tasks_exist(configuration.topology, data)
+        validation.check_tasks_exist(configuration.topology, data)
     if kip_1071:
         offsets = task_offsets.from_fields(data["taskOffsets"]), task_offsets.from_fields(data["taskEndOffsets"])
         group.task_offsets.report(step.updated.member_id, step.updated.process_id or "", *offsets)
@@ -155,7 +155,7 @@ def _answer(step: _Step, topology: ConfiguredTopology) -> Fields:
         fields["endpointInformationEpoch"] = group.endpoint_epoch
     op.outcome.effects["creatable_topics"] = _creatable(topology)
     status = [*step.status, *_problems(group, topology)]
-    return response(moved.member_id, moved.member_epoch or 0, status=status, **fields)
+    return heartbeat_response(moved.member_id, moved.member_epoch or 0, status=status, **fields)
 
 
 def _group(op: Operation, group_id: str, topology: Fields, *, joins: bool) -> LiveStreamsGroup:
@@ -186,9 +186,9 @@ def _member(op: Operation, group: LiveStreamsGroup, member_id: str, data: Fields
         return member_of(group.log.members, member_id, group.group_id)
     if instance_id is not None:
         if group.static_member(instance_id) is None:
-            validation.room(group, op.memory.config)
+            validation.check_capacity(group, op.memory.config)
         return members.joining_static(op, group, member_id, instance_id, classic=False)
-    validation.room(group, op.memory.config)
+    validation.check_capacity(group, op.memory.config)
     return group.log.members.get(member_id) or members.new_member(member_id)
 
 
@@ -200,7 +200,7 @@ def _topology(op: Operation, group: LiveStreamsGroup, given: Fields | None) -> T
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "The topology is null and the group topology is also null.")
         return known
     if kip_1071 and (known is None or given["epoch"] > known.epoch):
-        validation.topology(given)
+        validation.check_topology(given)
     if given["epoch"] < 0:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Topology epoch must be non-negative.")
     ids = [each["subtopologyId"] for each in given["subtopologies"]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coordinator_core.coordinator.lookup import released
+from coordinator_core.coordinator.lookup import check_released
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.record_templates import member_tombstones
@@ -45,7 +45,7 @@ def joining_static(
     if former.member_id == member_id and former.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         return former
     if not classic and former.member_id not in group.classic:
-        released(former, member_id, instance_id)
+        check_released(former, member_id, instance_id)
     member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
     for record in member_tombstones(STREAMS, group.group_id, former.member_id):
         op.write(*record)

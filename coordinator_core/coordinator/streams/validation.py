@@ -8,11 +8,11 @@ from typing import Any
 from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.lookup import (
     check_commit_version,
-    full,
-    greater_epoch,
-    is_commit_of_nobody,
+    greater_epoch_error,
+    group_full_error,
+    is_commit_without_member,
     member_of,
-    smaller_epoch,
+    smaller_epoch_error,
 )
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import (
@@ -83,7 +83,7 @@ ROLES = ("activeTasks", "standbyTasks", "warmupTasks")
 MAX_PORT = 65_535
 
 
-def heartbeat(request: Request, *, kip_1071: bool) -> Fields:
+def check_heartbeat(request: Request, *, kip_1071: bool) -> Fields:
     """The data of a StreamsGroupHeartbeat; raises ApiError for what is wrong with it by itself.
 
     ``kip_1071``: what the document defines and Kafka 4.3.1 does not have is allowed, and its own rules hold.
@@ -165,27 +165,27 @@ def _joining(data: Fields) -> None:
                 )
 
 
-def room(group: LiveStreamsGroup, config: BrokerConfig) -> None:
+def check_capacity(group: LiveStreamsGroup, config: BrokerConfig) -> None:
     """Raises ApiError if the group is full: for a member that comes back as well."""
     if len(group.log.members) >= config.group_streams_max_size:
-        raise full("streams", config.group_streams_max_size)
+        raise group_full_error("streams", config.group_streams_max_size)
 
 
-def member_epoch(member: StreamsMember, data: Fields) -> None:
+def check_member_epoch(member: StreamsMember, data: Fields) -> None:
     """Raises ApiError unless the epoch is the member's, or the one before (its answer may have been lost).
 
     With the epoch before, the member must not own more than it was assigned. Epoch 0 rejoins and is always right.
     """
     epoch, known = data["memberEpoch"], member.member_epoch or 0
     if epoch > known:
-        raise greater_epoch("streams", epoch, known)
+        raise greater_epoch_error("streams", epoch, known)
     if 0 < epoch < known:
         tasks = member.assigned
         held: tuple[Partitions | PartitionEpochs, ...] = (tasks.active, tasks.standby, tasks.warmup)
         if epoch != member.previous_member_epoch or not all(
             _within(data[role], mine) for role, mine in zip(ROLES, held, strict=True)
         ):
-            raise smaller_epoch("streams", epoch, known)
+            raise smaller_epoch_error("streams", epoch, known)
 
 
 def _within(owned: list[dict[str, Any]] | None, assigned: Partitions | PartitionEpochs) -> bool:
@@ -194,7 +194,7 @@ def _within(owned: list[dict[str, Any]] | None, assigned: Partitions | Partition
     )
 
 
-def tasks_exist(configured: ConfiguredTopology, data: Fields) -> None:
+def check_tasks_exist(configured: ConfiguredTopology, data: Fields) -> None:
     """Raises ApiError if the member owns a task that the topology does not have."""
     for role in ROLES:
         for each in data[role] or ():
@@ -212,7 +212,7 @@ def tasks_exist(configured: ConfiguredTopology, data: Fields) -> None:
                     )
 
 
-def topology(given: Fields) -> None:
+def check_topology(given: Fields) -> None:
     """Raises ApiError for a new topology that breaks one of the document's rules (KIP-1071, request validation)."""
     subtopologies = given["subtopologies"]
     sources = {name for each in subtopologies for name in each["sourceTopics"]}
@@ -246,7 +246,7 @@ def _require_topology(condition: bool, message: str) -> None:
         raise ApiError(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
 
 
-def offset_commit(
+def check_offset_commit(
     group: LiveStreamsGroup,
     member_id: str,
     instance_id: str | None,
@@ -260,7 +260,7 @@ def offset_commit(
     An older epoch is good for tasks that were assigned no later than it (KIP-1251): what is returned judges each
     partition by topic name, topic id and number. None: all are good.
     """
-    if is_commit_of_nobody(group, member_id, instance_id, epoch, transactional=transactional):
+    if is_commit_without_member(group, member_id, instance_id, epoch, transactional=transactional):
         return None
     member = member_of(group.log.members, member_id, group.group_id)
     if not transactional:
