@@ -7,9 +7,24 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
+from coordinator_core.records import Fields
 
 METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
 """Topics are looked at again after this time even if nothing asks for it: never, in effect."""
+
+
+def heartbeat_response(member_id: str, epoch: int, **fields: object) -> Fields:
+    """Return the response to a heartbeat of a group with epochs; ``fields`` are those beside member and epoch."""
+    return {
+        "throttleTimeMs": 0,
+        "errorCode": 0,
+        "errorMessage": None,
+        "memberId": member_id,
+        "memberEpoch": epoch,
+        "heartbeatIntervalMs": 0,
+        **fields,
+    }
+
 
 StateT = TypeVar("StateT", bound=EpochGroup[Any, Any])
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from coordinator_core.coordinator.classic import responses
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
-from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochMember
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup, EpochMember
+from coordinator_core.records import Fields
 
 MemberT = TypeVar("MemberT")
 EpochMemberT = TypeVar("EpochMemberT", bound=EpochMember)
@@ -56,19 +58,45 @@ def check_not_fenced(holder: EpochMember, member_id: str, instance_id: str) -> N
         )
 
 
-def leaving_member(
-    members: Mapping[str, EpochMemberT],
-    holder: EpochMemberT | None,
-    member_id: str,
-    instance_id: str | None,
-    group_id: str,
-) -> EpochMemberT:
-    """The member that a LeaveGroup names; raises ApiError if there is none, or the two ids are of different ones.
+class _HasStaticMembers(Protocol[EpochMemberT]):
+    """A group with epochs, as far as LeaveGroup looks its members up."""
 
-    An instance id stands for itself: its ``holder`` leaves, also if no member id is given.
+    @property
+    def group_id(self) -> str:
+        """The group's id."""
+
+    @property
+    def log(self) -> EpochGroup[EpochMemberT, Any]:
+        """The group as its records define it."""
+
+    def static_member(self, instance_id: str | None) -> EpochMemberT | None:
+        """The member that holds that instance id."""
+
+
+def leaving_members(
+    group: _HasStaticMembers[EpochMemberT], asked: Sequence[Fields]
+) -> tuple[dict[str, EpochMemberT], list[Fields]]:
+    """Return the members that a LeaveGroup names, by id, and an answer for each that it names, in order.
+
+    An instance id stands for itself: its holder leaves, also if no member id is given.
     """
+    leaving: dict[str, EpochMemberT] = {}
+    answers: list[Fields] = []
+    for each in asked:
+        try:
+            member = _leaving_member(group, each["memberId"], each["groupInstanceId"])
+            leaving[member.member_id] = member
+            answers.append(responses.leave_group_member(each))
+        except ApiError as error:
+            answers.append(responses.leave_group_member(each, error.code))
+    return leaving, answers
+
+
+def _leaving_member(group: _HasStaticMembers[EpochMemberT], member_id: str, instance_id: str | None) -> EpochMemberT:
+    """Return the member; raise ApiError if there is none, or the two ids are of different ones."""
+    holder = group.static_member(instance_id)
     if instance_id is None:
-        return member_of(members, member_id, group_id)
+        return member_of(group.log.members, member_id, group.group_id)
     if holder is None:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     if member_id:
@@ -133,3 +161,22 @@ def check_commit_version(kind: str, version: int) -> None:
 def same_units(before: Mapping[str, Sequence[int]], after: Mapping[str, Sequence[int]]) -> bool:
     """Whether two targets hold the same partitions or tasks, in whatever order."""
     return before.keys() == after.keys() and all(set(numbers) == set(after[key]) for key, numbers in before.items())
+
+
+def check_assignment_epoch(code: ErrorCode, what: str, word: str, epoch: int, assigned: int | None) -> None:
+    """Raise ApiError unless a member that commits at an older epoch had the unit by then (KIP-1251).
+
+    ``what`` is the partition or task, ``word`` what the member calls its epoch, and ``assigned`` the epoch in which the
+    unit was assigned to it, None if it does not have it.
+    """
+    if assigned is None:
+        message = f"{what[0].upper()}{what[1:]} is not assigned or pending revocation for member."
+        raise ApiError(code, message)
+    if epoch < assigned:
+        raise ApiError(code, f"Received {word} {epoch} is older than assignment epoch {assigned} for {what}.")
+
+
+def check_fetch_epoch(code: ErrorCode, word: str, epoch: int, known: int) -> None:
+    """Raise ApiError unless a member that fetches offsets is at the epoch that the coordinator knows."""
+    if epoch != known:
+        raise ApiError(code, f"The received {word} {epoch} does not match the expected member epoch {known}.")

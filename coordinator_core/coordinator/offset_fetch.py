@@ -61,9 +61,9 @@ def fetch(op: Operation, request: Request) -> Fields:
 def _fetch_group(op: Operation, asked: Fields, *, stable: bool) -> Fields:
     group = op.memory.live.get(asked["groupId"])
     if isinstance(group, LiveConsumerGroup):
-        consumer.offset_fetch(group, asked["memberId"], asked["memberEpoch"])
+        consumer.check_offset_fetch(group, asked["memberId"], asked["memberEpoch"])
     elif isinstance(group, LiveStreamsGroup):
-        streams.offset_fetch(group, asked["memberId"], asked["memberEpoch"])
+        streams.check_offset_fetch(group, asked["memberId"], asked["memberEpoch"])
     offsets = GroupOffsets() if group is None else op.memory.log.offsets_of(asked["groupId"])
     unstable = _in_transaction(offsets) if stable else frozenset[TopicPartition]()
     if asked["topics"] is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -13,6 +13,9 @@ from coordinator_core.coordinator.protocol import Completed, Request, RequestOut
 from coordinator_core.coordinator.state import CoordinatorState, LiveGroup
 from coordinator_core.errors import InputError
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Fields, LogPosition, RecordType
+
+AnyUnwritten = tuple[RecordType | ConnectRecordType, Mapping[str, object], Mapping[str, object] | None]
+"""Record type, key and value (None: a tombstone) of a record in either log."""
 
 
 @dataclass(slots=True)
@@ -56,6 +59,11 @@ class Operation:
         """Write a record, a tombstone if ``value`` is None."""
         self.outcome.records.append(self.unwritten(type_, key, value, version))
 
+    def write_all(self, records: Iterable[AnyUnwritten]) -> None:
+        """Write records one after the other."""
+        for record in records:
+            self.write(*record)
+
     def unwritten(
         self,
         type_: RecordType | ConnectRecordType,
@@ -69,8 +77,7 @@ class Operation:
 
     def erase(self, group: LiveGroup) -> None:
         """Write the tombstones of the whole group, and cancel the timers that end with it."""
-        for record in group.tombstones():
-            self.write(*record)
+        self.write_all(group.tombstones())
         for key in group.timer_keys:
             self.cancel(key)
 

@@ -8,7 +8,7 @@ the group anew from it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import HashMap
@@ -23,6 +23,16 @@ from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 
 Protocols = tuple[tuple[str, bytes], ...]
 """Name and metadata of each protocol that a member supports, in its order of preference."""
+
+
+class ConvertedMember(Protocol):
+    """A member of another type of group that speaks the classic protocol, as it goes on in a classic group."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str | None
+    client_host: str | None
+    rebalance_timeout_ms: int
 
 
 @dataclass(slots=True)
@@ -40,6 +50,19 @@ class LiveClassicMember:
     awaiting_join: Request | None = None
     awaiting_sync: Request | None = None
     is_new: bool = False
+
+    @classmethod
+    def of(cls, member: ConvertedMember, session_timeout_ms: int, protocols: Protocols) -> LiveClassicMember:
+        """Return the member as one of a classic group, without an assignment."""
+        return cls(
+            member.member_id,
+            member.instance_id,
+            member.client_id or "",
+            member.client_host or "",
+            member.rebalance_timeout_ms,
+            session_timeout_ms,
+            protocols,
+        )
 
     @property
     def satisfies_heartbeat(self) -> bool:

@@ -269,8 +269,7 @@ def _assignment(some: set[Unit], version: int, metadata: bytes, error: int) -> F
 def remove(op: Operation, group: ConnectGroup, group_id: str, member_id: str) -> None:
     """The worker goes; what it ran waits for it to come back, if the group is configured so."""
     member = group.members[member_id]
-    for record in records.worker_tombstones(group_id, member_id):
-        op.write(*record)
+    op.write_all(records.worker_tombstones(group_id, member_id))
     op.write(*records.group_epoch(group_id, (group.group_epoch or 0) + 1))
     op.cancel(session_key(group_id, member_id))
     op.cancel(rebalance_key(group_id, member_id))

@@ -24,7 +24,7 @@ from coordinator_core.coordinator.consumer.rebalance import (
 )
 from coordinator_core.coordinator.consumer.regexes import RegexChange
 from coordinator_core.coordinator.consumer.regexes import update as update_regex
-from coordinator_core.coordinator.lookup import check_not_fenced, leaving_member, member_of, static_holder
+from coordinator_core.coordinator.lookup import check_not_fenced, leaving_members, member_of, static_holder
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.subscriptions import topic_names
@@ -241,15 +241,6 @@ def _same_generation(member: ConsumerMember, generation: int) -> ClassicMemberMe
 
 def leave(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
     """LeaveGroup: members go, consumers among them as well; each is answered for itself."""
-    answers: list[Fields] = []
-    leaving: dict[str, ConsumerMember] = {}
-    for each in request.data["members"]:
-        try:
-            ids = each["memberId"], each["groupInstanceId"]
-            member = leaving_member(group.log.members, group.static_member(ids[1]), *ids, group.group_id)
-            leaving[member.member_id] = member
-            answers.append(responses.leave_group_member(each))
-        except ApiError as error:
-            answers.append(responses.leave_group_member(each, error.code))
+    leaving, answers = leaving_members(group, request.data["members"])
     fence.fence(op, group, list(leaving.values()))
     return responses.leave_group_response(request.version, answers)

@@ -52,12 +52,9 @@ def upgrade(op: Operation, classic: LiveClassicGroup) -> LiveConsumerGroup:
     tail.append(records.target_epoch(group.group_id, classic.generation, 0))
     for record in tail:
         follow(record)
-    for record in (
-        *(records.member_metadata(group.group_id, each) for each in members),
-        *tail,
-        *(records.current_assignment(group.group_id, each) for each in members),
-    ):
-        op.write(*record)
+    op.write_all(records.member_metadata(group.group_id, each) for each in members)
+    op.write_all(tail)
+    op.write_all(records.current_assignment(group.group_id, each) for each in members)
     for member in classic.members.values():
         expect_heartbeat(op, group.group_id, member.member_id, member.session_timeout_ms)
     return group
@@ -128,8 +125,7 @@ def downgrade_after_leave(op: Operation, group: LiveConsumerGroup, leaving: Sequ
         return False
     if not _may_downgrade(op, staying):
         return False
-    for record in group.tombstones():
-        op.write(*record)
+    op.write_all(group.tombstones())
     gone = {member.member_id for member in leaving}
     members = [group.log.members[member_id] for member_id in group.view.members if member_id not in gone]
     classic = _as_classic(op, group, members, {})
@@ -147,8 +143,7 @@ def downgrade_replacing(
     op: Operation, group: LiveConsumerGroup, former: ConsumerMember, joining: ConsumerMember, *, rebalances: bool
 ) -> None:
     """Make the group a classic one with ``joining`` in the place of ``former``, whose records are written already."""
-    for record in group.tombstones({former.member_id: joining.member_id}):
-        op.write(*record)
+    op.write_all(group.tombstones({former.member_id: joining.member_id}))
     members = [group.log.members[member_id] for member_id in group.view.members if member_id != former.member_id]
     classic = _as_classic(op, group, [*members, joining], {joining.member_id: former.member_id})
     if rebalances:
@@ -172,18 +167,9 @@ def _as_classic(
     )
     for member in members:
         if member.classic is not None:
-            classic.add(
-                LiveClassicMember(
-                    member.member_id,
-                    member.instance_id,
-                    member.client_id or "",
-                    member.client_host or "",
-                    member.rebalance_timeout_ms,
-                    member.classic.session_timeout_ms,
-                    tuple((name, metadata) for name, metadata in member.classic.supported_protocols),
-                ),
-                CONSUMER_PROTOCOL_TYPE,
-            )
+            protocols = tuple((name, metadata) for name, metadata in member.classic.supported_protocols)
+            as_classic = LiveClassicMember.of(member, member.classic.session_timeout_ms, protocols)
+            classic.add(as_classic, CONSUMER_PROTOCOL_TYPE)
     classic.protocol = classic.select_protocol()
     classic.subscribed_topics = classic.current_topics()
     try:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from coordinator_core.coordinator.consumer import records
 from coordinator_core.coordinator.consumer.conversion import downgrade_after_leave
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.epoch_group import heartbeat_response
 from coordinator_core.coordinator.lookup import group_of, group_with, member_of, static_holder
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.record_templates import member_tombstones
@@ -29,22 +30,9 @@ def leave(op: Operation, data: Fields) -> Fields:
         member = static_holder(group.static_member(instance_id), member_id, instance_id)
         if epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
             op.write(*records.current_assignment(group_id, _gone_for_a_while(member)))
-            return heartbeat_response(member_id, epoch)
+            return heartbeat_response(member_id, epoch, assignment=None)
     fence(op, group, [member])
-    return heartbeat_response(member_id, epoch)
-
-
-def heartbeat_response(member_id: str, epoch: int, interval_ms: int = 0, assignment: Fields | None = None) -> Fields:
-    """A ConsumerGroupHeartbeat response."""
-    return {
-        "throttleTimeMs": 0,
-        "errorCode": 0,
-        "errorMessage": None,
-        "memberId": member_id,
-        "memberEpoch": epoch,
-        "heartbeatIntervalMs": interval_ms,
-        "assignment": assignment,
-    }
+    return heartbeat_response(member_id, epoch, assignment=None)
 
 
 def _gone_for_a_while(member: ConsumerMember) -> ConsumerMember:
@@ -62,8 +50,7 @@ def fence(op: Operation, group: LiveConsumerGroup, members: Sequence[ConsumerMem
     if not members or downgrade_after_leave(op, group, members):
         return
     for member in members:
-        for record in member_tombstones(CONSUMER, group.group_id, member.member_id):
-            op.write(*record)
+        op.write_all(member_tombstones(CONSUMER, group.group_id, member.member_id))
     subscriptions = group.subscriptions.copy()
     for member in members:
         subscriptions.count_member(member, -1)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.consumer import members, records, validation
 from coordinator_core.coordinator.consumer.conversion import upgrade
-from coordinator_core.coordinator.consumer.fence import heartbeat_response, leave
+from coordinator_core.coordinator.consumer.fence import leave
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.consumer.rebalance import move, update_epoch, update_target
 from coordinator_core.coordinator.consumer.regexes import RegexChange
 from coordinator_core.coordinator.consumer.regexes import update as update_regex
 from coordinator_core.coordinator.consumer.timeouts import expect_heartbeat
+from coordinator_core.coordinator.epoch_group import heartbeat_response
 from coordinator_core.coordinator.lookup import member_of, static_holder
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
@@ -54,7 +55,9 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
             ]
         }
     interval = op.memory.group_config(group_id).consumer_heartbeat_interval_ms
-    return heartbeat_response(moved.member_id, moved.member_epoch or 0, interval, assignment)
+    return heartbeat_response(
+        moved.member_id, moved.member_epoch or 0, heartbeatIntervalMs=interval, assignment=assignment
+    )
 
 
 def _group(op: Operation, group_id: str, *, joins: bool) -> LiveConsumerGroup:

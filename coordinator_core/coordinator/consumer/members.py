@@ -43,8 +43,7 @@ def joining_static(
     if not classic and former.classic is None:
         check_released(former, member_id, instance_id)
     member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
-    for record in member_tombstones(CONSUMER, group.group_id, former.member_id):
-        op.write(*record)
+    op.write_all(member_tombstones(CONSUMER, group.group_id, former.member_id))
     op.write(*records.member_metadata(group.group_id, member))
     target = group.view.targets.get(former.member_id, {})
     op.write(*records.target_assignment(group.group_id, member_id, target))

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from coordinator_core.assignors.coordinator_view import Subscriber
 from coordinator_core.assignors.inputs import Partitions
-from coordinator_core.assignors.registry import assign
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator.consumer import records
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup, is_reconciled_to, subscriber
@@ -15,8 +14,7 @@ from coordinator_core.coordinator.consumer.reconcile import Goal, Owned, reconci
 from coordinator_core.coordinator.consumer.timeouts import cancel_rebalance_timeout, expect_revocation
 from coordinator_core.coordinator.lookup import same_units
 from coordinator_core.coordinator.operation import Operation
-from coordinator_core.coordinator.protocol import ApiError, ErrorCode
-from coordinator_core.errors import AssignorError
+from coordinator_core.coordinator.target_assignment import changed_targets, compute_target
 from coordinator_core.groups.consumer.state import ConsumerMember, ConsumerMemberState, ResolvedRegex
 
 
@@ -73,20 +71,11 @@ def update_target(
         updates[former] = None
     spec = group.view.spec(op.topics, updates, homogeneous=epoch.homogeneous)
     name = group.preferred_assignor(old, new) or op.memory.config.group_consumer_assignors[0]
-    try:
-        assignment = assign(name, spec, op.topics)
-    except AssignorError as error:
-        raise ApiError(
-            ErrorCode.UNKNOWN_SERVER_ERROR,
-            f"Failed to compute a new target assignment for epoch {epoch.number}: {error.message}",
-        ) from error
-    for member_id in spec.members:
-        target = assignment.members.get(member_id, {})
-        before = group.log.targets.get(member_id)
-        if before is None or not same_units(before, target):
-            op.write(*records.target_assignment(group.group_id, member_id, target))
+    targets = compute_target(name, spec, op.topics, epoch.number)
+    for member_id, target in changed_targets(spec.members, group.log.targets, targets, {}, same_units):
+        op.write(*records.target_assignment(group.group_id, member_id, target))
     op.write(*records.target_epoch(group.group_id, epoch.number, op.now))
-    return MemberTarget(epoch.number, assignment.members.get(new.member_id, {}))
+    return MemberTarget(epoch.number, targets.get(new.member_id, {}))
 
 
 def current_target(group: LiveConsumerGroup, member: ConsumerMember) -> Partitions:

@@ -8,7 +8,9 @@ from typing import Any
 from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.lookup import (
+    check_assignment_epoch,
     check_commit_version,
+    check_fetch_epoch,
     greater_epoch_error,
     group_full_error,
     is_commit_without_member,
@@ -146,8 +148,7 @@ def check_offset_commit(
     known = member.member_epoch or 0
     if epoch == known:
         return None
-    word = "member epoch" if member.classic is None else "generation id"
-    code = ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
+    code, word = _stale(member)
     if epoch > known:
         raise ApiError(code, f"Received {word} {epoch} is newer than current member epoch {known}.")
 
@@ -155,30 +156,21 @@ def check_offset_commit(
         assigned = member.assigned.get(topic_id, {}).get(partition)
         if assigned is None:
             assigned = member.pending_revocation.get(topic_id, {}).get(partition)
-        if assigned is None:
-            raise ApiError(code, f"Partition {topic}-{partition} is not assigned or pending revocation for member.")
-        if epoch < assigned:
-            raise ApiError(
-                code,
-                f"Received {word} {epoch} is older than assignment epoch {assigned} for partition {topic}-{partition}.",
-            )
+        check_assignment_epoch(code, f"partition {topic}-{partition}", word, epoch, assigned)
 
     return check
 
 
-def offset_fetch(group: LiveConsumerGroup, member_id: str | None, epoch: int) -> None:
+def check_offset_fetch(group: LiveConsumerGroup, member_id: str | None, epoch: int) -> None:
     """Raises ApiError unless the fetch comes from a member at its epoch, or does not say from whom."""
     if member_id is None and epoch < 0:
         return
     member = member_of(group.log.members, member_id or "", group.group_id)
-    known = member.member_epoch or 0
-    if epoch != known:
-        if member.classic is None:
-            raise ApiError(
-                ErrorCode.STALE_MEMBER_EPOCH,
-                f"The received member epoch {epoch} does not match the expected member epoch {known}.",
-            )
-        raise ApiError(
-            ErrorCode.ILLEGAL_GENERATION,
-            f"The received generation id {epoch} does not match the expected member epoch {known}.",
-        )
+    check_fetch_epoch(*_stale(member), epoch, member.member_epoch or 0)
+
+
+def _stale(member: ConsumerMember) -> tuple[ErrorCode, str]:
+    """The error of a member at another epoch than its own, and what such a member calls its epoch."""
+    if member.classic is None:
+        return ErrorCode.STALE_MEMBER_EPOCH, "member epoch"
+    return ErrorCode.ILLEGAL_GENERATION, "generation id"

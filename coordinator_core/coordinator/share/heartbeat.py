@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from coordinator_core.assignors.registry import assign
+from coordinator_core.coordinator.epoch_group import heartbeat_response
 from coordinator_core.coordinator.lookup import group_of, group_with, member_of, same_units
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
@@ -13,8 +13,8 @@ from coordinator_core.coordinator.record_templates import member_tombstones
 from coordinator_core.coordinator.share import partitions, records, validation
 from coordinator_core.coordinator.share.group import LiveShareGroup, subscriber
 from coordinator_core.coordinator.subscriptions import topic_names
+from coordinator_core.coordinator.target_assignment import changed_targets, compute_target
 from coordinator_core.coordinator.timer_keys import session_key
-from coordinator_core.errors import AssignorError
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, NO_PREVIOUS_EPOCH
 from coordinator_core.groups.record_types import SHARE
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareMember
@@ -33,7 +33,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     if epoch == LEAVE_GROUP_MEMBER_EPOCH:
         group = group_of(op, group_id, LiveShareGroup, "share")
         fence(op, group, member_of(group.log.members, member_id, group_id))
-        return _response(member_id, epoch)
+        return heartbeat_response(member_id, epoch, assignment=None)
     group = _group(op, group_id, joins=epoch == 0)
     validation.check_capacity(group, member_id, op.memory.config)
     member = group.log.members.get(member_id) if epoch == 0 else member_of(group.log.members, member_id, group_id)
@@ -59,19 +59,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
         }
     partitions.initialize(op, group, group_epoch, subscribed)
     interval = op.memory.group_config(group_id).share_heartbeat_interval_ms
-    return _response(member_id, moved.member_epoch or 0, interval, assignment)
-
-
-def _response(member_id: str, epoch: int, interval_ms: int = 0, assignment: Fields | None = None) -> Fields:
-    return {
-        "throttleTimeMs": 0,
-        "errorCode": 0,
-        "errorMessage": None,
-        "memberId": member_id,
-        "memberEpoch": epoch,
-        "heartbeatIntervalMs": interval_ms,
-        "assignment": assignment,
-    }
+    return heartbeat_response(member_id, moved.member_epoch or 0, heartbeatIntervalMs=interval, assignment=assignment)
 
 
 def _group(op: Operation, group_id: str, *, joins: bool) -> LiveShareGroup:
@@ -145,20 +133,11 @@ def _update_target(
         assignable=assignable,
         entered=() if member_id in group.log.members else (member_id,),
     )
-    try:
-        assignment = assign(ASSIGNOR, spec, op.topics)
-    except AssignorError as error:
-        raise ApiError(
-            ErrorCode.UNKNOWN_SERVER_ERROR,
-            f"Failed to compute a new target assignment for epoch {epoch}: {error.message}",
-        ) from error
-    for each in spec.members:
-        target = assignment.members.get(each, {})
-        before = group.log.targets.get(each)
-        if before is None or not same_units(before, target):
-            op.write(*records.target_assignment(group.group_id, each, target))
+    targets = compute_target(ASSIGNOR, spec, op.topics, epoch)
+    for each, target in changed_targets(spec.members, group.log.targets, targets, {}, same_units):
+        op.write(*records.target_assignment(group.group_id, each, target))
     op.write(*records.target_epoch(group.group_id, epoch, op.now))
-    return epoch, assignment.members.get(member_id, {})
+    return epoch, targets.get(member_id, {})
 
 
 def _move(
@@ -197,8 +176,7 @@ def expect_heartbeat(op: Operation, group_id: str, member_id: str) -> None:
 
 def fence(op: Operation, group: LiveShareGroup, member: ShareMember) -> None:
     """Remove the member."""
-    for record in member_tombstones(SHARE, group.group_id, member.member_id):
-        op.write(*record)
+    op.write_all(member_tombstones(SHARE, group.group_id, member.member_id))
     subscriptions = group.subscriptions.copy()
     subscriptions.count_names(member.subscribed_topic_names, -1)
     metadata_hash = op.memory.metadata_hash(subscriptions.topics, op.topics)

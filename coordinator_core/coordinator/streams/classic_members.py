@@ -12,7 +12,7 @@ from dataclasses import replace
 from coordinator_core.assignors.inputs import TaskId, Tasks
 from coordinator_core.coordinator.classic import responses
 from coordinator_core.coordinator.classic.join import KNOWN_MEMBER_ID_REQUIRED_VERSION
-from coordinator_core.coordinator.lookup import leaving_member, member_of, static_holder
+from coordinator_core.coordinator.lookup import leaving_members, member_of, static_holder
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.streams import classic_blobs, fence, members, records, timeouts, validation
@@ -169,16 +169,7 @@ def _should_join(group: LiveStreamsGroup, member: StreamsMember) -> bool:
 
 def leave(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
     """LeaveGroup: members go, of both protocols; each is answered for itself."""
-    answers: list[Fields] = []
-    leaving: dict[str, StreamsMember] = {}
-    for each in request.data["members"]:
-        try:
-            ids = each["memberId"], each["groupInstanceId"]
-            member = leaving_member(group.log.members, group.static_member(ids[1]), *ids, group.group_id)
-            leaving[member.member_id] = member
-            answers.append(responses.leave_group_member(each))
-        except ApiError as error:
-            answers.append(responses.leave_group_member(each, error.code))
+    leaving, answers = leaving_members(group, request.data["members"])
     fence.fence(op, group, list(leaving.values()))
     return responses.leave_group_response(request.version, answers)
 

@@ -108,22 +108,11 @@ def downgrade_after_leave(op: Operation, group: LiveStreamsGroup, leaving: Colle
     )
     for member in staying:
         thread = group.classic[member.member_id]
-        classic.add(
-            LiveClassicMember(
-                member.member_id,
-                member.instance_id,
-                member.client_id or "",
-                member.client_host or "",
-                member.rebalance_timeout_ms,
-                thread.session_timeout_ms,
-                thread.protocols,
-            ),
-            CONSUMER_PROTOCOL_TYPE,
-        )
+        converted = LiveClassicMember.of(member, thread.session_timeout_ms, thread.protocols)
+        classic.add(converted, CONSUMER_PROTOCOL_TYPE)
     classic.protocol = classic_blobs.PROTOCOL
     classic.subscribed_topics = classic.current_topics()
-    for record in group.tombstones():
-        op.write(*record)
+    op.write_all(group.tombstones())
     assignments = {}
     for each in classic.members.values():
         target, metadata = group.target(each.member_id), each.metadata(classic.protocol)

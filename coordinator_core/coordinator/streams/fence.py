@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from coordinator_core.coordinator.epoch_group import heartbeat_response
 from coordinator_core.coordinator.lookup import group_of, group_with, member_of, static_holder
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.record_templates import member_tombstones
@@ -36,7 +37,7 @@ def leave(op: Operation, data: Fields) -> Fields:
     else:
         fence(op, group, [member])
     op.outcome.effects["creatable_topics"] = []
-    return heartbeat_response(member_id, data["memberEpoch"])
+    return streams_response(member_id, data["memberEpoch"])
 
 
 def _gone_for_a_while(member: StreamsMember) -> StreamsMember:
@@ -54,15 +55,9 @@ def request_shutdown(group: LiveStreamsGroup, member_id: str) -> None:
         group.shutdown_member = member_id
 
 
-def heartbeat_response(member_id: str, epoch: int, **fields: object) -> Fields:
-    """A StreamsGroupHeartbeat response."""
-    return {
-        "throttleTimeMs": 0,
-        "errorCode": 0,
-        "errorMessage": None,
-        "memberId": member_id,
-        "memberEpoch": epoch,
-        "heartbeatIntervalMs": 0,
+def streams_response(member_id: str, epoch: int, **fields: object) -> Fields:
+    """Return a StreamsGroupHeartbeat response; what ``fields`` do not give says nothing new."""
+    nothing_new: Fields = {
         "acceptableRecoveryLag": 0,
         "taskOffsetIntervalMs": 0,
         "status": [],
@@ -71,8 +66,8 @@ def heartbeat_response(member_id: str, epoch: int, **fields: object) -> Fields:
         "warmupTasks": None,
         "endpointInformationEpoch": 0,
         "partitionsByUserEndpoint": None,
-        **fields,
     }
+    return heartbeat_response(member_id, epoch, **nothing_new | fields)
 
 
 def fence(op: Operation, group: LiveStreamsGroup, members: Sequence[StreamsMember]) -> None:
@@ -80,8 +75,7 @@ def fence(op: Operation, group: LiveStreamsGroup, members: Sequence[StreamsMembe
     if not members or downgrade_after_leave(op, group, {member.member_id for member in members}):
         return
     for member in members:
-        for record in member_tombstones(STREAMS, group.group_id, member.member_id):
-            op.write(*record)
+        op.write_all(member_tombstones(STREAMS, group.group_id, member.member_id))
     op.write(
         *records.group_epoch(
             group.group_id,

@@ -12,7 +12,7 @@ from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.streams import members, records, task_offsets, validation
 from coordinator_core.coordinator.streams.conversion import upgrade
 from coordinator_core.coordinator.streams.endpoints import partitions_by_endpoint
-from coordinator_core.coordinator.streams.fence import fence, heartbeat_response, leave, request_shutdown
+from coordinator_core.coordinator.streams.fence import fence, leave, request_shutdown, streams_response
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.coordinator.streams.rebalance import (
     TopologyOnTopics,
@@ -84,7 +84,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
         # The document takes a fenced member out of the group at once.
         fence(op, step.group, [step.member])
         refused = {"errorCode": int(error.code), "errorMessage": error.message}
-        return heartbeat_response(step.member.member_id, data["memberEpoch"], **refused)
+        return streams_response(step.member.member_id, data["memberEpoch"], **refused)
     configuration = _update(step, request)
     _assign(step, configuration)
     return _answer(step, configuration.topology)
@@ -155,7 +155,7 @@ def _answer(step: _Step, topology: ConfiguredTopology) -> Fields:
         fields["endpointInformationEpoch"] = group.endpoint_epoch
     op.outcome.effects["creatable_topics"] = _creatable(topology)
     status = [*step.status, *_problems(group, topology)]
-    return heartbeat_response(moved.member_id, moved.member_epoch or 0, status=status, **fields)
+    return streams_response(moved.member_id, moved.member_epoch or 0, status=status, **fields)
 
 
 def _group(op: Operation, group_id: str, topology: Fields, *, joins: bool) -> LiveStreamsGroup:

@@ -47,8 +47,7 @@ def joining_static(
     if not classic and former.member_id not in group.classic:
         check_released(former, member_id, instance_id)
     member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
-    for record in member_tombstones(STREAMS, group.group_id, former.member_id):
-        op.write(*record)
+    op.write_all(member_tombstones(STREAMS, group.group_id, former.member_id))
     cancel_all(op, group.group_id, former.member_id)
     op.write(*records.member_metadata(group.group_id, member))
     op.write(*records.target_assignment(group.group_id, member_id, group.target(former.member_id)))

@@ -8,15 +8,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from coordinator_core.assignors.coordinator_view import Process
-from coordinator_core.assignors.inputs import Assignment, StreamsConfigs, StreamsMemberSpec, SubtopologyTasks, Tasks
-from coordinator_core.assignors.registry import assign
+from coordinator_core.assignors.inputs import StreamsConfigs, StreamsMemberSpec, SubtopologyTasks, Tasks
+from coordinator_core.coordinator import target_assignment
 from coordinator_core.coordinator.lookup import same_units
 from coordinator_core.coordinator.operation import Operation
-from coordinator_core.coordinator.protocol import ApiError, ErrorCode
 from coordinator_core.coordinator.streams import records
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup, initial_rebalance_key, process
 from coordinator_core.coordinator.streams.stale_members import retain_only
-from coordinator_core.errors import AssignorError
 from coordinator_core.groups.streams.state import StreamsMember, TargetTasks
 from coordinator_core.groups.streams.topology import ConfiguredTopology
 
@@ -129,27 +127,18 @@ def compute_target(
     spec = group.view.spec(subtopologies, _streams_configs(configs), updates)
     if kip_1071:
         spec = replace(spec, members=_with_offsets(group, spec.members))
-    assignment: Assignment[Tasks] = Assignment({})
+    targets: Mapping[str, Tasks] = {}
     if topology.problem is None:
-        try:
-            name = assignor_name(topology, configs, kip_1071=kip_1071)
-            assignment = assign(name, spec, op.topics, op.memory.profile)
-        except AssignorError as error:
-            raise ApiError(
-                ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"Failed to compute a new target assignment for epoch {epoch}: {error.message}",
-            ) from error
-    targets = assignment.members
+        name = assignor_name(topology, configs, kip_1071=kip_1071)
+        targets = target_assignment.compute_target(name, spec, op.topics, epoch, op.memory.profile)
     if kip_1071 and (stale := _stale_members(group, topology.epoch, updated)):
         before = {member_id: each.previous for member_id, each in spec.members.items()}
         targets = {member_id: targets.get(member_id, Tasks()) for member_id in spec.members}
         processes = {member_id: each.process_id for member_id, each in spec.members.items()}
         targets = retain_only(targets, stale, before, processes)
-    for member_id in spec.members:
-        target = targets.get(member_id, Tasks())
-        known = group.log.targets.get(member_id)
-        if known is None or not _same(known, target):
-            op.write(*records.target_assignment(group.group_id, member_id, target))
+    written = group.log.targets
+    for member_id, target in target_assignment.changed_targets(spec.members, written, targets, Tasks(), _same):
+        op.write(*records.target_assignment(group.group_id, member_id, target))
     op.write(*records.target_epoch(group.group_id, epoch, op.now))
     return targets
 

@@ -7,7 +7,9 @@ from typing import Any
 
 from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.lookup import (
+    check_assignment_epoch,
     check_commit_version,
+    check_fetch_epoch,
     greater_epoch_error,
     group_full_error,
     is_commit_without_member,
@@ -281,26 +283,14 @@ def check_offset_commit(
         assigned = member.assigned.active.get(subtopology_id, {}).get(partition)
         if assigned is None:
             assigned = member.pending_revocation.active.get(subtopology_id, {}).get(partition)
-        if assigned is None:
-            message = f"Task {subtopology_id}-{partition} is not assigned or pending revocation for member."
-            raise ApiError(stale, message)
-        if epoch < assigned:
-            raise ApiError(
-                stale,
-                f"Received member epoch {epoch} is older than assignment epoch {assigned} for task "
-                f"{subtopology_id}-{partition}.",
-            )
+        check_assignment_epoch(stale, f"task {subtopology_id}-{partition}", "member epoch", epoch, assigned)
 
     return check
 
 
-def offset_fetch(group: LiveStreamsGroup, member_id: str | None, epoch: int) -> None:
+def check_offset_fetch(group: LiveStreamsGroup, member_id: str | None, epoch: int) -> None:
     """Raises ApiError unless the fetch comes from a member at its epoch, or does not say from whom."""
     if member_id is None and epoch < 0:
         return
     known = member_of(group.log.members, member_id or "", group.group_id).member_epoch or 0
-    if epoch != known:
-        raise ApiError(
-            ErrorCode.STALE_MEMBER_EPOCH,
-            f"The received member epoch {epoch} does not match the expected member epoch {known}.",
-        )
+    check_fetch_epoch(ErrorCode.STALE_MEMBER_EPOCH, "member epoch", epoch, known)

@@ -1,0 +1,48 @@
+"""What computing and writing a target has in common in the groups with epochs (consumer, share, streams)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from coordinator_core.assignors.inputs import GroupSpecs
+from coordinator_core.assignors.profiles import DEFAULT, Profile
+from coordinator_core.assignors.registry import assign
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode
+from coordinator_core.errors import AssignorError
+
+WrittenT = TypeVar("WrittenT")
+ComputedT = TypeVar("ComputedT")
+
+
+def compute_target(
+    assignor: str, spec: GroupSpecs, topics: TopicImage, epoch: int, profile: Profile = DEFAULT
+) -> Mapping[str, Any]:
+    """Return what each member is to have by this assignor; members that get nothing may be missing.
+
+    Raises:
+        ApiError: the assignor throws; the message names ``epoch``.
+    """
+    try:
+        return assign(assignor, spec, topics, profile).members
+    except AssignorError as error:
+        raise ApiError(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"Failed to compute a new target assignment for epoch {epoch}: {error.message}",
+        ) from error
+
+
+def changed_targets(
+    members: Iterable[str],
+    written: Mapping[str, WrittenT],
+    computed: Mapping[str, ComputedT],
+    nothing: ComputedT,
+    is_same: Callable[[WrittenT, ComputedT], bool],
+) -> Iterator[tuple[str, ComputedT]]:
+    """Yield each member whose target has to be written, with that target: those that the log has no equal one of."""
+    for member_id in members:
+        target = computed.get(member_id, nothing)
+        before = written.get(member_id)
+        if before is None or not is_same(before, target):
+            yield member_id, target
