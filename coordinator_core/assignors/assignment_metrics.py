@@ -20,7 +20,7 @@ from coordinator_core.assignors.inputs import (
 )
 from coordinator_core.cluster.image import Topic, TopicImage
 
-Unit = tuple[str, int]
+PartitionOrTask = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,10 @@ class AssignmentMetrics:
 def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) -> AssignmentMetrics:
     """The figures of an assignment of that group; a connector itself counts as one more of its tasks."""
     before = {member: set(_previous(had)) for member, had in spec.members.items()}
-    held = set[Unit]().union(*before.values())
+    held = set[PartitionOrTask]().union(*before.values())
     loads: list[int] = []
     kept = moved = fresh = misses = 0
-    now: set[Unit] = set()
+    now: set[PartitionOrTask] = set()
     for member, had in spec.members.items():
         work = _units(assignment.members.get(member))
         loads.append(len(work))
@@ -73,13 +73,15 @@ def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) ->
     )
 
 
-def _previous(member: MemberSpec | StreamsMemberSpec | ClassicMemberSpec | WorkerSpec) -> Sequence[Unit]:
+def _previous(member: MemberSpec | StreamsMemberSpec | ClassicMemberSpec | WorkerSpec) -> Sequence[PartitionOrTask]:
     if isinstance(member, ClassicMemberSpec):
         return member.owned or sticky_data(member).partitions
     return _units(member if isinstance(member, WorkerSpec) else member.previous)
 
 
-def _units(work: Partitions | Tasks | WorkerSpec | LeaderAssignment | Sequence[Unit] | None) -> Sequence[Unit]:
+def _units(
+    work: Partitions | Tasks | WorkerSpec | LeaderAssignment | Sequence[PartitionOrTask] | None,
+) -> Sequence[PartitionOrTask]:
     """Every partition or task of a member's work, whatever its form."""
     if work is None:
         return ()
@@ -92,7 +94,7 @@ def _units(work: Partitions | Tasks | WorkerSpec | LeaderAssignment | Sequence[U
     return work
 
 
-def _misses_rack(image: TopicImage, unit: Unit, rack: str) -> bool:
+def _misses_rack(image: TopicImage, unit: PartitionOrTask, rack: str) -> bool:
     name, partition = unit
     topic: Topic | None = image.by_id.get(name) or image.by_name.get(name)
     if topic is None or partition >= len(topic.racks) or not topic.racks[partition]:

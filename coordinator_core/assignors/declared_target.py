@@ -12,9 +12,9 @@ from typing import Any
 
 from coordinator_core.assignors.connect.work import (
     NO_ERROR,
+    ConnectorOrTask,
     ConnectorsAndTasks,
     LeaderAssignment,
-    Unit,
     configured,
     target,
 )
@@ -33,7 +33,7 @@ class DeclaredTarget:
     """
 
     works: Mapping[str, ConnectorsAndTasks]
-    waiting: tuple[Unit, ...]
+    waiting: tuple[ConnectorOrTask, ...]
     delay_ms: int
     error: int
     generation: int

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
-from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import classic_protocol, offset_commit, offset_expiry, offset_fetch
 from coordinator_core.coordinator.classic import handlers as classic
@@ -146,7 +146,9 @@ def clean_up_share_state(
     return _run(Operation(memory, topics, now, iter(())), share_partitions.topics_deleted, topic_ids)
 
 
-def set_connect_work(memory: ConnectCoordinatorState, group_id: str, units: Iterable[Unit], now: int) -> RequestOutcome:
+def set_connect_work(
+    memory: ConnectCoordinatorState, group_id: str, units: Iterable[ConnectorOrTask], now: int
+) -> RequestOutcome:
     """The connectors and tasks of a Connect group were configured."""
     return _run(Operation(memory, TopicImage.of(()), now, iter(())), connect.set_work, group_id, units)
 

@@ -19,10 +19,10 @@ from coordinator_core.history.held_units import (
     classic_subscription,
 )
 from coordinator_core.history.history_writer import HistoryWriter
-from coordinator_core.history.holdings import Resource, Unit
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch
 from coordinator_core.history.rows import Cause
+from coordinator_core.history.work_units import Resource, WorkUnit
 from coordinator_core.records import LogPosition
 
 CONNECT = "connect"
@@ -123,10 +123,10 @@ def _withheld(ledger: OpenHistory, step: Transition) -> int:
     )
 
 
-def units_of_work(ledger: OpenHistory) -> set[Unit]:
+def units_of_work(ledger: OpenHistory) -> set[WorkUnit]:
     """The connectors and tasks that workers have."""
     return {
-        (resource, number)
+        WorkUnit(*resource, number)
         for held in ledger.current.members.values()
         for resource, numbers in held.items()
         if resource[0] in ("connector", "task")
@@ -134,12 +134,12 @@ def units_of_work(ledger: OpenHistory) -> set[Unit]:
     }
 
 
-def connect_causes(ledger: OpenHistory, step: Transition, work: set[Unit]) -> list[Cause]:
+def connect_causes(ledger: OpenHistory, step: Transition, work: set[WorkUnit]) -> list[Cause]:
     """Connectors that came, went or were configured anew; ``work`` is what the workers had before."""
     before, after = (_config_offset(group) for group in (step.old, step.new))
     if before is None or after is None or after <= before:
         return []
-    names = {name for (_, name), _ in work ^ units_of_work(ledger)}
+    names = {unit.name for unit in work ^ units_of_work(ledger)}
     detail = f"config offset {before} to {after}"
     return [cause(CauseKind.CONNECTORS_CHANGED, step.at, topics=names, detail=detail)]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.history.history_writer import SHARE, HistoryWriter
-from coordinator_core.history.holdings import Unit
 from coordinator_core.history.resources import CLASSIC
+from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import LogPosition
 
 
@@ -34,9 +34,9 @@ def departure_hint(
     return f"expired, or idle: its last commit was {gap} ms before, its session timeout is {session_timeout_ms} ms"
 
 
-def _committed(recorder: HistoryWriter, unit: Unit) -> list[tuple[str, int]]:
+def _committed(recorder: HistoryWriter, unit: WorkUnit) -> list[tuple[str, int]]:
     """Topic names and partitions whose offsets the owner of a unit commits."""
-    (role, name), partition = unit
+    role, name, partition = unit
     if role == "partition":
         topic = name if recorder.ledger.type == CLASSIC else recorder.resources.topic_name(name)
         return [(topic, partition)] if topic is not None else []

@@ -38,12 +38,12 @@ from coordinator_core.history.held_units import (
     streams_topics,
 )
 from coordinator_core.history.history_writer import TARGET, HistoryWriter
-from coordinator_core.history.holdings import Held
 from coordinator_core.history.memberships import depart, join, left_behind
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
 from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import Cause
 from coordinator_core.history.topics import Used, changes_between, topics_used
+from coordinator_core.history.work_units import Held
 from coordinator_core.record_fields.streams_group import StreamsGroupMetadataRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition
 

@@ -24,11 +24,12 @@ from coordinator_core.history.classic_causes import (
 )
 from coordinator_core.history.departure_hints import departure_hint
 from coordinator_core.history.history_writer import CURRENT, HistoryWriter, numbers
-from coordinator_core.history.holdings import Changed, Unit
+from coordinator_core.history.holdings import Changed
 from coordinator_core.history.memberships import depart, join
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
 from coordinator_core.history.rows import Cause, RebalanceRow, Revocation
 from coordinator_core.history.topics import topics_used
+from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
 FIRST_GENERATION = 1
@@ -88,7 +89,7 @@ def _find_causes(
     new: ClassicGroup,
     topics: set[str],
     assigned: _Assigned,
-    work: set[Unit],
+    work: set[WorkUnit],
     at: LogPosition,
 ) -> None:
     """Add to the group's changes what made it rebalance; ``work`` is what a Connect group had to run before."""

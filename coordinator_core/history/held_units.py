@@ -13,7 +13,7 @@ from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.epochs import PartitionEpochs, Partitions
 from coordinator_core.groups.share.state import ShareGroup, ShareMember
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, TargetTasks
-from coordinator_core.history.holdings import Held, Resource
+from coordinator_core.history.work_units import Held, Resource
 from coordinator_core.records import Fields
 from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription
 

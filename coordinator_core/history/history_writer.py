@@ -14,11 +14,12 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group, GroupType
 from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.holdings import Changed, Held
+from coordinator_core.history.holdings import Changed
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.resources import CLASSIC, Resources
 from coordinator_core.history.rows import AssignmentRow, Cause, HistoryRow
+from coordinator_core.history.work_units import Held
 from coordinator_core.records import LogPosition
 
 SHARE = GroupType.SHARE.value

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
+from coordinator_core.history.work_units import SHARED_ROLES, Held, OfUnits, Resource, UnitOwners, WorkUnit
 from coordinator_core.records import LogPosition
 
 T = TypeVar("T")
-
-Resource = tuple[str, str]
-"""Role, and what it is a part of: id of a topic (classic: name), of a subtopology, name of a connector."""
-Unit = tuple[Resource, int]
-"""A partition of a topic, or a task; number -1 is a connector itself."""
-Held = Mapping[Resource, AbstractSet[int]]
-"""What one member has, as one record says it; no empty sets."""
-
-SHARED_ROLES = frozenset(("standby", "warmup"))
-"""Roles in which a unit has no single owner."""
-
 
 Since = tuple[LogPosition, int | None, bool]
 """How an interval began: where, in which epoch, and whether that was seen (False: it may have begun before the log)."""
@@ -102,11 +91,11 @@ class Holdings:
             for partition, (at, epoch, _) in partitions.items():
                 partitions[partition] = (at, epoch, False)
 
-    def units(self, member_id: str) -> Iterator[Unit]:
+    def units(self, member_id: str) -> Iterator[WorkUnit]:
         """What a member has."""
         for resource, partitions in self.members.get(member_id, {}).items():
             for partition in partitions:
-                yield resource, partition
+                yield WorkUnit(*resource, partition)
 
     def __iter__(self) -> Iterator[Interval]:
         for member_id, mine in self.members.items():
@@ -125,10 +114,6 @@ class Tally(NamedTuple):
     idle_max_ms: int
 
 
-OfUnits = dict[Resource, dict[int, T]]
-"""Something of every unit: by resource, then by partition."""
-
-
 @dataclass(slots=True)
 class Ownership:
     """Owners of the units that have one owner at most, and what became of the units given up in the open rebalance.
@@ -138,7 +123,7 @@ class Ownership:
     what goes from one to the other is given up by nobody.
     """
 
-    owners: OfUnits[str] = field(default_factory=dict)
+    owners: UnitOwners = field(default_factory=UnitOwners)
     idle: OfUnits[LogPosition] = field(default_factory=dict)
     before: OfUnits[str] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
@@ -147,7 +132,7 @@ class Ownership:
 
     def copy(self) -> Ownership:
         """The same, apart from what becomes of this one."""
-        owners, idle, before = _copy(self.owners), _copy(self.idle), _copy(self.before)
+        owners, idle, before = self.owners.copy(), _copy(self.idle), _copy(self.before)
         return replace(self, owners=owners, idle=idle, before=before, replaced={**self.replaced})
 
     def change(self, changes: Sequence[Changed], at: LogPosition) -> None:
@@ -162,23 +147,22 @@ class Ownership:
 
     def _release(self, resource: Resource, partitions: Iterable[int], member_id: str, at: LogPosition) -> None:
         """``member_id`` gives up partitions; nothing happens to those of which it was not the owner."""
-        owners = self.owners.get(resource, {})
-        mine = [partition for partition in partitions if owners.get(partition) == member_id]
-        if mine:
+        released = self.owners.release(resource, partitions, member_id)
+        if released:
             idle, before = self.idle.setdefault(resource, {}), self.before.setdefault(resource, {})
-            for partition in mine:
-                del owners[partition]
+            for partition in released:
                 idle[partition] = at
                 before.setdefault(partition, member_id)
 
-    def _take(self, resource: Resource, partitions: Iterable[int], member_id: str, at: LogPosition) -> None:
+    def _take(self, resource: Resource, partitions: list[int], member_id: str, at: LogPosition) -> None:
         """``member_id`` becomes the owner of partitions."""
-        owners, idle = self.owners.setdefault(resource, {}), self.idle.get(resource)
-        for partition in partitions:
-            owners[partition] = member_id
-            since = idle.pop(partition, None) if idle else None
-            if since is not None:
-                self._was_idle(since, at)
+        self.owners.take(resource, partitions, member_id)
+        idle = self.idle.get(resource)
+        if idle:
+            for partition in partitions:
+                since = idle.pop(partition, None)
+                if since is not None:
+                    self._was_idle(since, at)
 
     def _was_idle(self, since: LogPosition, until: LogPosition) -> None:
         duration = max(until.timestamp_ms - since.timestamp_ms, 0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import GroupType
-from coordinator_core.history.holdings import Resource
 from coordinator_core.history.open_history import OpenHistory
+from coordinator_core.history.work_units import Resource
 
 CLASSIC = GroupType.CLASSIC.value
 

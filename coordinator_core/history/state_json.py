@@ -8,8 +8,9 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeVar
 
 from coordinator_core.groups.state_json import Json, coder, read_stored
-from coordinator_core.history.holdings import Holdings, Interval, OfUnits, Ownership, Resource
+from coordinator_core.history.holdings import Holdings, Interval, Ownership
 from coordinator_core.history.open_history import OpenHistory
+from coordinator_core.history.work_units import OfUnits, Resource, UnitOwners
 from coordinator_core.records import LogPosition
 
 T = TypeVar("T")
@@ -80,7 +81,7 @@ def _ledger_from(stored: Json) -> OpenHistory:
     units: _Units = coder(_Units).from_json(stored["units"])
     ledger.current, ledger.target = Holdings.of(units.current), Holdings.of(units.target)
     ledger.ownership = Ownership(
-        _nested(units.owners),
+        UnitOwners(_nested(units.owners)),
         _nested(units.idle),
         _nested(units.before),
         units.replaced,

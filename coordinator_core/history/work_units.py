@@ -1,8 +1,22 @@
-"""What a group shares out: partitions, tasks and connectors, by one name in the whole project."""
+"""What a group shares out: partitions, tasks and connectors, and who owns each of those that have one owner."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+Resource = tuple[str, str]
+"""Role, and what it is a part of: id of a topic (classic: name), of a subtopology, name of a connector."""
+Held = Mapping[Resource, AbstractSet[int]]
+"""What one member has, as one record says it; no empty sets."""
+OfUnits = dict[Resource, dict[int, T]]
+"""Something of every unit: by resource, then by number."""
+
+SHARED_ROLES = frozenset(("standby", "warmup"))
+"""Roles in which a unit has no single owner."""
 
 
 class WorkUnit(NamedTuple):
@@ -16,3 +30,37 @@ class WorkUnit(NamedTuple):
     role: str
     name: str
     number: int
+
+    @property
+    def resource(self) -> Resource:
+        """The topic, subtopology or connector in that role."""
+        return self.role, self.name
+
+
+class UnitOwners(OfUnits[str]):
+    """The owner of each unit that can have one only: a dict by resource, then by number."""
+
+    def copy(self) -> UnitOwners:
+        """Return the same owners, to be changed apart from these."""
+        return UnitOwners({resource: {**numbers} for resource, numbers in self.items()})
+
+    def release(self, resource: Resource, numbers: Iterable[int], member_id: str) -> list[int]:
+        """Leave units without an owner; return those. Nothing happens to units that the member does not own."""
+        owners = self.get(resource)
+        if not owners:
+            return []
+        released = [number for number in numbers if owners.get(number) == member_id]
+        for number in released:
+            del owners[number]
+        return released
+
+    def take(self, resource: Resource, numbers: Iterable[int], member_id: str) -> list[tuple[int, str]]:
+        """Make the member the owner of units; return those that another member owned until now, with that member."""
+        owners = self.setdefault(resource, {})
+        taken = []
+        for number in numbers:
+            before = owners.get(number)
+            if before is not None and before != member_id:
+                taken.append((number, before))
+            owners[number] = member_id
+        return taken

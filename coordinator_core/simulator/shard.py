@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import coordinator
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
@@ -383,7 +383,7 @@ class Shard:
         assert isinstance(self.memory, ConnectCoordinatorState)
         group = self.memory.group(group_id)
         before = set() if group is None else set(units(group.work))
-        now: dict[Unit, None] = {}
+        now: dict[ConnectorOrTask, None] = {}
         for name, tasks in connectors.items():
             now |= dict.fromkeys([name, *((name, number) for number in range(tasks))])
         changed = {unit if isinstance(unit, str) else unit[0] for unit in before ^ now.keys()}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.errors import AssignorError
 
 
@@ -72,15 +72,15 @@ class WorkBreach:
     """One broken invariant: about which connector, task or worker (``what``), and the workers that hold it."""
 
     invariant: WorkInvariant
-    what: Unit
+    what: ConnectorOrTask
     workers: tuple[str, ...] = ()
 
 
 def breaches(
     workers: Collection[str],
-    configured: Iterable[Unit],
-    target: Mapping[str, Iterable[Unit]],
-    waiting: Collection[Unit] = (),
+    configured: Iterable[ConnectorOrTask],
+    target: Mapping[str, Iterable[ConnectorOrTask]],
+    waiting: Collection[ConnectorOrTask] = (),
 ) -> list[WorkBreach]:
     """Every broken invariant of a target assignment; none: it may be installed.
 
@@ -88,7 +88,7 @@ def breaches(
     on since.
     """
     found = [WorkBreach(WorkInvariant.WORKERS_EXIST, worker, (worker,)) for worker in target if worker not in workers]
-    holders: dict[Unit, list[str]] = {}
+    holders: dict[ConnectorOrTask, list[str]] = {}
     for worker, units in target.items():
         for unit in units:
             holders.setdefault(unit, []).append(worker)

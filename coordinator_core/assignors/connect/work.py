@@ -16,7 +16,7 @@ CONFIG_MISMATCH = 1
 """The leader has not read as far in the config topic as some worker: nobody gets anything, all join again."""
 
 
-Unit = str | ConnectorTask
+ConnectorOrTask = str | ConnectorTask
 """A connector or a task."""
 
 
@@ -60,7 +60,7 @@ class ConnectorsAndTasks(NamedTuple):
         """In the natural order of names and tasks."""
         return ConnectorsAndTasks.of(sorted(self.connectors, key=utf16), sorted(self.tasks, key=task_order))
 
-    def units(self) -> list[Unit]:
+    def units(self) -> list[ConnectorOrTask]:
         """Connectors, then tasks."""
         return [*self.connectors, *self.tasks]
 

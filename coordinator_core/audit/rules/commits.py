@@ -8,7 +8,7 @@ from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.violations import Rule
-from coordinator_core.history.holdings import Unit
+from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord
 
@@ -29,17 +29,17 @@ def on_commit(scene: JudgedGroup, record: OffsetCommitRecord) -> None:
     if isinstance(state, ShareGroup):
         _tell(scene, Rule.COMMIT_IN_SHARE_GROUP, record, what, what)
         return
-    unit: Unit | None = None
+    unit: WorkUnit | None = None
     if isinstance(state, ClassicGroup):
         if state.protocol_type == "consumer":
-            unit = (("partition", key["topic"]), key["partition"])
+            unit = WorkUnit("partition", key["topic"], key["partition"])
     elif isinstance(state, ConsumerGroup):
         topic_id = record.value.get("topicId")
         if topic_id is not None:
-            unit = (("partition", topic_id), key["partition"])
+            unit = WorkUnit("partition", topic_id, key["partition"])
     if unit is None or scene.current.has_holder(unit):
         return
-    if any(unit[0] in held for held in scene.current.held.values()):
+    if any(unit.resource in held for held in scene.current.held.values()):
         _tell(scene, Rule.COMMIT_BY_NO_OWNER, record, what, f"{what}, which no member has, unlike others of the topic")
 
 

@@ -17,7 +17,7 @@ from coordinator_core.groups.epoch_records import (
 )
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.violations import Rule
-from coordinator_core.history.holdings import Held
+from coordinator_core.history.work_units import Held, WorkUnit
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
 MAX_ASSIGNMENT_INTERVAL_MS = 15_000
@@ -93,8 +93,8 @@ def on_target(kind: EpochKind, scene: JudgedGroup, record: MemberTargetRecord, b
     if member_id not in operation.replaced:
         operation.targets[member_id] = at
     if kind.exclusive:
-        for (resource, partition), _ in scene.target.put(member_id, held):
-            operation.clashes.append(HeldUnit(*resource, partition, member_id))
+        for unit, _ in scene.target.put(member_id, held):
+            operation.clashes.append(HeldUnit(*unit, member_id))
 
 
 def on_target_epoch(kind: EpochKind, scene: JudgedGroup, record: TargetEpochRecord, epochs: EpochsBefore) -> None:
@@ -114,7 +114,7 @@ def on_target_epoch(kind: EpochKind, scene: JudgedGroup, record: TargetEpochReco
         detail = f"assignment epoch {epoch} written while the group is at {state.group_epoch}"
         scene.broken(Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS, at, None, detail)
     for role, what, partition, member_id in operation.clashes:
-        unit = ((role, what), partition)
+        unit = WorkUnit(role, what, partition)
         others = [other for other in scene.target.others(unit, member_id) if watch.knows_member(TARGET, other)]
         if others and unit in scene.target.clashing and member_id in scene.target.clashing[unit]:
             scene.broken(Rule.TARGET_OF_TWO, at, member_id, f"{name(unit)} is also in the target of {others[0]}")

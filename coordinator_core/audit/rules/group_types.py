@@ -11,7 +11,7 @@ from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareGroup
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsGroup, StreamsMember, StreamsMemberState
 from coordinator_core.history.held_units import partitions_held, partitions_owned, streams_target
-from coordinator_core.history.holdings import Held
+from coordinator_core.history.work_units import Held
 
 
 class EpochKind(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
-from coordinator_core.history.holdings import SHARED_ROLES, Held, Resource, Unit
+from coordinator_core.history.work_units import SHARED_ROLES, Held, Resource, UnitOwners, WorkUnit
 
 NOTHING: Held = {}
 
@@ -17,16 +17,16 @@ class Holders:
     their holders.
     """
 
-    __slots__ = ("_holders", "clashing", "held")
+    __slots__ = ("_owners", "clashing", "held")
 
     def __init__(self, held: Mapping[str, Held]) -> None:
         self.held: dict[str, Held] = {}
-        self.clashing: dict[Unit, set[str]] = {}
-        self._holders: dict[Resource, dict[int, str]] = {}
+        self.clashing: dict[WorkUnit, set[str]] = {}
+        self._owners = UnitOwners()
         for member_id, units in held.items():
             self.put(member_id, units)
 
-    def put(self, member_id: str, held: Held) -> list[tuple[Unit, str]]:
+    def put(self, member_id: str, held: Held) -> list[tuple[WorkUnit, str]]:
         """A member has exactly these units now; returns those it took that another one has, with the first of them."""
         before = self.held.get(member_id, NOTHING)
         if held:
@@ -48,43 +48,41 @@ class Holders:
         """Nobody has anything."""
         self.held.clear()
         self.clashing.clear()
-        self._holders.clear()
+        self._owners.clear()
 
-    def has_holder(self, unit: Unit) -> bool:
-        """Whether somebody has the unit."""
-        resource, partition = unit
-        return partition in self._holders.get(resource, ())
+    def has_holder(self, unit: WorkUnit) -> bool:
+        """Whether a member has the unit."""
+        return unit.number in self._owners.get(unit.resource, ())
 
-    def others(self, unit: Unit, member_id: str) -> list[str]:
-        """Who else has the unit."""
+    def others(self, unit: WorkUnit, member_id: str) -> list[str]:
+        """Return the other members that have the unit, where several have it."""
         return sorted(self.clashing.get(unit, set()) - {member_id})
 
     def _release(self, resource: Resource, partitions: AbstractSet[int], member_id: str) -> None:
-        holder = self._holders.get(resource)
-        if holder is None:
+        self._owners.release(resource, partitions, member_id)
+        if not self.clashing:
             return
         for partition in partitions:
-            holders = self.clashing.get((resource, partition)) if self.clashing else None
+            unit = WorkUnit(*resource, partition)
+            holders = self.clashing.get(unit)
             if holders is None:
-                holder.pop(partition, None)
                 continue
             holders.discard(member_id)
+            self._owners.take(resource, (partition,), min(holders))
             if len(holders) == 1:
-                (holder[partition],) = holders
-                del self.clashing[resource, partition]
+                del self.clashing[unit]
 
-    def _take(self, resource: Resource, partitions: AbstractSet[int], member_id: str) -> list[tuple[Unit, str]]:
-        holder = self._holders.setdefault(resource, {})
-        taken = [partition for partition in partitions if holder.setdefault(partition, member_id) != member_id]
+    def _take(self, resource: Resource, partitions: AbstractSet[int], member_id: str) -> list[tuple[WorkUnit, str]]:
         clashes = []
-        for partition in sorted(taken):
-            holders = self.clashing.setdefault((resource, partition), {holder[partition]})
-            clashes.append(((resource, partition), min(holders)))
+        for partition, other in sorted(self._owners.take(resource, partitions, member_id)):
+            unit = WorkUnit(*resource, partition)
+            holders = self.clashing.setdefault(unit, {other})
+            clashes.append((unit, min(holders)))
             holders.add(member_id)
         return clashes
 
 
-def minus(held: Held, *others: Held) -> Iterator[Unit]:
+def minus(held: Held, *others: Held) -> Iterator[WorkUnit]:
     """The units of ``held`` that none of the others has."""
     for resource, partitions in held.items():
         rest: AbstractSet[int] = partitions
@@ -93,19 +91,19 @@ def minus(held: Held, *others: Held) -> Iterator[Unit]:
                 rest = rest - other[resource]
         if rest:
             for partition in sorted(rest):
-                yield resource, partition
+                yield WorkUnit(*resource, partition)
 
 
-def both(left: Held, right: Held) -> Iterator[Unit]:
+def both(left: Held, right: Held) -> Iterator[WorkUnit]:
     """The units that both have."""
     for resource in left.keys() & right.keys():
         for partition in sorted(left[resource] & right[resource]):
-            yield resource, partition
+            yield WorkUnit(*resource, partition)
 
 
-def name(unit: Unit) -> str:
+def name(unit: WorkUnit) -> str:
     """A unit as text: ``topic-3``, ``active task 0_3``, ``connector c``, ``task c-0``."""
-    (role, what), partition = unit
+    role, what, partition = unit
     if role == "partition":
         return f"{what}-{partition}"
     if role in ("connector", "task"):
@@ -113,7 +111,7 @@ def name(unit: Unit) -> str:
     return f"{role} task {what}_{partition}"
 
 
-def names(units: list[Unit], most: int = 3) -> str:
+def names(units: list[WorkUnit], most: int = 3) -> str:
     """Units as text, no more than ``most`` of them."""
     listed = ", ".join(name(unit) for unit in units[:most])
     return listed + (f" and {len(units) - most} more" if len(units) > most else "")

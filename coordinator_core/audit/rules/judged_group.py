@@ -25,7 +25,7 @@ from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.violations import Rule, Violation, Violations
 from coordinator_core.history.held_units import classic_assignment, work_held
-from coordinator_core.history.holdings import Held
+from coordinator_core.history.work_units import Held
 from coordinator_core.records import LogPosition
 
 COMPARED_WITH: Mapping[Rule, str] = {

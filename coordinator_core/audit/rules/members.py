@@ -37,7 +37,7 @@ from coordinator_core.groups.epochs import (
 )
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.violations import Rule
-from coordinator_core.history.holdings import Held, Resource
+from coordinator_core.history.work_units import Held, Resource
 from coordinator_core.records import LogPosition
 
 
@@ -144,7 +144,7 @@ def on_current(kind: EpochKind, scene: JudgedGroup, record: CurrentRecord, had: 
     sure = watch.knows_member(CURRENT, member_id)
     if value is None:
         scene.departing(member_id, CURRENT, at, member)
-        operation.given_up += [HeldUnit(*resource, number, member_id) for resource, number in minus(before)]
+        operation.given_up += [HeldUnit(*unit, member_id) for unit in minus(before)]
         scene.current.put(member_id, NOTHING)
         watch.note_member(CURRENT, member_id, at)
         return
@@ -277,7 +277,7 @@ def _target(
             scene.broken(Rule.ASSIGNED_OUTSIDE_TARGET, at, member_id, f"{names(strange)} is not in its target")
     converged = member.member_epoch == state.assignment_epoch == state.group_epoch
     if kind.exclusive and member.state == kind.stable and converged and watch.knows(EPOCH):
-        lacking = [unit for unit in minus(wanted, assigned) if not _may_lack(state, member_id, unit[0], assigned)]
+        lacking = [unit for unit in minus(wanted, assigned) if not _may_lack(state, member_id, unit.resource, assigned)]
         surplus = list(minus(assigned, wanted))
         if lacking or surplus:
             detail = f"stable with {names(surplus) or 'nothing'} beside its target and without {names(lacking)}"
@@ -302,7 +302,7 @@ def _process(scene: JudgedGroup, member: Any, before: Held, at: LogPosition) -> 
     """No process has a task twice, in whatever roles."""
     state = scene.group.state
     assert isinstance(state, StreamsGroup)
-    mine = {(unit[0][1], unit[1]): unit[0][0] for unit in minus(STREAMS.assigned(member), before)}
+    mine = {(unit.name, unit.number): unit.role for unit in minus(STREAMS.assigned(member), before)}
     for other_id, other in state.members.items():
         if other.process_id != member.process_id or not scene.watch.knows_member(CURRENT, other_id):
             continue

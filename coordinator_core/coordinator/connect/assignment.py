@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coordinator_core.assignors.connect.selection import breaches
-from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.coordinator.connect import records, validation
 from coordinator_core.coordinator.connect.group import Computation, as_fields, from_fields
 from coordinator_core.coordinator.connect.heartbeat import assignor_of, computation_key, delay_key, fenced, memory_of
@@ -93,10 +93,10 @@ def _computing(op: Operation, data: Fields) -> tuple[ConnectGroup, Computation]:
 
 def _check(op: Operation, group_id: str, group: ConnectGroup, computation: Computation, data: Fields) -> None:
     """Raises ApiError for an assignment that breaks an invariant; work that waits for its worker need not be in it."""
-    target: dict[str, list[Unit]] = {}
+    target: dict[str, list[ConnectorOrTask]] = {}
     for each in data["members"]:
         target.setdefault(each["memberId"], []).extend(from_fields(each["connectorsAndTasks"]))
-    waiting: set[Unit] = set()
+    waiting: set[ConnectorOrTask] = set()
     if delay_key(group_id) in op.memory.timers:
         running = {unit for member in group.members.values() if member.current for unit in units(member.current.work)}
         waiting = set(computation.configured) - running

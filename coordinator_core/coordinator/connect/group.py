@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.coordinator.state import CoordinatorState, GroupClasses
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.shard import CoordinatorShard
@@ -22,7 +22,7 @@ class Computation:
     worker: str
     epoch: int
     workers: tuple[str, ...] = ()
-    configured: tuple[Unit, ...] = ()
+    configured: tuple[ConnectorOrTask, ...] = ()
     prepared: bool = False
     late: bool = False
 
@@ -53,7 +53,7 @@ class ConnectCoordinatorState(CoordinatorState):
         return state if isinstance(state, ConnectGroup) else None
 
 
-def as_fields(some: Iterable[Unit]) -> list[dict[str, object]]:
+def as_fields(some: Iterable[ConnectorOrTask]) -> list[dict[str, object]]:
     """Connectors and tasks as records and responses have them."""
     ordered = sorted(some, key=lambda unit: (unit, -1) if isinstance(unit, str) else unit)
     if not ordered:
@@ -63,9 +63,9 @@ def as_fields(some: Iterable[Unit]) -> list[dict[str, object]]:
     return [{"connectors": connectors, "tasks": tasks}]
 
 
-def from_fields(values: Iterable[dict[str, list[object]]]) -> list[Unit]:
+def from_fields(values: Iterable[dict[str, list[object]]]) -> list[ConnectorOrTask]:
     """The connectors and tasks of a request, in its order; a unit given twice is there twice."""
-    found: list[Unit] = []
+    found: list[ConnectorOrTask] = []
     for each in values:
         found += [str(connector) for connector in each["connectors"]]
         found += [(task["connectorId"], task["taskId"]) for task in each["tasks"] if isinstance(task, dict)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.coordinator.connect import heartbeat, records
 from coordinator_core.coordinator.connect.assignment import install, prepare
 from coordinator_core.coordinator.operation import Operation
@@ -17,7 +17,7 @@ from coordinator_core.groups.connect.state import max_delay_ms, unassigned
 from coordinator_core.records import Fields
 
 
-def set_work(op: Operation, group_id: str, units: Iterable[Unit]) -> None:
+def set_work(op: Operation, group_id: str, units: Iterable[ConnectorOrTask]) -> None:
     """Connectors or their tasks were configured: the group epoch is bumped if there are workers to run them."""
     group = heartbeat.memory_of(op).group(group_id)
     known = None if group is None else group.group_epoch

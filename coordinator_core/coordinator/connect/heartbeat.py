@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coordinator_core.assignors.connect.selection import VersionRange, select_assignor, select_worker
-from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.coordinator.connect import records, validation
 from coordinator_core.coordinator.connect.group import Computation, ConnectCoordinatorState, as_fields, from_fields
 from coordinator_core.coordinator.lookup import greater_epoch_error, member_of, smaller_epoch_error
@@ -245,7 +245,7 @@ def _reconcile(op: Operation, group: ConnectGroup, group_id: str, member: Connec
     op.cancel(rebalance_key(group_id, member.member_id))
     if wanted == runs and known == group.assignment_epoch:
         return {}
-    taken: set[Unit] = set()
+    taken: set[ConnectorOrTask] = set()
     for other in group.members.values():
         if other is not member and other.current is not None:
             taken.update(units(other.current.work))
@@ -262,7 +262,7 @@ def _of_assignor(assignment: WorkerAssignment) -> tuple[int, bytes, int]:
     return assignment.version, assignment.metadata, assignment.error
 
 
-def _assignment(some: set[Unit], version: int, metadata: bytes, error: int) -> Fields:
+def _assignment(some: set[ConnectorOrTask], version: int, metadata: bytes, error: int) -> Fields:
     return {"error": error, "connectorsAndTasks": as_fields(some), "version": version, "metadata": metadata}
 
 

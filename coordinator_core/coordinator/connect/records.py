@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.coordinator.connect.group import as_fields
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.records import ConnectRecordType, Fields
@@ -21,7 +21,7 @@ def group_epoch(group_id: str, epoch: int) -> Unwritten:
     return ConnectRecordType.GROUP_METADATA, {"groupId": group_id}, {"epoch": epoch}
 
 
-def work(group_id: str, epoch: int, units: Iterable[Unit]) -> Unwritten:
+def work(group_id: str, epoch: int, units: Iterable[ConnectorOrTask]) -> Unwritten:
     """All that the group has to run, as of a group epoch."""
     value: Fields = {"epoch": epoch, "connectorsTasks": as_fields(units)}
     return ConnectRecordType.CONNECTORS_TASKS_METADATA, {"groupId": group_id}, value
@@ -71,7 +71,7 @@ def group_tombstones(group_id: str, group: ConnectGroup) -> list[Unwritten]:
     return [(record_type, key, None) for record_type, is_there in there.items() if is_there]
 
 
-def assignment(units: Iterable[Unit], version: int = 0, metadata: bytes = b"", error: int = 0) -> Fields:
+def assignment(units: Iterable[ConnectorOrTask], version: int = 0, metadata: bytes = b"", error: int = 0) -> Fields:
     """What one worker runs or is to run, as records and responses have it."""
     return {"error": error, "connectorsTasks": as_fields(units), "version": version, "metadata": metadata}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.assignors.connect.work import ConnectorOrTask
 
 MAX_DELAY_CONFIG = "scheduled.rebalance.max.delay.ms"
 """The configuration of a group that says how long the work of a worker that left waits for it."""
@@ -94,11 +94,11 @@ def max_delay_ms(group: ConnectGroup) -> int:
     return int(text) if text.isdecimal() and text.isascii() else DEFAULT_MAX_DELAY_MS
 
 
-def units(work: Work) -> tuple[Unit, ...]:
+def units(work: Work) -> tuple[ConnectorOrTask, ...]:
     """Connectors and tasks alike."""
     return (*work.connectors, *((task.connector_id, task.task_id) for task in work.tasks))
 
 
-def unassigned(group: ConnectGroup) -> set[Unit]:
+def unassigned(group: ConnectGroup) -> set[ConnectorOrTask]:
     """The connectors and tasks that no worker is to run."""
     return set(units(group.work)).difference(*(units(target.work) for target in group.targets.values()))

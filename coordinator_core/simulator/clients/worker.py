@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.assignors.declared_target import DeclaredTarget, declare_target
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
 from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, as_fields, from_fields
@@ -20,7 +20,7 @@ from coordinator_core.wire.embedded import decode_blob, encode_blob
 PREPARE_API, INSTALL_API = "ConnectGroupPrepareAssignment", "ConnectGroupInstallAssignment"
 NO_GENERATION = -1
 
-Work = frozenset[Unit]
+Work = frozenset[ConnectorOrTask]
 """Connectors and tasks."""
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.audit.rules.rule_fold import judge
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import coordinator
@@ -45,7 +45,7 @@ class Cluster:
         self.log += outcome.records
         return outcome
 
-    def configure(self, *work: Unit) -> None:
+    def configure(self, *work: ConnectorOrTask) -> None:
         self.append(coordinator.set_connect_work(self.memory, GROUP, work, self.now))
 
     def fail_over(self) -> None:
@@ -64,7 +64,7 @@ class Cluster:
             self.append(coordinator.expire(self.memory, timer, NO_TOPICS, self.now))
         self.now = until
 
-    def state(self) -> tuple[int, int, dict[str, tuple[int, list[Unit]]]]:
+    def state(self) -> tuple[int, int, dict[str, tuple[int, list[ConnectorOrTask]]]]:
         """Group epoch, assignment epoch; the epoch and the work of each worker."""
         group = self.memory.group(GROUP)
         assert group is not None
@@ -108,7 +108,7 @@ class Worker:
         response = self.beat().response
         return response is not None and response["errorCode"] == ErrorCode.COMPUTE_ASSIGNMENT
 
-    def install(self, **target: list[Unit]) -> RequestOutcome:
+    def install(self, **target: list[ConnectorOrTask]) -> RequestOutcome:
         member = {"groupId": GROUP, "memberId": self.name, "memberEpoch": self.epoch}
         prepared = self.cluster.send("PrepareAssignment", member).response
         assert prepared is not None
@@ -128,7 +128,7 @@ def first_worker() -> tuple[Cluster, Worker]:
 @pytest.mark.parametrize(
     "target", [{"W1": A}, {"W1": [*A, *B], "W2": []}, {"W1": [*A, *B, "B"]}, {"W1": [*A, *B, "C"]}]
 )
-def test_assignments_that_break_an_invariant_are_refused(target: dict[str, list[Unit]]) -> None:
+def test_assignments_that_break_an_invariant_are_refused(target: dict[str, list[ConnectorOrTask]]) -> None:
     _, one = first_worker()
     assert one.is_to_compute()
     refused = one.install(**target).error

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from coordinator_core.assignors.connect.work import Unit
+from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import coordinator, describe_api
 from coordinator_core.coordinator.connect import records
@@ -35,7 +35,7 @@ ASSIGNOR = "sessioned"
 @dataclass(slots=True)
 class _Worker:
     epoch: int = 0
-    runs: list[Unit] = field(default_factory=list)
+    runs: list[ConnectorOrTask] = field(default_factory=list)
     versions: tuple[int, int] = (0, 2)
     assignor: str = ASSIGNOR
     prepared: int = 0
@@ -228,8 +228,8 @@ def _metadata(worker: _Worker, name: str) -> Fields:
     }
 
 
-def _units(text: str) -> list[Unit]:
-    units: list[Unit] = []
+def _units(text: str) -> list[ConnectorOrTask]:
+    units: list[ConnectorOrTask] = []
     for each in text.split(","):
         if each:
             units.append(each[0] if each[1] == "C" else (each[0], int(each[2:])))

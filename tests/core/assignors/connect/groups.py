@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coordinator_core.assignors.connect.work import ConnectorsAndTasks, LeaderAssignment, Unit, target
+from coordinator_core.assignors.connect.work import ConnectorOrTask, ConnectorsAndTasks, LeaderAssignment, target
 from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, WorkerSpec
 from coordinator_core.assignors.profiles import DEFAULT
 from coordinator_core.assignors.registry import assign
@@ -78,5 +78,5 @@ class Cluster:
                 return
         raise AssertionError("the group does not come to rest")
 
-    def holders(self) -> Counter[Unit]:
+    def holders(self) -> Counter[ConnectorOrTask]:
         return Counter(unit for work in self.works.values() for unit in work.units())

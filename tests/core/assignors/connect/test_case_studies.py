@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from coordinator_core.assignors.connect.selection import VersionRange, breaches, select_worker
-from coordinator_core.assignors.connect.work import Unit, configured
+from coordinator_core.assignors.connect.work import ConnectorOrTask, configured
 from coordinator_core.assignors.declared_target import DeclaredTarget, declare_target
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
 
@@ -22,7 +22,7 @@ class Group:
     """A Connect group on KIP-848, in which every worker has done what its target says."""
 
     connectors: dict[str, int] = field(default_factory=dict)
-    works: dict[str, list[Unit]] = field(default_factory=dict)
+    works: dict[str, list[ConnectorOrTask]] = field(default_factory=dict)
     epoch: int = 0
     generation: int = 0
     completed: int = -1
@@ -86,7 +86,7 @@ class Group:
             yield f"  waiting {declared.delay_ms // 1000} s: {units(declared.waiting)}"
 
 
-def units(work: list[Unit] | tuple[Unit, ...]) -> str:
+def units(work: list[ConnectorOrTask] | tuple[ConnectorOrTask, ...]) -> str:
     """As the document writes them: AC0 is connector A, AT1 its first task."""
     names = [f"{u}C0" if isinstance(u, str) else f"{u[0]}T{u[1] + 1}" for u in work]
     return " ".join(sorted(names)) or "-"
