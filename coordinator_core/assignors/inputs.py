@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 Partitions = Mapping[str, Sequence[int]]
 """Topic (id for consumer and share groups, name for classic ones) or subtopology to partition numbers, in order."""
 
-NONE: Partitions = {}
+NO_PARTITIONS: Partitions = {}
 
 
 class AssignedGroupType(StrEnum):
@@ -38,7 +38,7 @@ class MemberSpec:
     """
 
     topics: Sequence[str]
-    previous: Partitions = field(default_factory=lambda: NONE)
+    previous: Partitions = field(default_factory=lambda: NO_PARTITIONS)
     instance_id: str | None = None
     rack_id: str | None = None
     names: int = -1
@@ -70,9 +70,9 @@ class GroupSpec:
 class Tasks:
     """Tasks of one streams member by role; each maps a subtopology id to partition numbers."""
 
-    active: Partitions = field(default_factory=lambda: NONE)
-    standby: Partitions = field(default_factory=lambda: NONE)
-    warmup: Partitions = field(default_factory=lambda: NONE)
+    active: Partitions = field(default_factory=lambda: NO_PARTITIONS)
+    standby: Partitions = field(default_factory=lambda: NO_PARTITIONS)
+    warmup: Partitions = field(default_factory=lambda: NO_PARTITIONS)
 
 
 TaskId = tuple[str, int]

@@ -23,6 +23,10 @@ class Verdict(StrEnum):
     """Some input that the coordinator had is not in the log."""
 
 
+WRONG = frozenset((Verdict.DIVERGENT, Verdict.INVALID))
+"""Verdicts on targets that the assignor did not give."""
+
+
 class Basis(StrEnum):
     """What a recorded target is compared with."""
 

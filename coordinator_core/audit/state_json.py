@@ -17,7 +17,7 @@ from coordinator_core.audit.targets.connect_groups import ConnectTargetState
 from coordinator_core.audit.targets.group_view import GroupView
 from coordinator_core.audit.targets.leader_views import LeaderMemory
 from coordinator_core.audit.targets.map_orders import MemberOrders
-from coordinator_core.groups.record_types import KINDS
+from coordinator_core.groups.record_types import EPOCH_GROUP_RECORDS
 from coordinator_core.groups.state_json import Json, coder, read_stored
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
@@ -27,7 +27,7 @@ BYTES = "base64:"
 """How bytes among a record's values begin; text that begins so is itself written as bytes."""
 
 _PLAIN = ("born", "fitted", "leader_epoch")
-_KIND_OF = {kind.group.value: kind for kind in KINDS}
+_KIND_OF = {kind.group.value: kind for kind in EPOCH_GROUP_RECORDS}
 
 
 def memory_to_json(memory: TargetAuditState) -> Json:

@@ -20,7 +20,7 @@ from coordinator_core.groups.epoch_records import (
     TargetEpochRecord,
     TargetPartitionsRecord,
 )
-from coordinator_core.groups.violations import NONE, Rule, Violations, violation
+from coordinator_core.groups.violations import NO_VIOLATIONS, Rule, Violations, violation
 
 Partitions = dict[str, list[int]]
 """Topic id (streams: subtopology id) to partitions, both in the order of the record."""
@@ -109,7 +109,7 @@ def apply_group_epoch(state: EpochGroup[MemberT, TargetT], record: GroupEpochRec
     state.metadata_hash = value.get("metadataHash", 0)
     if before is not None and epoch < before > INITIAL_EPOCH:
         return violation(Rule.EPOCH_WENT_BACK, record, f"group epoch {epoch} after {before}")
-    return NONE
+    return NO_VIOLATIONS
 
 
 def _end_group(state: EpochGroup[MemberT, TargetT], record: GroupEpochRecord) -> Violations:
@@ -120,7 +120,7 @@ def _end_group(state: EpochGroup[MemberT, TargetT], record: GroupEpochRecord) ->
     state.targets.clear()
     if members:
         return violation(Rule.GROUP_REMOVED_WITH_MEMBERS, record, f"{members} members were left")
-    return NONE if existed else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such group")
+    return NO_VIOLATIONS if existed else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such group")
 
 
 def apply_target_epoch(state: EpochGroup[MemberT, TargetT], record: TargetEpochRecord) -> Violations:
@@ -129,7 +129,11 @@ def apply_target_epoch(state: EpochGroup[MemberT, TargetT], record: TargetEpochR
     before = state.assignment_epoch
     if value is None:
         state.assignment_epoch = state.assignment_timestamp = None
-        return NONE if before is not None else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no target assignment")
+        return (
+            NO_VIOLATIONS
+            if before is not None
+            else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no target assignment")
+        )
     epoch = value["assignmentEpoch"]
     state.assignment_epoch = epoch
     state.assignment_timestamp = value.get("assignmentTimestamp", 0)
@@ -137,7 +141,7 @@ def apply_target_epoch(state: EpochGroup[MemberT, TargetT], record: TargetEpochR
         return violation(Rule.ASSIGNMENT_EPOCH_WENT_BACK, record, f"assignment epoch {epoch} after {before}")
     if state.group_epoch is not None and epoch > state.group_epoch:
         return violation(Rule.ASSIGNMENT_EPOCH_AHEAD, record, f"assignment epoch {epoch}, group {state.group_epoch}")
-    return NONE
+    return NO_VIOLATIONS
 
 
 def member_of(state: EpochGroup[MemberT, TargetT], record: OfMemberRecord, new: Callable[[str], MemberT]) -> MemberT:
@@ -180,7 +184,7 @@ def put_target(state: EpochGroup[MemberT, TargetT], record: MemberTargetRecord, 
     member = state.members.get(member_id)
     if member is None or member.client_id is None:
         return violation(Rule.TARGET_WITHOUT_MEMBER, record, "target assignment of a member without metadata")
-    return NONE
+    return NO_VIOLATIONS
 
 
 def remove_target(state: EpochGroup[MemberT, TargetT], record: MemberTargetRecord) -> Violations:
@@ -188,7 +192,7 @@ def remove_target(state: EpochGroup[MemberT, TargetT], record: MemberTargetRecor
     member_id = record.key["memberId"]
     if state.targets.pop(member_id, None) is None and member_id not in state.members:
         return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such target assignment")
-    return NONE
+    return NO_VIOLATIONS
 
 
 def remove_member(state: EpochGroup[MemberT, TargetT], record: MemberRecord) -> Violations:
@@ -199,7 +203,7 @@ def remove_member(state: EpochGroup[MemberT, TargetT], record: MemberRecord) -> 
         return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such member")
     if member.member_epoch is not None or member_id in state.targets:
         return violation(Rule.MEMBER_REMOVED_WITH_ASSIGNMENT, record, "its assignment still stood")
-    return NONE
+    return NO_VIOLATIONS
 
 
 def put_current(
@@ -222,12 +226,12 @@ def put_current(
     if member.client_id is None:
         return violation(Rule.ASSIGNMENT_WITHOUT_MEMBER, record, "current assignment of a member without metadata")
     if epoch <= 0:
-        return NONE
+        return NO_VIOLATIONS
     if before is not None and epoch < before:
         return violation(Rule.MEMBER_EPOCH_WENT_BACK, record, f"member epoch {epoch} after {before}")
     if state.group_epoch is not None and epoch > state.group_epoch:
         return violation(Rule.MEMBER_EPOCH_AHEAD, record, f"member epoch {epoch}, group epoch {state.group_epoch}")
-    return NONE
+    return NO_VIOLATIONS
 
 
 def assignment_epochs(assigned: PartitionsWithEpochs, member_epoch: int) -> dict[int, int]:
@@ -245,11 +249,11 @@ def remove_current(state: EpochGroup[MemberT, TargetT], record: CurrentRecord) -
     """
     member = state.members.get(record.key["memberId"])
     if member is not None and member.has_metadata and not member.has_current:
-        return NONE
+        return NO_VIOLATIONS
     if member is None or member.member_epoch is None:
         return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such current assignment")
     member.member_epoch = member.previous_member_epoch = member.state = None
     member.release()
     if member.client_id is None:
         del state.members[member.member_id]
-    return NONE
+    return NO_VIOLATIONS

@@ -24,7 +24,7 @@ class RecordTypes(NamedTuple):
         return self.member, self.epoch, self.target_epoch, self.target, self.current
 
 
-CONSUMER = RecordTypes(
+CONSUMER_RECORDS = RecordTypes(
     GroupType.CONSUMER,
     RecordType.CONSUMER_GROUP_MEMBER_METADATA,
     RecordType.CONSUMER_GROUP_METADATA,
@@ -32,7 +32,7 @@ CONSUMER = RecordTypes(
     RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
     RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
 )
-SHARE = RecordTypes(
+SHARE_RECORDS = RecordTypes(
     GroupType.SHARE,
     RecordType.SHARE_GROUP_MEMBER_METADATA,
     RecordType.SHARE_GROUP_METADATA,
@@ -40,7 +40,7 @@ SHARE = RecordTypes(
     RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
     RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT,
 )
-STREAMS = RecordTypes(
+STREAMS_RECORDS = RecordTypes(
     GroupType.STREAMS,
     RecordType.STREAMS_GROUP_MEMBER_METADATA,
     RecordType.STREAMS_GROUP_METADATA,
@@ -48,4 +48,4 @@ STREAMS = RecordTypes(
     RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER,
     RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
 )
-KINDS = (CONSUMER, SHARE, STREAMS)
+EPOCH_GROUP_RECORDS = (CONSUMER_RECORDS, SHARE_RECORDS, STREAMS_RECORDS)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets, OffsetLog
-from coordinator_core.groups.violations import NONE, Violations
+from coordinator_core.groups.violations import NO_VIOLATIONS, Violations
 from coordinator_core.records import AnyRecord, Family, RecordType
 
 _HEARTBEATS = frozenset((RecordType.STREAMS_GROUP_MEMBER_METADATA, RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT))
@@ -43,7 +43,7 @@ class CoordinatorShard:
         self.offsets.apply(record, producer_id)
         if record.value is not None:
             group.commit()
-        return NONE
+        return NO_VIOLATIONS
 
     def group(self, group_id: str) -> Group:
         """The group of that id, new if it was not seen before."""

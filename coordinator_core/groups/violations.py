@@ -103,7 +103,7 @@ class Violation(NamedTuple):
 Violations = Sequence[Violation]
 State = TypeVar("State")
 
-NONE: Violations = ()
+NO_VIOLATIONS: Violations = ()
 """The usual answer of ``apply``; shared, so that the usual record allocates nothing."""
 
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from coordinator_core.assignors.client.leader import ASSIGNS_ALL
 from coordinator_core.cluster.topic_history import TopicChange
+from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, COOPERATIVE_STICKY
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.history.causes import CauseKind, cause, difference, topic_causes
 from coordinator_core.history.held_units import (
-    COOPERATIVE,
     NO_ASSIGNMENT,
     NO_SUBSCRIPTION,
     ClassicAssignment,
@@ -25,8 +25,6 @@ from coordinator_core.history.rows import Cause
 from coordinator_core.history.work_units import Resource, WorkUnit
 from coordinator_core.records import LogPosition
 
-CONNECT = "connect"
-"""The protocol type of Connect workers."""
 DUE_SLACK_MS = 100
 """A rebalance that Kafka Streams wants at a time may come a little early, by the clock of the coordinator."""
 
@@ -96,7 +94,7 @@ def follow_up_causes(ledger: OpenHistory, step: Transition) -> list[Cause]:
     if downgrade is not None and downgrade.at == last.opened:
         found.append(downgrade._replace(detail="its members join again as those of a classic group"))
     waited = any(member_id in step.new.members for member_id in step.old.members)
-    slack = 0 if step.old.protocol_type == CONNECT else DUE_SLACK_MS
+    slack = 0 if step.old.protocol_type == CONNECT_PROTOCOL_TYPE else DUE_SLACK_MS
     if waited and ledger.due_ms is not None and step.at.timestamp_ms >= ledger.due_ms - slack:
         detail = f"generation {last.epoch} set it for {ledger.due_ms or 'at once'}"
         found.append(cause(CauseKind.DELAY_ELAPSED, last.opened, detail=detail))
@@ -111,7 +109,7 @@ def _withheld(ledger: OpenHistory, step: Transition) -> int:
     """
     if not step.new.members:
         return 0
-    if step.old.protocol_type == CONNECT or step.old.protocol == COOPERATIVE:
+    if step.old.protocol_type == CONNECT_PROTOCOL_TYPE or step.old.protocol == COOPERATIVE_STICKY:
         return sum(assignment(step.old, member).revoked for member in step.old.members.values())
     idle, before = ledger.ownership.idle, ledger.ownership.before
     return sum(

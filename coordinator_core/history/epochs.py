@@ -47,7 +47,7 @@ from coordinator_core.history.work_units import Held
 from coordinator_core.record_fields.streams_group import StreamsGroupMetadataRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
-AnyGroup = EpochGroup[Any, Any]
+AnyEpochGroup = EpochGroup[Any, Any]
 
 
 GROUP_RESOURCE = 32
@@ -64,15 +64,17 @@ class EpochType(NamedTuple):
     topics: Callable[[Any], set[str]]
 
 
-CONSUMER = EpochType(
+CONSUMER_TYPE = EpochType(
     GroupType.CONSUMER.value,
     ConsumerMemberState.STABLE,
     consumer_held,
     partitions_held,
     consumer_topics,
 )
-SHARE = EpochType(GroupType.SHARE.value, MEMBER_STATE_STABLE, share_held, partitions_held, share_topics)
-STREAMS = EpochType(GroupType.STREAMS.value, StreamsMemberState.STABLE, streams_held, streams_target, streams_topics)
+SHARE_TYPE = EpochType(GroupType.SHARE.value, MEMBER_STATE_STABLE, share_held, partitions_held, share_topics)
+STREAMS_TYPE = EpochType(
+    GroupType.STREAMS.value, StreamsMemberState.STABLE, streams_held, streams_target, streams_topics
+)
 
 
 def facts_before(state: GroupState | None, record: MemberRecord) -> dict[str, object] | None:
@@ -241,7 +243,7 @@ def _take_topics(epoch: OpenEpoch, used: Used, names: set[str]) -> None:
     epoch.topics = tuple(sorted(names))
 
 
-def _opening_state(state: AnyGroup) -> str:
+def _opening_state(state: AnyEpochGroup) -> str:
     if not state.members:
         return "EMPTY"
     if isinstance(state, StreamsGroup) and (
@@ -272,7 +274,7 @@ def _topic_causes(
     return found
 
 
-def _group(recorder: HistoryWriter) -> AnyGroup:
+def _group(recorder: HistoryWriter) -> AnyEpochGroup:
     state = recorder.group.state
     assert isinstance(state, EpochGroup)
     return state
@@ -280,7 +282,7 @@ def _group(recorder: HistoryWriter) -> AnyGroup:
 
 def _handlers(kind: EpochType, types: RecordTypes) -> dict[int, RecordHandler]:
     """What the records that all these types of group have do to the history."""
-    if kind is STREAMS:
+    if kind is STREAMS_TYPE:
         epoch = RecordHandler(kind.type, partial(on_streams_epoch, kind), configs_before)
     else:
         epoch = RecordHandler(kind.type, partial(on_epoch, kind))
@@ -294,8 +296,8 @@ def _handlers(kind: EpochType, types: RecordTypes) -> dict[int, RecordHandler]:
 
 
 HANDLERS: dict[int, RecordHandler] = {
-    **_handlers(CONSUMER, record_types.CONSUMER),
-    **_handlers(SHARE, record_types.SHARE),
-    **_handlers(STREAMS, record_types.STREAMS),
+    **_handlers(CONSUMER_TYPE, record_types.CONSUMER_RECORDS),
+    **_handlers(SHARE_TYPE, record_types.SHARE_RECORDS),
+    **_handlers(STREAMS_TYPE, record_types.STREAMS_RECORDS),
 }
 """Record type to what it does to the history."""

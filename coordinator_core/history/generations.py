@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.history.classic_causes import (
-    CONNECT,
     Transition,
     assignment,
     connect_causes,
@@ -109,7 +109,7 @@ def _change_owners(
     """Give the units to their new owners, and forget those that went with their topic or connector."""
     ownership, last = recorder.ledger.ownership, recorder.ledger.epoch
     ownership.change(_counted(new, assigned.changes), at)
-    if new.protocol_type == CONNECT and new.members and not (assigned.delay_ms or assigned.revocations):
+    if new.protocol_type == CONNECT_PROTOCOL_TYPE and new.members and not (assigned.delay_ms or assigned.revocations):
         # The leader gives out all there is unless it waits: what nobody has was deleted.
         ownership.forget_idle()
     ownership.forget(recorder.wanted(at, topics if new.members or last is None else last.topics))
@@ -186,7 +186,7 @@ def _assign(recorder: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: L
 
 def _counted(group: ClassicGroup, changes: list[Changed]) -> list[Changed]:
     """The units that count when a rebalance is judged: of Kafka Streams its tasks, not their partitions once more."""
-    if group.protocol != "stream":
+    if group.protocol != STREAMS_PROTOCOL:
         return changes
     return [
         Changed(

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from coordinator_core.errors import DecodeError
+from coordinator_core.groups.classic.protocols import COOPERATIVE_STICKY
 from coordinator_core.groups.connect.state import Work
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.epochs import PartitionEpochs, Partitions
@@ -15,11 +16,10 @@ from coordinator_core.groups.share.state import ShareGroup, ShareMember
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, TargetTasks
 from coordinator_core.history.work_units import Held, Resource
 from coordinator_core.records import Fields
-from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription
+from coordinator_core.wire.embedded import CACHED_BLOBS, Blob, decode_assignment, decode_subscription
 
 CONNECTOR_ITSELF = -1
 """The number that stands for a connector among the tasks of one."""
-CACHED_BLOBS = 4096
 
 
 def consumer_held(member: ConsumerMember) -> Held:
@@ -128,8 +128,6 @@ class ClassicAssignment(NamedTuple):
     incremental: bool = False
 
 
-COOPERATIVE = "cooperative-sticky"
-"""Members that lose partitions under this assignor give them up and join again (KIP-429)."""
 NO_SUBSCRIPTION = ClassicSubscription(frozenset(), None, None)
 NO_ASSIGNMENT = ClassicAssignment({})
 _NEVER = 2**63 - 1
@@ -161,7 +159,7 @@ def classic_assignment(
     """
     try:
         blob = decode_assignment(protocol_type, protocol, data)
-        needs_owned = blob is not None and (blob.version > 0 or protocol == COOPERATIVE)
+        needs_owned = blob is not None and (blob.version > 0 or protocol == COOPERATIVE_STICKY)
         owned = decode_subscription(protocol_type, protocol, subscription) if needs_owned else None
     except DecodeError:
         return None
@@ -173,7 +171,7 @@ def classic_assignment(
     for each in blob.fields["assignedPartitions"]:
         if each["partitions"]:
             held[("partition", each["topic"])] = set(each["partitions"])
-    revoked = _given_up(owned, held) if owned is not None and protocol == COOPERATIVE else 0
+    revoked = _given_up(owned, held) if owned is not None and protocol == COOPERATIVE_STICKY else 0
     next_rebalance = _streams_tasks(blob.nested, held) if blob.nested else None
     return ClassicAssignment(held, revoked, next_rebalance_ms=next_rebalance)
 

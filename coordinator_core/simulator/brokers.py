@@ -20,7 +20,7 @@ FEATURES = {
 }
 """Feature to the lowest and highest level that brokers support, and the level in force (Kafka 4.3)."""
 _FENCED, _UNFENCED = 1, -1
-NOBODY = -1
+NO_BROKER = -1
 """The leader of a partition none of whose replicas is there."""
 
 
@@ -33,7 +33,7 @@ class MetadataRecord(NamedTuple):
 
 
 class Leader(NamedTuple):
-    """From ``time_ms`` on a partition is led by that broker, or by ``NOBODY``."""
+    """From ``time_ms`` on a partition is led by that broker, or by ``NO_BROKER``."""
 
     time_ms: int
     broker: int
@@ -95,7 +95,7 @@ class Brokers:
     def place(self, time_ms: int, topic: str, topic_id: str, number: int, replicas: tuple[int, ...]) -> MetadataRecord:
         """A new partition, led by the first of its replicas that is there."""
         there = [broker for broker in replicas if broker not in self._down]
-        leader = Leader(time_ms, there[0] if there else NOBODY, 0)
+        leader = Leader(time_ms, there[0] if there else NO_BROKER, 0)
         self._partitions[topic, number] = _Partition(topic_id, number, replicas, there or list(replicas), [leader])
         value = {
             "partitionId": number,
@@ -139,7 +139,7 @@ class Brokers:
             value["isr"] = partition.in_sync = there
         last = partition.leaders[-1]
         if last.broker not in there:
-            broker = there[0] if there else NOBODY
+            broker = there[0] if there else NO_BROKER
             value["leader"] = broker
             partition.leaders.append(Leader(time_ms, broker, last.epoch + 1))
         return MetadataRecord(MetadataRecordType.PARTITION_CHANGE, 2, value)

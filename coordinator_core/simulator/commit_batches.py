@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from coordinator_core.records import Fields, RecordType
-from coordinator_core.simulator.transactions import OPEN, drawn, producers
+from coordinator_core.simulator.transactions import OPEN, Ints, drawn, producers
 from coordinator_core.wire.batch_format import (
     CONTROL_BIT,
     CRC_FROM_V2,
@@ -28,8 +28,6 @@ from coordinator_core.wire.batch_format import (
 from coordinator_core.wire.batch_writer import NewRecord, record_bytes
 from coordinator_core.wire.control import ABORT, COMMIT, encode_marker
 from coordinator_core.wire.record_codec import encode_value
-
-Ints = NDArray[np.int64]
 
 VALUE_VERSION = 4
 _INT64 = Struct(">q")

@@ -12,17 +12,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from coordinator_core.records import RecordType
 from coordinator_core.simulator.commit_batches import Batches, CommitChunk, Markers, StreamColumns, value_parts
 from coordinator_core.simulator.topics import TopicPlan
-from coordinator_core.simulator.transactions import OPEN, Transactions, producers
+from coordinator_core.simulator.transactions import OPEN, Ints, Transactions, producers
 from coordinator_core.wire.batch_writer import varint
 from coordinator_core.wire.control import ABORT, COMMIT
 from coordinator_core.wire.record_codec import encode_key
 
-Ints = NDArray[np.int64]
 TopicPartition = tuple[str, int]
 OwnedPartition = tuple[str, str | None, int]
 """Topic name, topic id (None: the client knows none) and partition."""

@@ -26,10 +26,11 @@ from coordinator_core.wire.batch_format import (
 )
 from coordinator_core.wire.batch_records import batch_records
 from coordinator_core.wire.compression import decompress
+from coordinator_core.wire.cursor import Ints
 from coordinator_core.wire.framing import Block, batch_size, damaged_batch, scan
 from coordinator_core.wire.legacy_messages import legacy_records
 from coordinator_core.wire.log_columns import LogRow, columns_of_records, columns_of_rows, in_file_order
-from coordinator_core.wire.record_columns import Ints, parse_records, record_bounds
+from coordinator_core.wire.record_columns import parse_records, record_bounds
 
 GROUP_RECORDS = 1 << 17
 """About how many records are turned into columns together; enough to hide numpy's cost per call, few enough for L2."""

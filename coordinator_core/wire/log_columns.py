@@ -20,7 +20,8 @@ from coordinator_core.wire.batch_format import (
 )
 from coordinator_core.wire.batch_records import INT32_MAX, LogRecord
 from coordinator_core.wire.control import ABORT, COMMIT, control_name
-from coordinator_core.wire.record_columns import Ints, Octets, RecordBounds, cut
+from coordinator_core.wire.cursor import Ints
+from coordinator_core.wire.record_columns import Octets, RecordBounds, cut
 
 LogRow = LogRecord | BatchHeader
 """A record, or a batch that compaction has emptied."""

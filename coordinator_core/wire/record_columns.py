@@ -15,8 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from coordinator_core.wire.batch_records import MIN_RECORD_BYTES
+from coordinator_core.wire.cursor import Ints
 
-Ints = NDArray[np.int64]
 Octets = NDArray[np.uint8]
 
 FEW_BATCHES = 24

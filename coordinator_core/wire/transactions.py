@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from coordinator_core.wire.control import ABORT, COMMIT, CONTROL_TYPES
-
-Ints = NDArray[np.int64]
+from coordinator_core.wire.cursor import Ints
 
 
 class TransactionOutcome(Enum):

@@ -14,9 +14,9 @@ from tests.differential.metadata import topic_history
 from tests.shared_data import CORPUS
 
 EPOCHS = {
-    RecordType.CONSUMER_GROUP_METADATA: epochs.CONSUMER,
-    RecordType.SHARE_GROUP_METADATA: epochs.SHARE,
-    RecordType.STREAMS_GROUP_METADATA: epochs.STREAMS,
+    RecordType.CONSUMER_GROUP_METADATA: epochs.CONSUMER_TYPE,
+    RecordType.SHARE_GROUP_METADATA: epochs.SHARE_TYPE,
+    RecordType.STREAMS_GROUP_METADATA: epochs.STREAMS_TYPE,
 }
 OF_EPOCHS = epochs.HANDLERS.keys() | topic_inputs.HANDLERS.keys()
 """Records of groups with epochs."""

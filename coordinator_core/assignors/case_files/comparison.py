@@ -35,7 +35,7 @@ class Row:
     error: str = ""
 
 
-NOTHING = AssignmentMetrics(0, 0, 0, 0, 0, 0, 0, 0)
+NO_METRICS = AssignmentMetrics(0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def compare_case(
@@ -67,7 +67,7 @@ class _Recorder:
         try:
             assignment = registry.assign(self.name, spec, image, profile)
         except AssignorError as error:
-            self.rows.append(Row(self.name, number, **asdict(NOTHING), error=str(error)))
+            self.rows.append(Row(self.name, number, **asdict(NO_METRICS), error=str(error)))
             raise
         self.rows.append(Row(self.name, number, **asdict(measure(spec, image, assignment))))
         return assignment

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, chain
-from typing import Any
 
 import numpy as np
 
 from coordinator_core.assignors.client.leader_view import LeaderView
 from coordinator_core.assignors.client.racks import Racks
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
+from coordinator_core.assignors.java_order import Ints
 
 
 class MemberLoads:

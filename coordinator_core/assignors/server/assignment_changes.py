@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-Ints = np.ndarray[Any, np.dtype[np.int64]]
+from coordinator_core.assignors.java_order import Ints
 
 ADDED, REMOVED, DROPPED = 0, 1, 2
 """Kinds of change: a partition added or removed; a whole topic removed (its partition means nothing)."""

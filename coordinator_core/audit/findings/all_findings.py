@@ -9,10 +9,10 @@ from coordinator_core.audit.findings import abandoned, balance, membership, offs
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.rows import WRONG
 from coordinator_core.audit.rules.table import RULE, Severity
 
 Finder = Callable[[GroupHistory, Thresholds], Iterator[FindingRow]]
-WRONG = frozenset(("divergent", "invalid"))
 
 
 def broken_rules(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:

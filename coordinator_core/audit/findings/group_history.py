@@ -12,12 +12,11 @@ from typing import Annotated, Any, NamedTuple
 from coordinator_core.audit.findings.rows import MOST_EVIDENCE, FindingKind, FindingRow, score
 from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.groups.classic.protocols import STREAMS_PROTOCOL
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, MembershipRow, RebalanceRow
 from coordinator_core.records import LogPosition
 
-STREAMS_PROTOCOL = "stream"
-"""The protocol of Kafka Streams in classic groups."""
 AT_ONCE = 2
 """How many members one client may be at once: one that crashed, and its successor before the session expires."""
 

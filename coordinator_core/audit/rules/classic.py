@@ -24,13 +24,15 @@ class GenerationBefore(NamedTuple):
     members: dict[str, ClassicMember]
 
 
-NO_GENERATION = GenerationBefore(None, {})
+NO_GENERATION_BEFORE = GenerationBefore(None, {})
 
 
 def generation_before(scene: JudgedGroup, record: CoordinatorRecord) -> GenerationBefore:
     """What ``on_generation`` needs of the group before."""
     state = scene.group.state
-    return GenerationBefore(state.generation, state.members) if isinstance(state, ClassicGroup) else NO_GENERATION
+    return (
+        GenerationBefore(state.generation, state.members) if isinstance(state, ClassicGroup) else NO_GENERATION_BEFORE
+    )
 
 
 def on_generation(scene: JudgedGroup, record: CoordinatorRecord, before: GenerationBefore) -> None:

@@ -48,8 +48,8 @@ def _streams_revoking(member: StreamsMember) -> Held:
     return _tasks(member.pending_revocation)
 
 
-CONSUMER = EpochKind(
-    record_types.CONSUMER,
+CONSUMER_KIND = EpochKind(
+    record_types.CONSUMER_RECORDS,
     ConsumerGroup,
     ConsumerMemberState.STABLE,
     ConsumerMemberState.UNREVOKED_PARTITIONS,
@@ -58,8 +58,8 @@ CONSUMER = EpochKind(
     lambda member: partitions_owned(member.pending_revocation),
     partitions_held,
 )
-SHARE = EpochKind(
-    record_types.SHARE,
+SHARE_KIND = EpochKind(
+    record_types.SHARE_RECORDS,
     ShareGroup,
     MEMBER_STATE_STABLE,
     None,
@@ -68,8 +68,8 @@ SHARE = EpochKind(
     lambda member: {},
     partitions_held,
 )
-STREAMS = EpochKind(
-    record_types.STREAMS,
+STREAMS_KIND = EpochKind(
+    record_types.STREAMS_RECORDS,
     StreamsGroup,
     StreamsMemberState.STABLE,
     StreamsMemberState.UNREVOKED_TASKS,
@@ -78,4 +78,4 @@ STREAMS = EpochKind(
     _streams_revoking,
     streams_target,
 )
-KINDS = (CONSUMER, SHARE, STREAMS)
+EPOCH_KINDS = (CONSUMER_KIND, SHARE_KIND, STREAMS_KIND)

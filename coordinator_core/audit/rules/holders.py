@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 
 from coordinator_core.history.work_units import SHARED_ROLES, Held, Resource, UnitOwners, WorkUnit
 
-NOTHING: Held = {}
+HOLDS_NOTHING: Held = {}
 
 
 class Holders:
@@ -28,7 +28,7 @@ class Holders:
 
     def put(self, member_id: str, held: Held) -> list[tuple[WorkUnit, str]]:
         """A member has exactly these units now; returns those it took that another one has, with the first of them."""
-        before = self.held.get(member_id, NOTHING)
+        before = self.held.get(member_id, HOLDS_NOTHING)
         if held:
             self.held[member_id] = held
         elif before:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coordinator_core.audit.rules.group_types import KINDS
+from coordinator_core.audit.rules.group_types import EPOCH_KINDS
 from coordinator_core.audit.rules.holders import Holders
 from coordinator_core.audit.rules.known_facts import (
     ASSIGNMENT_EPOCH,
@@ -135,7 +135,7 @@ def begins_anew(epoch: int | None) -> bool:
 
 def _current(group: Group) -> dict[str, Held]:
     state = group.state
-    for kind in KINDS:
+    for kind in EPOCH_KINDS:
         if isinstance(state, kind.state) and kind.exclusive:
             return {
                 member_id: joined(kind.assigned(member), kind.revoking(member))
@@ -150,7 +150,7 @@ def _current(group: Group) -> dict[str, Held]:
 
 def _target(group: Group) -> dict[str, Held]:
     state = group.state
-    for kind in KINDS:
+    for kind in EPOCH_KINDS:
         if isinstance(state, kind.state) and kind.exclusive:
             return {member_id: kind.wanted(target) for member_id, target in state.targets.items()}
     return {}

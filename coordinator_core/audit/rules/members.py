@@ -7,8 +7,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from coordinator_core.audit.rules.epochs import MAX_ASSIGNMENT_INTERVAL_MS, twice
-from coordinator_core.audit.rules.group_types import CONSUMER, STREAMS, EpochKind
-from coordinator_core.audit.rules.holders import NOTHING, both, minus, name, names
+from coordinator_core.audit.rules.group_types import CONSUMER_KIND, STREAMS_KIND, EpochKind
+from coordinator_core.audit.rules.holders import HOLDS_NOTHING, both, minus, name, names
 from coordinator_core.audit.rules.judged_group import JudgedGroup, joined
 from coordinator_core.audit.rules.known_facts import (
     ASSIGNMENT_EPOCH,
@@ -102,7 +102,7 @@ def _depart(scene: JudgedGroup, member_id: str, at: LogPosition) -> None:
         operation.leaving[member_id] = at
     operation.joining.pop(member_id, None)
     operation.unassigned.pop(member_id, None)
-    scene.current.put(member_id, NOTHING)
+    scene.current.put(member_id, HOLDS_NOTHING)
     watch.forget_member(member_id)
 
 
@@ -132,7 +132,7 @@ def current_before(kind: EpochKind, scene: JudgedGroup, record: CurrentRecord) -
     member = scene.member(member_id)
     if member is None or not member.has_current:
         return CurrentBefore(_given_up(operation, operation.replaced.get(member_id)), None, None)
-    held = scene.current.held.get(member_id, NOTHING) if kind.exclusive else kind.assigned(member)
+    held = scene.current.held.get(member_id, HOLDS_NOTHING) if kind.exclusive else kind.assigned(member)
     return CurrentBefore(held, member.member_epoch, member.previous_member_epoch)
 
 
@@ -145,7 +145,7 @@ def on_current(kind: EpochKind, scene: JudgedGroup, record: CurrentRecord, had: 
     if value is None:
         scene.departing(member_id, CURRENT, at, member)
         operation.given_up += [HeldUnit(*unit, member_id) for unit in minus(before)]
-        scene.current.put(member_id, NOTHING)
+        scene.current.put(member_id, HOLDS_NOTHING)
         watch.note_member(CURRENT, member_id, at)
         return
     watch.note_member(CURRENT, member_id, at)
@@ -165,7 +165,7 @@ def on_current(kind: EpochKind, scene: JudgedGroup, record: CurrentRecord, had: 
         _revoking(scene, member_id, revoking, assigned, before if sure else None, at)
     if kind.exclusive:
         _hands(scene, member_id, joined(assigned, revoking), at)
-    if kind is STREAMS:
+    if kind is STREAMS_KIND:
         _process(scene, member, before, at)
     _overdue(scene, kind, member, at)
 
@@ -204,7 +204,7 @@ def _hands(scene: JudgedGroup, member_id: str, held: Held, at: LogPosition) -> N
 
 def _revoking_units(scene: JudgedGroup, member_id: str) -> list[Any]:
     member = scene.member(member_id)
-    kind = STREAMS if hasattr(member, "process_id") else CONSUMER
+    kind = STREAMS_KIND if hasattr(member, "process_id") else CONSUMER_KIND
     return list(minus(kind.revoking(member)))
 
 
@@ -268,7 +268,7 @@ def _target(
     if not watch.knows_member(TARGET, member_id):
         return
     target = state.targets.get(member_id)
-    wanted = NOTHING if target is None else kind.wanted(target)
+    wanted = HOLDS_NOTHING if target is None else kind.wanted(target)
     if assigned == wanted:
         return
     if before is not None:
@@ -302,13 +302,13 @@ def _process(scene: JudgedGroup, member: Any, before: Held, at: LogPosition) -> 
     """No process has a task twice, in whatever roles."""
     state = scene.group.state
     assert isinstance(state, StreamsGroup)
-    mine = {(unit.name, unit.number): unit.role for unit in minus(STREAMS.assigned(member), before)}
+    mine = {(unit.name, unit.number): unit.role for unit in minus(STREAMS_KIND.assigned(member), before)}
     for other_id, other in state.members.items():
         if other.process_id != member.process_id or not scene.watch.knows_member(CURRENT, other_id):
             continue
         if other_id == member.member_id:
             continue
-        theirs = _by_task(joined(STREAMS.assigned(other), STREAMS.revoking(other)))
+        theirs = _by_task(joined(STREAMS_KIND.assigned(other), STREAMS_KIND.revoking(other)))
         for task in sorted(mine.keys() & theirs.keys()):
             if mine[task] == theirs[task] == "active":
                 continue  # two owners: another rule says so
@@ -323,7 +323,7 @@ def _by_task(held: Held) -> dict[tuple[str, int], str]:
 def _overdue(scene: JudgedGroup, kind: EpochKind, member: EpochMember, at: LogPosition) -> None:
     state, watch = scene.group.state, scene.watch
     assert isinstance(state, EpochGroup)
-    if kind is STREAMS or not (watch.knows(EPOCH) and watch.knows(ASSIGNMENT_EPOCH)):
+    if kind is STREAMS_KIND or not (watch.knows(EPOCH) and watch.knows(ASSIGNMENT_EPOCH)):
         return
     if not state.assignment_timestamp or state.assignment_epoch in (None, INITIAL_EPOCH):
         return

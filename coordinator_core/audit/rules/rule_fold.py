@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from coordinator_core.audit.rules import classic, connect, epochs, members, operations, topics
 from coordinator_core.audit.rules.commits import on_commit
-from coordinator_core.audit.rules.group_types import CONSUMER, SHARE, STREAMS, EpochKind
+from coordinator_core.audit.rules.group_types import CONSUMER_KIND, SHARE_KIND, STREAMS_KIND, EpochKind
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.audit.rules.known_facts import KnownFacts
 from coordinator_core.groups.group import Group
@@ -43,9 +43,9 @@ def _handlers(kind: EpochKind) -> dict[int, RuleHandler]:
 _HANDLERS: Mapping[Family, Mapping[int, RuleHandler]] = {
     Family.GROUP: {
         RecordType.GROUP_METADATA: RuleHandler(classic.on_generation, classic.generation_before),
-        **_handlers(CONSUMER),
-        **_handlers(SHARE),
-        **_handlers(STREAMS),
+        **_handlers(CONSUMER_KIND),
+        **_handlers(SHARE_KIND),
+        **_handlers(STREAMS_KIND),
         RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: RuleHandler(
             topics.on_share_target, topics.share_target_before
         ),

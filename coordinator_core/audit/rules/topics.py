@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.audit.rules.epochs import on_target
-from coordinator_core.audit.rules.group_types import SHARE, STREAMS
+from coordinator_core.audit.rules.group_types import SHARE_KIND, STREAMS_KIND
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.audit.rules.known_facts import SHARE_STATE, TOPOLOGY
 from coordinator_core.groups.epochs import Partitions
@@ -30,7 +30,7 @@ def on_share_target(
     scene: JudgedGroup, record: ShareGroupTargetAssignmentMemberRecord, before: Partitions | None
 ) -> None:
     """A share group's target: only partitions whose share state was initialised (KIP-932)."""
-    on_target(SHARE, scene, record)
+    on_target(SHARE_KIND, scene, record)
     state, member_id = scene.group.state, record.key["memberId"]
     if record.value is None or before is None or not isinstance(state, ShareGroup):
         return
@@ -69,11 +69,11 @@ def on_topology(scene: JudgedGroup, record: StreamsGroupTopologyRecord, before: 
 
 def on_streams_target(scene: JudgedGroup, record: StreamsGroupTargetAssignmentMemberRecord, before: None) -> None:
     """A streams group's target: tasks of subtopologies that there are."""
-    on_target(STREAMS, scene, record)
+    on_target(STREAMS_KIND, scene, record)
     state, member_id = scene.group.state, record.key["memberId"]
     if record.value is None or not isinstance(state, StreamsGroup) or not scene.watch.knows(TOPOLOGY):
         return
     known = {each.subtopology_id for each in state.topology.subtopologies} if state.topology is not None else set()
-    strange = sorted({what for _, what in STREAMS.wanted(state.targets[member_id])} - known)
+    strange = sorted({what for _, what in STREAMS_KIND.wanted(state.targets[member_id])} - known)
     if strange:
         scene.broken(Rule.TASK_OUTSIDE_TOPOLOGY, record.at, member_id, f"no subtopology {strange[0]}")

@@ -15,11 +15,12 @@ from coordinator_core.audit.targets.epoch_groups import EpochTargetAudit
 from coordinator_core.audit.targets.gap import Gap
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH, cut
 from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epoch_records import GroupEpochValue, TargetEpochRecord
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
-from coordinator_core.groups.record_types import CONSUMER, KINDS, RecordTypes
+from coordinator_core.groups.record_types import CONSUMER_RECORDS, EPOCH_GROUP_RECORDS, RecordTypes
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.records import AnyRecord, CoordinatorRecord, RecordType
@@ -28,8 +29,8 @@ FIRST_EPOCHS = (1, 2)
 """The epochs with which groups begin: 1 where the record has no metadata hash (before Kafka 4.1), 2 where it has."""
 _NO_ROWS: list[TargetAuditRow] = []
 _KIND_OF: Mapping[int, RecordTypes] = {
-    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: CONSUMER,
-    **{record_type: kind for kind in KINDS for record_type in kind.all},
+    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: CONSUMER_RECORDS,
+    **{record_type: kind for kind in EPOCH_GROUP_RECORDS for record_type in kind.all},
 }
 
 
@@ -120,15 +121,15 @@ class TargetAuditor:
         members, protocol_type = value["members"], value["protocolType"]
         rows = _NO_ROWS
         gap = self._gap(record)
-        ended = any(each.type == CONSUMER.epoch and each.value is None for each in memory.pending)
+        ended = any(each.type == CONSUMER_RECORDS.epoch and each.value is None for each in memory.pending)
         if not members:
             pass
         elif ended and memory.view is not None and isinstance(memory.view.view, SubscriptionView):
             view, slack_ms = memory.view.view, self.settings.clock_slack_ms
             rows = [downgrade_row(record, view, memory.pending, self.topics, slack_ms, gap)]
-        elif protocol_type == "connect":
+        elif protocol_type == CONNECT_PROTOCOL_TYPE:
             rows = [ConnectAudit(memory.connect, record, self.settings).row()]
-        elif protocol_type == "consumer":
+        elif protocol_type == CONSUMER_PROTOCOL_TYPE:
             rows = [ClassicAudit(memory.classic, record, self.topics, self.settings, gap).row()]
         memory.classic.keep(record.at.offset, value)
         return rows

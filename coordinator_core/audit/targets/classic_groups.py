@@ -22,10 +22,10 @@ from coordinator_core.assignors.inputs import ClassicGroupSpec, ClassicMemberSpe
 from coordinator_core.assignors.leader_round import LeaderRound, leader_round
 from coordinator_core.assignors.profiles import PROFILES, Profile
 from coordinator_core.assignors.streams.classic_invariants import StreamsConsumer, breaches, streams_consumer
-from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.audit.rows import WRONG, Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.gap import Gap
-from coordinator_core.audit.targets.leader_views import LeaderMemory, LeaderView, LeaderViews
+from coordinator_core.audit.targets.leader_views import LeaderMemory, LeaderViews, PossibleView
 from coordinator_core.audit.targets.verdict import (
     MOST_DIFFERENCES,
     UNDECIDED,
@@ -37,15 +37,14 @@ from coordinator_core.audit.targets.verdict import (
 )
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, InputError
+from coordinator_core.groups.classic.protocols import STREAMS_PROTOCOL
 from coordinator_core.groups.group import GroupType
 from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.record_fields.classic_group import GroupMetadataMemberMetadata, GroupMetadataRecord
 from coordinator_core.records import LogPosition
 from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription
 
-STREAMS = "stream"
-NO_TOPICS = "topics of that time: supply the cluster metadata log or topic snapshots"
-WRONG = (Verdict.DIVERGENT, Verdict.INVALID)
+TOPICS_MISSING = "topics of that time: supply the cluster metadata log or topic snapshots"
 AS_SETS = "as sets of partitions: another client's order"
 
 Joined = Mapping[str, ClassicMemberSpec]
@@ -57,7 +56,7 @@ Given = Mapping[str, Serialised]
 class _Attempt(NamedTuple):
     """What the leader's assignor returns for one view of the topics and one memory of former rounds."""
 
-    view: LeaderView
+    view: PossibleView
     memory: int | None
     round: LeaderRound
 
@@ -99,7 +98,7 @@ class ClassicAudit:
             blobs = {each["memberId"]: self._blobs(each) for each in self.value["members"]}
         except DecodeError as error:
             return self._unknown(f"a member's blob that can be read: {error}")
-        if self.protocol == STREAMS:
+        if self.protocol == STREAMS_PROTOCOL:
             return self._streams(blobs)
         joined = {
             each["memberId"]: subscribed_member(blobs[each["memberId"]][0].fields, each.get("groupInstanceId"))
@@ -122,7 +121,7 @@ class ClassicAudit:
         )
         views = list(possible.possible(self.memory.views.get(self.leader)))
         if not views:
-            return self._unknown(NO_TOPICS)
+            return self._unknown(TOPICS_MISSING)
         attempts: list[_Attempt] = []
         try:
             for attempt in self._attempts(joined, views):
@@ -145,17 +144,17 @@ class ClassicAudit:
             judged = UNDECIDED
         return self._row(judged, view=made.view, missing=missing)
 
-    def _attempts(self, joined: Joined, views: Iterable[LeaderView]) -> Iterator[_Attempt]:
+    def _attempts(self, joined: Joined, views: Iterable[PossibleView]) -> Iterator[_Attempt]:
         """Run the assignor on every view, with what the leader remembers, then without; raises InputError."""
         kept = self.memory.generations.get(self.leader)
         for memory in dict.fromkeys((kept, None)):
             for view in views:
                 yield _Attempt(view, memory, self._round(joined, view, memory))
 
-    def _round(self, joined: Joined, view: LeaderView, memory: int | None) -> LeaderRound:
+    def _round(self, joined: Joined, view: PossibleView, memory: int | None) -> LeaderRound:
         return leader_round(self.protocol, joined, view.image, memory, self.profile)
 
-    def _compare(self, made: _Attempt, joined: Joined, theirs: Given, views: Iterable[LeaderView]) -> Judgement:
+    def _compare(self, made: _Attempt, joined: Joined, theirs: Given, views: Iterable[PossibleView]) -> Judgement:
         spec = ClassicGroupSpec(leader_order(joined))
         broken = broken_invariants(joined, theirs, _wanted(joined, views), shared=False, name_of=str)
         return judge(spec, made.view.image, dict(made.round.assignments), dict(theirs), broken, str)
@@ -180,13 +179,13 @@ class ClassicAudit:
     def _topics_in_doubt(self) -> str | None:
         """What is missing of the topics of that time; None: nothing."""
         doubt = self.history.doubt(self.record.at.timestamp_ms) if self.history is not None else None
-        return f"{NO_TOPICS} ({doubt})" if doubt else None
+        return f"{TOPICS_MISSING} ({doubt})" if doubt else None
 
     def _remember(self, round_: LeaderRound) -> None:
         if round_.memory is not None:
             self.memory.generations[self.leader] = round_.memory
 
-    def _note_oldest(self, fitting: _Attempt, views: list[LeaderView], joined: Joined, theirs: Given) -> None:
+    def _note_oldest(self, fitting: _Attempt, views: list[PossibleView], joined: Joined, theirs: Given) -> None:
         """Remember the oldest topics that explain the assignment as well as those that were found to."""
         oldest = fitting.view.at
         for view in views[views.index(fitting.view) + 1 :]:
@@ -249,7 +248,7 @@ class ClassicAudit:
         self,
         judged: Judgement,
         *,
-        view: LeaderView | None = None,
+        view: PossibleView | None = None,
         basis: Basis = Basis.LEADER,
         fitted: str | None = None,
         missing: str | None = None,
@@ -264,7 +263,7 @@ class ClassicAudit:
         )
 
 
-def _wanted(joined: Joined, views: Iterable[LeaderView]) -> dict[str, set[WorkUnit]]:
+def _wanted(joined: Joined, views: Iterable[PossibleView]) -> dict[str, set[WorkUnit]]:
     """Return what each member may be given by any of the views."""
     partitions: dict[str, int] = {}
     for view in views:

@@ -23,6 +23,7 @@ from coordinator_core.audit.targets.classic_groups import generation_row
 from coordinator_core.audit.targets.verdict import UNDECIDED, Judgement, broken_invariants, figures_of, judge, units
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError, DecodeError, InputError
+from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.wire.embedded import decode_assignment, decode_subscription
 
@@ -112,8 +113,8 @@ class ConnectAudit:
 
     def _read(self) -> None:
         for each in self.value["members"]:
-            metadata = decode_subscription("connect", self.protocol, each["subscription"])
-            assignment = decode_assignment("connect", self.protocol, each["assignment"])
+            metadata = decode_subscription(CONNECT_PROTOCOL_TYPE, self.protocol, each["subscription"])
+            assignment = decode_assignment(CONNECT_PROTOCOL_TYPE, self.protocol, each["assignment"])
             if metadata is None:
                 raise DecodeError("no metadata", record_type=each["memberId"])
             self.workers[each["memberId"]] = worker(metadata)

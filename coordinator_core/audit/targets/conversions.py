@@ -18,7 +18,7 @@ from coordinator_core.errors import DecodeError
 from coordinator_core.groups.consumer_protocol import assigned_partitions
 from coordinator_core.groups.epoch_records import MemberTargetRecord
 from coordinator_core.groups.group import GroupType
-from coordinator_core.groups.record_types import CONSUMER
+from coordinator_core.groups.record_types import CONSUMER_RECORDS
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupMemberMetadataValue,
@@ -28,7 +28,7 @@ from coordinator_core.records import AnyRecord, CoordinatorRecord
 Named = dict[str, set[int]]
 """A member's partitions by topic name."""
 
-NO_TOPICS = "names of topic ids: supply the cluster metadata log or topic snapshots"
+TOPIC_NAMES_MISSING = "names of topic ids: supply the cluster metadata log or topic snapshots"
 
 
 class _Comparison(NamedTuple):
@@ -136,9 +136,9 @@ def downgrade_row(
     targets: dict[str, Mapping[str, Iterable[int]]] = dict(view.targets)
     static = dict(view.static)
     for each in batch:
-        if each.type == CONSUMER.target and each.value is not None:
+        if each.type == CONSUMER_RECORDS.target and each.value is not None:
             targets[each.key["memberId"]] = _partitions(each)
-        elif each.type == CONSUMER.member and each.value is not None:
+        elif each.type == CONSUMER_RECORDS.member and each.value is not None:
             member: ConsumerGroupMemberMetadataValue = each.value
             if member["instanceId"]:
                 static.setdefault(member["instanceId"], each.key["memberId"])
@@ -185,7 +185,7 @@ def _unreadable(compared: _Comparison) -> _Outcome | None:
         missing = f"an assignment that can be read: {compared.unreadable}"
         return _Outcome(UNDECIDED, missing)
     if any(each is None for each in (*compared.expected.values(), *compared.recorded.values())):
-        return _Outcome(UNDECIDED, NO_TOPICS)
+        return _Outcome(UNDECIDED, TOPIC_NAMES_MISSING)
     return None
 
 

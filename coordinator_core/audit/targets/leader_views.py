@@ -60,7 +60,7 @@ class LeaderMemory:
         self.generations, self.views = {}, {}
 
 
-class LeaderView(NamedTuple):
+class PossibleView(NamedTuple):
     """Topics as the leader may have known them; ``unknown`` are subscribed topics that it did not know."""
 
     image: TopicImage
@@ -100,7 +100,7 @@ class LeaderViews:
         self.assigns_all = assigns_all
         self.missing: str | None = None
 
-    def possible(self, floor: tuple[int, int] | None) -> Iterator[LeaderView]:
+    def possible(self, floor: tuple[int, int] | None) -> Iterator[PossibleView]:
         """Return the views, the likeliest first: all topics, then without some of those that the leader must ask for.
 
         ``floor`` is the time and offset of the oldest topics that the leader can still have; None: not known.
@@ -119,14 +119,14 @@ class LeaderViews:
                 tried += 1
                 yield self._without(unknown, view)
 
-    def _without(self, unknown: tuple[str, ...], view: LeaderView) -> LeaderView:
+    def _without(self, unknown: tuple[str, ...], view: PossibleView) -> PossibleView:
         """Return the view of a leader that did not know these topics."""
         known = self.names.difference(unknown) & view.image.by_name.keys()
         image = TopicImage.of([view.image.by_name[name] for name in sorted(known)], view.image.broker_racks)
         story = f"{view.story}; the leader did not know {_listed(unknown)} yet"
-        return LeaderView(image, view.at, story, unknown)
+        return PossibleView(image, view.at, story, unknown)
 
-    def _versions(self, floor: tuple[int, int] | None) -> Iterator[LeaderView]:
+    def _versions(self, floor: tuple[int, int] | None) -> Iterator[PossibleView]:
         """Return the versions of the topics that were in force while the leader's metadata may be from."""
         if self.history is None or not len(self.history):
             return
@@ -142,7 +142,7 @@ class LeaderViews:
             if version is not versions[0]:
                 age = now - replaced.get(version.version, now)
                 story = f"topics that had changed {age} ms before" if age > 0 else "topics that changed just then"
-            yield LeaderView(version.image, version.at, story)
+            yield PossibleView(version.image, version.at, story)
 
     def _unknown(self, image: TopicImage) -> Iterator[tuple[str, ...]]:
         """Return the sets of topics that the leader may not have known: all of them first, then the smaller ones.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from coordinator_core.groups.epoch_records import GroupEpochRecord, MemberRecord, MemberTargetRecord, TargetEpochRecord
 from coordinator_core.groups.group import GroupType
-from coordinator_core.groups.record_types import KINDS, RecordTypes
+from coordinator_core.groups.record_types import EPOCH_GROUP_RECORDS, RecordTypes
 from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupMemberMetadataRecord,
     ConsumerGroupPartitionMetadataRecord,
@@ -20,7 +20,7 @@ from coordinator_core.record_fields.consumer_group import (
 from coordinator_core.record_fields.streams_group import StreamsGroupTopologyRecord
 from coordinator_core.records import AnyRecord, RecordType
 
-KIND_OF_TARGET_EPOCH: Mapping[int, RecordTypes] = {kind.target_epoch: kind for kind in KINDS}
+KIND_OF_TARGET_EPOCH: Mapping[int, RecordTypes] = {kind.target_epoch: kind for kind in EPOCH_GROUP_RECORDS}
 
 
 @dataclass(slots=True)

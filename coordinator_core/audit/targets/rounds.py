@@ -18,6 +18,12 @@ from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
+from coordinator_core.groups.classic.protocols import (
+    CONNECT_PROTOCOL_TYPE,
+    CONSUMER_PROTOCOL_TYPE,
+    COOPERATIVE_STICKY,
+    STREAMS_PROTOCOL,
+)
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
@@ -78,7 +84,7 @@ def rounds(
         if record.value is None:
             continue
         found = None
-        if record.type == RecordType.GROUP_METADATA and record.value["protocolType"] == "connect":
+        if record.type == RecordType.GROUP_METADATA and record.value["protocolType"] == CONNECT_PROTOCOL_TYPE:
             found = _connect(record, record.value, workers, settings)
         elif record.type == RecordType.GROUP_METADATA:
             found = _generation(record, record.value, topics)
@@ -91,7 +97,7 @@ def rounds(
 def _generation(record: GroupMetadataRecord, value: GroupMetadataValue, topics: TopicHistory | None) -> Round | None:
     protocol = value["protocol"]
     version = topics.at(record.at.timestamp_ms) if topics is not None else None
-    if value["protocolType"] != "consumer" or protocol in (None, "stream") or version is None:
+    if value["protocolType"] != CONSUMER_PROTOCOL_TYPE or protocol in (None, STREAMS_PROTOCOL) or version is None:
         return None
     members, work = {}, {}
     for each in value["members"]:
@@ -110,7 +116,7 @@ def _generation(record: GroupMetadataRecord, value: GroupMetadataValue, topics: 
         )
         named = recorded(assignment.fields) if assignment else {}
         work[each["memberId"]] = frozenset(WorkUnit("", name, number) for name in named for number in named[name])
-    eager = protocol != "cooperative-sticky"
+    eager = protocol != COOPERATIVE_STICKY
     return Round(record.at, AssignedType.CLASSIC, protocol, members, version.image, work, eager)
 
 

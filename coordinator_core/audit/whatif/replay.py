@@ -35,13 +35,13 @@ from coordinator_core.audit.targets.verdict import units
 from coordinator_core.audit.whatif.connect import changes, following
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.errors import InputError
+from coordinator_core.groups.classic.protocols import COOPERATIVE_STICKY
 from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.wire.embedded import encode_blob
 
 ROLES = ("active", "standby", "warm-up")
 STICKY_USER_DATA = "StickyAssignorUserData"
-COOPERATIVE = "cooperative-sticky"
-NOBODY: frozenset[WorkUnit] = frozenset()
+NO_UNITS: frozenset[WorkUnit] = frozenset()
 Assigned = Mapping[str, frozenset[WorkUnit]]
 
 
@@ -143,7 +143,7 @@ def _changed(happened: Round, change: WhatIf) -> Round:
     eager = (
         name == EAGER
         if kind is AssignedGroupType.CONNECT
-        else kind is AssignedGroupType.CLASSIC and name != COOPERATIVE
+        else kind is AssignedGroupType.CLASSIC and name != COOPERATIVE_STICKY
     )
     if change.cooperative is not None:
         eager = not change.cooperative
@@ -233,7 +233,7 @@ def _assignments(supposed: Sequence[Round]) -> Iterator[_Assignment]:
     for number, each in enumerate(supposed):
         held = _held(previous)
         previous, rebalances = _assigned(each, previous, 2 * number), 1
-        if each.assignor == COOPERATIVE and (held & _wanted(each)) - _held(previous):
+        if each.assignor == COOPERATIVE_STICKY and (held & _wanted(each)) - _held(previous):
             previous, rebalances = _assigned(each, previous, 2 * number + 1), 2
         yield _Assignment(previous, each.eager, rebalances)
 
@@ -249,7 +249,7 @@ def _assigned(of: Round, previous: Assigned, generation: int) -> Assigned:
 
 
 def _held(assigned: Assigned) -> frozenset[WorkUnit]:
-    return NOBODY.union(*assigned.values())
+    return NO_UNITS.union(*assigned.values())
 
 
 def _wanted(of: Round) -> frozenset[WorkUnit]:
@@ -265,7 +265,7 @@ def _spec(of: Round, previous: Assigned, generation: int) -> GroupSpecs:
         threads = {
             member: StreamsMemberSpec(
                 had.process_id,
-                _tasks(previous.get(member, NOBODY)),
+                _tasks(previous.get(member, NO_UNITS)),
                 had.instance_id,
                 had.rack_id,
                 dict(had.client_tags),
@@ -275,14 +275,14 @@ def _spec(of: Round, previous: Assigned, generation: int) -> GroupSpecs:
         return StreamsGroupSpec(threads, of.subtopologies, StreamsConfigs(num_standby_replicas=of.standbys))
     if of.type is AssignedGroupType.CLASSIC:
         joined = {
-            member: _joined(had, previous.get(member, NOBODY), generation, sticky=of.assignor == "sticky")
+            member: _joined(had, previous.get(member, NO_UNITS), generation, sticky=of.assignor == "sticky")
             for member, had in of.members.items()
         }
         return ClassicGroupSpec(leader_order(joined))
     specs = {
         member: MemberSpec(
             [of.image.by_name[name].id for name in had.topics if name in of.image.by_name],
-            {of.image.by_name[name].id: numbers for name, numbers in _by_topic(previous.get(member, NOBODY)).items()},
+            {of.image.by_name[name].id: numbers for name, numbers in _by_topic(previous.get(member, NO_UNITS)).items()},
             had.instance_id,
             had.rack_id,
             len(had.topics),
@@ -338,7 +338,7 @@ def _tasks(owned: frozenset[WorkUnit]) -> Tasks:
 def _outcome(assignments: Sequence[_Assignment], idle_ms: int | None) -> WhatIfOutcome:
     moved = stopped = worst = total = 0
     holders: dict[WorkUnit, str] = {}
-    before = NOBODY
+    before = NO_UNITS
     for members, eager, _ in assignments:
         held = {unit: member for member, mine in members.items() for unit in mine if unit.role in ("", "active")}
         for unit, member in held.items():

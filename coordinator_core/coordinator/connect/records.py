@@ -12,45 +12,45 @@ from coordinator_core.coordinator.connect.group import as_fields
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.records import ConnectRecordType, Fields
 
-Unwritten = tuple[ConnectRecordType, Fields, Fields | None]
+UnwrittenConnect = tuple[ConnectRecordType, Fields, Fields | None]
 """Record type, key and value."""
 
 
-def group_epoch(group_id: str, epoch: int) -> Unwritten:
+def group_epoch(group_id: str, epoch: int) -> UnwrittenConnect:
     """The group epoch."""
     return ConnectRecordType.GROUP_METADATA, {"groupId": group_id}, {"epoch": epoch}
 
 
-def work(group_id: str, epoch: int, units: Iterable[ConnectorOrTask]) -> Unwritten:
+def work(group_id: str, epoch: int, units: Iterable[ConnectorOrTask]) -> UnwrittenConnect:
     """All that the group has to run, as of a group epoch."""
     value: Fields = {"epoch": epoch, "connectorsTasks": as_fields(units)}
     return ConnectRecordType.CONNECTORS_TASKS_METADATA, {"groupId": group_id}, value
 
 
-def configuration(group_id: str, settings: Mapping[str, str]) -> Unwritten:
+def configuration(group_id: str, settings: Mapping[str, str]) -> UnwrittenConnect:
     """The group's configuration."""
     pairs = [{"name": name, "value": value} for name, value in settings.items()]
     return ConnectRecordType.CONFIGURATION, {"groupId": group_id}, {"configurations": pairs}
 
 
-def worker(group_id: str, member_id: str, value: Fields) -> Unwritten:
+def worker(group_id: str, member_id: str, value: Fields) -> UnwrittenConnect:
     """A worker's metadata."""
     return ConnectRecordType.MEMBER_METADATA, _key(group_id, member_id), value
 
 
-def target(group_id: str, epoch: int, members: list[Fields]) -> Unwritten:
+def target(group_id: str, epoch: int, members: list[Fields]) -> UnwrittenConnect:
     """The target assignment of all workers."""
     value: Fields = {"assignmentEpoch": epoch, "members": members}
     return ConnectRecordType.TARGET_ASSIGNMENT, {"groupId": group_id}, value
 
 
-def current(group_id: str, member_id: str, epoch: int, assignment: Fields) -> Unwritten:
+def current(group_id: str, member_id: str, epoch: int, assignment: Fields) -> UnwrittenConnect:
     """What a worker runs."""
     key = _key(group_id, member_id)
     return ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT, key, {"memberEpoch": epoch, **assignment}
 
 
-def worker_tombstones(group_id: str, member_id: str) -> list[Unwritten]:
+def worker_tombstones(group_id: str, member_id: str) -> list[UnwrittenConnect]:
     """The worker goes, after what it runs."""
     key = _key(group_id, member_id)
     return [
@@ -59,7 +59,7 @@ def worker_tombstones(group_id: str, member_id: str) -> list[Unwritten]:
     ]
 
 
-def group_tombstones(group_id: str, group: ConnectGroup) -> list[Unwritten]:
+def group_tombstones(group_id: str, group: ConnectGroup) -> list[UnwrittenConnect]:
     """A group without workers goes: those of its records that there are, the group's own last."""
     key = {"groupId": group_id}
     there = {

@@ -15,7 +15,7 @@ from coordinator_core.coordinator.record_templates import member_tombstones
 from coordinator_core.coordinator.timer_keys import cancel_all
 from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
-from coordinator_core.groups.record_types import CONSUMER
+from coordinator_core.groups.record_types import CONSUMER_RECORDS
 from coordinator_core.records import Fields
 
 
@@ -50,7 +50,7 @@ def fence(op: Operation, group: LiveConsumerGroup, members: Sequence[ConsumerMem
     if not members or downgrade_after_leave(op, group, members):
         return
     for member in members:
-        op.write_all(member_tombstones(CONSUMER, group.group_id, member.member_id))
+        op.write_all(member_tombstones(CONSUMER_RECORDS, group.group_id, member.member_id))
     subscriptions = group.subscriptions.copy()
     for member in members:
         subscriptions.count_member(member, -1)

@@ -13,7 +13,7 @@ from coordinator_core.coordinator.record_templates import member_tombstones
 from coordinator_core.coordinator.subscriptions import topic_names
 from coordinator_core.groups.consumer.state import ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epochs import NO_PREVIOUS_EPOCH
-from coordinator_core.groups.record_types import CONSUMER
+from coordinator_core.groups.record_types import CONSUMER_RECORDS
 from coordinator_core.records import Fields
 
 
@@ -43,7 +43,7 @@ def joining_static(
     if not classic and former.classic is None:
         check_released(former, member_id, instance_id)
     member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
-    op.write_all(member_tombstones(CONSUMER, group.group_id, former.member_id))
+    op.write_all(member_tombstones(CONSUMER_RECORDS, group.group_id, former.member_id))
     op.write(*records.member_metadata(group.group_id, member))
     target = group.view.targets.get(former.member_id, {})
     op.write(*records.target_assignment(group.group_id, member_id, target))

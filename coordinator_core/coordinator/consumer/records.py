@@ -127,7 +127,7 @@ def group_tombstones(group_id: str, members: Sequence[str], regexes: Iterable[st
     """The whole group goes, with these members and resolved regexes."""
     key: ConsumerGroupMetadataKey = {"groupId": group_id}
     return [
-        *tombstones_of_all(record_types.CONSUMER, group_id, members),
+        *tombstones_of_all(record_types.CONSUMER_RECORDS, group_id, members),
         *(resolved_regex(group_id, regex, None) for regex in regexes),
         partition_metadata_tombstone(group_id),
         (RecordType.CONSUMER_GROUP_METADATA, key, None),

@@ -16,7 +16,7 @@ from coordinator_core.coordinator.subscriptions import topic_names
 from coordinator_core.coordinator.target_assignment import changed_targets, compute_target
 from coordinator_core.coordinator.timer_keys import session_key
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, NO_PREVIOUS_EPOCH
-from coordinator_core.groups.record_types import SHARE
+from coordinator_core.groups.record_types import SHARE_RECORDS
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareMember
 from coordinator_core.records import Fields
 
@@ -176,7 +176,7 @@ def expect_heartbeat(op: Operation, group_id: str, member_id: str) -> None:
 
 def fence(op: Operation, group: LiveShareGroup, member: ShareMember) -> None:
     """Remove the member."""
-    op.write_all(member_tombstones(SHARE, group.group_id, member.member_id))
+    op.write_all(member_tombstones(SHARE_RECORDS, group.group_id, member.member_id))
     subscriptions = group.subscriptions.copy()
     subscriptions.count_names(member.subscribed_topic_names, -1)
     metadata_hash = op.memory.metadata_hash(subscriptions.topics, op.topics)

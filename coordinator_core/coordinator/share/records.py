@@ -97,7 +97,7 @@ def group_tombstones(group_id: str, members: Sequence[str]) -> list[Unwritten]:
     """The whole group goes, with these members."""
     key: ShareGroupMetadataKey = {"groupId": group_id}
     return [
-        *tombstones_of_all(record_types.SHARE, group_id, members),
+        *tombstones_of_all(record_types.SHARE_RECORDS, group_id, members),
         (RecordType.SHARE_GROUP_STATE_PARTITION_METADATA, key, None),
         (RecordType.SHARE_GROUP_METADATA, key, None),
     ]

@@ -11,15 +11,13 @@ from typing import NamedTuple
 from coordinator_core.assignors.inputs import TaskId, Tasks
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import DecodeError
-from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.consumer_protocol import ASSIGNMENT, HIGHEST_VERSION
 from coordinator_core.groups.streams.state import Endpoint
 from coordinator_core.groups.streams.topology import ConfiguredTopology
 from coordinator_core.records import Fields
 from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription, encode_blob, of_version
 
-PROTOCOL = "stream"
-"""The name of Streams' assignor among the protocols of a JoinGroup."""
 ASSIGNMENT_INFO = "StreamsAssignmentInfo"
 PROBING_INTERVAL_MS = 600_000
 """When a thread that warms tasks up is to ask for another rebalance (probing.rebalance.interval.ms)."""
@@ -39,7 +37,9 @@ class ThreadInfo(NamedTuple):
 
 def thread_info(metadata: bytes) -> ThreadInfo:
     """Read a thread's subscription; raises DecodeError if it is not one of Streams."""
-    blob = _of_streams(decode_subscription(CONSUMER_PROTOCOL_TYPE, PROTOCOL, metadata), "ConsumerProtocolSubscription")
+    blob = _of_streams(
+        decode_subscription(CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL, metadata), "ConsumerProtocolSubscription"
+    )
     info = _nested(blob)
     tags = {
         each["key"].decode(errors="replace"): each["value"].decode(errors="replace")
@@ -55,7 +55,7 @@ def assigned_tasks(assignment: bytes) -> Tasks:
     """Read what a thread was told to run; raises DecodeError if it is not an assignment of Streams."""
     if not assignment:
         return Tasks()
-    blob = _of_streams(decode_assignment(CONSUMER_PROTOCOL_TYPE, PROTOCOL, assignment), ASSIGNMENT)
+    blob = _of_streams(decode_assignment(CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL, assignment), ASSIGNMENT)
     info = _nested(blob)
     return Tasks(_by_subtopology(info["activeTasks"]), _by_subtopology(info["standbyTasks"]))
 
@@ -67,7 +67,9 @@ def assignment(
 
     Raises DecodeError if the subscription is not one of Streams.
     """
-    blob = _of_streams(decode_subscription(CONSUMER_PROTOCOL_TYPE, PROTOCOL, metadata), "ConsumerProtocolSubscription")
+    blob = _of_streams(
+        decode_subscription(CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL, metadata), "ConsumerProtocolSubscription"
+    )
     version = 0 if blob.nested is None else blob.nested.version
     sources = {} if configured is None else {key: each.sources for key, each in configured.subtopologies.items()}
 

@@ -16,14 +16,14 @@ from coordinator_core.coordinator.lookup import leaving_members, member_of, stat
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.streams import classic_blobs, fence, members, records, timeouts, validation
-from coordinator_core.coordinator.streams.classic_blobs import PROTOCOL, ThreadInfo
+from coordinator_core.coordinator.streams.classic_blobs import ThreadInfo
 from coordinator_core.coordinator.streams.group import ClassicThread, LiveStreamsGroup
 from coordinator_core.coordinator.streams.rebalance import look_at_topics, move, update_epoch
 from coordinator_core.coordinator.streams.reconcile import OwnedTasks, reconcile
 from coordinator_core.coordinator.streams.targets import has_warmed_up, update_target
 from coordinator_core.coordinator.timer_keys import expect_join, expect_sync, join_key, sync_key
 from coordinator_core.errors import DecodeError
-from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.streams.state import StreamsMember, StreamsMemberState
 from coordinator_core.groups.streams.topology import subtopology_of_sources
 from coordinator_core.records import Fields
@@ -72,13 +72,13 @@ def join(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
         member_id,
         generation=moved.member_epoch or 0,
         protocol_type=CONSUMER_PROTOCOL_TYPE,
-        protocol=PROTOCOL,
+        protocol=STREAMS_PROTOCOL,
     )
 
 
 def _thread_info(data: Fields) -> ThreadInfo:
     """The thread as it describes itself; raises ApiError if it is none of Streams."""
-    metadata = next((each["metadata"] for each in data["protocols"] if each["name"] == PROTOCOL), None)
+    metadata = next((each["metadata"] for each in data["protocols"] if each["name"] == STREAMS_PROTOCOL), None)
     if data["protocolType"] == CONSUMER_PROTOCOL_TYPE and metadata is not None:
         try:
             return classic_blobs.thread_info(metadata)
@@ -127,9 +127,9 @@ def sync(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
     data = request.data
     group_id = group.group_id
     member, thread = _classic_member(group, data["memberId"], data["groupInstanceId"], data["generationId"])
-    if (data["protocolType"] or CONSUMER_PROTOCOL_TYPE, data["protocolName"] or PROTOCOL) != (
+    if (data["protocolType"] or CONSUMER_PROTOCOL_TYPE, data["protocolName"] or STREAMS_PROTOCOL) != (
         CONSUMER_PROTOCOL_TYPE,
-        PROTOCOL,
+        STREAMS_PROTOCOL,
     ):
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "The protocol is not that of the join response.")
     # A member with tasks to give up has joined already; it goes on from there.
@@ -138,12 +138,12 @@ def sync(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
         raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
     held = member.assigned
     tasks = Tasks({key: list(numbers) for key, numbers in held.active.items()}, held.standby, held.warmup)
-    metadata = dict(thread.protocols)[PROTOCOL]
+    metadata = dict(thread.protocols)[STREAMS_PROTOCOL]
     assignment = classic_blobs.assignment(tasks, group.configured, op.topics, metadata, op.now)
     op.cancel(sync_key(group_id, member.member_id))
     timeouts.expect_heartbeat(op, group_id, member.member_id, thread.session_timeout_ms)
     return responses.sync_group_response(
-        request.version, protocol_type=CONSUMER_PROTOCOL_TYPE, protocol=PROTOCOL, assignment=assignment
+        request.version, protocol_type=CONSUMER_PROTOCOL_TYPE, protocol=STREAMS_PROTOCOL, assignment=assignment
     )
 
 

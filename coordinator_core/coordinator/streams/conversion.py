@@ -16,7 +16,7 @@ from coordinator_core.coordinator.streams.members import new_member
 from coordinator_core.coordinator.streams.timeouts import expect_heartbeat
 from coordinator_core.coordinator.timer_keys import cancel_all
 from coordinator_core.errors import DecodeError
-from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
@@ -79,7 +79,7 @@ def _no_upgrade(classic: LiveClassicGroup, reason: str) -> ApiError:
 
 def _as_streams(classic: LiveClassicGroup, member: LiveClassicMember, topology_epoch: int) -> StreamsMember:
     """The member with what it had in the classic group."""
-    if classic.protocol_type != CONSUMER_PROTOCOL_TYPE or classic.protocol != classic_blobs.PROTOCOL:
+    if classic.protocol_type != CONSUMER_PROTOCOL_TYPE or classic.protocol != STREAMS_PROTOCOL:
         raise _no_upgrade(classic, "it is not a group of Streams with an agreed protocol")
     try:
         info = classic_blobs.thread_info(member.metadata(classic.protocol))
@@ -110,7 +110,7 @@ def downgrade_after_leave(op: Operation, group: LiveStreamsGroup, leaving: Colle
         thread = group.classic[member.member_id]
         converted = LiveClassicMember.of(member, thread.session_timeout_ms, thread.protocols)
         classic.add(converted, CONSUMER_PROTOCOL_TYPE)
-    classic.protocol = classic_blobs.PROTOCOL
+    classic.protocol = STREAMS_PROTOCOL
     classic.subscribed_topics = classic.current_topics()
     op.write_all(group.tombstones())
     assignments = {}

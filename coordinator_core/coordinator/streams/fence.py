@@ -14,7 +14,7 @@ from coordinator_core.coordinator.streams.conversion import downgrade_after_leav
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.coordinator.timer_keys import cancel_all
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
-from coordinator_core.groups.record_types import STREAMS
+from coordinator_core.groups.record_types import STREAMS_RECORDS
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
 from coordinator_core.records import Fields
 
@@ -75,7 +75,7 @@ def fence(op: Operation, group: LiveStreamsGroup, members: Sequence[StreamsMembe
     if not members or downgrade_after_leave(op, group, {member.member_id for member in members}):
         return
     for member in members:
-        op.write_all(member_tombstones(STREAMS, group.group_id, member.member_id))
+        op.write_all(member_tombstones(STREAMS_RECORDS, group.group_id, member.member_id))
     op.write(
         *records.group_epoch(
             group.group_id,

@@ -244,7 +244,7 @@ def _owned(data: Fields) -> OwnedTasks:
     if data["activeTasks"] is None:
         return None
     active, standby, warmup = (
-        {each["subtopologyId"]: each["partitions"] for each in data[role]} for role in validation.ROLES
+        {each["subtopologyId"]: each["partitions"] for each in data[role]} for role in validation.TASK_FIELDS
     )
     return active, standby, warmup
 

@@ -12,7 +12,7 @@ from coordinator_core.coordinator.streams import records
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.coordinator.timer_keys import cancel_all
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, NO_PREVIOUS_EPOCH
-from coordinator_core.groups.record_types import STREAMS
+from coordinator_core.groups.record_types import STREAMS_RECORDS
 from coordinator_core.groups.streams.state import Endpoint, StreamsMember, StreamsMemberState
 from coordinator_core.records import Fields
 
@@ -47,7 +47,7 @@ def joining_static(
     if not classic and former.member_id not in group.classic:
         check_released(former, member_id, instance_id)
     member = replace(former, member_id=member_id, member_epoch=0, previous_member_epoch=0)
-    op.write_all(member_tombstones(STREAMS, group.group_id, former.member_id))
+    op.write_all(member_tombstones(STREAMS_RECORDS, group.group_id, former.member_id))
     cancel_all(op, group.group_id, former.member_id)
     op.write(*records.member_metadata(group.group_id, member))
     op.write(*records.target_assignment(group.group_id, member_id, group.target(former.member_id)))

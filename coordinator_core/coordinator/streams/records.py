@@ -159,7 +159,7 @@ def group_tombstones(group_id: str, members: Sequence[str]) -> list[Unwritten]:
     """The whole group goes, with these members; its topology last."""
     key: StreamsGroupMetadataKey = {"groupId": group_id}
     return [
-        *tombstones_of_all(record_types.STREAMS, group_id, members),
+        *tombstones_of_all(record_types.STREAMS_RECORDS, group_id, members),
         (RecordType.STREAMS_GROUP_METADATA, key, None),
         (RecordType.STREAMS_GROUP_TOPOLOGY, key, None),
     ]

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from coordinator_core.assignors.inputs import Partitions, Tasks
-
-TaskId = tuple[str, int]
+from coordinator_core.assignors.inputs import Partitions, TaskId, Tasks
 
 
 def retain_only(

@@ -81,7 +81,7 @@ HEARTBEAT = RequestShape(
     structs("taskEndOffsets", *_OFFSETS, default=None, nullable=True),
     boolean("shutdownApplication", False),
 )
-ROLES = ("activeTasks", "standbyTasks", "warmupTasks")
+TASK_FIELDS = ("activeTasks", "standbyTasks", "warmupTasks")
 MAX_PORT = 65_535
 
 
@@ -121,7 +121,10 @@ def check_heartbeat(request: Request, *, kip_1071: bool) -> Fields:
         raise ApiError(ErrorCode.INVALID_REQUEST, "The port of the user endpoint is none.")
     if kip_1071 and tasks != _NOT_GIVEN:
         owned = [
-            (each["subtopologyId"], number) for role in ROLES for each in data[role] for number in each["partitions"]
+            (each["subtopologyId"], number)
+            for role in TASK_FIELDS
+            for each in data[role]
+            for number in each["partitions"]
         ]
         _require(len(owned) == len(set(owned)), "ActiveTasks, StandbyTasks and WarmupTasks must be disjoint.")
     return data
@@ -152,7 +155,7 @@ def _only_supported(data: Fields) -> None:
 
 def _joining(data: Fields) -> None:
     _require(data["rebalanceTimeoutMs"] != -1, "RebalanceTimeoutMs must be provided in first request.")
-    for role in ROLES:
+    for role in TASK_FIELDS:
         name = role[0].upper() + role[1:]
         _require(data[role] is not None and not data[role], f"{name} must be empty when (re-)joining.")
     topology = data["topology"]
@@ -185,7 +188,7 @@ def check_member_epoch(member: StreamsMember, data: Fields) -> None:
         tasks = member.assigned
         held: tuple[Partitions | PartitionEpochs, ...] = (tasks.active, tasks.standby, tasks.warmup)
         if epoch != member.previous_member_epoch or not all(
-            _within(data[role], mine) for role, mine in zip(ROLES, held, strict=True)
+            _within(data[role], mine) for role, mine in zip(TASK_FIELDS, held, strict=True)
         ):
             raise smaller_epoch_error("streams", epoch, known)
 
@@ -198,7 +201,7 @@ def _within(owned: list[dict[str, Any]] | None, assigned: Partitions | Partition
 
 def check_tasks_exist(configured: ConfiguredTopology, data: Fields) -> None:
     """Raises ApiError if the member owns a task that the topology does not have."""
-    for role in ROLES:
+    for role in TASK_FIELDS:
         for each in data[role] or ():
             subtopology_id = each["subtopologyId"]
             subtopology = configured.subtopologies.get(subtopology_id)

@@ -9,6 +9,12 @@ from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subsc
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 """The protocol type of consumers, and of Kafka Streams on classic groups."""
+CONNECT_PROTOCOL_TYPE = "connect"
+"""The protocol type of Connect workers."""
+STREAMS_PROTOCOL = "stream"
+"""The protocol (assignor) of Kafka Streams on classic groups."""
+COOPERATIVE_STICKY = "cooperative-sticky"
+"""The protocol (assignor) of consumers that takes partitions away in one rebalance and gives them in the next."""
 
 
 def subscription(group: ClassicGroup, member: ClassicMember) -> Blob | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
-from coordinator_core.groups.violations import NONE, Rule, Violations, dispatch, violation
+from coordinator_core.groups.violations import NO_VIOLATIONS, Rule, Violations, dispatch, violation
 from coordinator_core.record_fields.classic_group import GroupMetadataMemberMetadata, GroupMetadataRecord
 from coordinator_core.records import AnyRecord, CoordinatorRecord, RecordType
 
@@ -31,13 +31,13 @@ def _group_metadata(state: ClassicGroup, record: GroupMetadataRecord) -> Violati
         return violation(Rule.GENERATION_WENT_BACK, record, f"generation {generation} after {before}")
     if leader is not None and members and leader not in members:
         return violation(Rule.LEADER_WITHOUT_MEMBER, record, f"leader {leader!r} is no member")
-    return NONE
+    return NO_VIOLATIONS
 
 
 def _end_group(state: ClassicGroup) -> Violations:
     state.generation = state.protocol_type = state.protocol = state.leader = state.current_state_timestamp = None
     state.members = {}
-    return NONE
+    return NO_VIOLATIONS
 
 
 def _member(value: GroupMetadataMemberMetadata) -> ClassicMember:

@@ -12,7 +12,7 @@ from coordinator_core.groups.connect.state import (
     Work,
     WorkerAssignment,
 )
-from coordinator_core.groups.violations import NONE, Rule, Violations, dispatch, violation
+from coordinator_core.groups.violations import NO_VIOLATIONS, Rule, Violations, dispatch, violation
 from coordinator_core.record_fields.connect_group import (
     ConnectWorkerGroupConfigurationRecord,
     ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks,
@@ -45,11 +45,11 @@ def _group_metadata(state: ConnectGroup, record: ConnectWorkerGroupMetadataRecor
             members = len(state.members)
             state.members.clear()
             return violation(Rule.GROUP_REMOVED_WITH_MEMBERS, record, f"{members} members were left")
-        return NONE if before is not None else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such group")
+        return NO_VIOLATIONS if before is not None else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such group")
     epoch = state.group_epoch = value["epoch"]
     if before is not None and epoch < before:
         return violation(Rule.EPOCH_WENT_BACK, record, f"group epoch {epoch} after {before}")
-    return NONE
+    return NO_VIOLATIONS
 
 
 def _connectors_tasks(state: ConnectGroup, record: ConnectWorkerGroupConnectorsTasksMetadataRecord) -> Violations:
@@ -57,9 +57,9 @@ def _connectors_tasks(state: ConnectGroup, record: ConnectWorkerGroupConnectorsT
     if value is None:
         existed = state.work_epoch is not None
         state.work_epoch, state.work = None, Work()
-        return NONE if existed else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no connectors and tasks")
+        return NO_VIOLATIONS if existed else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no connectors and tasks")
     state.work_epoch, state.work = value["epoch"], _work(value["connectorsTasks"])
-    return NONE
+    return NO_VIOLATIONS
 
 
 def _member_metadata(state: ConnectGroup, record: ConnectWorkerGroupMemberMetadataRecord) -> Violations:
@@ -71,7 +71,7 @@ def _member_metadata(state: ConnectGroup, record: ConnectWorkerGroupMemberMetada
             return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such member")
         if member.current is not None:
             return violation(Rule.MEMBER_REMOVED_WITH_ASSIGNMENT, record, "its assignment still stood")
-        return NONE
+        return NO_VIOLATIONS
     member = _member(state, member_id)
     member.client_id = value["clientId"]
     member.client_host = value["clientHost"]
@@ -88,7 +88,7 @@ def _member_metadata(state: ConnectGroup, record: ConnectWorkerGroupMemberMetada
         )
         for each in value["assignors"]
     ]
-    return NONE
+    return NO_VIOLATIONS
 
 
 def _target(state: ConnectGroup, record: ConnectWorkerGroupTargetAssignmentRecord) -> Violations:
@@ -96,7 +96,11 @@ def _target(state: ConnectGroup, record: ConnectWorkerGroupTargetAssignmentRecor
     before = state.assignment_epoch
     if value is None:
         state.assignment_epoch, state.targets = None, {}
-        return NONE if before is not None else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no target assignment")
+        return (
+            NO_VIOLATIONS
+            if before is not None
+            else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no target assignment")
+        )
     epoch = state.assignment_epoch = value["assignmentEpoch"]
     state.targets = {each["memberId"]: _assignment(each) for each in value["members"]}
     if before is not None and epoch < before:
@@ -106,7 +110,7 @@ def _target(state: ConnectGroup, record: ConnectWorkerGroupTargetAssignmentRecor
     unknown = [member_id for member_id in state.targets if not _has_metadata(state, member_id)]
     if unknown:
         return violation(Rule.TARGET_WITHOUT_MEMBER, record, f"members without metadata: {', '.join(unknown)}")
-    return NONE
+    return NO_VIOLATIONS
 
 
 def _current_member(state: ConnectGroup, record: ConnectWorkerGroupCurrentMemberAssignmentRecord) -> Violations:
@@ -119,7 +123,7 @@ def _current_member(state: ConnectGroup, record: ConnectWorkerGroupCurrentMember
         gone.member_epoch = gone.current = None
         if gone.client_id is None:
             del state.members[member_id]
-        return NONE
+        return NO_VIOLATIONS
     member = _member(state, member_id)
     before, epoch = member.member_epoch, value["memberEpoch"]
     member.member_epoch, member.current = epoch, _assignment(value)
@@ -129,13 +133,13 @@ def _current_member(state: ConnectGroup, record: ConnectWorkerGroupCurrentMember
         return violation(Rule.MEMBER_EPOCH_WENT_BACK, record, f"member epoch {epoch} after {before}")
     if state.group_epoch is not None and epoch > state.group_epoch:
         return violation(Rule.MEMBER_EPOCH_AHEAD, record, f"member epoch {epoch}, group epoch {state.group_epoch}")
-    return NONE
+    return NO_VIOLATIONS
 
 
 def _configuration(state: ConnectGroup, record: ConnectWorkerGroupConfigurationRecord) -> Violations:
     value = record.value
     state.configuration = {} if value is None else {each["name"]: each["value"] for each in value["configurations"]}
-    return NONE
+    return NO_VIOLATIONS
 
 
 def _member(state: ConnectGroup, member_id: str) -> ConnectMember:

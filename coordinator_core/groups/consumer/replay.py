@@ -24,7 +24,7 @@ from coordinator_core.groups.epochs import (
     remove_current,
     remove_member,
 )
-from coordinator_core.groups.violations import NONE, Violations, dispatch
+from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, dispatch
 from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentRecord,
     ConsumerGroupMemberMetadataClassicMemberMetadata,
@@ -48,7 +48,7 @@ def _member_metadata(state: ConsumerGroup, record: ConsumerGroupMemberMetadataRe
     member.server_assignor = value["serverAssignor"]
     classic = value.get("classicMemberMetadata")
     member.classic = None if classic is None else _classic_metadata(classic)
-    return NONE
+    return NO_VIOLATIONS
 
 
 def _classic_metadata(classic: ConsumerGroupMemberMetadataClassicMemberMetadata) -> ClassicMemberMetadata:
@@ -75,7 +75,7 @@ def _regex(state: ConsumerGroup, record: ConsumerGroupRegularExpressionRecord) -
         state.regexes.pop(regex, None)
     else:
         state.regexes[regex] = ResolvedRegex(value["topics"], value["version"], value["timestamp"])
-    return NONE
+    return NO_VIOLATIONS
 
 
 def _partition_metadata(state: ConsumerGroup, record: ConsumerGroupPartitionMetadataRecord) -> Violations:
@@ -83,7 +83,7 @@ def _partition_metadata(state: ConsumerGroup, record: ConsumerGroupPartitionMeta
     value = record.value
     if value is None:
         state.subscription_metadata = None
-        return NONE
+        return NO_VIOLATIONS
     state.subscription_metadata = {
         topic["topicName"]: SubscribedTopic(
             topic["topicId"],
@@ -92,7 +92,7 @@ def _partition_metadata(state: ConsumerGroup, record: ConsumerGroupPartitionMeta
         )
         for topic in value["topics"]
     }
-    return NONE
+    return NO_VIOLATIONS
 
 
 def _group_metadata(state: ConsumerGroup, record: ConsumerGroupMetadataRecord) -> Violations:

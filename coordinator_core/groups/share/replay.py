@@ -22,7 +22,7 @@ from coordinator_core.groups.share.state import (
     ShareTopic,
     StatePartitionMetadata,
 )
-from coordinator_core.groups.violations import NONE, Violations, dispatch
+from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, dispatch
 from coordinator_core.record_fields.share_group import (
     ShareGroupCurrentMemberAssignmentRecord,
     ShareGroupMemberMetadataRecord,
@@ -39,7 +39,7 @@ def _member_metadata(state: ShareGroup, record: ShareGroupMemberMetadataRecord) 
         return remove_member(state, record)
     member = put_metadata(state, record, value, ShareMember)
     member.subscribed_topic_names = value["subscribedTopicNames"]
-    return NONE
+    return NO_VIOLATIONS
 
 
 def _current_member(state: ShareGroup, record: ShareGroupCurrentMemberAssignmentRecord) -> Violations:
@@ -55,13 +55,13 @@ def _state_partitions(state: ShareGroup, record: ShareGroupStatePartitionMetadat
     value = record.value
     if value is None:
         state.state_partitions = None  # the end of a group writes this tombstone, whether there was a value or not
-        return NONE
+        return NO_VIOLATIONS
     state.state_partitions = StatePartitionMetadata(
         _topics(value["initializingTopics"]),
         _topics(value["initializedTopics"]),
         {topic["topicId"]: topic["topicName"] for topic in value["deletingTopics"]},
     )
-    return NONE
+    return NO_VIOLATIONS
 
 
 def _topics(values: Iterable[ShareGroupStatePartitionMetadataTopicPartitionsInfo]) -> dict[str, ShareTopic]:

@@ -29,7 +29,7 @@ from coordinator_core.groups.streams.state import (
     TargetTasks,
     Topology,
 )
-from coordinator_core.groups.violations import NONE, Violations, dispatch
+from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, dispatch
 from coordinator_core.record_fields.streams_group import (
     StreamsGroupCurrentMemberAssignmentRecord,
     StreamsGroupCurrentMemberAssignmentTaskIds,
@@ -64,7 +64,7 @@ def _member_metadata(state: StreamsGroup, record: StreamsGroupMemberMetadataReco
     endpoint = value["userEndpoint"]
     member.user_endpoint = None if endpoint is None else Endpoint(endpoint["host"], endpoint["port"])
     member.client_tags = _pairs(value["clientTags"])
-    return NONE
+    return NO_VIOLATIONS
 
 
 def _pairs(values: Iterable[_Pair]) -> dict[str, str]:
@@ -111,9 +111,9 @@ def _topology(state: StreamsGroup, record: StreamsGroupTopologyRecord) -> Violat
     value = record.value
     if value is None:
         state.topology = None
-        return NONE
+        return NO_VIOLATIONS
     state.topology = topology_of(value)
-    return NONE
+    return NO_VIOLATIONS
 
 
 def topology_of(value: StreamsGroupTopologyValue) -> Topology:

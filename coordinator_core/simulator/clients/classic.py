@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from coordinator_core.assignors.client.claimed_partitions import NO_GENERATION
 from coordinator_core.assignors.client.leader import subscribed_member
 from coordinator_core.assignors.inputs import ClassicMemberSpec
 from coordinator_core.assignors.leader_round import leader_round
@@ -23,7 +24,6 @@ from coordinator_core.simulator.ground_truth import TrueCause
 from coordinator_core.wire.embedded import decode_assignment, decode_subscription
 
 JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, LEAVE_VERSION = 9, 5, 4, 5
-NO_GENERATION = -1
 SESSION_TIMEOUT_MS = 45_000
 """The Java consumer's default."""
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from coordinator_core.assignors.client.claimed_partitions import NO_GENERATION
 from coordinator_core.assignors.connect.blobs import CONNECTOR, worker, worker_assignment
 from coordinator_core.assignors.connect.work import NO_ERROR, LeaderAssignment
 from coordinator_core.assignors.inputs import ConnectGroupSpec, ConnectorTask
 from coordinator_core.assignors.registry import assign
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.records import Fields
-from coordinator_core.simulator.clients.classic import NO_GENERATION, ClassicClient
+from coordinator_core.simulator.clients.classic import ClassicClient
 from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription, encode_blob
 
 VERSIONS = {"default": 0, "compatible": 1, "sessioned": 2}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
+from coordinator_core.coordinator.streams.validation import TASK_FIELDS
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.groups.streams.state import StreamsMemberState
 from coordinator_core.records import Fields
@@ -10,7 +11,6 @@ from coordinator_core.simulator.clients.epoch_client import ReconcilingClient
 from coordinator_core.simulator.internal_topics import topology
 
 HEARTBEAT_VERSION = 0
-ROLES = ("activeTasks", "standbyTasks", "warmupTasks")
 
 Tasks = frozenset[tuple[str, str, int]]
 """Role, subtopology and partition."""
@@ -39,7 +39,7 @@ class StreamsThread(ReconcilingClient):
             "topology": self._topology,
             "processId": f"{self.client_id}-process",
             "rackId": self.wish.rack,
-            **{role: [] for role in ROLES},
+            **{role: [] for role in TASK_FIELDS},
         }
         self.beat()
 
@@ -60,7 +60,7 @@ class StreamsThread(ReconcilingClient):
         if response["activeTasks"] is not None:
             self._wanted = frozenset(
                 (role, each["subtopologyId"], partition)
-                for role in ROLES
+                for role in TASK_FIELDS
                 for each in response[role]
                 for partition in each["partitions"]
             )
@@ -86,7 +86,7 @@ class StreamsThread(ReconcilingClient):
                 if name in topics and partition < topics[name].partitions
             ]
         )
-        for role in ROLES:
+        for role in TASK_FIELDS:
             held: dict[str, list[int]] = {}
             for _, subtopology, partition in sorted(each for each in tasks if each[0] == role):
                 held.setdefault(subtopology, []).append(partition)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from coordinator_core.assignors.client.claimed_partitions import NO_GENERATION
 from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.assignors.declared_target import DeclaredTarget, declare_target
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
@@ -18,7 +19,6 @@ from coordinator_core.simulator.ground_truth import TrueCause
 from coordinator_core.wire.embedded import decode_blob, encode_blob
 
 PREPARE_API, INSTALL_API = "ConnectGroupPrepareAssignment", "ConnectGroupInstallAssignment"
-NO_GENERATION = -1
 
 Work = frozenset[ConnectorOrTask]
 """Connectors and tasks."""
