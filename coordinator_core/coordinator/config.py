@@ -46,6 +46,7 @@ class BrokerConfig:
 
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_minutes: int = 10_080
+    offsets_commit_timeout_ms: int = 5_000
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
     group_initial_rebalance_delay_ms: int = 3_000
@@ -93,6 +94,11 @@ class BrokerConfig:
     group_streams_task_offset_interval_ms: int = 60_000
     group_streams_min_task_offset_interval_ms: int = 15_000
     group_streams_assignor_name: str | None = None
+
+    @property
+    def share_initialize_retry_ms(self) -> int:
+        """How long the coordinator waits for share state: at least as long as a commit may take (4.3.1)."""
+        return max(self.group_share_initialize_retry_interval_ms, self.offsets_commit_timeout_ms)
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> BrokerConfig:

@@ -25,6 +25,7 @@ from coordinator_core.coordinator.lookup import group_of
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request, RequestOutcome, Task, Timer
 from coordinator_core.coordinator.share import handlers as share
+from coordinator_core.coordinator.share import offsets as share_offsets
 from coordinator_core.coordinator.share import partitions as share_partitions
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.state import CoordinatorState, GroupClass, GroupClasses
@@ -137,6 +138,13 @@ def share_state_not_initialized(
 ) -> RequestOutcome:
     """A share coordinator failed to initialise the state of these partitions, by topic id."""
     return _run(Operation(memory, topics, now, iter(())), share_partitions.uninitialized, group_id, partitions)
+
+
+def share_offsets_deleted(
+    memory: CoordinatorState, group_id: str, deleted: Mapping[str, str], topics: TopicImage, now: int
+) -> RequestOutcome:
+    """Share coordinators deleted what DeleteShareGroupOffsets asked for: topics, id to name."""
+    return _run(Operation(memory, topics, now, iter(())), share_offsets.handle_deleted, group_id, deleted)
 
 
 def clean_up_share_state(

@@ -13,7 +13,22 @@ import pytest
 from coordinator_core.coordinator.traces.run import run_traces
 from tests.shared_data import TRACES
 
-STEPS = {"classic": 5320, "consumer": 4893, "migration": 4926, "share": 5066, "streams": 4915}
+STEPS = {
+    "classic": 5320,
+    "consumer": 4893,
+    "migration": 4926,
+    "share": 5066,
+    "streams": 4915,
+    "failover-classic": 2213,
+    "failover-consumer": 2270,
+    "failover-share": 2266,
+    "failover-streams": 1888,
+    "names-classic": 2230,
+    "names-consumer": 2162,
+    "names-migration": 2122,
+    "names-share": 2106,
+    "names-streams": 2141,
+}
 """How many steps a file has, all of which have to be equal."""
 
 

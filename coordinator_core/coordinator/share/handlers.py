@@ -6,17 +6,23 @@ from collections.abc import Callable
 
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import Request
+from coordinator_core.coordinator.share import offsets
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.share.heartbeat import FENCE, expect_heartbeat, handle_heartbeat, member_expired
 from coordinator_core.records import Fields
 
 
 def take_over(op: Operation, group: LiveShareGroup) -> None:
-    """A new coordinator gives every member a session."""
+    """A new coordinator gives every member a session, and waits from now on for share state that is not there yet."""
+    group.initializing_since_ms = op.now
     for member_id in group.view.members:
         expect_heartbeat(op, group.group_id, member_id)
 
 
-REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {"ShareGroupHeartbeat": handle_heartbeat}
+REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
+    "ShareGroupHeartbeat": handle_heartbeat,
+    "AlterShareGroupOffsets": offsets.handle_alter,
+    "DeleteShareGroupOffsets": offsets.handle_delete,
+}
 
 TIMERS: dict[str, Callable[..., None]] = {FENCE: member_expired}

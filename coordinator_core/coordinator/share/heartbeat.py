@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from coordinator_core.assignors.coordinator_view import Subscriber
 from coordinator_core.coordinator.epoch_group import heartbeat_response
 from coordinator_core.coordinator.lookup import group_of, group_with, member_of, same_units
 from coordinator_core.coordinator.operation import Operation
@@ -47,7 +48,8 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
         changed = updated.subscribed_topic_names != member.subscribed_topic_names
     bump = changed or partitions.assignment_pending(group)
     group_epoch, bump, homogeneous, subscribed = _update_epoch(op, group, member, updated, bump=bump)
-    target_epoch, target = _update_target(op, group, group_epoch, updated, homogeneous=homogeneous)
+    presented = subscriber(updated if names is None else replace(updated, subscribed_topic_names=names))
+    target_epoch, target = _update_target(op, group, group_epoch, member_id, presented, homogeneous=homogeneous)
     moved = _move(op, group, updated, target_epoch, target, restart=bump)
     expect_heartbeat(op, group_id, member_id)
     assignment = None
@@ -118,17 +120,19 @@ def _update_epoch(
 
 
 def _update_target(
-    op: Operation, group: LiveShareGroup, epoch: int, member: ShareMember, *, homogeneous: bool
+    op: Operation, group: LiveShareGroup, epoch: int, member_id: str, member: Subscriber, *, homogeneous: bool
 ) -> tuple[int, Mapping[str, Sequence[int]]]:
-    """The newest target's epoch and the member's part of it: of this epoch, unless the last one is too young."""
-    member_id = member.member_id
+    """The newest target's epoch and the member's part of it: of this epoch, unless the last one is too young.
+
+    The assignor sees the ``member`` that sends the heartbeat with its topics in the order of the request.
+    """
     interval = op.memory.group_config(group.group_id).share_assignment_interval_ms
     if group.assignment_epoch >= epoch or not group.may_compute_target(op.now, interval):
         return group.assignment_epoch, group.log.targets.get(member_id, {})
     assignable = {topic: each.partitions for topic, each in group.share_partitions.initialized.items()}
     spec = group.view.spec(
         op.topics,
-        {member_id: subscriber(member)},
+        {member_id: member},
         homogeneous=homogeneous,
         assignable=assignable,
         entered=() if member_id in group.log.members else (member_id,),

@@ -8,7 +8,7 @@ after a while.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import TypeVar
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator.operation import Operation
@@ -20,7 +20,8 @@ from coordinator_core.groups.share.state import ShareTopic, StatePartitionMetada
 INITIALIZE_EFFECT = "initialize_share_group_state"
 """Outcome effect: what a share coordinator is asked to initialise, a list of topics with partitions."""
 DELETE_EFFECT = "delete_share_group_state"
-"""Outcome effect: the ids of topics of which a share coordinator is asked to delete all state of the group."""
+"""Outcome effect: what a share coordinator is asked to delete the state of, a list of topics with partitions."""
+_Of = TypeVar("_Of", ShareTopic, str)
 UNSET_START_OFFSET = -1
 UNKNOWN_TOPIC = "<UNKNOWN>"
 """What Kafka writes as the name of a topic that it no longer finds."""
@@ -29,7 +30,7 @@ UNKNOWN_TOPIC = "<UNKNOWN>"
 def initialize(op: Operation, group: LiveShareGroup, epoch: int, names: Iterable[str]) -> None:
     """Ask for the state of subscribed partitions that have none; of those that are waited for, after a while again."""
     known = group.share_partitions
-    retry = op.memory.config.group_share_initialize_retry_interval_ms
+    retry = op.memory.config.share_initialize_retry_ms
     waited_for = known.initializing if op.now - group.initializing_since_ms < retry else {}
     asked: dict[str, ShareTopic] = {}
     for name in sorted(names):
@@ -44,11 +45,37 @@ def initialize(op: Operation, group: LiveShareGroup, epoch: int, names: Iterable
             asked[topic.id] = ShareTopic(name, [each for each in range(topic.partitions) if each not in settled])
     if not asked:
         return
+    write_initializing(op, group, asked)
+    starts = {topic_id: dict.fromkeys(topic.partitions, UNSET_START_OFFSET) for topic_id, topic in asked.items()}
+    ask_to_initialize(op, epoch, starts)
+
+
+def write_initializing(op: Operation, group: LiveShareGroup, asked: Mapping[str, ShareTopic]) -> None:
+    """Write down that these partitions get their state, beside those that already do."""
+    known = group.share_partitions
     initializing = _union(known.initializing, asked)
     deleting = {topic_id: name for topic_id, name in known.deleting.items() if topic_id not in initializing}
     _write(op, group, StatePartitionMetadata(initializing, known.initialized, _named(deleting, op.topics)))
+
+
+def ask_to_initialize(op: Operation, epoch: int, starts: Mapping[str, Mapping[int, int]]) -> None:
+    """Ask share coordinators for the state of partitions: start offsets by topic id and partition, -1 for not set."""
     op.outcome.effects[INITIALIZE_EFFECT] = [
-        _initial_state(topic_id, topic, epoch) for topic_id, topic in asked.items()
+        {
+            "topic_id": topic_id,
+            "partitions": [
+                {"partition": partition, "state_epoch": epoch, "start_offset": start}
+                for partition, start in partitions.items()
+            ],
+        }
+        for topic_id, partitions in starts.items()
+    ]
+
+
+def ask_to_delete(op: Operation, partitions: Mapping[str, Iterable[int]]) -> None:
+    """Ask share coordinators to delete the state of these partitions, by topic id."""
+    op.outcome.effects[DELETE_EFFECT] = [
+        {"topic_id": topic_id, "partitions": sorted(numbers)} for topic_id, numbers in partitions.items()
     ]
 
 
@@ -88,21 +115,41 @@ def topics_deleted(op: Operation, topic_ids: Collection[str]) -> None:
         if not isinstance(group, LiveShareGroup):
             continue
         known = group.share_partitions
-        initializing, initialised = (
-            {topic_id: topic for topic_id, topic in topics.items() if topic_id not in topic_ids}
-            for topics in (known.initializing, known.initialized)
+        kept = StatePartitionMetadata(
+            _others(known.initializing, topic_ids),
+            _others(known.initialized, topic_ids),
+            _named(_others(known.deleting, topic_ids), op.topics),
         )
-        if len(initializing) < len(known.initializing) or len(initialised) < len(known.initialized):
-            _write(op, group, StatePartitionMetadata(initializing, initialised, _named(known.deleting, op.topics)))
+        if not {*known.initializing, *known.initialized, *known.deleting}.isdisjoint(topic_ids):
+            _write(op, group, kept)
 
 
 def delete_all(op: Operation, group: LiveShareGroup) -> None:
-    """The group is about to be deleted: ask for the deletion of all state, and write down that it is being deleted."""
+    """The group is about to be deleted: ask for the deletion of all state, and write down that it is being deleted.
+
+    A topic that an earlier deletion left behind is asked for again if it still exists.
+    """
     known = group.share_partitions
-    topic_ids = dict.fromkeys((*known.initialized, *known.initializing, *known.deleting))
-    if topic_ids:
-        _write(op, group, StatePartitionMetadata({}, {}, _named(topic_ids, op.topics)))
-        op.outcome.effects[DELETE_EFFECT] = list(topic_ids)
+    if group.log.state_partitions is None:
+        return
+    leftover = {
+        topic_id: ShareTopic(topic.name, list(range(topic.partitions)))
+        for topic_id in known.deleting
+        if (topic := op.topics.by_id.get(topic_id)) is not None
+    }
+    gone = _union(_union(known.initialized, known.initializing), leftover)
+    _write(op, group, StatePartitionMetadata({}, {}, {topic_id: topic.name for topic_id, topic in gone.items()}))
+    if gone:
+        ask_to_delete(op, {topic_id: topic.partitions for topic_id, topic in gone.items()})
+
+
+def write_state(
+    op: Operation, group: LiveShareGroup, initialized: Mapping[str, ShareTopic], deleting: Iterable[str]
+) -> None:
+    """Write down which partitions have state, and of which topics it is being deleted; what is initialising stays."""
+    known = group.share_partitions
+    metadata = StatePartitionMetadata(known.initializing, dict(initialized), _named(deleting, op.topics))
+    _write(op, group, metadata)
 
 
 def assignment_pending(group: LiveShareGroup) -> bool:
@@ -143,11 +190,17 @@ def _union(some: Mapping[str, ShareTopic], more: Mapping[str, ShareTopic]) -> di
 
 
 def _without(topics: Mapping[str, ShareTopic], gone: Mapping[str, Collection[int]]) -> dict[str, ShareTopic]:
+    """The partitions that are not gone. A topic of which no partition was ever asked for stays, as in Kafka."""
     left = {
         topic_id: ShareTopic(topic.name, [each for each in topic.partitions if each not in gone.get(topic_id, ())])
         for topic_id, topic in topics.items()
     }
-    return {topic_id: topic for topic_id, topic in left.items() if topic.partitions}
+    return {topic_id: topic for topic_id, topic in left.items() if topic.partitions or topic_id not in gone}
+
+
+def _others(topics: Mapping[str, _Of], gone: Collection[str]) -> dict[str, _Of]:
+    """The topics without those that are gone."""
+    return {topic_id: topic for topic_id, topic in topics.items() if topic_id not in gone}
 
 
 def _named(topic_ids: Iterable[str], topics: TopicImage) -> dict[str, str]:
@@ -156,11 +209,3 @@ def _named(topic_ids: Iterable[str], topics: TopicImage) -> dict[str, str]:
 
 def _name(topic_id: str, topics: TopicImage) -> str:
     return topics.by_id[topic_id].name if topic_id in topics.by_id else UNKNOWN_TOPIC
-
-
-def _initial_state(topic_id: str, topic: ShareTopic, epoch: int) -> dict[str, Any]:
-    states = [
-        {"partition": partition, "state_epoch": epoch, "start_offset": UNSET_START_OFFSET}
-        for partition in topic.partitions
-    ]
-    return {"topic_id": topic_id, "partitions": states}

@@ -5,7 +5,16 @@ from __future__ import annotations
 from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.lookup import greater_epoch_error, group_full_error, smaller_epoch_error
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import RequestShape, checked, int32, not_blank, string, strings
+from coordinator_core.coordinator.request_fields import (
+    RequestShape,
+    checked,
+    int32,
+    int64,
+    not_blank,
+    string,
+    strings,
+    structs,
+)
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.groups.share.state import ShareMember
@@ -20,6 +29,17 @@ HEARTBEAT = RequestShape(
 )
 VERSIONS = range(1, 2)
 """Version 0 was that of the early access in 4.0."""
+ALTER_OFFSETS = RequestShape(
+    string("groupId"),
+    structs(
+        "topics",
+        string("topicName"),
+        structs("partitions", int32("partitionIndex"), int64("startOffset")),
+    ),
+)
+DELETE_OFFSETS = RequestShape(string("groupId"), structs("topics", string("topicName")))
+OFFSETS_VERSIONS = range(1)
+"""Of both requests about share offsets."""
 
 
 def check_heartbeat(request: Request) -> Fields:
@@ -33,6 +53,22 @@ def check_heartbeat(request: Request) -> Fields:
             raise ApiError(ErrorCode.INVALID_REQUEST, "SubscribedTopicNames must be set in first request.")
     elif data["memberEpoch"] < LEAVE_GROUP_MEMBER_EPOCH:
         raise ApiError(ErrorCode.INVALID_REQUEST, "MemberEpoch is invalid.")
+    return data
+
+
+def check_alter_offsets(request: Request) -> Fields:
+    """The data of an AlterShareGroupOffsets; raises ApiError for what is wrong with it by itself."""
+    return _of_group(checked(request, ALTER_OFFSETS, OFFSETS_VERSIONS))
+
+
+def check_delete_offsets(request: Request) -> Fields:
+    """The data of a DeleteShareGroupOffsets; raises ApiError for what is wrong with it by itself."""
+    return _of_group(checked(request, DELETE_OFFSETS, OFFSETS_VERSIONS))
+
+
+def _of_group(data: Fields) -> Fields:
+    if not data["groupId"]:
+        raise ApiError(ErrorCode.INVALID_GROUP_ID)
     return data
 
 

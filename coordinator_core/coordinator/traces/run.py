@@ -22,7 +22,7 @@ from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.coordinator.traces.compare import plain, recorded, recorded_bytes, same, same_records, written
 from coordinator_core.coordinator.traces.summary import summary
 from coordinator_core.errors import DecodeError, InputError
-from coordinator_core.records import Fields
+from coordinator_core.records import CoordinatorRecord, Fields
 
 Step = dict[str, Any]
 
@@ -77,6 +77,7 @@ class _Trace:
     client_host: str
     memory: CoordinatorState
     topics: TopicImage
+    log: list[tuple[CoordinatorRecord, int | None]] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
 
     @classmethod
@@ -104,6 +105,7 @@ class _Trace:
             self.differences.append(Difference(part, expected, plain(actual)))
 
     def compare_outcome(self, outcome: RequestOutcome, expected: Fields, part: str = "") -> None:
+        self.log += [(record, outcome.producer_id) for record in outcome.records]
         actual = [written(record) for record in outcome.records]
         wanted = [recorded(record) for record in expected["records"]]
         in_bytes = [recorded_bytes(record) for record in expected["records"]]
@@ -127,7 +129,7 @@ class _Trace:
         self.compare_outcome(outcome, step)
         self.compare("response", outcome.response, step.get("response"))
         self.compare("pending", outcome.pending, step.get("pending", False))
-        for effect in ("initialize_share_group_state", "creatable_topics"):
+        for effect in ("initialize_share_group_state", "delete_share_group_state", "creatable_topics"):
             self.compare(effect, outcome.effects.get(effect), step.get(effect))
 
     def advance(self, step: Step) -> None:
@@ -174,9 +176,36 @@ class _Trace:
             failed = True
         self.compare("error", failed, "error" in step)
 
+    def fail_over(self, step: Step) -> None:
+        """A new coordinator loads the log, compacted or not: nothing else of the old one's memory is left."""
+        kept = self.log
+        if step.get("compacted"):
+            newest = {(record.type, repr(sorted(record.key.items()))): at for at, (record, _) in enumerate(kept)}
+            kept = [each for at, each in enumerate(kept) if at in set(newest.values()) and each[0].value is not None]
+        memory = coordinator.new_state(self.memory.config, end_offset=self.memory.end_offset)
+        memory.group_configs = self.memory.group_configs
+        for record, producer_id in kept:
+            memory.follow(record, producer_id)
+        memory.publish(self.topics.version)
+        self.memory = memory
+        coordinator.take_over(memory, self.topics, step["t_ms"])
+
     def delete_group(self, step: Step) -> None:
         outcome = coordinator.delete_group(self.memory, step["group_id"], self.topics, step["t_ms"])
         self.compare_outcome(outcome, step)
+
+    def prepare_delete(self, step: Step) -> None:
+        outcome = coordinator.prepare_delete(self.memory, self.group_id, self.topics, step["t_ms"])
+        self.compare_outcome(outcome, step)
+        effect = "delete_share_group_state"
+        self.compare(effect, outcome.effects.get(effect), step.get(effect))
+
+    def share_offsets_deleted(self, step: Step) -> None:
+        deleted = coordinator.share_offsets_deleted(
+            self.memory, self.group_id, step["topics"], self.topics, step["t_ms"]
+        )
+        self.compare_outcome(deleted, step)
+        self.compare("response", deleted.response, step.get("response"))
 
     def share_state(self, step: Step) -> None:
         partitions = {each["topic_id"]: each["partitions"] for each in step["topic_partitions"]}
@@ -216,10 +245,13 @@ _STEPS: dict[str, Callable[[_Trace, Step], None]] = {
     "executor": _Trace.executor,
     "group_config": _Trace.group_config,
     "delete_group": _Trace.delete_group,
+    "prepare_delete_group": _Trace.prepare_delete,
+    "share_offsets_deleted": _Trace.share_offsets_deleted,
     "initialize_share_group_state": _Trace.share_state,
     "uninitialize_share_group_state": _Trace.share_state,
     "share_cleanup": _Trace.share_cleanup,
     "describe": _Trace.describe,
+    "fail_over": _Trace.fail_over,
 }
 
 

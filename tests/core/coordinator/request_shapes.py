@@ -24,6 +24,8 @@ SHAPES: dict[str, tuple[RequestShape, range]] = {
     "LeaveGroup": (classic.LEAVE_GROUP, range(7)),
     "ConsumerGroupHeartbeat": (consumer.HEARTBEAT, range(3)),
     "ShareGroupHeartbeat": (share.HEARTBEAT, range(3)),
+    "AlterShareGroupOffsets": (share.ALTER_OFFSETS, range(2)),
+    "DeleteShareGroupOffsets": (share.DELETE_OFFSETS, range(2)),
     "StreamsGroupHeartbeat": (streams.HEARTBEAT, range(2)),
     "OffsetCommit": (offset_commit.OFFSET_COMMIT, range(12)),
     "TxnOffsetCommit": (offset_commit.TXN_OFFSET_COMMIT, range(7)),
@@ -34,7 +36,8 @@ SHAPES: dict[str, tuple[RequestShape, range]] = {
     "ConnectGroupInstallAssignment": (connect.INSTALL, range(2)),
 }
 
-_NAMED = {"groupId": GROUPS, "memberId": (*MEMBERS, ""), "name": ("in", "store", "range", "stream", "sessioned")}
+_TOPICS = ("in", "store", "range", "stream", "sessioned")
+_NAMED = {"groupId": GROUPS, "memberId": (*MEMBERS, ""), "name": _TOPICS, "topicName": _TOPICS}
 _STRINGS = ("", " ", "a", "0", "in", "store", "in.*", "(", "x" * 40_000, "\ud800", "é", "A" * 22, "in".ljust(22, "A"))
 _NUMBERS = (-(2**31) - 1, -(2**31), -3, -2, -1, 0, 1, 2, 3, 7, 100, 2**31 - 1, 2**31, 2**63)
 _SUBSCRIPTION = bytes.fromhex("0003000000010002696effffffff00000000ffffffffffff")

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.coordinator import coordinator
-from coordinator_core.coordinator.protocol import ErrorCode
+from coordinator_core.coordinator.protocol import ErrorCode, RequestOutcome
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.share.partitions import DELETE_EFFECT, INITIALIZE_EFFECT
+from coordinator_core.groups.share.state import StatePartitionMetadata
 from coordinator_core.records import RecordType
 from tests.core.coordinator.clients import GROUP, Cluster
 from tests.core.coordinator.newer_clients import ShareConsumer
@@ -58,7 +59,7 @@ def test_deletion_asks_for_the_deletion_of_state_first() -> None:
     assert refused.error.code is ErrorCode.NON_EMPTY_GROUP
     one.beat(memberEpoch=-1)
     outcome = cluster.append(coordinator.prepare_delete(cluster.memory, GROUP, cluster.topics, cluster.now))
-    assert outcome.effects[DELETE_EFFECT] == ["a".ljust(22, "A")]
+    assert outcome.effects[DELETE_EFFECT] == [{"topic_id": "a".ljust(22, "A"), "partitions": [0, 1, 2, 3]}]
     deleted = cluster.append(coordinator.delete_group(cluster.memory, GROUP, cluster.topics, cluster.now))
     assert [record.type for record in deleted.records] == [
         RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
@@ -66,6 +67,69 @@ def test_deletion_asks_for_the_deletion_of_state_first() -> None:
         RecordType.SHARE_GROUP_METADATA,
     ]
     assert GROUP not in cluster.memory.live
+
+
+def test_an_initialisation_is_awaited_as_long_as_a_commit_may_take() -> None:
+    settings = {"group.share.initialize.retry.interval.ms": 2_000, "offsets.commit.timeout.ms": 7_000}
+    cluster = Cluster.of(TOPICS, **settings)
+    data = {"groupId": GROUP, "memberId": "m1", "memberEpoch": 0, "subscribedTopicNames": ["a"]}
+    beat = data | {"memberEpoch": 2, "subscribedTopicNames": None}
+    cluster.send("ShareGroupHeartbeat", 1, data)
+    cluster.pass_time(6_999)
+    assert INITIALIZE_EFFECT not in cluster.send("ShareGroupHeartbeat", 1, beat).effects
+    cluster.pass_time(1)
+    assert INITIALIZE_EFFECT in cluster.send("ShareGroupHeartbeat", 1, beat).effects
+
+
+def alter(cluster: Cluster, topic: str, offsets: dict[int, int]) -> RequestOutcome:
+    partitions = [{"partitionIndex": each, "startOffset": start} for each, start in offsets.items()]
+    data = {"groupId": GROUP, "topics": [{"topicName": topic, "partitions": partitions}]}
+    return cluster.send("AlterShareGroupOffsets", 0, data)
+
+
+def test_altered_offsets_are_asked_for_and_make_a_group_where_there_is_none() -> None:
+    cluster = Cluster.of(TOPICS)
+    outcome = alter(cluster, "a", {1: 40, 7: 1})
+    (asked,) = outcome.effects[INITIALIZE_EFFECT]
+    assert asked["partitions"] == [{"partition": 1, "state_epoch": 1, "start_offset": 40}]
+    assert outcome.response is not None
+    (answer,) = outcome.response["responses"]
+    assert [each["errorCode"] for each in answer["partitions"]] == [0, 3]
+    assert [record.type for record in outcome.records] == [RecordType.SHARE_GROUP_STATE_PARTITION_METADATA]
+    assert share_group(cluster).group_epoch == 1
+    assert share_group(cluster).share_partitions.initializing["a".ljust(22, "A")].partitions == [1]
+
+
+def test_offsets_of_a_group_with_members_stay() -> None:
+    cluster = Cluster.of(TOPICS)
+    ShareConsumer(cluster, "m1", ["a"]).beat()
+    delete = cluster.send("DeleteShareGroupOffsets", 0, {"groupId": GROUP, "topics": [{"topicName": "a"}]})
+    for refused in (alter(cluster, "a", {0: 1}), delete):
+        assert refused.error is not None
+        assert refused.error.code is ErrorCode.NON_EMPTY_GROUP
+        assert refused.records == []
+
+
+def test_deleted_offsets_are_initialised_again_by_the_next_member() -> None:
+    cluster = Cluster.of(TOPICS)
+    one = ShareConsumer(cluster, "m1", ["a"])
+    one.beat()
+    one.beat(memberEpoch=-1)
+    data = {"groupId": GROUP, "topics": [{"topicName": "a"}, {"topicName": "b"}]}
+    outcome = cluster.send("DeleteShareGroupOffsets", 0, data)
+    topic_id = "a".ljust(22, "A")
+    assert outcome.effects[DELETE_EFFECT] == [{"topic_id": topic_id, "partitions": [0, 1, 2, 3]}]
+    assert outcome.response is not None
+    assert [each["topicName"] for each in outcome.response["responses"]] == ["b"]
+    assert share_group(cluster).share_partitions.deleting == {topic_id: "a"}
+    done = cluster.append(
+        coordinator.share_offsets_deleted(cluster.memory, GROUP, {topic_id: "a"}, cluster.topics, cluster.now)
+    )
+    assert done.response is not None
+    assert [each["errorCode"] for each in done.response["responses"]] == [0]
+    assert share_group(cluster).share_partitions == StatePartitionMetadata()
+    (asked,) = ShareConsumer(cluster, "m2", ["a"]).beat().effects[INITIALIZE_EFFECT]
+    assert [each["start_offset"] for each in asked["partitions"]] == [-1] * 4
 
 
 def test_a_silent_member_is_removed() -> None:

@@ -1,0 +1,131 @@
+"""AlterShareGroupOffsets and DeleteShareGroupOffsets (KIP-932): an administrator moves or forgets share offsets.
+
+Both are for groups without members. The group coordinator writes down what is to happen and asks the share coordinators
+to do it; what they answer is written down as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from coordinator_core.cluster.image import Topic
+from coordinator_core.coordinator.lookup import group_of
+from coordinator_core.coordinator.operation import Operation
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.share import partitions, validation
+from coordinator_core.coordinator.share.group import LiveShareGroup
+from coordinator_core.groups.share.state import ShareTopic
+from coordinator_core.records import Fields
+
+UNKNOWN_PARTITION = "This server does not host this topic-partition."
+NOTHING_TO_DELETE = "There is no offset information to delete."
+NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""Kafka's ``Uuid.ZERO_UUID``: the topic is not known."""
+
+
+def handle_alter(op: Operation, request: Request) -> Fields:
+    """AlterShareGroupOffsets: share partitions begin at other offsets. A group that does not exist is created."""
+    data = validation.check_alter_offsets(request)
+    group_id = data["groupId"]
+    if group_id in op.memory.live:
+        group = group_of(op, group_id, LiveShareGroup, "share")
+    else:
+        group = LiveShareGroup(group_id)
+    _check_empty(group)
+    asked: dict[str, ShareTopic] = {}
+    starts: dict[str, dict[int, int]] = {}
+    answers = []
+    for wanted in data["topics"]:
+        topic = op.topics.by_name.get(wanted["topicName"])
+        known = {} if topic is None else _starts(topic, wanted["partitions"])
+        if topic is not None:
+            asked[topic.id] = ShareTopic(topic.name, sorted(known))
+            if known:
+                starts[topic.id] = known
+        answers.append(_altered(wanted, topic, known))
+    if asked:
+        partitions.write_initializing(op, group, asked)
+    if starts:
+        partitions.ask_to_initialize(op, group.group_epoch, starts)
+    return {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None, "responses": answers}
+
+
+def _starts(topic: Topic, wanted: list[Fields]) -> dict[int, int]:
+    return {each["partitionIndex"]: each["startOffset"] for each in wanted if each["partitionIndex"] < topic.partitions}
+
+
+def _altered(wanted: Fields, topic: Topic | None, known: Mapping[int, int]) -> Fields:
+    return {
+        "topicName": wanted["topicName"],
+        "topicId": NO_TOPIC_ID if topic is None else topic.id,
+        "partitions": [
+            {
+                "partitionIndex": each["partitionIndex"],
+                **(_NO_ERROR if each["partitionIndex"] in known else _error(UNKNOWN_PARTITION)),
+            }
+            for each in wanted["partitions"]
+        ],
+    }
+
+
+def handle_delete(op: Operation, request: Request) -> Fields:
+    """DeleteShareGroupOffsets: the group forgets the state of topics.
+
+    The answer names the topics that are refused; the others follow in the answer to ``handle_deleted``.
+    """
+    data = validation.check_delete_offsets(request)
+    group = group_of(op, data["groupId"], LiveShareGroup, "share")
+    _check_empty(group)
+    refused: list[Fields] = []
+    if group.log.state_partitions is None:
+        return _deleted(refused)
+    known = group.share_partitions
+    initialized, deleting = dict(known.initialized), dict.fromkeys(known.deleting)
+    asked: dict[str, Any] = {}
+    for wanted in data["topics"]:
+        topic = op.topics.by_name.get(wanted["topicName"])
+        if topic is None:
+            refused.append(_refused(wanted["topicName"], UNKNOWN_PARTITION))
+        elif topic.id in initialized:
+            asked[topic.id] = initialized.pop(topic.id).partitions
+            deleting[topic.id] = None
+        elif topic.id in deleting:
+            asked[topic.id] = range(topic.partitions)
+        else:
+            refused.append(_refused(topic.name, NOTHING_TO_DELETE))
+    partitions.write_state(op, group, initialized, deleting)
+    if asked:
+        partitions.ask_to_delete(op, asked)
+    return _deleted(refused)
+
+
+def handle_deleted(op: Operation, group_id: str, topics: Mapping[str, str]) -> Fields:
+    """Share coordinators deleted the group's state of these topics, id to name."""
+    group = op.memory.live.get(group_id)
+    if not isinstance(group, LiveShareGroup) or group.log.state_partitions is None:
+        return _deleted([])
+    known = group.share_partitions
+    left = [topic_id for topic_id in known.deleting if topic_id not in topics]
+    partitions.write_state(op, group, known.initialized, left)
+    return _deleted([{"topicName": name, "topicId": topic_id, **_NO_ERROR} for topic_id, name in topics.items()])
+
+
+_NO_ERROR: Fields = {"errorCode": 0, "errorMessage": None}
+
+
+def _error(message: str) -> Fields:
+    return {"errorCode": int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), "errorMessage": message}
+
+
+def _refused(name: str, message: str) -> Fields:
+    return {"topicName": name, "topicId": NO_TOPIC_ID, **_error(message)}
+
+
+def _deleted(responses: list[Fields]) -> Fields:
+    return {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None, "responses": responses}
+
+
+def _check_empty(group: LiveShareGroup) -> None:
+    if not group.is_empty:
+        raise ApiError(ErrorCode.NON_EMPTY_GROUP)
