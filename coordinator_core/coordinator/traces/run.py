@@ -180,7 +180,7 @@ class _Trace:
         """A new coordinator loads the log, compacted or not: nothing else of the old one's memory is left."""
         kept = self.log
         if step.get("compacted"):
-            newest = {(record.type, repr(sorted(record.key.items()))): at for at, (record, _) in enumerate(kept)}
+            newest = {(record.type, repr(record.key)): at for at, (record, _) in enumerate(kept)}
             kept = [each for at, each in enumerate(kept) if at in set(newest.values()) and each[0].value is not None]
         memory = coordinator.new_state(self.memory.config, end_offset=self.memory.end_offset)
         memory.group_configs = self.memory.group_configs
