@@ -38,7 +38,7 @@ def main(megabytes: int) -> None:
         store.decode()
         store.replay()
         filled = time.perf_counter() - start
-        source = StoredAnswers(store)
+        source = StoredAnswers(store.tables, store.cluster, store.settings.audit)
         (slowest,) = source.rebalances(RebalanceFilter(slowest=1))
         start = time.perf_counter()
         history = source.history(slowest.group_id)

@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.generate import generate
-from jobs import nightly, settings
+from jobs import nightly_run, settings
 from jobs.tables import session
 from jobs.tables.delta import Tables
 
@@ -65,7 +65,7 @@ def main() -> None:
         tables = Tables(session.get_or_create(chosen.spark), str(Path(place, "tables")))
         with peaks() as found:
             start = time.monotonic()
-            steps = nightly.run(tables, chosen, nightly.NullListener()).steps
+            steps = nightly_run.run(tables, chosen, nightly_run.NullListener()).steps
             seconds = time.monotonic() - start
     print(
         json.dumps(

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from jobs import settings
 from jobs.pipeline import offsets
 from jobs.tables import session
+from jobs.tables.results import OFFSET_KEY
 
 COMMITS, GROUPS, PARTITIONS = 10_000_000, 2_000, 10
 REPEATS = 3
@@ -49,7 +50,7 @@ def log_of_commits(spark: SparkSession, count: int, path: str) -> DataFrame:
 
 
 def group_by_max(log: DataFrame) -> DataFrame:
-    return log.groupBy(*offsets.OF).agg(F.max("log_offset"))
+    return log.groupBy(*OFFSET_KEY).agg(F.max("log_offset"))
 
 
 def best(action: Callable[[], object]) -> float:

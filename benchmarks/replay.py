@@ -52,7 +52,7 @@ INPUT_SCHEMA = pa.schema(
         **dict.fromkeys(("gap_follows", "from_start"), pa.bool_()),
     }
 )
-"""The columns of ``arrow_fold.Input``."""
+"""The columns of ``replay_arrow.Input``."""
 
 
 def record(number: int) -> tuple[bytes, bytes]:

@@ -21,17 +21,14 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.audit.explain import Sentence, explain, find_rebalance
 from coordinator_core.errors import InputError
-from jobs.nightly import KNOWN
 from jobs.pipeline import commit_history, decode, ingest, offsets, replay
 from jobs.pipeline import findings as audit
 from jobs.pipeline.group_history import histories
 from jobs.pipeline.lag import MINIMUM, evaluate, evaluate_offsets_only, read_end_offsets
 from jobs.settings import Settings, load
 from jobs.sources.dump import DEFAULT_TOPIC, DumpFormat, open_dump
-from jobs.tables.delta import Table, Tables
-
-TABLES: dict[str, Table] = {table.name: table for table in KNOWN}
-"""Every table that these jobs fill, by its name."""
+from jobs.tables.catalog import CATALOG
+from jobs.tables.delta import Tables
 
 Moment = datetime | str | int
 """A time: with or without a zone (then UTC), as ISO 8601 text, or in ms since the epoch."""
@@ -75,9 +72,9 @@ class CoordinatorAudit:
 
     def table(self, name: str) -> DataFrame:
         """A table, this cluster's rows; raises InputError if there is none of that name, or it is not filled yet."""
-        if name not in TABLES:
-            raise InputError(f"no table {name!r}: there are {', '.join(TABLES)}")
-        rows = self.tables.read(TABLES[name])
+        if name not in CATALOG:
+            raise InputError(f"no table {name!r}: there are {', '.join(CATALOG)}")
+        rows = self.tables.read(CATALOG[name])
         return rows.where(F.col("cluster") == self.cluster) if "cluster" in rows.columns else rows
 
     @property

@@ -19,9 +19,9 @@ from coordinator_core.audit.rules import table as rules
 from coordinator_core.records import Family
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.wire.schema import record_schemas
-from jobs.api import TABLES
 from jobs.cli.app import COMMANDS, load
 from jobs.simulate.scenario_file import sections
+from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Table
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
@@ -56,7 +56,7 @@ def _line(cells: Sequence[str]) -> str:
 
 def _tables() -> Iterator[str]:
     yield "A column of the core's rows is described where the row is defined; this page shows what Spark sees."
-    for table in TABLES.values():
+    for table in CATALOG.values():
         yield from _table(table)
 
 

@@ -8,14 +8,14 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StructType
 
 from coordinator_core.audit.rules.table import RULES, Severity
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.pipeline import gaps
-from jobs.tables.delta import Table, Tables
+from jobs.tables.catalog import CATALOG
+from jobs.tables.delta import Tables
 from jobs.tables.history import TOPIC_HISTORY
-from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
+from jobs.tables.log import LOG_PARTITION, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.records import GROUP_RECORDS
 
 NOTICES = [entry.rule.value for entry in RULES if entry.severity is Severity.NOTICE]
@@ -95,13 +95,13 @@ def _gaps(tables: Tables) -> Parts:
     suspects = (
         tables.read(RUNS)
         .where("job = 'ingest' AND (missing_offsets > 0 OR damaged_offsets > 0)")
-        .select("cluster", *gaps.PARTITION)
+        .select("cluster", *LOG_PARTITION)
         .distinct()
     )
     found = tables.spark.createDataFrame([], "cluster string, missing_offsets long, damaged_offsets long")
     for row in suspects.select("cluster").distinct().collect():
         log = tables.read(LOG_RECORDS).where(F.col("cluster") == row.cluster)
-        log = log.join(F.broadcast(suspects.drop("cluster").distinct()), list(gaps.PARTITION), "left_semi")
+        log = log.join(F.broadcast(suspects.drop("cluster").distinct()), list(LOG_PARTITION), "left_semi")
         sums = gaps.summary(gaps.find_gaps(log, log)).agg(*(F.sum(name).alias(name) for name in names))
         found = found.unionByName(sums.withColumn("cluster", F.lit(row.cluster)))
     return {names: found}
@@ -165,7 +165,7 @@ def _protocol(tables: Tables) -> Parts:
 
 def _counted(tables: Tables, name: str, conditions: dict[str, Column]) -> Parts:
     """Rows of a table that meet each condition; nothing where there is no table."""
-    table = Table(name, "", StructType(), ())
+    table = CATALOG[name]
     if not tables.exists(table):
         return {}
     counts = [F.count_if(condition).alias(each) for each, condition in conditions.items()]

@@ -15,36 +15,15 @@ from typing import Any, NamedTuple, cast
 
 import pandas as pd
 import yaml
-from pyspark.sql.types import BooleanType, DoubleType, StringType, StructType, TimestampType
 
 from coordinator_core.errors import InputError
 from jobs.checks.measures import MEASURES, measure
 from jobs.pipeline import runs
 from jobs.settings import CheckSettings, conf
-from jobs.tables.delta import Table, Tables, column
+from jobs.tables.delta import Tables
+from jobs.tables.results import CHECK_RESULTS
 
 SEVERITIES = ("error", "warning")
-
-CHECK_RESULTS = Table(
-    "check_results",
-    "One data-quality expectation of one run, for one cluster",
-    StructType(
-        [
-            column("run_id", StringType(), "Run of the checks; sorts by time"),
-            column("cluster", StringType(), "The cluster measured"),
-            column("suite", StringType(), "Suite of expectations"),
-            column("check", StringType(), "The measure looked at"),
-            column("expectation", StringType(), "Type of the expectation, as Great Expectations names it"),
-            column("about", StringType(), "What the check means"),
-            column("severity", StringType(), "error or warning: whether it fails the run"),
-            column("observed", DoubleType(), "The measure; null: it could not be taken"),
-            column("bound", StringType(), "What was expected of it"),
-            column("passed", BooleanType(), "Whether it held; null: unknown, as the measure could not be taken"),
-            column("checked_at", TimestampType(), "When"),
-        ]
-    ),
-    key=("run_id", "cluster", "suite", "check", "expectation"),
-)
 
 
 class Result(NamedTuple):

@@ -10,8 +10,9 @@ import typer
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.errors import UsageError
 from coordinator_core.groups.violations import Violation
+from jobs.cli.answer_source import AnswerSource, refuse_unknown
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import AnswerSource, GroupOption, SinceOption, parse_time, refuse_unknown
+from jobs.cli.options import GroupOption, SinceOption, parse_time
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.formatting import plain
 

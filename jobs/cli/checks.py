@@ -14,7 +14,7 @@ from jobs.checks.suites import Result
 from jobs.cli.console import Console
 from jobs.cli.option_groups import with_options
 from jobs.cli.output import print_lines
-from jobs.cli.pipeline import TableOptions
+from jobs.cli.table_options import TableOptions
 
 FAILED = 3
 """Exit code when a check of severity error failed."""

@@ -14,8 +14,9 @@ from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
 from coordinator_core.groups.owners import owners
+from jobs.cli.answer_source import AnswerSource
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import AnswerSource, AtOffsetOption, AtOption, EndsOption, parse_moment
+from jobs.cli.options import AtOffsetOption, AtOption, EndsOption, parse_moment
 from jobs.cli.output import print_json, print_lines, print_table, ranges, utc
 from jobs.formatting import number_ranges
 from jobs.queries.interface import GroupsThen

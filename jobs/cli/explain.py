@@ -10,8 +10,9 @@ from coordinator_core.audit.explain import GROUP_LOG, Sentence, explain, find_re
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.errors import InputError
 from coordinator_core.records import LogPosition
+from jobs.cli.answer_source import AnswerSource, refuse_unknown
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import AnswerSource, GroupOption, refuse_unknown
+from jobs.cli.options import GroupOption
 from jobs.cli.output import print_json, print_lines, print_text, utc
 from jobs.formatting import plain
 from jobs.queries.interface import Answers

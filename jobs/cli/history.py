@@ -21,8 +21,9 @@ from coordinator_core.history.rows import (
     RebalanceRow,
 )
 from coordinator_core.records import LogPosition
+from jobs.cli.answer_source import AnswerSource, refuse_unknown
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import AnswerSource, GroupOption, SinceOption, parse_time, refuse_unknown
+from jobs.cli.options import GroupOption, SinceOption, parse_time
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.formatting import plain
 from jobs.queries.interface import RebalanceFilter

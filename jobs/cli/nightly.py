@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from jobs import nightly
+from jobs import nightly_run
 from jobs.cli.checks import FAILED, print_results
 from jobs.cli.console import LogFormat, LogFormatOption
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import ClusterOption
 from jobs.cli.output import Line, print_lines, print_written
-from jobs.cli.pipeline import TableOptions
+from jobs.cli.table_options import TableOptions
 
 
 @with_options(TableOptions)
@@ -32,7 +32,7 @@ def nightly_command(
     console = lake.console
     flags = {"cluster": cluster, "input.paths": paths or None, "nightly.report": report}
     at, chosen = lake.open(**flags)
-    done = nightly.run(at, chosen, console)
+    done = nightly_run.run(at, chosen, console)
     if not console.json:
         print_results(console, done.checked)
     lines = [_for_programs(step) if console.json else _for_people(step) for step in done.steps]
@@ -46,11 +46,11 @@ def nightly_command(
         raise typer.Exit(FAILED)
 
 
-def _for_programs(step: nightly.StepRun) -> Line:
+def _for_programs(step: nightly_run.StepRun) -> Line:
     return {**step._asdict(), "started_at": step.started_at.isoformat(timespec="seconds")}
 
 
-def _for_people(step: nightly.StepRun) -> Line:
+def _for_people(step: nightly_run.StepRun) -> Line:
     """What fits a terminal of 80 columns."""
     counts = ", ".join(f"{what} {count}" for what, count in step.counts.items())
     return {"step": step.step, "ended": step.ended, "seconds": step.seconds, "counts": counts, "error": step.error}

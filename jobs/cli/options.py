@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from coordinator_core.errors import InputError, UsageError
-from jobs import settings
-from jobs.cli.console import Console, JsonOption, QuietOption
-from jobs.queries.from_logs.groups import AsOf
-from jobs.queries.interface import Answers, LogAnswers
-from jobs.sources.files import find_logs
+from coordinator_core.errors import UsageError
+from jobs.queries.interface import AsOf
 
 _LOG = typer.Option(
     "--log",
@@ -56,49 +51,6 @@ AtOffsetOption = Annotated[
         help="As of this end offset of a partition of the coordinator log: records below it count; repeatable.",
     ),
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnswerSource:
-    """Where an answering command finds its answers, and how it gives them."""
-
-    context: typer.Context
-    log: LogsOption = None
-    store: StoreOption = None
-    cluster: ClusterOption = None
-    config: ConfigOption = None
-    quiet: QuietOption = False
-    json: JsonOption = False
-
-    @property
-    def console(self) -> Console:
-        """The console of this run."""
-        return Console.of(self.context)
-
-    def answers(self) -> Answers:
-        """Who answers: the logs of ``--log``, or the tables of ``--store``; Spark is needed for the tables only."""
-        self.check()
-        flags = {"tables": self.store, "cluster": self.cluster}
-        if self.store is None:
-            logs = find_logs(self.log or [], snapshots=True)
-            return LogAnswers(logs, self.console.warn, settings.load(self.config, flags=flags))
-        from jobs.api import CoordinatorAudit
-        from jobs.cli.pipeline import open_tables
-        from jobs.queries.from_tables.answers import StoredAnswers
-
-        at, chosen = open_tables(self.console, self.config, flags)
-        return StoredAnswers(CoordinatorAudit(at.spark, chosen.tables, chosen.cluster, chosen))
-
-    def check(self) -> None:
-        """Wrong usage unless there is one place to look at."""
-        if bool(self.log) == (self.store is not None):
-            raise typer.BadParameter("give either --log FOLDER or --store TABLES")
-
-
-def refuse_unknown(answers: Answers, group_id: str | None) -> None:
-    """Nothing was found of this group: raises InputError if that is because there is no such group."""
-    if group_id is not None and answers.history(group_id) is None:
-        raise InputError(f"no history of a group {group_id!r} in these logs")
 
 
 def parse_time(text: str) -> int:

@@ -2,82 +2,29 @@
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import timedelta
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from pyspark.sql import Row
 
 from coordinator_core.records import LOG_TOPICS, Family
-from jobs import settings
-from jobs.api import TABLES
-from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.cli.console import Console
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import ClusterOption, ConfigOption, RemoteOption, TablesOption
+from jobs.cli.options import ClusterOption
 from jobs.cli.output import print_lines
+from jobs.cli.table_options import TableOptions
 from jobs.pipeline import decode, findings, ingest, replay
 from jobs.pipeline import offsets as committed
 from jobs.pipeline.lag import read_end_offsets
 from jobs.sources.dump import DumpFormat, Kafka, open_dump
-from jobs.tables import session
-from jobs.tables.delta import Tables
-from jobs.tables.lease import WRITER, held
-from jobs.tables.log import LOG_RECORDS
+from jobs.tables.catalog import CATALOG
 
 OFFSET_RANGE = re.compile(r"(?P<partition>\d+):(?P<first>\d*)-(?P<end>\d*)")
 
 INGESTED = ("first_offset", "last_offset", "records", "control")
 GAPS = ("compacted_offsets", "unknown_offsets", "missing_offsets", "damaged_offsets")
 DECODED = ("records", "decoded", "quarantined", "control")
-
-
-def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> tuple[Tables, settings.Settings]:
-    """The tables, and the settings that flags (by dotted name) complete."""
-    chosen = settings.load(config, flags=flags)
-    logging.getLogger("SQLQueryContextLogger").disabled = True  # it prints pages of what we say in a line
-    with console.step("starting Spark"):
-        spark = session.get_or_create(chosen.spark)
-    return Tables(spark, chosen.tables), chosen
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableOptions:
-    """Where a command finds its tables and Spark, and how it gives its results."""
-
-    context: typer.Context
-    tables: TablesOption = None
-    config: ConfigOption = None
-    remote: RemoteOption = None
-    quiet: QuietOption = False
-    json: JsonOption = False
-
-    @property
-    def console(self) -> Console:
-        """The console of this run."""
-        return Console.of(self.context)
-
-    def open(self, **flags: Any) -> tuple[Tables, settings.Settings]:
-        """The tables, and the settings, which ``flags`` (by dotted name) complete."""
-        own = {"tables": self.tables, "spark.remote": self.remote}
-        return open_tables(self.console, self.config, own | flags)
-
-    @contextmanager
-    def writing(self, *, begin: bool = False, **flags: Any) -> Iterator[tuple[Tables, settings.Settings]]:
-        """The same for a command that writes; without ``begin`` there has to be something to go on with.
-
-        Raises BusyError while another run writes.
-        """
-        at, chosen = self.open(**flags)
-        if not begin:
-            at.read(LOG_RECORDS)
-        with held(at, WRITER, timedelta(minutes=chosen.nightly.lease_minutes)):
-            yield at, chosen
 
 
 @with_options(TableOptions)
@@ -183,7 +130,7 @@ def tables_command(
     at, _ = lake.open()
     lines = [
         {"table": at.name(table), "rows": at.read(table).count(), "about": table.about}
-        for table in TABLES.values()
+        for table in CATALOG.values()
         if at.exists(table)
     ]
     print_lines(lines, as_json=console.json, title=f"tables at {at.home}")

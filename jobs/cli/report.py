@@ -12,9 +12,10 @@ import typer
 from coordinator_core.errors import UsageError
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
+from jobs.cli.answer_source import AnswerSource
 from jobs.cli.console import Console
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import AnswerSource, EndsOption
+from jobs.cli.options import EndsOption
 from jobs.cli.output import print_written
 from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import ReportHeader as Origin
@@ -70,7 +71,7 @@ def _of_logs(console: Console, logs: list[LogFile], settings: Settings, ends: Ma
 
 
 def _of_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> Report:
-    from jobs.cli.pipeline import open_tables
+    from jobs.cli.table_options import open_tables
     from jobs.report.stored import stored_report
 
     at, chosen = open_tables(console, config, flags)

@@ -11,8 +11,8 @@ from coordinator_core.audit.whatif.replay import WhatIf, what_if
 from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.group import GroupType
 from coordinator_core.history.rows import RebalanceRow
+from jobs.cli.answer_source import AnswerSource
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import AnswerSource
 from jobs.cli.output import print_lines
 from jobs.queries.interface import RebalanceFilter
 

@@ -9,11 +9,12 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.audit.findings.commits import GROUP_ENDS, MOST_KEPT, TOPIC_CLEANUP_MS
 from coordinator_core.wire.transactions import TransactionOutcome
-from jobs.pipeline.offsets import COUNTS, OF
+from jobs.pipeline.offsets import COUNTS
 from jobs.tables.delta import Tables
 from jobs.tables.history import HISTORY, TOPIC_HISTORY
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.records import GROUP_RECORDS
+from jobs.tables.results import OFFSET_KEY
 
 IS_REWIND: Final = "committed_offset < before.committed_offset AND NOT coalesce(topic_id <> before.topic_id, false)"
 """Offsets are compared within the life of a topic: a new topic id begins anew."""
@@ -21,7 +22,7 @@ IS_REMOVAL: Final = "is_tombstone AND before IS NOT NULL AND NOT before.is_tombs
 IS_PAST_EXPIRY: Final = "before.expire_timestamp BETWEEN 0 AND timestamp_ms"
 
 STEP: Final = [
-    *OF,
+    *OFFSET_KEY,
     "log_offset",
     "timestamp_ms",
     "before.committed_offset AS offset_before",
@@ -38,10 +39,10 @@ def _steps(tables: Tables, log: DataFrame) -> DataFrame:
     A transactional commit counts from the marker of its transaction on, unless a later one was there by then.
     """
     columns = ("log_offset", "is_tombstone", "committed_offset", "commit_timestamp", "expire_timestamp", "topic_id")
-    in_order = Window.partitionBy(*OF).orderBy("effective", "log_offset")
+    in_order = Window.partitionBy(*OFFSET_KEY).orderBy("effective", "log_offset")
     newest_before = F.max("log_offset").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
     return (
-        _effective(tables, log.where(COUNTS).select(*OF, "timestamp_ms", "producer_id", "outcome", *columns))
+        _effective(tables, log.where(COUNTS).select(*OFFSET_KEY, "timestamp_ms", "producer_id", "outcome", *columns))
         .withColumn("newest_before", newest_before)
         .where("newest_before IS NULL OR newest_before < log_offset")
         .withColumn("before", F.lag(F.struct(*columns)).over(in_order))
@@ -153,13 +154,13 @@ def _cause(at_ms: Column, past_expiry: Column) -> Column:
 
 
 def partition_commits(tables: Tables, log: DataFrame) -> DataFrame:
-    """The columns of ``PartitionCommits`` for each of ``OF``: what the core's ``CommitFold`` says of the same log."""
+    """Return the columns of ``PartitionCommits``, a row for each ``OFFSET_KEY``, as ``CommitFold`` computes them."""
     back = f"named_struct('at', {AT}, 'before', before.committed_offset, 'after', committed_offset)"
     gone = f"named_struct('at', {AT}, 'offset', before.committed_offset, 'past_expiry', {IS_PAST_EXPIRY})"
     # One look at the steps: putting all commits in order is what costs here.
     counted = (
         _steps(tables, log)
-        .groupBy(*OF)
+        .groupBy(*OFFSET_KEY)
         .agg(
             F.expr("count_if(NOT is_tombstone)").alias("commits"),
             F.expr(f"min({AT}) FILTER (WHERE NOT is_tombstone)").alias("first"),
@@ -186,7 +187,7 @@ def _first_ones(each: str) -> Column:
 def open_transactions(log: DataFrame) -> DataFrame:
     """The columns of ``OpenTransaction`` for each cluster and group: transactions that hold commits back."""
     place = ("cluster", "log_topic", "log_partition", "group_id")
-    ended = F.max(F.when(F.col("is_tombstone"), F.col("log_offset"))).over(Window.partitionBy(*OF))
+    ended = F.max(F.when(F.col("is_tombstone"), F.col("log_offset"))).over(Window.partitionBy(*OFFSET_KEY))
     return (
         log.where((F.col("outcome") == TransactionOutcome.OPEN.value) | F.col("is_tombstone"))
         .withColumn("ended", F.coalesce(ended, F.lit(-1)))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
-from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -20,16 +19,10 @@ from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.pipeline.group_history import by_group, gathered, material, partition_counts
-from jobs.tables.delta import Table, Tables
-from jobs.tables.history import CLUSTER, GROUP_STATES
+from jobs.tables.delta import Tables
+from jobs.tables.history import GROUP_STATES
+from jobs.tables.results import FINDINGS
 from jobs.tables.row_types import row_type
-
-FINDINGS: Final = Table(
-    "findings",
-    "One thing found in a group's history that an operator should look at, as of the end of the log",
-    StructType([CLUSTER, *row_type(FindingRow).fields]),
-    key=("cluster", "group_id", "kind", "subject", "since_ms"),
-)
 
 Batches = Iterable[pa.RecordBatch]
 

@@ -19,12 +19,11 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from jobs.tables.log import LOG_PARTITION
 from jobs.tables.records import OFFSET_COMMIT_TYPES
 
 LISTED: Final = 100
 """So many gaps of one log partition are listed, the largest ones; all are counted."""
-
-PARTITION: Final = ("log_topic", "log_partition")
 
 
 def find_gaps(log: DataFrame, history: DataFrame) -> DataFrame:
@@ -38,14 +37,14 @@ def find_gaps(log: DataFrame, history: DataFrame) -> DataFrame:
     others = parts.where("NOT within_batch")
     if not others.isEmpty():
         explained = explained.unionByName(_with_cause(log, history, others))
-    return explained.select(*PARTITION, "first_offset", "last_offset", "cause")
+    return explained.select(*LOG_PARTITION, "first_offset", "last_offset", "cause")
 
 
 def _parts(log: DataFrame) -> DataFrame:
     """Holes between neighbouring rows, cut at the bounds of the batches on both sides."""
     is_commit = F.coalesce(F.col("record_type").isin(*OFFSET_COMMIT_TYPES), F.lit(False))
     rows = log.where("kind <> 'damaged'").select(
-        *PARTITION,
+        *LOG_PARTITION,
         F.when(F.col("kind") == "empty", F.col("batch_base")).otherwise(F.col("log_offset")).alias("first"),
         F.col("log_offset").alias("last"),
         F.coalesce("batch_base", "log_offset").alias("base"),
@@ -53,7 +52,7 @@ def _parts(log: DataFrame) -> DataFrame:
         F.col("batch_base").isNull().alias("is_blind"),
         is_commit.cast("long").alias("commits"),
     )
-    order = Window.partitionBy(*PARTITION).orderBy("first")
+    order = Window.partitionBy(*LOG_PARTITION).orderBy("first")
     before = order.rowsBetween(Window.unboundedPreceding, -1)
     holes = (
         rows.withColumns(
@@ -77,8 +76,8 @@ def _parts(log: DataFrame) -> DataFrame:
     )
     part = F.explode(F.when(F.col("low") > F.col("high"), whole).otherwise(cut)).alias("part")
     return (
-        holes.select(*PARTITION, "is_blind", "commits", part)
-        .select(*PARTITION, "is_blind", "commits", "part.*")
+        holes.select(*LOG_PARTITION, "is_blind", "commits", part)
+        .select(*LOG_PARTITION, "is_blind", "commits", "part.*")
         .where("first_offset <= last_offset")
     )
 
@@ -93,10 +92,10 @@ def _part(first: Column | str, last: Column | str, *, within: bool) -> Column:
 def _with_cause(log: DataFrame, history: DataFrame, parts: DataFrame) -> DataFrame:
     """Causes of holes between batches."""
     damage = log.where("kind = 'damaged' AND batch_base IS NOT NULL").select(
-        *(F.col(name).alias(f"damaged_{name}") for name in PARTITION), "batch_base"
+        *(F.col(name).alias(f"damaged_{name}") for name in LOG_PARTITION), "batch_base"
     )
     in_it = F.col("batch_base").between(F.col("first_offset"), F.col("last_offset"))
-    for name in PARTITION:
+    for name in LOG_PARTITION:
         in_it = in_it & F.col(name).eqNullSafe(F.col(f"damaged_{name}"))
     size = F.col("last_offset") - F.col("first_offset") + 1
     cause = (
@@ -108,24 +107,26 @@ def _with_cause(log: DataFrame, history: DataFrame, parts: DataFrame) -> DataFra
     undamaged = parts.join(damage, in_it, "left_anti").withColumn("is_damaged", F.lit(False))
     damaged = parts.join(damage, in_it, "left_semi").withColumn("is_damaged", F.lit(True))
     return (
-        undamaged.unionByName(damaged).join(_first_repeats(history), list(PARTITION), "left").withColumn("cause", cause)
+        undamaged.unionByName(damaged)
+        .join(_first_repeats(history), list(LOG_PARTITION), "left")
+        .withColumn("cause", cause)
     ).drop("is_damaged", "first_repeat")
 
 
 def _first_repeats(log: DataFrame) -> DataFrame:
     """The lowest offset of each log partition at which a key occurs for the second time."""
     keys = log.where("kind = 'record' AND key IS NOT NULL").select(
-        *PARTITION, "log_offset", F.xxhash64("key").alias("key_hash")
+        *LOG_PARTITION, "log_offset", F.xxhash64("key").alias("key_hash")
     )
-    nth = F.row_number().over(Window.partitionBy(*PARTITION, "key_hash").orderBy("log_offset"))
+    nth = F.row_number().over(Window.partitionBy(*LOG_PARTITION, "key_hash").orderBy("log_offset"))
     second = keys.withColumn("nth", nth).where("nth = 2")
-    return second.groupBy(*PARTITION).agg(F.min("log_offset").alias("first_repeat"))
+    return second.groupBy(*LOG_PARTITION).agg(F.min("log_offset").alias("first_repeat"))
 
 
 def summary(gaps: DataFrame) -> DataFrame:
     """One row a log partition: offsets in gaps by cause, and the largest ones that compaction does not explain."""
     size = F.col("last_offset") - F.col("first_offset") + 1
-    by_size = Window.partitionBy(*PARTITION, F.col("cause") == "compaction").orderBy(size.desc(), "first_offset")
+    by_size = Window.partitionBy(*LOG_PARTITION, F.col("cause") == "compaction").orderBy(size.desc(), "first_offset")
     listed = (F.col("cause") != "compaction") & (F.col("rank") <= LISTED)
     gap = F.struct("first_offset", "last_offset", "cause")
     causes = {"compacted": "compaction", "unknown": "unknown", "missing": "missing", "damaged": "damaged"}
@@ -135,6 +136,6 @@ def summary(gaps: DataFrame) -> DataFrame:
     ]
     return (
         gaps.withColumn("rank", F.row_number().over(by_size))
-        .groupBy(*PARTITION)
+        .groupBy(*LOG_PARTITION)
         .agg(*counts, F.sort_array(F.collect_list(F.when(listed, gap))).alias("gaps"))
     )

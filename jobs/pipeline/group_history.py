@@ -1,4 +1,4 @@
-"""The history of groups from the tables, one group at a time, as ``local_audit`` makes it straight from log files."""
+"""The history of groups from the tables, one group at a time, as ``queries.from_logs`` makes it from log files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.audit.findings.group_history import GroupHistory, OpenTransaction, PartitionCommits
 from jobs.pipeline import offsets
 from jobs.pipeline.commit_history import open_transactions, partition_commits
-from jobs.pipeline.gaps import PARTITION
 from jobs.tables.delta import Tables
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, TOPIC_HISTORY
-from jobs.tables.log import LOG_RECORDS
+from jobs.tables.log import LOG_PARTITION, LOG_RECORDS
 from jobs.tables.row_types import reader
 
 COMMITS: Final = {PartitionCommits: "commits", OpenTransaction: "transactions"}
@@ -44,10 +43,10 @@ def material(tables: Tables, cluster: str, group_id: str | None = None, *, with_
     if with_commits:
         log = of(offsets.commits(tables))
         kinds += [structs(partition_commits(tables, log), "commits"), structs(open_transactions(log), "transactions")]
-    known = of(tables.read(GROUP_STATES)).select("group_id", *PARTITION)
+    known = of(tables.read(GROUP_STATES)).select("group_id", *LOG_PARTITION)
     log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("kind").isin("record", "control"))
-    ends = log.join(known.select(*PARTITION).distinct(), [*PARTITION], "left_semi")
-    known = known.join(ends.groupBy(*PARTITION).agg(F.max("timestamp_ms").alias("now_ms")), [*PARTITION])
+    ends = log.join(known.select(*LOG_PARTITION).distinct(), [*LOG_PARTITION], "left_semi")
+    known = known.join(ends.groupBy(*LOG_PARTITION).agg(F.max("timestamp_ms").alias("now_ms")), [*LOG_PARTITION])
     return reduce(
         lambda one, other: one.unionByName(other, allowMissingColumns=True), kinds, known.select("group_id", "now_ms")
     )

@@ -20,7 +20,7 @@ from jobs.pipeline.transaction_outcomes import settle
 from jobs.sources.dump import Dump, DumpExtent
 from jobs.sources.files import SNAPSHOT_SUFFIX
 from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_RECORDS, RUNS
+from jobs.tables.log import LOG_RECORDS, PLACED, RUNS
 
 DETAILS: Final = (
     "batch_base",
@@ -62,7 +62,7 @@ def next_offsets(tables: Tables, cluster: str) -> dict[str, dict[int, int]]:
     if not tables.exists(LOG_RECORDS):
         return {}
     log = tables.read(LOG_RECORDS).where(F.col("cluster") == cluster)
-    log = log.where("log_offset IS NOT NULL AND log_partition IS NOT NULL")
+    log = log.where(PLACED)
     found: dict[str, dict[int, int]] = {}
     for row in log.groupBy("log_topic", "log_partition").agg(F.max("log_offset").alias("last")).collect():
         found.setdefault(row.log_topic, {})[row.log_partition] = row.last + 1

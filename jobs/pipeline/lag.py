@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.errors import InputError
 from coordinator_core.wire.transactions import TransactionOutcome
-from jobs.pipeline.offsets import OF
+from jobs.tables.results import OFFSET_KEY
 
 WINDOW: Final = 10
 """So many commits of a partition are looked at, and so many end offsets, as Burrow does (``intervals``)."""
@@ -79,7 +79,7 @@ def evaluate(
     return (
         window.join(recent, ["cluster", "topic", "partition"], "left")
         .withColumn("lag", _behind("end_offset", "last_offset"))
-        .select(*OF, "last_offset", "last_ms", "complete", "end_offset", "lag", status.alias("status"))
+        .select(*OFFSET_KEY, "last_offset", "last_ms", "complete", "end_offset", "lag", status.alias("status"))
     )
 
 
@@ -97,7 +97,7 @@ def evaluate_offsets_only(log: DataFrame, now_ms: int, *, minimum: float = MINIM
         .otherwise("MOVING")
     )
     rows = _settled(log, now_ms).withColumn("lag", F.lit(None).cast("long"))
-    return _last_commits(rows).select(*OF, "last_offset", "last_ms", "complete", activity.alias("activity"))
+    return _last_commits(rows).select(*OFFSET_KEY, "last_offset", "last_ms", "complete", activity.alias("activity"))
 
 
 def group_status(partitions: DataFrame) -> DataFrame:
@@ -124,12 +124,12 @@ def group_status(partitions: DataFrame) -> DataFrame:
 def _settled(log: DataFrame, now_ms: int) -> DataFrame:
     """Commits that count by then, after the last tombstone of their partition."""
     dropped = F.col("outcome").isin(TransactionOutcome.OPEN.value, TransactionOutcome.ABORTED.value)
-    ended = F.max(F.when(F.col("is_tombstone"), F.col("log_offset"))).over(Window.partitionBy(*OF))
+    ended = F.max(F.when(F.col("is_tombstone"), F.col("log_offset"))).over(Window.partitionBy(*OFFSET_KEY))
     return (
         log.where((F.col("timestamp_ms") <= now_ms) & ~F.coalesce(dropped, F.lit(False)))
         .withColumn("ended", F.coalesce(ended, F.lit(-1)))
         .where("NOT is_tombstone AND log_offset > ended")
-        .select(*OF, "log_offset", "committed_offset", "timestamp_ms")
+        .select(*OFFSET_KEY, "log_offset", "committed_offset", "timestamp_ms")
     )
 
 
@@ -152,15 +152,15 @@ def _behind(end: str, offset: str) -> Column:
 
 def _last_commits(rows: DataFrame) -> DataFrame:
     """Offsets, times and lags of the last commits of each group and partition, the oldest first."""
-    newest = Window.partitionBy(*OF).orderBy(F.col("log_offset").desc())
+    newest = Window.partitionBy(*OFFSET_KEY).orderBy(F.col("log_offset").desc())
     commit = F.struct("log_offset", "committed_offset", "timestamp_ms", "lag")
     return (
         rows.withColumn("nth", F.row_number().over(newest))
         .where(F.col("nth") <= WINDOW)
-        .groupBy(*OF)
+        .groupBy(*OFFSET_KEY)
         .agg(F.sort_array(F.collect_list(commit)).alias("commits"))
         .select(
-            *OF,
+            *OFFSET_KEY,
             F.col("commits.committed_offset").alias("offsets"),
             F.col("commits.timestamp_ms").alias("times"),
             F.filter(F.col("commits.lag"), lambda lag: lag.isNotNull()).alias("lags"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from jobs.settings import MaintenanceSettings
@@ -10,7 +11,7 @@ from jobs.tables.lease import LEASES
 from jobs.tables.log import LOG_RECORDS, RUNS
 
 
-def run(tables: Tables, known: list[Table], chosen: MaintenanceSettings, now: datetime) -> dict[str, int]:
+def run(tables: Tables, known: Iterable[Table], chosen: MaintenanceSettings, now: datetime) -> dict[str, int]:
     """Maintain those of the tables that are there; returns how many, and how many values were dropped."""
     dropped = 0
     if chosen.keep_values_days is not None and tables.exists(LOG_RECORDS):

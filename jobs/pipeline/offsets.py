@@ -10,56 +10,21 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import BooleanType, StructType
 
 from coordinator_core.wire.transactions import TransactionOutcome
-from jobs.tables.delta import Table, Tables, column
+from jobs.tables.delta import Tables
 from jobs.tables.history import TOPIC_HISTORY
-from jobs.tables.log import LONG, RUN, RUNS, STRING
+from jobs.tables.log import PLACED, RUNS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.results import COMMIT, GROUP_OFFSETS, OFFSET_KEY
 
 PLACE: Final = ("cluster", "log_topic", "log_partition")
 """Where a log lies."""
-
-OF: Final = (*PLACE, "group_id", "topic", "partition")
-"""What an offset is committed for, and where its log lies."""
 
 COUNTS: Final = (
     f"NOT coalesce(outcome IN ('{TransactionOutcome.OPEN.value}', '{TransactionOutcome.ABORTED.value}'), false)"
 )
 """Whether a commit holds: it is in no transaction, or in one that was committed."""
-
-COMMIT: Final = (
-    "log_offset",
-    "timestamp_ms",
-    "committed_offset",
-    "leader_epoch",
-    "metadata",
-    "commit_timestamp",
-    "expire_timestamp",
-    "topic_id",
-    "producer_id",
-    "outcome",
-)
-"""What ``group_offsets`` says of the commit that counts."""
-
-
-GROUP_OFFSETS: Final = Table(
-    "group_offsets",
-    "Committed offset of one group and partition as of the end of one run, with its lag where end offsets were given",
-    StructType(
-        [
-            *RUN,
-            *(field for field in OFFSET_COMMITS.schema if field.name in (*OF, *COMMIT) and field.name != "cluster"),
-            column("status", STRING, "committed; pending in an open transaction; share: start offset of a share group"),
-            column("is_stable", BooleanType(), "No transaction is open for the partition"),
-            column("end_offset", LONG, "Newest end offset of the partition that was given; null: none"),
-            column("end_offset_ms", LONG, "Time of that end offset, ms"),
-            column("lag", LONG, "Records between the committed offset and that end; null: no end offset was given"),
-        ]
-    ),
-    key=("cluster", "run_id", "log_topic", "group_id", "topic", "partition", "status", "producer_id"),
-)
 
 
 def run(tables: Tables, ends: DataFrame | None = None) -> int:
@@ -116,7 +81,7 @@ def share_offsets(tables: Tables) -> DataFrame:
     says = "NOT is_tombstone AND (share_snapshot.key IS NOT NULL OR {} <> -1)".format
     newest = F.max_by(F.struct("log_offset", "timestamp_ms", "delivered"), "log_offset").alias("newest")
     found = (
-        log.where("log_offset IS NOT NULL AND log_partition IS NOT NULL")
+        log.where(PLACED)
         .withColumns(of_either)
         .groupBy(*of)
         .agg(
@@ -141,7 +106,7 @@ def share_offsets(tables: Tables) -> DataFrame:
 
 def commits(tables: Tables) -> DataFrame:
     """Offset commits and tombstones that have a place in the log."""
-    return tables.read(OFFSET_COMMITS).where("log_offset IS NOT NULL AND log_partition IS NOT NULL")
+    return tables.read(OFFSET_COMMITS).where(PLACED)
 
 
 def group_offsets(log: DataFrame) -> DataFrame:
@@ -152,7 +117,7 @@ def group_offsets(log: DataFrame) -> DataFrame:
     was committed before it, by transactions that were open then, too.
     """
     is_open = F.col("outcome") == TransactionOutcome.OPEN.value
-    latest = log.groupBy(*OF).agg(
+    latest = log.groupBy(*OFFSET_KEY).agg(
         _newest(F.col("is_tombstone")).alias("ended"),
         _newest(~F.col("is_tombstone") & F.expr(COUNTS)).alias("committed"),
         _newest(~F.col("is_tombstone") & is_open).alias("opened"),
@@ -167,8 +132,8 @@ def group_offsets(log: DataFrame) -> DataFrame:
     chosen = committed if opened.isEmpty() else committed.unionByName(_pending(log, opened))
     # One row for thousands of the log: it goes to the log, and not the log to it.
     place = [*PLACE, "log_offset"]
-    details = log.select(*OF, *COMMIT)
-    return details.join(F.broadcast(chosen), place).select(*OF, "status", "is_stable", *COMMIT)
+    details = log.select(*OFFSET_KEY, *COMMIT)
+    return details.join(F.broadcast(chosen), place).select(*OFFSET_KEY, "status", "is_stable", *COMMIT)
 
 
 def _pending(log: DataFrame, opened: DataFrame) -> DataFrame:
@@ -176,11 +141,11 @@ def _pending(log: DataFrame, opened: DataFrame) -> DataFrame:
 
     They are few: what they need is looked up again rather than kept for all partitions.
     """
-    tombstones = log.where("is_tombstone").groupBy(*OF).agg(F.max("log_offset").alias("ended"))
+    tombstones = log.where("is_tombstone").groupBy(*OFFSET_KEY).agg(F.max("log_offset").alias("ended"))
     return (
-        opened.groupBy(*OF, "producer_id")
+        opened.groupBy(*OFFSET_KEY, "producer_id")
         .agg(F.max("log_offset").alias("log_offset"))
-        .join(tombstones, list(OF), "left")
+        .join(tombstones, list(OFFSET_KEY), "left")
         .where(F.col("log_offset") > F.coalesce("ended", F.lit(-1)))
         .select(*PLACE, "log_offset", F.lit("pending").alias("status"), F.lit(False).alias("is_stable"))
     )

@@ -21,23 +21,17 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.audit.group_audit import STATE_VERSION
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.groups.violations import Violation
-from coordinator_core.records import Family
 from jobs.pipeline import topics as topic_log
-from jobs.pipeline.gaps import PARTITION
+from jobs.pipeline.log_start import is_start
 from jobs.pipeline.replay_arrow import INPUT, folder
-from jobs.sources.files import FAMILIES
-from jobs.sources.log_reader import FIRST_SEGMENT
+from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.delta import Table, Tables
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
-from jobs.tables.log import LOG_RECORDS, RUNS
+from jobs.tables.log import LOG_PARTITION, LOG_RECORDS, PLACED, RUNS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 
 IDENTITY: Final = ("log_topic", "group_id")
 """A group of one cluster."""
-
-GROUP_TOPICS: Final = [topic for topic, family in FAMILIES.items() if family in (Family.GROUP, Family.CONNECT)]
-
-PLACED: Final = "log_offset IS NOT NULL AND log_partition IS NOT NULL"
 
 
 class ReplaySummary(NamedTuple):
@@ -125,7 +119,7 @@ class _Run:
         """Records of groups from the runs after ``after``, without those that have no place in the log."""
         rows = self._records(after).select(*_given(GROUP_RECORDS))
         return rows.unionByName(self._telling_commits(after), allowMissingColumns=True).join(
-            self._coverage(), [*PARTITION, "log_offset"], "left"
+            self._coverage(), [*LOG_PARTITION, "log_offset"], "left"
         )
 
     def _telling_commits(self, after: str) -> DataFrame:
@@ -163,21 +157,20 @@ class _Run:
 
     def _starts(self) -> DataFrame:
         """Whether the log partitions were read from their start, compacted or not."""
-        has_start = (F.col("log_offset") == 0) | F.col("source").endswith(FIRST_SEGMENT)
-        return self._log().groupBy(*PARTITION).agg(F.bool_or(has_start).alias("from_start"))
+        return self._log().groupBy(*LOG_PARTITION).agg(F.bool_or(is_start()).alias("from_start"))
 
     def _coverage(self) -> DataFrame:
         """For each record the first of the offsets up to it of which none is missing, and whether the next one is."""
-        ordered = Window.partitionBy(*PARTITION).orderBy("log_offset")
+        ordered = Window.partitionBy(*LOG_PARTITION).orderBy("log_offset")
         follows = F.lag("log_offset").over(ordered) == F.col("log_offset") - 1
         begins = F.when(F.coalesce(follows, F.lit(False)), None).otherwise(F.col("log_offset"))
         gap = F.coalesce(F.lead("log_offset").over(ordered) > F.col("log_offset") + 1, F.lit(False))
         runs = self._log().select(
-            *PARTITION, "log_offset", "leader_epoch", begins.alias("begins"), gap.alias("gap_follows")
+            *LOG_PARTITION, "log_offset", "leader_epoch", begins.alias("begins"), gap.alias("gap_follows")
         )
         since = F.last("begins", ignorenulls=True).over(ordered).alias("unbroken_since")
-        return runs.select(*PARTITION, "log_offset", "leader_epoch", "gap_follows", since).join(
-            self._starts(), [*PARTITION]
+        return runs.select(*LOG_PARTITION, "log_offset", "leader_epoch", "gap_follows", since).join(
+            self._starts(), [*LOG_PARTITION]
         )
 
     def _begin_anew(self) -> DataFrame:

@@ -17,9 +17,8 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import AnyRecord, CoordinatorRecord, Fields, LogPosition, RecordType
-from coordinator_core.wire.record_codec import decode_key, decode_value
+from coordinator_core.wire.record_decoder import NO_BATCH, RecordDecoder
 from jobs.sources.files import FAMILIES
-from jobs.sources.log_reader import CACHED_KEYS
 from jobs.tables.history import FOLDED, REPLAYED
 
 OUTPUT_ROWS: Final = 4_096
@@ -88,13 +87,13 @@ class _Life:
 
     def __init__(self, first: Input, topics: TopicHistory | None, settings: AuditSettings) -> None:
         self.log_topic, self.group_id = first.log_topic, first.group_id
-        self._family = FAMILIES[first.log_topic]
+        family = FAMILIES[first.log_topic]
+        self._decoder = RecordDecoder(family)
         self._coverage = Coverage({})
-        self._keys: dict[bytes, tuple[int, Fields]] = {}
         self._last = LogPosition(first.log_partition, first.log_offset, first.timestamp_ms)
         if first.state is None:
             self._fold = GroupAudit.begin(
-                first.group_id, self._family, topics, self._coverage, settings, from_start=first.from_start
+                first.group_id, family, topics, self._coverage, settings, from_start=first.from_start
             )
         else:
             self._fold = GroupAudit.resume(first.state, topics, self._coverage, settings)
@@ -110,22 +109,12 @@ class _Life:
 
     def _record(self, row: Input) -> AnyRecord:
         at = LogPosition(row.log_partition, row.log_offset, row.timestamp_ms)
-        batch = -1 if row.batch_base is None else row.batch_base
-        if row.key is None:
-            key = {"group": row.group_id, "topic": row.committed_topic, "partition": row.committed_partition}
-            topic_id = row.committed_topic_id
-            value: Fields = {} if topic_id is None else {"topicId": topic_id}
-            return CoordinatorRecord(at, RecordType.OFFSET_COMMIT, key, value, None, batch)
-        found = self._keys.get(row.key)
-        if found is None:
-            found = decode_key(row.key, self._family)
-            if len(self._keys) < CACHED_KEYS:
-                self._keys[row.key] = found
-        number, fields = found
-        if row.value is None:
-            return CoordinatorRecord(at, number, fields, None, None, batch)
-        version, decoded = decode_value(row.value, number, self._family)
-        return CoordinatorRecord(at, number, fields, decoded, version, batch)
+        if row.key is not None:
+            return self._decoder.record(at, row.key, row.value, row.batch_base)
+        key = {"group": row.group_id, "topic": row.committed_topic, "partition": row.committed_partition}
+        topic_id = row.committed_topic_id
+        value: Fields = {} if topic_id is None else {"topicId": topic_id}
+        return CoordinatorRecord(at, RecordType.OFFSET_COMMIT, key, value, None, NO_BATCH)
 
     def finish(self, output: _Output) -> None:
         output.add_state(self.log_topic, self.group_id, self._last, self._fold.state())

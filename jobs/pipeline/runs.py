@@ -17,9 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.errors import CoordinatorAuditError
 from jobs.pipeline import gaps
-from jobs.pipeline.gaps import PARTITION
 from jobs.tables.delta import Table, Tables
-from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
+from jobs.tables.log import LOG_PARTITION, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.versions import software_version
 
 
@@ -60,7 +59,7 @@ def account_ingest(tables: Tables, run_id: str, cluster: str | None = None) -> l
     log = tables.read(LOG_RECORDS)
     taken = (
         log.where(F.col("run_id") == run_id)
-        .groupBy("cluster", *PARTITION)
+        .groupBy("cluster", *LOG_PARTITION)
         .agg(
             F.min("log_offset").alias("first_offset"),
             F.max("log_offset").alias("last_offset"),
@@ -167,7 +166,7 @@ def taken(added: DataFrame, wanted: Mapping[str, Column]) -> list[Row]:
         "empty_batches": F.col("kind") == "empty",
         **wanted,
     }
-    rows = added.groupBy("cluster", *PARTITION).agg(*(F.count_if(of).alias(name) for name, of in counts.items()))
+    rows = added.groupBy("cluster", *LOG_PARTITION).agg(*(F.count_if(of).alias(name) for name, of in counts.items()))
     return rows.collect()
 
 
@@ -185,7 +184,7 @@ def balance(tables: Tables, run_id: str, added: list[Row], decoded: Iterable[Tab
 
 
 def _counted(tables: Tables, table: Table, run_id: str) -> DataFrame:
-    rows = tables.read(table).where(F.col("run_id") == run_id).groupBy("cluster", *PARTITION)
+    rows = tables.read(table).where(F.col("run_id") == run_id).groupBy("cluster", *LOG_PARTITION)
     return rows.agg(F.count("*").alias("rows")).withColumn("table", F.lit(table.name))
 
 

@@ -5,28 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import LongType, StringType, StructType
 
 from jobs.sources.dump import DumpFormat, shape_of
 from jobs.sources.files import find_logs
-from jobs.tables.delta import Table, Tables, column
-
-DUMPED_FILES: Final = Table(
-    "dumped_files",
-    "A local file of a dump as it was when a nightly run took it in; one that is still so is not read again",
-    StructType(
-        [
-            column("cluster", StringType(), "Name of the cluster that the dump is of"),
-            column("path", StringType(), "The file"),
-            column("size", LongType(), "Its size, bytes"),
-            column("modified_ns", LongType(), "Its modification time, ns since the epoch"),
-        ]
-    ),
-    key=("cluster", "path"),
-)
+from jobs.tables.delta import Tables
+from jobs.tables.nightly import DUMPED_FILES
 
 
 class DumpedFile(NamedTuple):

@@ -9,22 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory, TopicInterval
 from coordinator_core.errors import DecodeError, UnknownTypeError
-from coordinator_core.records import AnyRecord, CoordinatorRecord, LogPosition, MetadataRecordType
+from coordinator_core.records import AnyRecord, Family, LogPosition, MetadataRecordType
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
-from coordinator_core.wire.record_codec import decode_metadata
+from coordinator_core.wire.record_decoder import RecordDecoder
 from jobs.sources.files import METADATA_TOPIC, SNAPSHOT_SUFFIX
 from jobs.tables.delta import Table, Tables, sql_text
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.log import LOG_RECORDS, QUARANTINE
 from jobs.tables.records import CLUSTER_RECORDS
 
-PLACED = "stray IS NULL"
+IN_LOG = "stray IS NULL"
+"""Rows with an offset in the log; those of snapshots have none."""
 IN_SNAPSHOT = f"stray LIKE '%{SNAPSHOT_SUFFIX}#%'"
 
 
@@ -41,12 +42,12 @@ def read(tables: Tables, cluster: str) -> TopicHistory | None:
     if not tables.exists(CLUSTER_RECORDS):
         return None
     records = _of(tables, CLUSTER_RECORDS, cluster)
-    first, last_ms = (F.when(F.expr(PLACED), F.col(name)) for name in ("log_offset", "timestamp_ms"))
+    first, last_ms = (F.when(F.expr(IN_LOG), F.col(name)) for name in ("log_offset", "timestamp_ms"))
     seen = records.agg(F.min(first).alias("first"), F.max(last_ms).alias("last_ms"), _has_snapshots()).collect()[0]
     snapshot = _snapshot(tables, cluster) if seen.has_snapshots else None
     if seen.first is None and snapshot is None:
         return None
-    log = records.where(F.expr(PLACED) & (_tells() | (F.col("log_offset") == seen.first))).orderBy("log_offset")
+    log = records.where(F.expr(IN_LOG) & (_tells() | (F.col("log_offset") == seen.first))).orderBy("log_offset")
     begin = None if snapshot is None else Snapshot(list(_records(_content(records, snapshot))), snapshot.at)
     history = fold_metadata_log(_records(log), begin)
     if seen.last_ms is not None:
@@ -59,7 +60,7 @@ def news_ms(tables: Tables, cluster: str, after: str, upto: str) -> int | None:
     if not tables.exists(CLUSTER_RECORDS):
         return None
     new = _of(tables, CLUSTER_RECORDS, cluster).where((F.col("run_id") > after) & (F.col("run_id") <= upto))
-    earliest = F.min(F.when(F.expr(PLACED) & _tells(), F.col("timestamp_ms")))
+    earliest = F.min(F.when(F.expr(IN_LOG) & _tells(), F.col("timestamp_ms")))
     seen = new.agg(earliest.alias("ms"), _has_snapshots()).collect()[0]
     snapshot = _snapshot(tables, cluster) if seen.has_snapshots else None
     is_new = snapshot is not None and after < snapshot.run_id <= upto
@@ -87,7 +88,7 @@ def _snapshot(tables: Tables, cluster: str) -> KeptSnapshot | None:
     None where the log has its beginning. A snapshot is whole that has its footer, and of which nothing was set aside.
     """
     log = _of(tables, LOG_RECORDS, cluster).where(F.col("log_topic") == METADATA_TOPIC)
-    (first,) = log.where(PLACED).agg(F.min("log_offset")).collect()[0]
+    (first,) = log.where(IN_LOG).agg(F.min("log_offset")).collect()[0]
     name = F.substring_index("stray", "#", 1).alias("name")
     header, footer = (F.col("control_type") == control_name(of) for of in (SNAPSHOT_HEADER, SNAPSHOT_FOOTER))
     whole = (
@@ -122,20 +123,14 @@ def _content(records: DataFrame, snapshot: KeptSnapshot) -> DataFrame:
 
 def _records(rows: DataFrame) -> Iterator[AnyRecord]:
     columns = ("log_partition", "log_offset", "timestamp_ms", "batch_base", "value")
+    decoder = RecordDecoder(Family.METADATA)
     for row in rows.select(*columns).toLocalIterator():
-        record = _record(row)
-        if record is not None:
-            yield record
-
-
-def _record(row: Row) -> AnyRecord | None:
-    """None for a type that has no schema here: it says nothing of topics."""
-    at = LogPosition(row.log_partition, -1 if row.log_offset is None else row.log_offset, row.timestamp_ms)
-    try:
-        record_type, version, fields = decode_metadata(bytes(row.value))
-    except UnknownTypeError:
-        return None
-    return CoordinatorRecord(at, record_type, {}, fields, version, -1 if row.batch_base is None else row.batch_base)
+        at = LogPosition(row.log_partition, -1 if row.log_offset is None else row.log_offset, row.timestamp_ms)
+        try:
+            record = decoder.record(at, b"", bytes(row.value), row.batch_base)
+        except UnknownTypeError:  # most record types of the metadata log say nothing about topics
+            continue
+        yield record
 
 
 def write(tables: Tables, cluster: str, history: TopicHistory) -> None:

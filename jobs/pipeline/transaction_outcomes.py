@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.wire.transactions import BY_CONTROL_TYPE, TransactionOutcome
-from jobs.pipeline.gaps import PARTITION, find_gaps
+from jobs.pipeline.gaps import find_gaps
 from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_RECORDS
+from jobs.tables.log import LOG_PARTITION, LOG_RECORDS
 
 UNSETTLED: Final = (TransactionOutcome.OPEN.value, TransactionOutcome.UNKNOWN.value)
 
@@ -34,9 +34,9 @@ def settle(tables: Tables, cluster: str, run_id: str) -> None:
 
 def lost(log: DataFrame, undecided: DataFrame) -> DataFrame:
     """The gaps behind the first undecided record of each log partition that compaction does not explain."""
-    begins = undecided.groupBy(*PARTITION).agg(F.min("log_offset").alias("begin"))
-    begins = begins.toDF(*(f"begin_{name}" for name in PARTITION), "begin")
-    same = [F.col(name) == F.col(f"begin_{name}") for name in PARTITION]
+    begins = undecided.groupBy(*LOG_PARTITION).agg(F.min("log_offset").alias("begin"))
+    begins = begins.toDF(*(f"begin_{name}" for name in LOG_PARTITION), "begin")
+    same = [F.col(name) == F.col(f"begin_{name}") for name in LOG_PARTITION]
     history = log.join(F.broadcast(begins), same)
     rows = history.where("coalesce(log_offset, batch_base) >= begin")
     return find_gaps(rows.select(*log.columns), history.select(*log.columns)).where("cause <> 'compaction'")
@@ -51,7 +51,7 @@ def markers(log: DataFrame) -> DataFrame:
         F.coalesce(said[F.col("control_type")], F.lit(TransactionOutcome.UNKNOWN.value)).alias("said"),
     )
     ends = log.where("is_transactional AND control_type IS NOT NULL")
-    return ends.select(*PARTITION, "stray", "producer_id", "log_offset", marker.alias("marker"))
+    return ends.select(*LOG_PARTITION, "stray", "producer_id", "log_offset", marker.alias("marker"))
 
 
 def decide(undecided: DataFrame, ends: DataFrame, gaps: DataFrame) -> DataFrame:
@@ -62,14 +62,14 @@ def decide(undecided: DataFrame, ends: DataFrame, gaps: DataFrame) -> DataFrame:
     """
     rows = undecided.select(*LOG_RECORDS.key, "producer_id", "producer_epoch", F.col("outcome").alias("outcome_before"))
     # Looking back over descending offsets instead of ahead over ascending ones: Spark does that in one pass.
-    behind = Window.partitionBy(*PARTITION, "stray", "producer_id").orderBy(F.desc("log_offset"))
+    behind = Window.partitionBy(*LOG_PARTITION, "stray", "producer_id").orderBy(F.desc("log_offset"))
     following = F.last("marker", ignorenulls=True).over(behind.rowsBetween(Window.unboundedPreceding, -1))
     both = rows.withColumn("is_marker", F.lit(False)).unionByName(
         ends.withColumn("is_marker", F.lit(True)), allowMissingColumns=True
     )
     found = both.withColumn("next", following).where("NOT is_marker")
-    begins = gaps.select(*(F.col(name).alias(f"gap_{name}") for name in PARTITION), F.col("first_offset").alias("gap"))
-    crossed = [F.col(name) == F.col(f"gap_{name}") for name in PARTITION]
+    begins = gaps.select(*LOG_PARTITION, "first_offset").toDF(*(f"gap_{name}" for name in LOG_PARTITION), "gap")
+    crossed = [F.col(name) == F.col(f"gap_{name}") for name in LOG_PARTITION]
     crossed += [F.col("gap") > F.col("log_offset"), F.col("next").isNull() | (F.col("gap") < F.col("next.offset"))]
     said = (
         F.when(F.col("next").isNull(), TransactionOutcome.OPEN.value)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.rows import TargetAuditRow
@@ -17,11 +16,22 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import RebalanceRow
-from jobs.queries.from_logs.groups import AsOf, replay
-from jobs.queries.from_logs.history import group_histories, group_rounds
-from jobs.settings import Settings
-from jobs.sources.files import LogPart
-from jobs.sources.log_reader import Warn
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """Up to where logs are replayed.
+
+    ``time_ms``: of each log, the records before the first one later than that. ``offsets``: of a partition of the
+    coordinator log, the records below that offset, so that an end offset names what was there when it was taken. Both
+    None: all there is.
+
+    Offsets that leave records out, without a time, bound the moment between two records. Topics are those at the first:
+    their end may be what the second is about. Share state, which groups do not follow, goes on until the second.
+    """
+
+    time_ms: int | None = None
+    offsets: Mapping[int, int] = field(default_factory=dict)
 
 
 class RebalanceFilter(NamedTuple):
@@ -72,74 +82,3 @@ class Answers(Protocol):
 
     def rounds(self, group_id: str) -> list[Round]:
         """The assignments of a group, with what its assignor was given."""
-
-
-@dataclass(slots=True)
-class LogAnswers:
-    """Answers straight from log files; what cannot be read or decoded is told to ``warn``, once."""
-
-    logs: Sequence[LogPart]
-    warn: Warn
-    settings: Settings
-
-    def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
-        """All groups, whichever is asked for."""
-        return replay(self.logs, moment, self._warn_once())
-
-    def history(self, group_id: str) -> GroupHistory | None:
-        """One pass over the logs."""
-        return next(iter(self._histories(group_id)), None)
-
-    def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
-        """One pass over the logs."""
-        rows = [
-            row
-            for history in group_histories(self.logs, self._warn_once(), wanted.group_id)
-            for row in history.rebalances
-            if row.at.timestamp_ms >= wanted.since_ms
-            and (wanted.cause is None or any(each.kind == wanted.cause for each in row.causes))
-        ]
-        rows.sort(key=lambda row: (row.at.timestamp_ms, row.at.partition, row.at.offset))
-        if wanted.slowest is None:
-            return rows
-        return sorted(rows, key=lambda row: -(row.duration_min_ms or 0))[: wanted.slowest]
-
-    def group_of(self, partition: int, offset: int) -> str | None:
-        """One pass over the logs."""
-        for row in self.rebalances(RebalanceFilter()):
-            if (row.at.partition, row.at.offset) == (partition, offset):
-                return row.group_id
-        return None
-
-    def verdicts(self, group_id: str | None, since_ms: int) -> Iterable[TargetAuditRow]:
-        """One pass over the logs."""
-        rows = [row for history in self._histories(group_id) for row in history.targets]
-        return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=_order)
-
-    def violations(self, group_id: str | None, since_ms: int) -> Iterable[Violation]:
-        """One pass over the logs; targets are not judged."""
-        histories = group_histories(self.logs, self._warn_once(), group_id)
-        rows = [row for history in histories for row in history.violations]
-        return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=_order)
-
-    def findings(self, group_id: str | None) -> Sequence[FindingRow]:
-        """One pass over the logs."""
-        limits = self.settings.findings
-        rows = [row for history in self._histories(group_id) for row in findings(history, limits)]
-        return sorted(rows, key=lambda row: (-row.score, row.group_id))
-
-    def rounds(self, group_id: str) -> list[Round]:
-        """One pass over the logs."""
-        return group_rounds(self.logs, self._warn_once(), self.settings.audit, group_id)
-
-    def _histories(self, group_id: str | None) -> Iterator[GroupHistory]:
-        return group_histories(self.logs, self._warn_once(), group_id, self.settings.audit)
-
-    def _warn_once(self) -> Warn:
-        """What is wrong with the logs is the same in every pass."""
-        warn, self.warn = self.warn, lambda message: None
-        return warn
-
-
-def _order(row: TargetAuditRow | Violation) -> tuple[int, int, int]:
-    return row.at.timestamp_ms, row.at.partition, row.at.offset

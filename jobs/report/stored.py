@@ -10,17 +10,16 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
-from jobs.pipeline.gaps import PARTITION
 from jobs.pipeline.group_history import histories
-from jobs.pipeline.offsets import GROUP_OFFSETS
+from jobs.pipeline.log_start import is_start
 from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import MOST_GAPS
 from jobs.report.data import Gap, LogCoverage, Report
 from jobs.settings import Settings
 from jobs.sources.files import FAMILIES
-from jobs.sources.log_reader import FIRST_SEGMENT
 from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_RECORDS
+from jobs.tables.log import LOG_PARTITION, LOG_RECORDS, PLACED
+from jobs.tables.results import GROUP_OFFSETS
 from jobs.versions import software_version
 
 BLOCK = 1 << 16
@@ -55,10 +54,9 @@ def stored_ends(tables: Tables, cluster: str) -> dict[TopicPartition, int]:
 def stored_coverage(tables: Tables, cluster: str) -> Iterator[LogCoverage]:
     """What there is of each log partition in ``log_records``, by kind of log, topic and partition."""
     log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("log_topic").isin(*FAMILIES))
-    log = log.where("kind IN ('record', 'control') AND log_offset IS NOT NULL AND log_partition IS NOT NULL")
-    is_start = (F.col("log_offset") == 0) | F.col("source").endswith(FIRST_SEGMENT)
+    log = log.where(F.col("kind").isin("record", "control") & F.expr(PLACED))
     block = F.floor(F.col("log_offset") / BLOCK).alias("block")
-    rows = log.select(*PARTITION, block, "log_offset", "timestamp_ms", is_start.alias("is_start"))
+    rows = log.select(*LOG_PARTITION, block, "log_offset", "timestamp_ms", is_start().alias("is_start"))
     blocks = _extents(rows, "block")
     found = _together(blocks).collect()
     gaps = _largest_gaps(rows, blocks) if any(row.missing for row in found) else {}
@@ -81,7 +79,7 @@ def stored_coverage(tables: Tables, cluster: str) -> Iterator[LogCoverage]:
 
 def _extents(rows: DataFrame, *within: str) -> DataFrame:
     time = F.when(F.col("timestamp_ms") >= 0, F.col("timestamp_ms"))
-    return rows.groupBy(*PARTITION, *within).agg(
+    return rows.groupBy(*LOG_PARTITION, *within).agg(
         F.min("log_offset").alias("first_offset"),
         F.max("log_offset").alias("last_offset"),
         F.min(time).alias("first_ms"),
@@ -94,7 +92,7 @@ def _extents(rows: DataFrame, *within: str) -> DataFrame:
 def _together(blocks: DataFrame) -> DataFrame:
     """The blocks of each log partition; columns as ``LogCoverage`` has them, but for the gaps."""
     first, last, records = F.min("first_offset"), F.max("last_offset"), F.sum("records")
-    return blocks.groupBy(*PARTITION).agg(
+    return blocks.groupBy(*LOG_PARTITION).agg(
         first.alias("first_offset"),
         last.alias("last_offset"),
         F.coalesce(F.min("first_ms"), F.lit(-1)).alias("first_ms"),
@@ -107,13 +105,13 @@ def _together(blocks: DataFrame) -> DataFrame:
 
 def _largest_gaps(rows: DataFrame, blocks: DataFrame) -> dict[tuple[str, int], tuple[int, tuple[Gap, ...]]]:
     """Of each log partition that has some: how many gaps, and the largest ones in the order of the log."""
-    with_holes = blocks.where("records <= last_offset - first_offset").select(*PARTITION, "block")
-    places = rows.join(with_holes, [*PARTITION, "block"], "left_semi")
-    gaps = _gaps(blocks, PARTITION, "first_offset", "last_offset").unionByName(
-        _gaps(places, (*PARTITION, "block"), "log_offset", "log_offset")
+    with_holes = blocks.where("records <= last_offset - first_offset").select(*LOG_PARTITION, "block")
+    places = rows.join(with_holes, [*LOG_PARTITION, "block"], "left_semi")
+    gaps = _gaps(blocks, LOG_PARTITION, "first_offset", "last_offset").unionByName(
+        _gaps(places, (*LOG_PARTITION, "block"), "log_offset", "log_offset")
     )
     size = F.col("last") - F.col("first")
-    of_partition = Window.partitionBy(*PARTITION)
+    of_partition = Window.partitionBy(*LOG_PARTITION)
     rank = F.row_number().over(of_partition.orderBy(size.desc(), "first"))
     ranked = gaps.withColumns({"rank": rank, "count": F.count("*").over(of_partition)}).where(
         F.col("rank") <= MOST_GAPS
@@ -121,12 +119,12 @@ def _largest_gaps(rows: DataFrame, blocks: DataFrame) -> dict[tuple[str, int], t
     listed = F.sort_array(F.collect_list(F.struct("first", "last"))).alias("gaps")
     return {
         (row.log_topic, row.log_partition): (row["count"], tuple(Gap(*gap) for gap in row.gaps))
-        for row in ranked.groupBy(*PARTITION, "count").agg(listed).collect()
+        for row in ranked.groupBy(*LOG_PARTITION, "count").agg(listed).collect()
     }
 
 
 def _gaps(parts: DataFrame, within: tuple[str, ...], first: str, last: str) -> DataFrame:
     """The offsets between neighbouring parts of a log."""
     before = F.lag(last).over(Window.partitionBy(*within).orderBy(first))
-    gaps = parts.select(*PARTITION, (before + 1).alias("first"), (F.col(first) - 1).alias("last"))
+    gaps = parts.select(*LOG_PARTITION, (before + 1).alias("first"), (F.col(first) - 1).alias("last"))
     return gaps.where("first <= last")

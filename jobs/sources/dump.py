@@ -1,4 +1,4 @@
-"""A dump: files of any shape, or a broker's topic, as a DataFrame with the columns ``log_schema.DUMPED``."""
+"""A dump: files of any shape, or a broker's topic, as a DataFrame with the columns ``tables.log.DUMPED``."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ ALL_OF_IT: Final = Kafka()
 
 
 class Dump(NamedTuple):
-    """``rows`` have the columns ``log_schema.DUMPED``.
+    """``rows`` have the columns ``tables.log.DUMPED``.
 
     ``detailed``: they know their batches and transactions. ``extents``: the log partitions in it (rows without a
     position apart). ``distinct``: no position occurs twice.

@@ -1,4 +1,4 @@
-"""Arrow batches with the columns ``log_schema.DUMPED``, from what the sources read."""
+"""Arrow batches with the columns ``tables.log.DUMPED``, from what the sources read."""
 
 from __future__ import annotations
 

@@ -25,6 +25,9 @@ SNAPSHOT_SUFFIX = ".checkpoint"
 SNAPSHOT = re.compile(r"(?P<end>\d{20})-(?P<epoch>\d{10})\.checkpoint")
 """A snapshot's name: the offset of the log at which it ends (excluded), and the epoch of the last record in it."""
 
+FIRST_SEGMENT = "00000000000000000000.log"
+"""The segment that begins with the first record of a log partition."""
+
 SEGMENT = re.compile(r"\d{20}\.(log|checkpoint)")
 FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 
@@ -35,6 +38,12 @@ METADATA_TOPIC = LOG_TOPICS[Family.METADATA]
 
 FAMILIES = {topic: family for family, topic in LOG_TOPICS.items()}
 """The topics that we can decode."""
+
+GROUP_TOPICS = [topic for topic, family in FAMILIES.items() if family in (Family.GROUP, Family.CONNECT)]
+"""The topics whose records change groups."""
+
+SHARE_TOPICS = [topic for topic, family in FAMILIES.items() if family is Family.SHARE]
+"""The topics with the state of share partitions."""
 
 KNOWN_TOPICS = frozenset(FAMILIES) | {""}
 """Those, and folders that are not named after a topic."""

@@ -32,7 +32,7 @@ TIMESTAMP_TYPES: Final = {0: "CreateTime", 1: "LogAppendTime", "create": "Create
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Row = dict[str, Any]
-"""Some of the columns of ``log_schema.DUMPED``; those that are missing are null."""
+"""Some of the columns of ``tables.log.DUMPED``; those that are missing are null."""
 
 
 def read(file: Path) -> Iterator[Row]:

@@ -23,7 +23,7 @@ TIMESTAMP_TYPES = ["CreateTime", "LogAppendTime"]
 
 
 def dumped(rows: DataFrame, name: str, topic: str) -> DataFrame:
-    """Rows with at least binary ``key`` and ``value``, as the columns ``log_schema.DUMPED``.
+    """Rows with at least binary ``key`` and ``value``, as the columns ``tables.log.DUMPED``.
 
     Without ``topic`` they are from ``topic``; without ``partition`` and ``offset`` their place is the row's number in
     its file. Columns that are not of this shape go to ``extra``. ``name`` is what errors call the dump.

@@ -8,14 +8,10 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from coordinator_core.errors import DecodeError, UnknownTypeError
-from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, Fields, LogPosition
+from coordinator_core.records import AnyRecord, Family, LogPosition
 from coordinator_core.wire.batch_format import Damage, Kind
-from coordinator_core.wire.record_codec import decode_key, decode_metadata, decode_value
-from jobs.sources.files import LogPart
-
-FIRST_SEGMENT = "00000000000000000000.log"
-CACHED_KEYS = 1 << 18
-"""How many keys are kept decoded: those of offset commits come again and again."""
+from coordinator_core.wire.record_decoder import RecordDecoder
+from jobs.sources.files import FIRST_SEGMENT, LogPart
 
 Warn = Callable[[str], None]
 
@@ -54,7 +50,7 @@ class LogReader:
         self._files = files
         self._warn = warn
         self.losses = 0
-        self._keys: dict[bytes, tuple[int, Fields]] = {}
+        self._decoder = RecordDecoder(self.family)
 
     @property
     def partition(self) -> int:
@@ -120,27 +116,12 @@ class LogReader:
         file = self._files[0]
         at = LogPosition(file.partition, row.offset, row.timestamp)
         try:
-            if file.family is Family.METADATA:
-                record_type, version, fields = decode_metadata(row.value or b"")
-                return CoordinatorRecord(at, record_type, {}, fields, version, row.batch_base_offset)
-            record_type, key = self._key(row.key, file.family)
-            if row.value is None:
-                return CoordinatorRecord(at, record_type, key, None, None, row.batch_base_offset)
-            version, fields = decode_value(row.value, record_type, file.family)
-            return CoordinatorRecord(at, record_type, key, fields, version, row.batch_base_offset)
+            return self._decoder.record(at, row.key, row.value, row.batch_base_offset)
         except DecodeError as error:
             # Most types of the metadata log say nothing of topics, and have no schema here.
             if file.family is not Family.METADATA or not isinstance(error, UnknownTypeError):
                 self._warn(f"{file.topic}-{file.partition} offset {row.offset}: {error}")
             return None
-
-    def _key(self, data: bytes, family: Family) -> tuple[int, Fields]:
-        key = self._keys.get(data)
-        if key is None:
-            key = decode_key(data, family)
-            if len(self._keys) < CACHED_KEYS:
-                self._keys[data] = key
-        return key
 
 
 class _Overlap:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -88,6 +90,12 @@ DUMPED = [
     column("extra", MapType(STRING, STRING), "Further columns of the dump, as text; null for none"),
 ]
 """What a source yields, in this order."""
+
+LOG_PARTITION: Final = ("log_topic", "log_partition")
+"""The columns that name a log partition within a cluster."""
+
+PLACED: Final = "log_offset IS NOT NULL AND log_partition IS NOT NULL"
+"""Rows whose place in the log is known. Dumps without positions have others, which cannot be ordered."""
 
 LOG_RECORDS = Table(
     "log_records",

@@ -16,9 +16,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.groups.describe import describe
-from jobs.queries.from_logs.groups import AsOf, replay
+from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_tables.groups import StoredMoment
-from jobs.queries.interface import GroupsThen
+from jobs.queries.interface import AsOf, GroupsThen
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
 from jobs.tables.delta import Tables

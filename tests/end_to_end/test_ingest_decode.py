@@ -31,7 +31,8 @@ SEGMENTS = [str(folder) for folder in sorted(SAMPLE_LOGS.glob(f"{filled_tables.T
 
 RUN = """
 import sys
-from jobs import session, settings
+from jobs import settings
+from jobs.tables import session
 from jobs.tables.delta import Tables
 from tests.jobs.conftest import SMALL
 from tests.jobs.filled_tables import take

@@ -16,14 +16,13 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from jobs import settings
-from jobs.nightly import NIGHTLY_STEPS
-from jobs.pipeline.findings import FINDINGS
-from jobs.pipeline.offsets import GROUP_OFFSETS
 from jobs.tables import session
 from jobs.tables.delta import Tables
 from jobs.tables.history import HISTORY
 from jobs.tables.log import LOG_RECORDS, QUARANTINE
+from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.results import FINDINGS, GROUP_OFFSETS
 from tests.jobs.conftest import SAMPLE_LOGS, SMALL
 from tests.jobs.filled_tables import content
 from tests.shared_data import CORPUS
@@ -42,7 +41,8 @@ COMPARED = (
 
 NIGHT = """
 import sys
-from jobs import nightly, session, settings
+from jobs import nightly_run, settings
+from jobs.tables import session
 from jobs.tables.delta import Tables
 from tests.jobs.conftest import SMALL
 
@@ -53,7 +53,7 @@ chosen = settings.load(environment={}, flags={
 })
 tables = Tables(session.get_or_create(chosen.spark), home)
 print("ready", flush=True)
-steps = nightly.run(tables, chosen, nightly.Nobody()).steps
+steps = nightly_run.run(tables, chosen, nightly_run.NullListener()).steps
 assert all(step.error is None for step in steps), steps
 """
 

@@ -29,7 +29,9 @@ KILLS = 20
 
 REPLAY = """
 import sys
-from jobs import replay, session, settings
+from jobs import settings
+from jobs.pipeline import replay
+from jobs.tables import session
 from jobs.tables.delta import Tables
 from tests.jobs.conftest import SMALL
 

@@ -79,7 +79,8 @@ def test_spark_submit_with_the_wheel_as_a_zip_keeps_its_master(wheel: Path, tmp_
     shutil.copy(wheel, package)
     main = tmp_path / "main.py"
     main.write_text(
-        "from jobs import nightly, session, settings\n"
+        "from jobs import nightly, settings\n"
+        "from jobs.tables import session\n"
         "spark = session.get_or_create(settings.load().spark)\n"
         "assert spark.conf.get('spark.master') == 'local[1]', spark.conf.get('spark.master')\n"
         "assert '.zip' in nightly.__file__, nightly.__file__\n"

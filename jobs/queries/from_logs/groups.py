@@ -5,7 +5,7 @@ The fold is the core's own, the same that the replay job runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from coordinator_core.wire import control
 from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import control_name
 from coordinator_core.wire.primitives import INT16
+from jobs.queries.interface import AsOf
 from jobs.sources.files import LogPart
 from jobs.sources.log_reader import LogReader, LogRow, Warn, by_partition
 from jobs.sources.topics import topic_history
@@ -30,22 +31,6 @@ COMMIT_KEYS = tuple(INT16.pack(each) for each in (RecordType.OFFSET_COMMIT, Reco
 
 MARKERS = {control_name(control.COMMIT): True, control_name(control.ABORT): False}
 """Whether the transaction that a marker ends was committed."""
-
-
-@dataclass(frozen=True, slots=True)
-class AsOf:
-    """Up to where logs are replayed.
-
-    ``time_ms``: of each log, the records before the first one later than that. ``offsets``: of a partition of the
-    coordinator log, the records below that offset, so that an end offset names what was there when it was taken. Both
-    None: all there is.
-
-    Offsets that leave records out, without a time, bound the moment between two records. Topics are those at the first:
-    their end may be what the second is about. Share state, which groups do not follow, goes on until the second.
-    """
-
-    time_ms: int | None = None
-    offsets: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

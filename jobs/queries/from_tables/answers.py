@@ -12,16 +12,17 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.rounds import Round, rounds
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import Family
-from jobs.api import CoordinatorAudit
 from jobs.pipeline import topics as topic_log
 from jobs.pipeline.group_history import histories
-from jobs.queries.from_logs.groups import AsOf
 from jobs.queries.from_tables.groups import StoredMoment
-from jobs.queries.interface import GroupsThen, RebalanceFilter
+from jobs.queries.interface import AsOf, GroupsThen, RebalanceFilter
+from jobs.tables.catalog import CATALOG
+from jobs.tables.delta import Tables
 from jobs.tables.history import GROUP_STATES
 from jobs.tables.row_types import reader
 
@@ -32,17 +33,19 @@ Row = TypeVar("Row")
 class StoredAnswers:
     """Answers from the tables of one cluster."""
 
-    store: CoordinatorAudit
+    tables: Tables
+    cluster: str
+    audit: AuditSettings
 
     def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
         """Folded by the workers, from the records of the groups asked for."""
-        return StoredMoment(self.store.tables, self.store.cluster, moment, group_id)
+        return StoredMoment(self.tables, self.cluster, moment, group_id)
 
     def history(self, group_id: str) -> GroupHistory | None:
         """From the tables of history, of which nothing is read for a group that has no state."""
         if self._of(GROUP_STATES.name, group_id).isEmpty():
             return None
-        found = histories(self.store.tables, self.store.cluster, group_id, with_commits=False)
+        found = histories(self.tables, self.cluster, group_id, with_commits=False)
         return next(iter(found), None)
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
@@ -77,17 +80,17 @@ class StoredAnswers:
 
     def rounds(self, group_id: str) -> list[Round]:
         """From the records of the group."""
-        then = StoredMoment(self.store.tables, self.store.cluster, AsOf(), group_id)
-        topics = topic_log.read(self.store.tables, self.store.cluster)
+        then = StoredMoment(self.tables, self.cluster, AsOf(), group_id)
+        topics = topic_log.read(self.tables, self.cluster)
         return [
             each
             for group, records in then.records()
             if group.family is Family.GROUP
-            for each in rounds(records, group, topics, self.store.settings.audit)
+            for each in rounds(records, group, topics, self.audit)
         ]
 
     def _of(self, table: str, group_id: str | None) -> DataFrame:
-        rows = self.store.table(table)
+        rows = self.tables.read(CATALOG[table]).where(F.col("cluster") == self.cluster)
         return rows if group_id is None else rows.where(F.col("group_id") == group_id)
 
 

@@ -21,21 +21,19 @@ from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.share.offsets import SHARE_SNAPSHOT, ShareStateLog
 from coordinator_core.groups.state_json import decode_group, encode_group
-from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, LogPosition
-from coordinator_core.wire.record_codec import decode_key, decode_value
+from coordinator_core.records import AnyRecord, Family, LogPosition
+from coordinator_core.wire.record_decoder import RecordDecoder
 from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.pipeline import offsets
 from jobs.pipeline import topics as topic_log
 from jobs.pipeline.transaction_outcomes import markers
-from jobs.queries.from_logs.groups import AsOf
 from jobs.queries.from_tables.log_extent import Extents, before_end, extents_at
-from jobs.sources.files import FAMILIES
+from jobs.queries.interface import AsOf
+from jobs.sources.files import FAMILIES, GROUP_TOPICS, SHARE_TOPICS
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.records import GROUP_RECORDS
-
-GROUP_TOPICS: Final = [topic for topic, family in FAMILIES.items() if family in (Family.GROUP, Family.CONNECT)]
-SHARE_TOPICS: Final = [topic for topic, family in FAMILIES.items() if family is Family.SHARE]
+from jobs.tables.results import COMMIT
 
 GROUP: Final = ("log_topic", "log_partition", "group_id")
 RECORD: Final = (*GROUP, "log_offset", "timestamp_ms", "batch_base", "key", "value")
@@ -45,7 +43,7 @@ Batches = Iterable[pa.RecordBatch]
 
 
 class StoredMoment:
-    """The coordinator at a moment, from the tables: all groups, or one; as ``local.Replayed`` is from log files."""
+    """The coordinator at a moment, from the tables: all groups, or one. From log files: ``ReplayedGroups``."""
 
     def __init__(self, tables: Tables, cluster: str, moment: AsOf, group_id: str | None = None) -> None:
         """Raises InputError where no log of groups was taken in."""
@@ -83,7 +81,8 @@ class StoredMoment:
         for (topic, partition, group_id), mine in groupby(rows, itemgetter(*GROUP)):
             from_start, family = self._extents[topic, partition].from_start, FAMILIES[topic]
             group = Group(group_id, from_start=from_start, family=family)
-            yield group, (_record(row, family) for row in mine)
+            decoder = RecordDecoder(family)
+            yield group, (_record(row, decoder) for row in mine)
 
     def image(self) -> TopicImage | None:
         """The topics at the moment, None where nothing is known of them."""
@@ -126,7 +125,7 @@ class StoredMoment:
         extents = extents_at(self._tables, self._cluster, AsOf(self._share_ms), SHARE_TOPICS)
         if not extents:
             return None
-        log = ShareStateLog()
+        log, decoder = ShareStateLog(), RecordDecoder(Family.SHARE)
         rows = self._of(self._tables.read(GROUP_RECORDS), SHARE_TOPICS, extents)
         # What came before the last snapshot of a share partition is in it. The key's first bytes are the record type.
         whole = rows.where(F.col("record_type") == SHARE_SNAPSHOT).groupBy(F.substr("key", F.lit(3)).alias("of"))
@@ -134,7 +133,7 @@ class StoredMoment:
         needed = rows.join(last, F.substr("key", F.lit(3)) == F.col("of"), "left")
         needed = needed.where("log_offset >= coalesce(since, 0)").select(*RECORD)
         for row in needed.orderBy("log_partition", "log_offset").toLocalIterator():
-            log.apply(_record(row.asDict(), Family.SHARE))
+            log.apply(_record(row.asDict(), decoder))
         return log
 
 
@@ -156,12 +155,12 @@ def _folder(extents: Extents) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         rows = (row for batch in batches for row in batch.to_pylist())
         for (topic, partition, group_id), mine in groupby(rows, itemgetter(*GROUP)):
             extent, family = extents[topic, partition], FAMILIES[topic]
-            shard = CoordinatorShard(from_start=extent.from_start, family=family)
+            shard, decoder = CoordinatorShard(from_start=extent.from_start, family=family), RecordDecoder(family)
             for row in mine:
                 if row["key"] is None:
                     shard.group(group_id).commit()
                 else:
-                    shard.apply(_record(row, family), None, extent.leader_epoch(row["log_offset"]))
+                    shard.apply(_record(row, decoder), None, extent.leader_epoch(row["log_offset"]))
             shard.follow(extent.last_epoch)
             state = {"log_topic": topic, "group_id": group_id, "state": encode_group(shard.group(group_id))}
             yield pa.RecordBatch.from_pylist([state], schema=schema)
@@ -169,19 +168,14 @@ def _folder(extents: Extents) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     return fold
 
 
-def _record(row: Mapping[str, Any], family: Family) -> AnyRecord:
+def _record(row: Mapping[str, Any], decoder: RecordDecoder) -> AnyRecord:
     at = LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"])
-    number, key = decode_key(row["key"], family)
-    batch = -1 if row["batch_base"] is None else row["batch_base"]
-    if row["value"] is None:
-        return CoordinatorRecord(at, number, key, None, None, batch)
-    version, fields = decode_value(row["value"], number, family)
-    return CoordinatorRecord(at, number, key, fields, version, batch)
+    return decoder.record(at, row["key"], row["value"], row["batch_base"])
 
 
 # --- offsets ---------------------------------------------------------------------------------------------------------
 
-HELD: Final = ("log_partition", "topic", "partition", "status", *offsets.COMMIT)
+HELD: Final = ("log_partition", "topic", "partition", "status", *COMMIT)
 
 
 def _group_offsets(held: Iterable[Row]) -> GroupOffsets:

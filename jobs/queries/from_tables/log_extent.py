@@ -9,11 +9,10 @@ from functools import reduce
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.pipeline.gaps import PARTITION
-from jobs.queries.from_logs.groups import AsOf
-from jobs.sources.log_reader import FIRST_SEGMENT
+from jobs.pipeline.log_start import is_start
+from jobs.queries.interface import AsOf
 from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_RECORDS
+from jobs.tables.log import LOG_PARTITION, LOG_RECORDS, PLACED
 
 
 @dataclass(slots=True)
@@ -51,8 +50,7 @@ Extents = dict[tuple[str, int], StoredLogExtent]
 def extents_at(tables: Tables, cluster: str, moment: AsOf, topics: list[str]) -> Extents:
     """The partitions of these logs up to a moment, in one pass over the columns of positions."""
     log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("log_topic").isin(topics))
-    log = log.where("kind IN ('record', 'control') AND log_offset IS NOT NULL AND log_partition IS NOT NULL")
-    has_start = (F.col("log_offset") == 0) | F.col("source").endswith(FIRST_SEGMENT)
+    log = log.where(F.col("kind").isin("record", "control") & F.expr(PLACED))
     never = F.lit(None).cast("long")
     late = never if moment.time_ms is None else F.when(F.col("timestamp_ms") > moment.time_ms, F.col("log_offset"))
     cut = reduce(
@@ -61,10 +59,10 @@ def extents_at(tables: Tables, cluster: str, moment: AsOf, topics: list[str]) ->
         never,
     )
     found = (
-        log.groupBy(*PARTITION, "leader_epoch")
+        log.groupBy(*LOG_PARTITION, "leader_epoch")
         .agg(
             F.min("log_offset").alias("first"),
-            F.bool_or(has_start).alias("has_start"),
+            F.bool_or(is_start()).alias("has_start"),
             F.min(late).alias("late"),
             F.min(F.when(F.col("log_offset") >= cut, F.struct("log_offset", "timestamp_ms"))).alias("left_out"),
             F.max(F.when(F.col("log_offset") < cut, F.struct("log_offset", "timestamp_ms"))).alias("last"),
@@ -95,5 +93,5 @@ def before_end(extents: Extents) -> Column:
             for (topic, partition), extent in extents.items()
             if extent.end is not None
         ],
-        F.expr("log_offset IS NOT NULL AND log_partition IS NOT NULL"),
+        F.expr(PLACED),
     )

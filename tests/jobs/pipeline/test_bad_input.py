@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from jobs.cli.app import app
-from jobs.nightly import STEPS
+from jobs.nightly_run import STEPS
 from jobs.tables.delta import FORMAT, Tables
 from jobs.tables.log import LOG_RECORDS, RUNS
 from tests.jobs.conftest import SAMPLE_LOGS

@@ -17,18 +17,17 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from coordinator_core.errors import InputError
-from jobs import nightly, settings
+from jobs import nightly_run, settings
 from jobs.cli.app import app
-from jobs.nightly import NIGHTLY_STEPS
 from jobs.pipeline import ingest, maintenance
-from jobs.pipeline.findings import FINDINGS
-from jobs.pipeline.offsets import GROUP_OFFSETS
 from jobs.sources.dump import open_dump
 from jobs.tables.delta import FORMAT, Tables
 from jobs.tables.history import HISTORY
 from jobs.tables.lease import LEASES, WRITER, BusyError, LeaseLostError, LeaseOwner, held
 from jobs.tables.log import LOG_RECORDS, RUNS
+from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.results import FINDINGS, GROUP_OFFSETS
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, content
 
@@ -70,22 +69,22 @@ class Killed(BaseException):
 @pytest.fixture(scope="module")
 def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
     made = Tables(spark, str(tmp_path_factory.mktemp("nightly")))
-    nightly.run(made, chosen(), Heard())
+    nightly_run.run(made, chosen(), Heard())
     return made
 
 
 def test_a_second_night_finds_nothing_new_and_both_are_in_the_ledger(undisturbed: Tables) -> None:
     before = {table.name: content(undisturbed, table, "default") for table in (*COMPARED, RUNS)}
-    done = nightly.run(undisturbed, chosen(), Heard())
+    done = nightly_run.run(undisturbed, chosen(), Heard())
     assert {table.name: content(undisturbed, table, "default") for table in (*COMPARED, RUNS)} == before
-    assert [step.step for step in done.steps] == list(nightly.STEPS)
+    assert [step.step for step in done.steps] == list(nightly_run.STEPS)
     assert {step.step for step in done.steps if step.ended != "done"} == {"report", "maintenance"}
     assert {step.ended for step in done.steps} == {"done", "skipped"}
     assert (done.steps[0].counts["files"], done.steps[0].counts["records"]) == (0, 0)
     assert not [result for result in done.checked if result.failed]
     rows = undisturbed.read(NIGHTLY_STEPS).collect()
     assert len({row.night for row in rows}) == 2
-    assert len(rows) == 2 * len(nightly.STEPS)
+    assert len(rows) == 2 * len(nightly_run.STEPS)
 
 
 def test_nights_that_are_killed_are_made_good_by_the_next(
@@ -107,15 +106,15 @@ def test_nights_that_are_killed_are_made_good_by_the_next(
         with monkeypatch.context() as patch, suppress(Killed):
             for name in ("append", "replace", "merge", "delete"):
                 patch.setattr(Tables, name, dying(getattr(Tables, name)))
-            nightly.run(Tables(spark, tables.home), chosen(), Heard())
-    nightly.run(tables, chosen(), Heard())
+            nightly_run.run(Tables(spark, tables.home), chosen(), Heard())
+    nightly_run.run(tables, chosen(), Heard())
     for table in COMPARED:
         assert content(tables, table, "default") == content(undisturbed, table, "default"), table.name
 
 
 def test_a_step_that_fails_ends_the_night_and_says_why(spark: SparkSession, tmp_path: Path) -> None:
     """A missing folder: nothing was taken in, nothing after it ran."""
-    done = nightly.run(Tables(spark, str(tmp_path)), chosen(input__paths=["/no/such/folder"]), Heard())
+    done = nightly_run.run(Tables(spark, str(tmp_path)), chosen(input__paths=["/no/such/folder"]), Heard())
     assert [(step.step, step.ended, step.error) for step in done.steps] == [
         ("ingest", "failed", "/no/such/folder: no such file or directory")
     ]
@@ -123,7 +122,7 @@ def test_a_step_that_fails_ends_the_night_and_says_why(spark: SparkSession, tmp_
 
 def test_a_step_that_nobody_knows_is_named(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no step report_; there are ingest, decode"):
-        nightly.run(Tables(spark, str(tmp_path)), chosen(nightly__steps=["report_"]), Heard())
+        nightly_run.run(Tables(spark, str(tmp_path)), chosen(nightly__steps=["report_"]), Heard())
 
 
 def hold(tables: Tables, owner: LeaseOwner, until: datetime) -> None:
@@ -177,7 +176,7 @@ def test_only_files_that_are_new_or_have_changed_are_read(spark: SparkSession, t
     for segment in (first, None, second):
         if segment is not None:
             shutil.copy(segment, dump)
-        (step,) = nightly.run(tables, wanted, nightly.NullListener()).steps
+        (step,) = nightly_run.run(tables, wanted, nightly_run.NullListener()).steps
         found.append((step.counts["files"], step.counts["records"]))
     assert [files for files, _ in found] == [1, 0, 1]
     assert found[1][1] == 0

@@ -13,8 +13,9 @@ from coordinator_core.audit.findings.group_history import PartitionCommits
 from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.records import LogPosition
 from jobs.pipeline import lag, offsets
-from jobs.queries.from_logs.groups import AsOf, replay
+from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_logs.history import group_histories
+from jobs.queries.interface import AsOf
 from jobs.sources.files import find_logs
 from tests.jobs.conftest import SAMPLE_LOGS
 

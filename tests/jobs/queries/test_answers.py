@@ -13,9 +13,9 @@ from coordinator_core.audit.explain import explain, find_rebalance
 from coordinator_core.errors import InputError
 from coordinator_core.groups.describe import describe
 from jobs.api import CoordinatorAudit
-from jobs.queries.from_logs.groups import AsOf
+from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
-from jobs.queries.interface import Answers, GroupsThen, LogAnswers, RebalanceFilter
+from jobs.queries.interface import Answers, AsOf, GroupsThen, RebalanceFilter
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
 from tests.jobs.conftest import SAMPLE_LOGS
@@ -31,7 +31,7 @@ def logs(sample: CoordinatorAudit) -> LogAnswers:
 
 @pytest.fixture(scope="module")
 def tables(sample: CoordinatorAudit) -> StoredAnswers:
-    return StoredAnswers(sample)
+    return StoredAnswers(sample.tables, sample.cluster, sample.settings.audit)
 
 
 def descriptions(then: GroupsThen) -> list[dict[str, Any]]:

@@ -8,8 +8,9 @@ import pytest
 
 from coordinator_core.records import CoordinatorRecord, LogPosition
 from coordinator_core.wire.control import COMMIT
-from jobs.queries.from_logs.groups import AsOf, replay
+from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_logs.history import group_histories
+from jobs.queries.interface import AsOf
 from jobs.sources.files import find_logs
 from tests.jobs.logs import batch, marker, write_segment
 

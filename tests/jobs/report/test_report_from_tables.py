@@ -6,7 +6,6 @@ import pytest
 
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.api import CoordinatorAudit
-from jobs.pipeline.offsets import GROUP_OFFSETS
 from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import coverage
@@ -14,6 +13,7 @@ from jobs.report.stored import stored_ends, stored_report
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.tables.delta import Tables
+from jobs.tables.results import GROUP_OFFSETS
 from jobs.versions import software_version
 from tests.jobs.conftest import SAMPLE_LOGS
 

@@ -1,0 +1,46 @@
+"""Records of one kind of log, from their bytes to the form that replay takes."""
+
+from __future__ import annotations
+
+from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, Fields, LogPosition
+from coordinator_core.wire.record_codec import decode_key, decode_metadata, decode_value
+
+CACHED_KEYS = 1 << 18
+"""How many decoded keys are kept: the keys of offset commits repeat."""
+
+NO_BATCH = -1
+"""The base offset of a batch that is not known."""
+
+
+class RecordDecoder:
+    """Decodes the records of one family; records with the same key share one dict of key fields."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self._keys: dict[bytes, tuple[int, Fields]] = {}
+
+    def record(
+        self, at: LogPosition, key: bytes, value: bytes | None, batch_base_offset: int | None = None
+    ) -> AnyRecord:
+        """Return the record at a position; the key is not looked at for the metadata log, which has none.
+
+        Raises:
+            DecodeError: the bytes do not decode; UnknownTypeError for a type without a schema.
+        """
+        batch = NO_BATCH if batch_base_offset is None else batch_base_offset
+        if self.family is Family.METADATA:
+            record_type, version, fields = decode_metadata(value or b"")
+            return CoordinatorRecord(at, record_type, {}, fields, version, batch)
+        record_type, key_fields = self._key(key)
+        if value is None:
+            return CoordinatorRecord(at, record_type, key_fields, None, None, batch)
+        version, fields = decode_value(value, record_type, self.family)
+        return CoordinatorRecord(at, record_type, key_fields, fields, version, batch)
+
+    def _key(self, data: bytes) -> tuple[int, Fields]:
+        decoded = self._keys.get(data)
+        if decoded is None:
+            decoded = decode_key(data, self.family)
+            if len(self._keys) < CACHED_KEYS:
+                self._keys[data] = decoded
+        return decoded

@@ -1,0 +1,64 @@
+"""The options of commands that work on the tables, and how the tables are opened."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from jobs import settings
+from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.cli.options import ConfigOption, RemoteOption, TablesOption
+from jobs.tables import session
+from jobs.tables.delta import Tables
+from jobs.tables.lease import WRITER, held
+from jobs.tables.log import LOG_RECORDS
+
+
+def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> tuple[Tables, settings.Settings]:
+    """The tables, and the settings that flags (by dotted name) complete."""
+    chosen = settings.load(config, flags=flags)
+    logging.getLogger("SQLQueryContextLogger").disabled = True  # it prints pages of what we say in a line
+    with console.step("starting Spark"):
+        spark = session.get_or_create(chosen.spark)
+    return Tables(spark, chosen.tables), chosen
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """Where a command finds its tables and Spark, and how it gives its results."""
+
+    context: typer.Context
+    tables: TablesOption = None
+    config: ConfigOption = None
+    remote: RemoteOption = None
+    quiet: QuietOption = False
+    json: JsonOption = False
+
+    @property
+    def console(self) -> Console:
+        """The console of this run."""
+        return Console.of(self.context)
+
+    def open(self, **flags: Any) -> tuple[Tables, settings.Settings]:
+        """The tables, and the settings, which ``flags`` (by dotted name) complete."""
+        own = {"tables": self.tables, "spark.remote": self.remote}
+        return open_tables(self.console, self.config, own | flags)
+
+    @contextmanager
+    def writing(self, *, begin: bool = False, **flags: Any) -> Iterator[tuple[Tables, settings.Settings]]:
+        """The same for a command that writes; without ``begin`` there has to be something to go on with.
+
+        Raises BusyError while another run writes.
+        """
+        at, chosen = self.open(**flags)
+        if not begin:
+            at.read(LOG_RECORDS)
+        with held(at, WRITER, timedelta(minutes=chosen.nightly.lease_minutes)):
+            yield at, chosen

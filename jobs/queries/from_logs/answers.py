@@ -1,0 +1,91 @@
+"""Answers read from log files, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.findings.rows import FindingRow
+from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.audit.targets.rounds import Round
+from coordinator_core.groups.violations import Violation
+from coordinator_core.history.rows import RebalanceRow
+from jobs.queries.from_logs.groups import replay
+from jobs.queries.from_logs.history import group_histories, group_rounds
+from jobs.queries.interface import AsOf, GroupsThen, RebalanceFilter
+from jobs.settings import Settings
+from jobs.sources.files import LogPart
+from jobs.sources.log_reader import Warn
+
+
+@dataclass(slots=True)
+class LogAnswers:
+    """Answers straight from log files; what cannot be read or decoded is told to ``warn``, once."""
+
+    logs: Sequence[LogPart]
+    warn: Warn
+    settings: Settings
+
+    def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
+        """All groups, whichever is asked for."""
+        return replay(self.logs, moment, self._warn_once())
+
+    def history(self, group_id: str) -> GroupHistory | None:
+        """One pass over the logs."""
+        return next(iter(self._histories(group_id)), None)
+
+    def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
+        """One pass over the logs."""
+        rows = [
+            row
+            for history in group_histories(self.logs, self._warn_once(), wanted.group_id)
+            for row in history.rebalances
+            if row.at.timestamp_ms >= wanted.since_ms
+            and (wanted.cause is None or any(each.kind == wanted.cause for each in row.causes))
+        ]
+        rows.sort(key=lambda row: (row.at.timestamp_ms, row.at.partition, row.at.offset))
+        if wanted.slowest is None:
+            return rows
+        return sorted(rows, key=lambda row: -(row.duration_min_ms or 0))[: wanted.slowest]
+
+    def group_of(self, partition: int, offset: int) -> str | None:
+        """One pass over the logs."""
+        for row in self.rebalances(RebalanceFilter()):
+            if (row.at.partition, row.at.offset) == (partition, offset):
+                return row.group_id
+        return None
+
+    def verdicts(self, group_id: str | None, since_ms: int) -> Iterable[TargetAuditRow]:
+        """One pass over the logs."""
+        rows = [row for history in self._histories(group_id) for row in history.targets]
+        return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=_order)
+
+    def violations(self, group_id: str | None, since_ms: int) -> Iterable[Violation]:
+        """One pass over the logs; targets are not judged."""
+        histories = group_histories(self.logs, self._warn_once(), group_id)
+        rows = [row for history in histories for row in history.violations]
+        return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=_order)
+
+    def findings(self, group_id: str | None) -> Sequence[FindingRow]:
+        """One pass over the logs."""
+        limits = self.settings.findings
+        rows = [row for history in self._histories(group_id) for row in findings(history, limits)]
+        return sorted(rows, key=lambda row: (-row.score, row.group_id))
+
+    def rounds(self, group_id: str) -> list[Round]:
+        """One pass over the logs."""
+        return group_rounds(self.logs, self._warn_once(), self.settings.audit, group_id)
+
+    def _histories(self, group_id: str | None) -> Iterator[GroupHistory]:
+        return group_histories(self.logs, self._warn_once(), group_id, self.settings.audit)
+
+    def _warn_once(self) -> Warn:
+        """What is wrong with the logs is the same in every pass."""
+        warn, self.warn = self.warn, lambda message: None
+        return warn
+
+
+def _order(row: TargetAuditRow | Violation) -> tuple[int, int, int]:
+    return row.at.timestamp_ms, row.at.partition, row.at.offset
