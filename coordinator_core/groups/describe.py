@@ -16,8 +16,9 @@ from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
 from coordinator_core.groups.share import describe as share
-from coordinator_core.groups.share.offsets import ShareStateLog, describe_share_offsets
+from coordinator_core.groups.share.offsets import describe_share_offsets
 from coordinator_core.groups.share.state import ShareGroup
+from coordinator_core.groups.share.state_log import ShareStateLog
 from coordinator_core.groups.streams import describe as streams
 from coordinator_core.groups.streams.state import StreamsGroup
 

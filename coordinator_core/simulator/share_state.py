@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from coordinator_core.groups.share.offsets import SHARE_SNAPSHOT, SHARE_UPDATE, SharePartition
+from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT, SHARE_UPDATE, SharePartition
 from coordinator_core.records import LOG_TOPICS, Family, Fields
 from coordinator_core.simulator.log import Piece
 from coordinator_core.simulator.scenario import Scenario, partition_of

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from coordinator_core.groups.describe import Surroundings, describe
 from coordinator_core.groups.shard import CoordinatorShard
-from coordinator_core.groups.share.offsets import ShareStateLog
+from coordinator_core.groups.share.state_log import ShareStateLog
 from tests.differential.decoded import Line, LogEntry, data_end, log_entries, read_lines, topic_image
 from tests.differential.metadata import topic_history
 

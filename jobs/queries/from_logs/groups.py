@@ -15,7 +15,7 @@ from coordinator_core.groups.describe import Surroundings
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets
 from coordinator_core.groups.shard import CoordinatorShard
-from coordinator_core.groups.share.offsets import ShareStateLog
+from coordinator_core.groups.share.state_log import ShareStateLog
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire import control
 from coordinator_core.wire.batch_format import Kind

@@ -19,7 +19,7 @@ from coordinator_core.groups.describe import Surroundings
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
 from coordinator_core.groups.shard import CoordinatorShard
-from coordinator_core.groups.share.offsets import SHARE_SNAPSHOT, ShareStateLog
+from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT, ShareStateLog
 from coordinator_core.groups.state_json import decode_group, encode_group
 from coordinator_core.records import AnyRecord, Family, LogPosition
 from coordinator_core.wire.record_decoder import RecordDecoder

@@ -9,7 +9,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets, TopicPartition
 from coordinator_core.groups.owners import owners
 from coordinator_core.groups.shard import CoordinatorShard
-from coordinator_core.groups.share.offsets import SHARE_SNAPSHOT, SHARE_UPDATE, ShareStateLog
+from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT, SHARE_UPDATE, ShareStateLog
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
 from tests.core.builders import GroupLog, classic_member, subtopology
 
@@ -142,13 +142,11 @@ def share_state(kind: int, offset: int, partition: int, value: Fields | None) ->
 
 def test_share_offsets_and_lag() -> None:
     state = ShareStateLog()
-    snapshot = {"snapshotEpoch": 0, "stateEpoch": 1, "leaderEpoch": 3, "startOffset": 4, "stateBatches": []}
+    snapshot: Fields = {"snapshotEpoch": 0, "stateEpoch": 1, "leaderEpoch": 3, "startOffset": 4, "stateBatches": []}
+    snapshot |= {"createTimestamp": 0, "writeTimestamp": 0}
+    update = {"snapshotEpoch": 0, "leaderEpoch": -1, "startOffset": -1, "deliveryCompleteCount": 2, "stateBatches": []}
     state.apply(share_state(SHARE_SNAPSHOT, 0, 0, {**snapshot, "deliveryCompleteCount": 0}))
-    state.apply(
-        share_state(
-            SHARE_UPDATE, 1, 0, {"snapshotEpoch": 0, "leaderEpoch": -1, "startOffset": -1, "deliveryCompleteCount": 2}
-        )
-    )
+    state.apply(share_state(SHARE_UPDATE, 1, 0, update))
     state.apply(share_state(SHARE_SNAPSHOT, 2, 1, {**snapshot, "startOffset": -1}))
     state.apply(share_state(SHARE_SNAPSHOT, 3, 2, snapshot))
     log = GroupLog()

@@ -16,7 +16,7 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets, OffsetLog
 from coordinator_core.groups.shard import CoordinatorShard
-from coordinator_core.groups.share.offsets import ShareStateLog
+from coordinator_core.groups.share.state_log import ShareStateLog
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold

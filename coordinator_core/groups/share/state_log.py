@@ -1,0 +1,148 @@
+"""Share partitions as ``__share_group_state``, the share state log, has them: snapshots and updates (KIP-932).
+
+A snapshot is the whole state of a share partition. An update changes some of it: its batches are laid over the known
+ones, and what lies below the start offset goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple, cast
+
+from coordinator_core.groups.share.delivery import TERMINAL, StateBatch, batches_from, merge_batches
+from coordinator_core.record_fields.share_coordinator import (
+    ShareSnapshotRecord,
+    ShareSnapshotStateBatch,
+    ShareSnapshotValue,
+    ShareUpdateRecord,
+    ShareUpdateStateBatch,
+    ShareUpdateValue,
+)
+from coordinator_core.records import LogPosition
+
+SHARE_SNAPSHOT = 0
+"""Record type of a share partition's whole state."""
+SHARE_UPDATE = 1
+"""Record type of what changed in it since the last snapshot."""
+UNSET = -1
+"""A start offset, leader epoch or count that is not set; in an update: start offset or leader epoch stay."""
+
+ShareStateRecord = ShareSnapshotRecord | ShareUpdateRecord
+
+
+class SharePartition(NamedTuple):
+    """A share partition: one partition of a topic, by id, as one group shares it."""
+
+    group_id: str
+    topic_id: str
+    partition: int
+
+    @classmethod
+    def of(cls, record: ShareStateRecord) -> SharePartition:
+        """The share partition that a record is about."""
+        return cls(record.key["groupId"], record.key["topicId"], record.key["partition"])
+
+
+@dataclass(slots=True)
+class SharePartitionState:
+    """What the share coordinator keeps of a share partition.
+
+    ``start_offset`` is -1 until the first write after a delivery, or until an administrator sets it.
+    ``delivery_complete_count`` counts the offsets from there on that need no delivery any more (KIP-1226), -1 where
+    that is not known. ``batches`` are the offsets with a known delivery state. ``at`` is the last record,
+    ``snapshot_at`` the snapshot that the state goes back to, ``created_ms`` and ``written_ms`` are the times in that
+    snapshot. These three and ``state_epoch`` are None where no snapshot was seen; then batches may be missing.
+    """
+
+    snapshot_epoch: int
+    state_epoch: int | None
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    batches: list[StateBatch]
+    at: LogPosition
+    snapshot_at: LogPosition | None
+    created_ms: int | None
+    written_ms: int | None
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last one whose delivery state was written; the start offset where none was."""
+        return self.batches[-1].last + 1 if self.batches else self.start_offset
+
+    @property
+    def terminal_records(self) -> int:
+        """How many offsets are acknowledged or archived."""
+        return sum(batch.records for batch in self.batches if batch.state in TERMINAL)
+
+
+def next_state(known: SharePartitionState | None, record: ShareStateRecord) -> SharePartitionState | None:
+    """Return the state of a share partition after a record about it; None after a tombstone."""
+    if record.value is None:
+        return None
+    if record.type == SHARE_SNAPSHOT:
+        return _snapshot(cast(ShareSnapshotValue, record.value), record.at)
+    return _updated(known, cast(ShareUpdateValue, record.value), record.at)
+
+
+def _snapshot(value: ShareSnapshotValue, at: LogPosition) -> SharePartitionState:
+    return SharePartitionState(
+        value["snapshotEpoch"],
+        value["stateEpoch"],
+        value["leaderEpoch"],
+        value["startOffset"],
+        value.get("deliveryCompleteCount", UNSET),
+        merge_batches((), state_batches(value["stateBatches"])),
+        at,
+        at,
+        value["createTimestamp"],
+        value["writeTimestamp"],
+    )
+
+
+def _updated(known: SharePartitionState | None, value: ShareUpdateValue, at: LogPosition) -> SharePartitionState:
+    """An update without its snapshot stands for itself: no more is known."""
+    new = state_batches(value["stateBatches"])
+    start, leader_epoch = value["startOffset"], value["leaderEpoch"]
+    count = value.get("deliveryCompleteCount", UNSET)
+    if known is None:
+        batches = batches_from(merge_batches((), new), start)
+        return SharePartitionState(value["snapshotEpoch"], None, leader_epoch, start, count, batches, at, *(None,) * 3)
+    start = known.start_offset if start == UNSET else start
+    return SharePartitionState(
+        known.snapshot_epoch,
+        known.state_epoch,
+        known.leader_epoch if leader_epoch == UNSET else leader_epoch,
+        start,
+        count,
+        batches_from(merge_batches(known.batches, new), start),
+        at,
+        known.snapshot_at,
+        known.created_ms,
+        known.written_ms,
+    )
+
+
+def state_batches(batches: Iterable[ShareSnapshotStateBatch | ShareUpdateStateBatch]) -> Iterable[StateBatch]:
+    """The batches of a record."""
+    return [
+        StateBatch(each["firstOffset"], each["lastOffset"], each["deliveryState"], each["deliveryCount"])
+        for each in batches
+    ]
+
+
+@dataclass(slots=True)
+class ShareStateLog:
+    """The state of all share partitions, folded from one or all partitions of the share state log."""
+
+    partitions: dict[SharePartition, SharePartitionState] = field(default_factory=dict)
+
+    def apply(self, record: ShareStateRecord) -> None:
+        """Change the state by a record; records of one share partition come in the order of the log."""
+        which = SharePartition.of(record)
+        state = next_state(self.partitions.get(which), record)
+        if state is None:
+            self.partitions.pop(which, None)
+        else:
+            self.partitions[which] = state
