@@ -7,6 +7,11 @@ from typing import NamedTuple
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import DecodeError
+from coordinator_core.record_fields.embedded import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolAssignmentTopicPartition,
+    ConsumerProtocolSubscription,
+)
 from coordinator_core.wire.embedded import decode_blob, encode_blob
 
 SUBSCRIPTION = "ConsumerProtocolSubscription"
@@ -26,14 +31,14 @@ class EmbeddedSubscription(NamedTuple):
 
 def subscription(metadata: bytes) -> EmbeddedSubscription:
     """Read a member's protocol metadata; raises DecodeError."""
-    blob = decode_blob(SUBSCRIPTION, metadata)
+    blob = decode_blob(ConsumerProtocolSubscription, metadata)
     owned = [(each["topic"], each["partitions"]) for each in blob.fields.get("ownedPartitions", ())]
     return EmbeddedSubscription(blob.version, blob.fields["topics"], blob.fields.get("rackId") or None, owned)
 
 
 def assigned_partitions(assignment: bytes) -> tuple[list[tuple[str, list[int]]], bytes | None]:
     """Read an assignment as topic names with partitions, and the assignor's own data; raises DecodeError."""
-    fields = decode_blob(ASSIGNMENT, assignment).fields
+    fields = decode_blob(ConsumerProtocolAssignment, assignment).fields
     return [(each["topic"], each["partitions"]) for each in fields["assignedPartitions"]], fields["userData"]
 
 
@@ -47,12 +52,13 @@ def assignment(partitions: Mapping[str, Iterable[int]], topics: TopicImage, meta
     version = int.from_bytes(metadata[:2], signed=True)
     if version < 0:
         raise DecodeError(f"version {version}", record_type=SUBSCRIPTION)
-    named = [
+    named: list[ConsumerProtocolAssignmentTopicPartition] = [
         {"topic": topics.by_id[topic_id].name, "partitions": list(numbers)}
         for topic_id, numbers in partitions.items()
         if topic_id in topics.by_id
     ]
-    return encode_blob(ASSIGNMENT, min(version, HIGHEST_VERSION), {"assignedPartitions": named, "userData": None})
+    fields: ConsumerProtocolAssignment = {"assignedPartitions": named, "userData": None}
+    return encode_blob(ConsumerProtocolAssignment, min(version, HIGHEST_VERSION), fields)
 
 
 def by_topic_id(named: Iterable[tuple[str, Sequence[int]]], topics: TopicImage) -> dict[str, list[int]]:

@@ -15,8 +15,15 @@ from coordinator_core.groups.epochs import PartitionEpochs, Partitions
 from coordinator_core.groups.share.state import ShareGroup, ShareMember
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, TargetTasks
 from coordinator_core.history.work_units import Held, Resource
-from coordinator_core.records import Fields
-from coordinator_core.wire.embedded import CACHED_BLOBS, Blob, decode_assignment, decode_subscription
+from coordinator_core.record_fields.embedded import (
+    ConnectProtocolAssignment,
+    ConnectProtocolAssignmentConnectorTasks,
+    ConnectProtocolMetadata,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    StreamsAssignmentInfo,
+)
+from coordinator_core.wire.embedded import CACHED_BLOBS, Blob, blob_of, decode_assignment, decode_subscription
 
 CONNECTOR_ITSELF = -1
 """The number that stands for a connector among the tasks of one."""
@@ -140,12 +147,13 @@ def classic_subscription(protocol_type: str, protocol: str | None, data: bytes) 
         blob = decode_subscription(protocol_type, protocol, data)
     except DecodeError:
         return None
-    if blob is None:
-        return NO_SUBSCRIPTION
-    fields = blob.fields
-    if "configOffset" in fields:
-        return ClassicSubscription(frozenset(), fields["configOffset"], None)
-    return ClassicSubscription(frozenset(fields["topics"]), None, fields.get("rackId"))
+    worker = blob_of(ConnectProtocolMetadata, blob)
+    if worker is not None:
+        return ClassicSubscription(frozenset(), worker.fields["configOffset"], None)
+    consumer = blob_of(ConsumerProtocolSubscription, blob)
+    if consumer is not None:
+        return ClassicSubscription(frozenset(consumer.fields["topics"]), None, consumer.fields.get("rackId"))
+    return NO_SUBSCRIPTION
 
 
 @lru_cache(maxsize=CACHED_BLOBS)
@@ -163,42 +171,49 @@ def classic_assignment(
         owned = decode_subscription(protocol_type, protocol, subscription) if needs_owned else None
     except DecodeError:
         return None
-    if blob is None:
+    work = blob_of(ConnectProtocolAssignment, blob)
+    if work is not None:
+        return _connect_assignment(work, blob_of(ConnectProtocolMetadata, owned))
+    partitions = blob_of(ConsumerProtocolAssignment, blob)
+    if partitions is None:
         return NO_ASSIGNMENT
-    if "configOffset" in blob.fields:
-        return _connect_assignment(blob, owned)
     held: dict[Resource, AbstractSet[int]] = {}
-    for each in blob.fields["assignedPartitions"]:
+    for each in partitions.fields["assignedPartitions"]:
         if each["partitions"]:
             held[("partition", each["topic"])] = set(each["partitions"])
-    revoked = _given_up(owned, held) if owned is not None and protocol == COOPERATIVE_STICKY else 0
-    next_rebalance = _streams_tasks(blob.nested, held) if blob.nested else None
+    subscribed = blob_of(ConsumerProtocolSubscription, owned)
+    revoked = _given_up(subscribed, held) if subscribed is not None and protocol == COOPERATIVE_STICKY else 0
+    info = blob_of(StreamsAssignmentInfo, partitions.nested)
+    next_rebalance = _streams_tasks(info, held) if info else None
     return ClassicAssignment(held, revoked, next_rebalance_ms=next_rebalance)
 
 
-def _given_up(subscription: Blob, held: Held) -> int:
+def _given_up(subscription: Blob[ConsumerProtocolSubscription], held: Held) -> int:
     """How many partitions the member owned when it joined, and gives up now to join again."""
     owned = subscription.fields.get("ownedPartitions", ())
     return sum(len({*each["partitions"]} - held.get(("partition", each["topic"]), set())) for each in owned)
 
 
-def _streams_tasks(info: Blob, held: dict[Resource, AbstractSet[int]]) -> int | None:
+def _streams_tasks(info: Blob[StreamsAssignmentInfo], held: dict[Resource, AbstractSet[int]]) -> int | None:
     """Adds the tasks of a Kafka Streams assignment by role; returns when it wants to rebalance again, if it does."""
-    for role, tasks in (("active", "activeTasks"), ("standby", "standbyTasks")):
+    for role, tasks in (("active", info.fields["activeTasks"]), ("standby", info.fields["standbyTasks"])):
         by_subtopology: dict[str, set[int]] = {}
-        for task in info.fields.get(tasks, ()):
+        for task in tasks:
             by_subtopology.setdefault(str(task["topicGroupId"]), set()).add(task["partition"])
         _add(role, by_subtopology, held)
     at = info.fields.get("nextRebalanceMs", _NEVER)
     return None if at == _NEVER else at
 
 
-def _connect_assignment(blob: Blob, subscription: Blob | None) -> ClassicAssignment:
+def _connect_assignment(
+    blob: Blob[ConnectProtocolAssignment], subscription: Blob[ConnectProtocolMetadata] | None
+) -> ClassicAssignment:
     fields = blob.fields
-    work = _connect_work(fields["assignment"])
+    work = _connect_work(fields["assignment"] or ())
     revoked = _connect_work(fields.get("revoked") or ())
-    if subscription is not None and subscription.nested is not None:
-        work = (_connect_work(subscription.nested.fields["assignment"]) - revoked) | work
+    running = blob_of(ConnectProtocolAssignment, subscription.nested) if subscription is not None else None
+    if running is not None:
+        work = (_connect_work(running.fields["assignment"] or ()) - revoked) | work
     held: dict[Resource, set[int]] = {}
     for connector, task in work:
         role = "connector" if task == CONNECTOR_ITSELF else "task"
@@ -206,5 +221,5 @@ def _connect_assignment(blob: Blob, subscription: Blob | None) -> ClassicAssignm
     return ClassicAssignment(held, len(revoked), fields.get("delay") or 0, None, blob.version > 0)
 
 
-def _connect_work(entries: Iterable[Fields]) -> set[tuple[str, int]]:
+def _connect_work(entries: Iterable[ConnectProtocolAssignmentConnectorTasks]) -> set[tuple[str, int]]:
     return {(entry["connector"], task) for entry in entries for task in entry["tasks"]}

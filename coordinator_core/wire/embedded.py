@@ -8,9 +8,17 @@ trailing bytes, as Kafka's own clients do.
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, overload
+
+import typing_extensions
 
 from coordinator_core.errors import DecodeError, EncodeError, SchemaError, UnknownVersionError
+from coordinator_core.record_fields.embedded import (
+    ConnectProtocolAssignment,
+    ConnectProtocolMetadata,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
 from coordinator_core.records import Fields
 from coordinator_core.wire.codec import reader, writer
 from coordinator_core.wire.message_layout import layout
@@ -25,9 +33,14 @@ CACHED_BLOB_SIZE: Final = 2048
 """The largest blob that is kept decoded, in bytes."""
 
 
-class Blob(NamedTuple):
+FieldsT = TypeVar("FieldsT")
+DecodedT = typing_extensions.TypeVar("DecodedT", covariant=True, default=object)
+
+
+class Blob(NamedTuple, Generic[DecodedT]):
     """One decoded blob, shared by all that hold the same bytes: not to be changed.
 
+    ``coordinator_core.record_fields.embedded`` has the types of its fields; ``blob_of`` gives a blob its type.
     ``version`` is the one on the wire. ``nested`` is the blob inside (a consumer's user data, a Connect worker's
     allocation), None where there is none, no schema knows it, or it is not what its schema says; its bytes are in
     ``fields`` all the same.
@@ -35,11 +48,30 @@ class Blob(NamedTuple):
 
     message: str
     version: int
-    fields: Fields
+    fields: DecodedT
     nested: Blob | None
 
 
-def decode_subscription(protocol_type: str, protocol: str | None, data: bytes | None) -> Blob | None:
+AnyBlob = Blob[Any]
+"""A blob whose message is yet to be looked at."""
+
+
+def blob_of(message: type[FieldsT], blob: AnyBlob | None) -> Blob[FieldsT] | None:
+    """Return the blob if it is of this message, else None."""
+    return blob if blob is not None and blob.message == message.__name__ else None
+
+
+@overload
+def decode_subscription(
+    protocol_type: Literal["consumer"], protocol: str | None, data: bytes | None
+) -> Blob[ConsumerProtocolSubscription] | None: ...
+@overload
+def decode_subscription(
+    protocol_type: Literal["connect"], protocol: str | None, data: bytes | None
+) -> Blob[ConnectProtocolMetadata] | None: ...
+@overload
+def decode_subscription(protocol_type: str, protocol: str | None, data: bytes | None) -> Blob | None: ...
+def decode_subscription(protocol_type: str, protocol: str | None, data: bytes | None) -> AnyBlob | None:
     """A member's metadata in a classic group; None if it is empty or of a protocol type that no schema knows.
 
     Raises DecodeError.
@@ -47,7 +79,17 @@ def decode_subscription(protocol_type: str, protocol: str | None, data: bytes | 
     return _decode_member_blob("subscription", protocol_type, protocol, data)
 
 
-def decode_assignment(protocol_type: str, protocol: str | None, data: bytes | None) -> Blob | None:
+@overload
+def decode_assignment(
+    protocol_type: Literal["consumer"], protocol: str | None, data: bytes | None
+) -> Blob[ConsumerProtocolAssignment] | None: ...
+@overload
+def decode_assignment(
+    protocol_type: Literal["connect"], protocol: str | None, data: bytes | None
+) -> Blob[ConnectProtocolAssignment] | None: ...
+@overload
+def decode_assignment(protocol_type: str, protocol: str | None, data: bytes | None) -> Blob | None: ...
+def decode_assignment(protocol_type: str, protocol: str | None, data: bytes | None) -> AnyBlob | None:
     """A member's assignment in a classic group; None if it is empty or of a protocol type that no schema knows.
 
     Raises DecodeError.
@@ -55,16 +97,29 @@ def decode_assignment(protocol_type: str, protocol: str | None, data: bytes | No
     return _decode_member_blob("assignment", protocol_type, protocol, data)
 
 
-def decode_blob(message: str, data: bytes, protocol: str | None = None) -> Blob:
-    """A blob by the name of its message; ``protocol`` (an assignor) tells what is nested. Raises DecodeError."""
+@overload
+def decode_blob(message: type[FieldsT], data: bytes, protocol: str | None = None) -> Blob[FieldsT]: ...
+@overload
+def decode_blob(message: str, data: bytes, protocol: str | None = None) -> Blob: ...
+def decode_blob(message: type[Any] | str, data: bytes, protocol: str | None = None) -> AnyBlob:
+    """Decode a blob, by its message's name or type; ``protocol`` (an assignor) tells what is nested.
+
+    Raises DecodeError.
+    """
+    name = message if isinstance(message, str) else message.__name__
     if len(data) > CACHED_BLOB_SIZE:
-        return _decode_blob(message, data, protocol)
-    return _decode_cached(message, data, protocol)
+        return _decode_blob(name, data, protocol)
+    return _decode_cached(name, data, protocol)
 
 
-def encode_blob(message: str, version: int, fields: Fields) -> bytes:
+@overload
+def encode_blob(message: type[FieldsT], version: int, fields: FieldsT) -> bytes: ...
+@overload
+def encode_blob(message: str, version: int, fields: Fields) -> bytes: ...
+def encode_blob(message: type[Any] | str, version: int, fields: Any) -> bytes:
     """The bytes of a blob; ``nested`` data is encoded where the fields hold it as bytes. Raises EncodeError."""
-    schema = _schema(message)
+    name = message if isinstance(message, str) else message.__name__
+    schema = _schema(name)
     out = bytearray()
     trailing: bytes = fields.get(TRAILING_BYTES, b"")
     known = {name: value for name, value in fields.items() if name != TRAILING_BYTES}
@@ -73,16 +128,17 @@ def encode_blob(message: str, version: int, fields: Fields) -> bytes:
             scalar_writer(schema.version_field)(out, version)
         writer(layout(schema.message, min(version, schema.message.versions.stop - 1)))(out, known)
     except EncodeError as error:
-        raise error.within(message) from None
+        raise error.within(name) from None
     return bytes(out) + trailing
 
 
-def of_version(message: str, version: int, fields: Fields) -> Fields:
+def of_version(message: type[FieldsT], version: int, fields: FieldsT) -> FieldsT:
     """Those of the fields that this version of a message has, in structs inside as well."""
-    return _of_version(_schema(message).message.fields, version, fields)
+    kept: FieldsT = _of_version(_schema(message.__name__).message.fields, version, fields)
+    return kept
 
 
-def _of_version(schema: tuple[Field, ...], version: int, fields: Fields) -> Fields:
+def _of_version(schema: tuple[Field, ...], version: int, fields: Any) -> Any:
     kept: Fields = {}
     for field in schema:
         if version in field.versions and field.name in fields:
@@ -93,7 +149,7 @@ def _of_version(schema: tuple[Field, ...], version: int, fields: Fields) -> Fiel
     return kept
 
 
-def _decode_member_blob(field: str, protocol_type: str, protocol: str | None, data: bytes | None) -> Blob | None:
+def _decode_member_blob(field: str, protocol_type: str, protocol: str | None, data: bytes | None) -> AnyBlob | None:
     message = _carried(field, protocol_type)
     if message is None or not data:
         return None
@@ -115,11 +171,11 @@ def _schema(message: str) -> EmbeddedSchema:
 
 
 @lru_cache(maxsize=CACHED_BLOBS)
-def _decode_cached(message: str, data: bytes, protocol: str | None) -> Blob:
+def _decode_cached(message: str, data: bytes, protocol: str | None) -> AnyBlob:
     return _decode_blob(message, data, protocol)
 
 
-def _decode_blob(message: str, data: bytes, protocol: str | None) -> Blob:
+def _decode_blob(message: str, data: bytes, protocol: str | None) -> AnyBlob:
     schema = _schema(message)
     try:
         version, fields = _decode_versioned(schema, data) if schema.version_field else _decode_versionless(schema, data)

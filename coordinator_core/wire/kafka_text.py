@@ -16,7 +16,7 @@ from coordinator_core.records import Family, Fields, RecordType
 from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, BatchHeader
 from coordinator_core.wire.batch_records import LogRecord, sequence_of
 from coordinator_core.wire.control import ControlRecord, kraft_fields
-from coordinator_core.wire.embedded import decode_blob
+from coordinator_core.wire.embedded import AnyBlob, decode_blob
 from coordinator_core.wire.kafka_json import key_to_json, value_to_json
 from coordinator_core.wire.record_codec import TRAILING_BYTES, DecodedRecord, decode_record, key_type
 
@@ -139,10 +139,10 @@ def _expanded(message: str, data: bytes | None) -> Any:
     if not data:
         return None if data is None else ""
     try:
-        fields = decode_blob(message, data).fields
+        blob: AnyBlob = decode_blob(message, data)
     except DecodeError:
         return _json(data)
-    return {name: _json(value) for name, value in fields.items() if name != TRAILING_BYTES}
+    return {name: _json(value) for name, value in blob.fields.items() if name != TRAILING_BYTES}
 
 
 def _json(value: Any) -> Any:

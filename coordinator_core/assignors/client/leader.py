@@ -9,7 +9,7 @@ from coordinator_core.assignors.client.leader_view import TopicPartition
 from coordinator_core.assignors.inputs import ClassicMemberSpec
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import hash_order
-from coordinator_core.records import Fields
+from coordinator_core.record_fields.embedded import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 M = TypeVar("M")
 
@@ -25,7 +25,7 @@ def leader_order(joined: Mapping[str, M]) -> dict[str, M]:
     return {member: joined[member] for member in hash_order(STRING, list(joined))}
 
 
-def subscribed_member(subscription: Fields, instance_id: str | None = None) -> ClassicMemberSpec:
+def subscribed_member(subscription: ConsumerProtocolSubscription, instance_id: str | None = None) -> ClassicMemberSpec:
     """A member by the decoded ``ConsumerProtocolSubscription`` in its group's record."""
     generation = subscription.get("generationId", -1)
     return ClassicMemberSpec(
@@ -50,7 +50,7 @@ def serialised(work: Sequence[TopicPartition]) -> Serialised:
     return topics
 
 
-def recorded(assignment: Fields) -> Serialised:
+def recorded(assignment: ConsumerProtocolAssignment) -> Serialised:
     """The decoded ``ConsumerProtocolAssignment`` of a member, in the same form (some clients repeat topics)."""
     return serialised(
         [(topic["topic"], number) for topic in assignment["assignedPartitions"] for number in topic["partitions"]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from coordinator_core.assignors.client.claimed_partitions import NO_GENERATION, MemberData
 from coordinator_core.assignors.inputs import ClassicMemberSpec
 from coordinator_core.errors import DecodeError
+from coordinator_core.record_fields.embedded import CooperativeStickyAssignorUserData, StickyAssignorUserData
 from coordinator_core.wire.embedded import decode_blob
 
 
@@ -16,7 +17,7 @@ def sticky_data(member: ClassicMemberSpec) -> MemberData:
     if not member.user_data:
         return MemberData((), None)
     try:
-        fields = decode_blob("StickyAssignorUserData", member.user_data).fields
+        fields = decode_blob(StickyAssignorUserData, member.user_data).fields
     except DecodeError:
         return MemberData((), NO_GENERATION)
     partitions = [(topic["topic"], number) for topic in fields["previousAssignment"] for number in topic["partitions"]]
@@ -31,7 +32,7 @@ def cooperative_data(member: ClassicMemberSpec) -> MemberData:
     if member.user_data is None:
         return MemberData(owned, None)
     try:
-        generation = decode_blob("CooperativeStickyAssignorUserData", member.user_data).fields["generation"]
+        generation = decode_blob(CooperativeStickyAssignorUserData, member.user_data).fields["generation"]
     except DecodeError:
         generation = NO_GENERATION
     return MemberData(owned, generation)

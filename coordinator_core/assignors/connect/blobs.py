@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from coordinator_core.assignors.connect.work import LeaderAssignment
 from coordinator_core.assignors.inputs import ConnectorTask, WorkerSpec
-from coordinator_core.records import Fields
-from coordinator_core.wire.embedded import Blob
+from coordinator_core.record_fields.embedded import (
+    ConnectProtocolAssignment,
+    ConnectProtocolAssignmentConnectorTasks,
+    ConnectProtocolMetadata,
+)
+from coordinator_core.wire.embedded import Blob, blob_of
 
 CONNECTOR = -1
 """The task number that stands for the connector itself."""
 
 
-def worker(metadata: Blob) -> WorkerSpec:
+def worker(metadata: Blob[ConnectProtocolMetadata]) -> WorkerSpec:
     """A worker by its ``ConnectProtocolMetadata``; what it runs is in its allocation, which version 0 lacks."""
-    running = worker_assignment(metadata.nested.fields) if metadata.nested else None
+    allocation = blob_of(ConnectProtocolAssignment, metadata.nested)
+    running = worker_assignment(allocation.fields) if allocation else None
     return WorkerSpec(
         metadata.fields["url"],
         metadata.fields["configOffset"],
@@ -25,7 +29,7 @@ def worker(metadata: Blob) -> WorkerSpec:
     )
 
 
-def worker_assignment(assignment: Fields) -> LeaderAssignment:
+def worker_assignment(assignment: ConnectProtocolAssignment) -> LeaderAssignment:
     """A decoded ``ConnectProtocolAssignment`` as the worker reads it."""
     connectors, tasks = _work(assignment["assignment"] or ())
     revoked_connectors, revoked_tasks = _work(assignment.get("revoked") or ())
@@ -42,7 +46,7 @@ def worker_assignment(assignment: Fields) -> LeaderAssignment:
     )
 
 
-def _work(entries: Iterable[Any]) -> tuple[list[str], list[ConnectorTask]]:
+def _work(entries: Iterable[ConnectProtocolAssignmentConnectorTasks]) -> tuple[list[str], list[ConnectorTask]]:
     connectors: list[str] = []
     tasks: list[ConnectorTask] = []
     for entry in entries:

@@ -13,8 +13,17 @@ from enum import StrEnum
 
 from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.records import Fields
-from coordinator_core.wire.embedded import Blob
+from coordinator_core.record_fields.embedded import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolAssignmentTopicPartition,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolSubscriptionTopicPartition,
+    StreamsAssignmentInfo,
+    StreamsAssignmentInfoStandbyTask,
+    StreamsAssignmentInfoTaskId,
+    StreamsSubscriptionInfo,
+)
+from coordinator_core.wire.embedded import Blob, blob_of
 
 Partition = tuple[str, int]
 
@@ -62,13 +71,17 @@ class StreamsConsumer:
     error: int = 0
 
 
-def streams_consumer(subscription: Blob, assignment: Blob) -> StreamsConsumer | None:
+def streams_consumer(
+    subscription: Blob[ConsumerProtocolSubscription], assignment: Blob[ConsumerProtocolAssignment]
+) -> StreamsConsumer | None:
     """A consumer by the decoded blobs of its group's record; None if their user data is not that of Streams."""
-    if subscription.nested is None or assignment.nested is None:
+    said = blob_of(StreamsSubscriptionInfo, subscription.nested)
+    told = blob_of(StreamsAssignmentInfo, assignment.nested)
+    if said is None or told is None:
         return None
-    info = assignment.nested.fields
+    info = told.fields
     return StreamsConsumer(
-        process_id=subscription.nested.fields["processId"],
+        process_id=said.fields["processId"],
         topics=subscription.fields["topics"],
         owned=list(_partitions(subscription.fields.get("ownedPartitions") or ())),
         partitions=sorted(_partitions(assignment.fields["assignedPartitions"]), key=lambda p: (utf16(p[0]), p[1])),
@@ -202,13 +215,15 @@ def _all_partitions(members: Mapping[str, StreamsConsumer], image: TopicImage) -
                 yield topic, number
 
 
-def _partitions(topics: Iterable[Fields]) -> Iterator[Partition]:
+def _partitions(
+    topics: Iterable[ConsumerProtocolSubscriptionTopicPartition | ConsumerProtocolAssignmentTopicPartition],
+) -> Iterator[Partition]:
     for topic in topics:
         for number in topic["partitions"]:
             yield topic["topic"], number
 
 
-def _task(task: Fields) -> Task:
+def _task(task: StreamsAssignmentInfoTaskId | StreamsAssignmentInfoStandbyTask) -> Task:
     named = task.get("namedTopology")
     subtopology = f"{named}__{task['topicGroupId']}" if named else str(task["topicGroupId"])
     return subtopology, task["partition"]

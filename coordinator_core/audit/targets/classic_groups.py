@@ -37,13 +37,15 @@ from coordinator_core.audit.targets.verdict import (
 )
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, InputError
-from coordinator_core.groups.classic.protocols import STREAMS_PROTOCOL
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.group import GroupType
 from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.record_fields.classic_group import GroupMetadataMemberMetadata, GroupMetadataRecord
+from coordinator_core.record_fields.embedded import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from coordinator_core.records import LogPosition
 from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription
 
+_Blobs = tuple[Blob[ConsumerProtocolSubscription], Blob[ConsumerProtocolAssignment] | None]
 TOPICS_MISSING = "topics of that time: supply the cluster metadata log or topic snapshots"
 AS_SETS = "as sets of partitions: another client's order"
 
@@ -196,12 +198,11 @@ class ClassicAudit:
             oldest = view.at
         self.memory.views[self.leader] = oldest.timestamp_ms, oldest.offset
 
-    def _blobs(self, member: GroupMetadataMemberMetadata) -> tuple[Blob, Blob | None]:
-        protocol_type = self.value["protocolType"]
-        subscription = decode_subscription(protocol_type, self.protocol, member["subscription"])
+    def _blobs(self, member: GroupMetadataMemberMetadata) -> _Blobs:
+        subscription = decode_subscription(CONSUMER_PROTOCOL_TYPE, self.protocol, member["subscription"])
         if subscription is None:
-            raise DecodeError("an empty subscription", record_type=protocol_type)
-        return subscription, decode_assignment(protocol_type, self.protocol, member["assignment"])
+            raise DecodeError("an empty subscription", record_type=CONSUMER_PROTOCOL_TYPE)
+        return subscription, decode_assignment(CONSUMER_PROTOCOL_TYPE, self.protocol, member["assignment"])
 
     def _kept(self, members: Mapping[str, bytes]) -> TargetAuditRow:
         """The same generation again: a static member came back under another id, or nothing changed at all."""
@@ -217,7 +218,7 @@ class ClassicAudit:
         said = said or ["a member that came has not the assignment of the one that went"]
         return self._row(Judgement(Verdict.DIVERGENT, tuple(said[:MOST_DIFFERENCES]), len(said)), basis=Basis.KEPT)
 
-    def _streams(self, blobs: Mapping[str, tuple[Blob, Blob | None]]) -> TargetAuditRow:
+    def _streams(self, blobs: Mapping[str, _Blobs]) -> TargetAuditRow:
         """Classic Kafka Streams: the leader alone knows the topology, so that only invariants can be checked."""
         consumers: dict[str, StreamsConsumer] = {}
         for member, (subscription, assignment) in blobs.items():

@@ -12,13 +12,29 @@ from coordinator_core.assignors.inputs import TaskId, Tasks
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
-from coordinator_core.groups.consumer_protocol import ASSIGNMENT, HIGHEST_VERSION
+from coordinator_core.groups.consumer_protocol import ASSIGNMENT, HIGHEST_VERSION, SUBSCRIPTION
 from coordinator_core.groups.streams.state import Endpoint
 from coordinator_core.groups.streams.topology import ConfiguredTopology
-from coordinator_core.records import Fields
-from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription, encode_blob, of_version
+from coordinator_core.record_fields.embedded import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    StreamsAssignmentInfo,
+    StreamsAssignmentInfoStandbyTask,
+    StreamsAssignmentInfoTaskId,
+    StreamsAssignmentInfoTopicPartition,
+    StreamsSubscriptionInfo,
+    StreamsSubscriptionInfoTaskId,
+)
+from coordinator_core.wire.embedded import (
+    Blob,
+    blob_of,
+    decode_assignment,
+    decode_subscription,
+    encode_blob,
+    of_version,
+)
 
-ASSIGNMENT_INFO = "StreamsAssignmentInfo"
+_Task = StreamsSubscriptionInfoTaskId | StreamsAssignmentInfoTaskId | StreamsAssignmentInfoStandbyTask
 PROBING_INTERVAL_MS = 600_000
 """When a thread that warms tasks up is to ask for another rebalance (probing.rebalance.interval.ms)."""
 NO_REBALANCE = 2**63 - 1
@@ -37,16 +53,15 @@ class ThreadInfo(NamedTuple):
 
 def thread_info(metadata: bytes) -> ThreadInfo:
     """Read a thread's subscription; raises DecodeError if it is not one of Streams."""
-    blob = _of_streams(
-        decode_subscription(CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL, metadata), "ConsumerProtocolSubscription"
-    )
-    info = _nested(blob)
+    blob, nested = _subscription(metadata)
+    info = nested.fields
     tags = {
         each["key"].decode(errors="replace"): each["value"].decode(errors="replace")
-        for each in _list(info, "clientTags")
+        for each in info.get("clientTags", ())
     }
     standby = {_task(each) for each in info["standbyTasks"]} if "standbyTasks" in info else None
-    owned = {(each["topic"], number) for each in _list(blob.fields, "ownedPartitions") for number in each["partitions"]}
+    listed = blob.fields.get("ownedPartitions", ())
+    owned = {(each["topic"], number) for each in listed for number in each["partitions"]}
     offsets = {task: offset for task, offset in _offset_sums(info) if offset >= 0}
     return ThreadInfo(info["processId"], _endpoint(info.get("userEndPoint") or b""), tags, offsets, owned, standby)
 
@@ -55,9 +70,11 @@ def assigned_tasks(assignment: bytes) -> Tasks:
     """Read what a thread was told to run; raises DecodeError if it is not an assignment of Streams."""
     if not assignment:
         return Tasks()
-    blob = _of_streams(decode_assignment(CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL, assignment), ASSIGNMENT)
-    info = _nested(blob)
-    return Tasks(_by_subtopology(info["activeTasks"]), _by_subtopology(info["standbyTasks"]))
+    blob = decode_assignment(CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL, assignment)
+    info = blob_of(StreamsAssignmentInfo, blob.nested) if blob is not None else None
+    if info is None:
+        raise DecodeError("no data of Streams in it", record_type=ASSIGNMENT)
+    return Tasks(_by_subtopology(info.fields["activeTasks"]), _by_subtopology(info.fields["standbyTasks"]))
 
 
 def assignment(
@@ -67,10 +84,8 @@ def assignment(
 
     Raises DecodeError if the subscription is not one of Streams.
     """
-    blob = _of_streams(
-        decode_subscription(CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL, metadata), "ConsumerProtocolSubscription"
-    )
-    version = 0 if blob.nested is None else blob.nested.version
+    blob, nested = _subscription(metadata)
+    version = nested.version
     sources = {} if configured is None else {key: each.sources for key, each in configured.subtopologies.items()}
 
     def partitions(subtopology_id: str, number: int) -> list[tuple[str, int]]:
@@ -79,11 +94,13 @@ def assignment(
 
     read = sorted((partition, task) for task in _units(tasks.active) for partition in partitions(*task))
     copies = sorted({*_units(tasks.standby), *_units(tasks.warmup)})
-    standby = []
+    standby: list[StreamsAssignmentInfoStandbyTask] = []
     for task in copies:
-        inputs = [{"topic": name, "partition": number} for name, number in partitions(*task)]
+        inputs: list[StreamsAssignmentInfoTopicPartition] = [
+            {"topic": name, "partition": number} for name, number in partitions(*task)
+        ]
         standby.append({**_task_fields(task), "partitions": inputs})
-    info: Fields = {
+    info: StreamsAssignmentInfo = {
         "commonlySupportedVersion": version,
         "activeTasks": [_task_fields(task) for _, task in read],
         "standbyTasks": standby,
@@ -97,11 +114,11 @@ def assignment(
     by_topic: dict[str, list[int]] = {}
     for (name, number), _ in read:
         by_topic.setdefault(name, []).append(number)
-    assigned = [{"topic": name, "partitions": numbers} for name, numbers in by_topic.items()]
-    user_data = encode_blob(ASSIGNMENT_INFO, version, of_version(ASSIGNMENT_INFO, version, info))
-    return encode_blob(
-        ASSIGNMENT, min(blob.version, HIGHEST_VERSION), {"assignedPartitions": assigned, "userData": user_data}
-    )
+    fields: ConsumerProtocolAssignment = {
+        "assignedPartitions": [{"topic": name, "partitions": numbers} for name, numbers in by_topic.items()],
+        "userData": encode_blob(StreamsAssignmentInfo, version, of_version(StreamsAssignmentInfo, version, info)),
+    }
+    return encode_blob(ConsumerProtocolAssignment, min(blob.version, HIGHEST_VERSION), fields)
 
 
 def is_known_by_number(subtopology_id: str) -> bool:
@@ -109,32 +126,31 @@ def is_known_by_number(subtopology_id: str) -> bool:
     return subtopology_id.isdecimal() and subtopology_id.isascii() and int(subtopology_id) < 2**31
 
 
-def _of_streams(blob: Blob | None, message: str) -> Blob:
-    if blob is None or blob.nested is None:
-        raise DecodeError("no data of Streams in it", record_type=message)
-    return blob
+def _subscription(metadata: bytes) -> tuple[Blob[ConsumerProtocolSubscription], Blob[StreamsSubscriptionInfo]]:
+    """Return a thread's subscription and what Streams put into it; raise DecodeError if there is nothing of Streams."""
+    blob = decode_subscription(CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL, metadata)
+    info = blob_of(StreamsSubscriptionInfo, blob.nested) if blob is not None else None
+    if blob is None or info is None:
+        raise DecodeError("no data of Streams in it", record_type=SUBSCRIPTION)
+    return blob, info
 
 
-def _nested(blob: Blob) -> Fields:
-    return {} if blob.nested is None else blob.nested.fields
-
-
-def _list(fields: Fields, name: str) -> Iterable[Fields]:
-    return fields.get(name) or ()
-
-
-def _task(task: Fields) -> TaskId:
+def _task(task: _Task) -> TaskId:
     return str(task["topicGroupId"]), task["partition"]
 
 
-def _task_fields(task: TaskId) -> Fields:
+def _task_fields(task: TaskId) -> StreamsAssignmentInfoTaskId:
     return {"topicGroupId": int(task[0]), "partition": task[1], "namedTopology": None}
 
 
-def _offset_sums(info: Fields) -> Iterable[tuple[TaskId, int]]:
-    for each in _list(info, "taskOffsetSums"):
-        for one in each.get("partitionToOffsetSum", [each]):
-            yield (str(each["topicGroupId"]), one["partition"]), one["offsetSum"]
+def _offset_sums(info: StreamsSubscriptionInfo) -> Iterable[tuple[TaskId, int]]:
+    for each in info.get("taskOffsetSums", ()):
+        subtopology_id = str(each["topicGroupId"])
+        if "partitionToOffsetSum" in each:
+            for one in each["partitionToOffsetSum"]:
+                yield (subtopology_id, one["partition"]), one["offsetSum"]
+        else:
+            yield (subtopology_id, each["partition"]), each["offsetSum"]
 
 
 def _text(data: bytes) -> str:
@@ -146,7 +162,7 @@ def _endpoint(text: bytes) -> Endpoint | None:
     return Endpoint(host, int(port)) if host and port.isdecimal() and port.isascii() and int(port) < 2**16 else None
 
 
-def _by_subtopology(tasks: Iterable[Fields]) -> dict[str, list[int]]:
+def _by_subtopology(tasks: Iterable[_Task]) -> dict[str, list[int]]:
     found: dict[str, set[int]] = {}
     for subtopology_id, partition in map(_task, tasks):
         found.setdefault(subtopology_id, set()).add(partition)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription
 
-CONSUMER_PROTOCOL_TYPE = "consumer"
+CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 """The protocol type of consumers, and of Kafka Streams on classic groups."""
 CONNECT_PROTOCOL_TYPE = "connect"
 """The protocol type of Connect workers."""

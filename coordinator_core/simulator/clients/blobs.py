@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from coordinator_core.records import Fields
+from coordinator_core.record_fields.embedded import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolAssignmentTopicPartition,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolSubscriptionTopicPartition,
+    CooperativeStickyAssignorUserData,
+    StickyAssignorUserData,
+)
 from coordinator_core.wire.embedded import encode_blob
 
 PROTOCOL_VERSION = 3
@@ -21,30 +28,32 @@ def subscription(
     cooperative = protocol == "cooperative-sticky"
     user_data = None
     if cooperative:
-        user_data = encode_blob("CooperativeStickyAssignorUserData", 0, {"generation": generation})
+        user_data = encode_blob(CooperativeStickyAssignorUserData, 0, {"generation": generation})
     elif protocol == "sticky" and generation >= 0:
-        memory = {"previousAssignment": _listed(owned), "generation": generation}
-        user_data = encode_blob("StickyAssignorUserData", 1, memory)
-    fields = {
+        memory: StickyAssignorUserData = {"previousAssignment": _listed(owned), "generation": generation}
+        user_data = encode_blob(StickyAssignorUserData, 1, memory)
+    fields: ConsumerProtocolSubscription = {
         "topics": list(topics),
         "userData": user_data,
         "ownedPartitions": _listed(owned) if cooperative else [],
         "generationId": generation,
         "rackId": rack,
     }
-    return encode_blob("ConsumerProtocolSubscription", PROTOCOL_VERSION, fields)
+    return encode_blob(ConsumerProtocolSubscription, PROTOCOL_VERSION, fields)
 
 
 def assignment(partitions: TopicPartitions) -> bytes:
     """A member's assignment."""
-    fields = {"assignedPartitions": _listed(partitions), "userData": None}
-    return encode_blob("ConsumerProtocolAssignment", PROTOCOL_VERSION, fields)
+    fields: ConsumerProtocolAssignment = {"assignedPartitions": _listed(partitions), "userData": None}
+    return encode_blob(ConsumerProtocolAssignment, PROTOCOL_VERSION, fields)
 
 
-def partitions_of(entries: Iterable[Fields]) -> dict[str, list[int]]:
+def partitions_of(
+    entries: Iterable[ConsumerProtocolSubscriptionTopicPartition | ConsumerProtocolAssignmentTopicPartition],
+) -> dict[str, list[int]]:
     """Partitions by topic name, as a decoded assignment lists them."""
     return {each["topic"]: list(each["partitions"]) for each in entries}
 
 
-def _listed(partitions: TopicPartitions) -> list[Fields]:
+def _listed(partitions: TopicPartitions) -> list[ConsumerProtocolSubscriptionTopicPartition]:
     return [{"topic": topic, "partitions": list(numbers)} for topic, numbers in partitions.items() if numbers]

@@ -307,10 +307,12 @@ class ClassicConsumer(ClassicClient):
 def _loses(member: Fields, given: Mapping[str, Collection[int]]) -> bool:
     """Whether a cooperative member owns something that it is not given any more."""
     blob = decode_subscription("consumer", "cooperative-sticky", member["metadata"])
-    owned = blobs.partitions_of(blob.fields["ownedPartitions"]) if blob is not None else {}
+    owned = blobs.partitions_of(blob.fields.get("ownedPartitions", ())) if blob is not None else {}
     return any(not set(numbers) <= set(given.get(topic, ())) for topic, numbers in owned.items())
 
 
 def _spec(protocol: str, member: Fields) -> ClassicMemberSpec:
     blob = decode_subscription("consumer", protocol, member["metadata"])
-    return subscribed_member(blob.fields if blob is not None else {"topics": []}, member["groupInstanceId"])
+    return subscribed_member(
+        blob.fields if blob is not None else {"topics": [], "userData": None}, member["groupInstanceId"]
+    )

@@ -11,6 +11,11 @@ from coordinator_core.assignors.connect.work import NO_ERROR, LeaderAssignment
 from coordinator_core.assignors.inputs import ConnectGroupSpec, ConnectorTask
 from coordinator_core.assignors.registry import assign
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.record_fields.embedded import (
+    ConnectProtocolAssignment,
+    ConnectProtocolAssignmentConnectorTasks,
+    ConnectProtocolMetadata,
+)
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.classic import ClassicClient
 from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription, encode_blob
@@ -44,20 +49,20 @@ class ConnectWorker(ClassicClient):
         wanted = VERSIONS[self.wish.assignor or EAGER]
         offset = self.wish.configs.offset
         return {
-            name: encode_blob("ConnectProtocolMetadata", version, self._metadata(version, offset))
+            name: encode_blob(ConnectProtocolMetadata, version, self._metadata(version, offset))
             for name, version in sorted(VERSIONS.items(), key=lambda each: -each[1])
             if version <= wanted
         }
 
-    def _metadata(self, version: int, offset: int) -> Fields:
-        fields: Fields = {"url": self._url, "configOffset": offset}
+    def _metadata(self, version: int, offset: int) -> ConnectProtocolMetadata:
+        fields: ConnectProtocolMetadata = {"url": self._url, "configOffset": offset}
         if version:
             fields["allocation"] = None if self._last is None else self._allocation(version, self._last)
         return fields
 
     def _allocation(self, version: int, last: LeaderAssignment) -> bytes:
         """What it runs, in the form of an assignment."""
-        fields = {
+        fields: ConnectProtocolAssignment = {
             "error": last.error,
             "leader": last.leader,
             "leaderUrl": last.leader_url,
@@ -66,7 +71,7 @@ class ConnectWorker(ClassicClient):
             "revoked": None,
             "delay": 0,
         }
-        return encode_blob("ConnectProtocolAssignment", version, fields)
+        return encode_blob(ConnectProtocolAssignment, version, fields)
 
     def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
         """The assignor's decision, by the newest configuration that some worker has read."""
@@ -143,7 +148,7 @@ class ConnectWorker(ClassicClient):
 
 
 def _written(told: LeaderAssignment, version: int) -> bytes:
-    fields: Fields = {
+    fields: ConnectProtocolAssignment = {
         "error": told.error,
         "leader": told.leader,
         "leaderUrl": told.leader_url,
@@ -151,11 +156,12 @@ def _written(told: LeaderAssignment, version: int) -> bytes:
         "assignment": _listed(told.connectors, told.tasks),
     }
     if version:
-        fields |= {"revoked": _listed(told.revoked_connectors, told.revoked_tasks), "delay": told.delay_ms}
-    return encode_blob("ConnectProtocolAssignment", version, fields)
+        fields["revoked"] = _listed(told.revoked_connectors, told.revoked_tasks)
+        fields["delay"] = told.delay_ms
+    return encode_blob(ConnectProtocolAssignment, version, fields)
 
 
-def _listed(connectors: Sequence[str], tasks: Iterable[ConnectorTask]) -> list[Fields]:
+def _listed(connectors: Sequence[str], tasks: Iterable[ConnectorTask]) -> list[ConnectProtocolAssignmentConnectorTasks]:
     """By connector: its tasks' numbers, and that of the connector itself."""
     listed: dict[str, list[int]] = {connector: [CONNECTOR] for connector in connectors}
     for connector, number in tasks:

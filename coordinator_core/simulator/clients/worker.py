@@ -12,6 +12,7 @@ from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, 
 from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.groups.connect.describe import is_reconciled
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
+from coordinator_core.record_fields.embedded import ConnectProtocolMetadata
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.connect import EAGER, VERSIONS
 from coordinator_core.simulator.clients.epoch_client import ReconcilingClient
@@ -196,7 +197,7 @@ class Worker(ReconcilingClient):
 
 def _worker(member: Fields, eager: bool) -> WorkerSpec:
     """A worker as its metadata says; the eager assignor does not look at what it runs."""
-    told = decode_blob("ConnectProtocolMetadata", member["assignor"]["metadata"]).fields
+    told = decode_blob(ConnectProtocolMetadata, member["assignor"]["metadata"]).fields
     units = [] if eager else from_fields(member["connectorsAndTasks"])
     connectors = [unit for unit in units if isinstance(unit, str)]
     tasks = [unit for unit in units if not isinstance(unit, str)]

@@ -191,15 +191,18 @@ def _classic_member(subscription: bytes, assignment: bytes, instance: str | None
 
 def worker(
     offset: int,
-    new: dict[str, list[int]],
+    new: dict[str, list[int]] | None,
     had: dict[str, list[int]] | None = None,
     revoked: dict[str, list[int]] | None = None,
     delay: int = 0,
 ) -> Fields:
-    """A Connect worker (incremental): what it had when it joined, what it gets and what it has to give up."""
+    """A Connect worker (incremental): what it had when it joined, what it gets and what it has to give up.
 
-    def work(of: dict[str, list[int]] | None) -> list[Fields]:
-        return [{"connector": name, "tasks": tasks} for name, tasks in (of or {}).items()]
+    None is a null list.
+    """
+
+    def work(of: dict[str, list[int]] | None) -> list[Fields] | None:
+        return None if of is None else [{"connector": name, "tasks": tasks} for name, tasks in of.items()]
 
     def assignment(new: dict[str, list[int]] | None, revoked: dict[str, list[int]] | None, delay: int) -> bytes:
         fields = {"error": 0, "leader": "w1", "leaderUrl": "u", "configOffset": offset, "delay": delay}

@@ -127,6 +127,12 @@ def test_a_topic_snapshot_proves_that_a_topic_was_deleted():
     assert kinds(log.rebalances()[1]) == ["topic_deleted"]
 
 
+def test_a_null_list_of_connectors_and_tasks_is_an_empty_one():
+    log = born(GroupLog()).write(generation(1, {"w1": worker(1, {"c": [-1]})}, "compatible", protocolType="connect"))
+    log.write(generation(2, {"w1": worker(1, None, had={"c": [-1]})}, "compatible", protocolType="connect"))
+    assert [(row.connector, row.is_open) for row in log.assignments()] == [("c", True)]
+
+
 def test_connect_workers_have_connectors_and_tasks():
     group = {"protocolType": "connect"}
     log = born(GroupLog()).write(generation(1, {"w1": worker(-1, {})}, "compatible", **group))
