@@ -11,7 +11,7 @@ from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subsc
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 """The protocol type of consumers, and of Kafka Streams on classic groups."""
-CONNECT_PROTOCOL_TYPE = "connect"
+CONNECT_PROTOCOL_TYPE: Final = "connect"
 """The protocol type of Connect workers."""
 STREAMS_PROTOCOL = "stream"
 """The protocol (assignor) of Kafka Streams on classic groups."""
