@@ -1,4 +1,4 @@
-"""The story of one rebalance in plain sentences, each with the records that prove it."""
+"""One rebalance in plain sentences, each with the records that prove it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, Rebalanc
 from coordinator_core.records import LogPosition
 
 MOST_MEMBERS = 12
-"""How many members' gains and losses are told one by one."""
+"""For so many members it is said one by one what they got and gave up."""
 MOST_PROOF = 3
 """How many positions prove what one member got and gave up."""
 
@@ -36,11 +36,11 @@ class Sentence(NamedTuple):
 CAUSES = {
     CauseKind.MEMBER_JOINED: "{member} joined",
     CauseKind.MEMBER_LEFT_OR_EXPIRED: "{member} left, or its session expired",
-    CauseKind.STATIC_MEMBER_LEFT: "static {member} is gone for good",
-    CauseKind.STATIC_MEMBER_RETURNED: "static {member} is back",
+    CauseKind.STATIC_MEMBER_LEFT: "static {member} was removed",
+    CauseKind.STATIC_MEMBER_RETURNED: "static {member} returned",
     CauseKind.STATIC_MEMBER_REPLACED: "another client took over the instance id of {member}",
     CauseKind.SUBSCRIPTION_CHANGED: "{member} changed its subscription",
-    CauseKind.ASSIGNOR_CHANGED: "{member} named another assignor",
+    CauseKind.ASSIGNOR_CHANGED: "{member} asked for another assignor",
     CauseKind.PROTOCOL_CHANGED: "the group's protocol changed",
     CauseKind.TOPIC_CREATED: "topic {topics} was created",
     CauseKind.TOPIC_DELETED: "topic {topics} was deleted",
@@ -52,28 +52,28 @@ CAUSES = {
     CauseKind.MEMBER_CHANGED: "{member} changed its metadata",
     CauseKind.GROUP_CONFIG_CHANGED: "the group's configuration changed",
     CauseKind.SHARE_STATE_INITIALIZED: "share partitions of {topics} became assignable",
-    CauseKind.PARTITIONS_REVOKED: "what the rebalance before had taken away was to be given out",
+    CauseKind.PARTITIONS_REVOKED: "partitions revoked by the previous rebalance were to be assigned",
     CauseKind.CONNECTORS_CHANGED: "connectors or tasks changed: {topics}",
-    CauseKind.DELAY_ELAPSED: "the group's own delay was over",
+    CauseKind.DELAY_ELAPSED: "the group's rebalance delay elapsed",
     CauseKind.GROUP_UPGRADED: "the group moved to the new protocol",
     CauseKind.GROUP_DOWNGRADED: "the group moved back to the classic protocol",
     CauseKind.UNKNOWN: "unknown",
 }
 ENDINGS = {
-    "emptied": "Its last member had gone.",
+    "emptied": "The last member left.",
     "group deleted": "The group was deleted.",
     "group upgraded": "It ended when the group moved to the new protocol.",
     "group downgraded": "It ended when the group moved back to the classic protocol.",
 }
 USUAL = (AS_SEEN, NEWEST)
-"""What a recomputed target takes for granted where nothing is unusual."""
+"""What recomputing a target assumes where nothing is unusual."""
 
 
 def find_rebalance(history: GroupHistory, epoch: int | None = None, offset: int | None = None) -> RebalanceRow:
-    """The rebalance to an epoch (the last life's), at an offset, or the group's last one.
+    """Return the last rebalance of a group; with ``epoch`` the last one to that epoch, with ``offset`` the one there.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such rebalance.
     """
     rows = sorted(history.rebalances, key=lambda row: row.at.offset)
     if epoch is not None:
@@ -88,7 +88,7 @@ def find_rebalance(history: GroupHistory, epoch: int | None = None, offset: int 
 
 
 def explain(history: GroupHistory, rebalance: RebalanceRow) -> list[Sentence]:
-    """What happened in a rebalance: what it was, why, how it went, who got what, and how it ended."""
+    """Return what happened in a rebalance: its epochs, causes, target, revocations, end, moves and broken rules."""
     return [
         *_opening(history, rebalance),
         *_why(history, rebalance),
@@ -113,11 +113,11 @@ def _opening(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     if row.began_after_ms is not None and row.began_after_ms != row.began_before_ms:
         spread = row.began_before_ms - row.began_after_ms
         yield Sentence(
-            f"When it began is not logged: at some time in the {spread} ms before its completion.", (row.at,)
+            f"The log does not say when it began: some time within the {spread} ms before it completed.", (row.at,)
         )
     if row.skipped_generations:
         count = counted(row.skipped_generations, "generation")
-        yield Sentence(f"{count} in between never completed, or were not seen.", (row.at,))
+        yield Sentence(f"{count} in between never completed, or are not in the log.", (row.at,))
 
 
 def _why(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
@@ -151,20 +151,21 @@ def _target(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
 def _verdict(row: TargetAuditRow) -> str:
     if row.verdict == Verdict.IDENTICAL:
         how = "" if row.fitted in (None, *USUAL) else f" ({row.fitted})"
-        return f"Recomputed, it is identical{how}."
+        return f"The recomputed assignment is identical to the recorded one{how}."
     if row.verdict == Verdict.UNKNOWN:
-        return f"Whether it is right cannot be told without this: {row.missing}."
+        return f"It cannot be verified whether the assignment is right. Missing: {row.missing}."
     more = row.more_differences
-    return f"Recomputed, it is {row.verdict}: {'; '.join(row.differences)}{f'; {more} more' if more > 0 else ''}."
+    listed = "; ".join(row.differences) + (f"; {more} more" if more > 0 else "")
+    return f"Compared with the recomputed assignment it is {row.verdict}: {listed}."
 
 
 def _topics(epoch: GroupEpochRow | None) -> Iterator[Sentence]:
     if epoch is None or epoch.topics_at is None:
         return
     if epoch.topics_proven:
-        yield Sentence("The metadata hash proves which topics it was made with.", (epoch.topics_at,), METADATA)
+        yield Sentence("The metadata hash proves which topics it was computed from.", (epoch.topics_at,), METADATA)
     elif epoch.topics_proven is False:
-        yield Sentence("No known state of the topics has its metadata hash.", (epoch.topics_at,), METADATA)
+        yield Sentence("No known version of the topics has the group's metadata hash.", (epoch.topics_at,), METADATA)
 
 
 def _revocations(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
@@ -177,7 +178,7 @@ def _revocations(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]
         elif row.group_type == "CLASSIC":
             yield Sentence(f"{what}; when it did is not logged.", (each.asked,))
         else:
-            yield Sentence(f"{what} and did not, within this rebalance.", (each.asked,))
+            yield Sentence(f"{what} and did not do so within this rebalance.", (each.asked,))
 
 
 def _ending(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
@@ -187,24 +188,26 @@ def _ending(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
         waited = row.held_up_by is not None and row.members_after != 1 and row.time_to_converge_ms != 0
         last = f"; it waited longest for {_member(history, row.held_up_by)}" if waited else ""
         whom = "Its one member" if row.members_after == 1 else "All members"
-        yield Sentence(f"{whom} reached it{took}{last}.", at)
+        yield Sentence(f"{whom} reached the target{took}{last}.", at)
     elif row.outcome == "open":
-        yield Sentence(f"It is under way: {_behind(history, row)}.", (row.at,))
+        yield Sentence(f"It is in progress: {_behind(history, row)}.", (row.at,))
     elif row.outcome == "superseded":
         behind = f": {_behind(history, row)}" if row.members_behind else ""
-        yield Sentence(f"The next one began before it was done{behind}.", at)
+        yield Sentence(f"The next rebalance began before this one completed{behind}.", at)
     else:
         yield Sentence(ENDINGS[row.outcome], at)
     if row.delay_ms:
-        yield Sentence(f"The leader held work back for {row.delay_ms} ms, in case a worker returns.", (row.at,))
+        yield Sentence(
+            f"The leader delayed reassigning work by {row.delay_ms} ms, in case a worker returns.", (row.at,)
+        )
 
 
 def _behind(history: GroupHistory, row: RebalanceRow) -> str:
     if not row.members_behind:
-        return "nobody was behind"
+        return "no member is behind"
     names = ", ".join(_member(history, member_id) for member_id in row.behind[:3])
     more = row.members_behind - min(len(row.behind), 3)
-    return f"{names}{f' and {more} more' if more else ''} had not reached it"
+    return f"{names}{f' and {more} more' if more else ''} had not reached the target"
 
 
 def _moves(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
@@ -218,7 +221,7 @@ def _moves(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     for member_id in members[:MOST_MEMBERS]:
         yield _member_moves(history, member_id, got, gave)
     if len(members) > MOST_MEMBERS:
-        yield Sentence(f"{len(members) - MOST_MEMBERS} more members got or gave up something.")
+        yield Sentence(f"{len(members) - MOST_MEMBERS} more members got or gave up partitions or tasks.")
 
 
 def _within(row: RebalanceRow, at: LogPosition) -> bool:
@@ -228,11 +231,11 @@ def _within(row: RebalanceRow, at: LogPosition) -> bool:
 def _balance_of_moves(row: RebalanceRow, what: str) -> str:
     text = f"{counted(row.units_moved or 0, what)} moved from one member to another"
     if row.units_moved_back:
-        text += f", {row.units_moved_back} went back to who had them"
+        text += f", {row.units_moved_back} went back to their former owner"
     if row.units_lost:
-        text += f", {row.units_lost} {'was' if row.units_lost == 1 else 'were'} left to nobody"
+        text += f", {row.units_lost} {'was' if row.units_lost == 1 else 'were'} left without an owner"
     if row.idle_ms:
-        text += f"; work stood still for {row.idle_ms} ms in all, {row.idle_max_ms} ms at most for one {what}"
+        text += f"; {what}s were without an owner for {row.idle_ms} ms in total, at most {row.idle_max_ms} ms for one"
     return f"{text}."
 
 
@@ -269,7 +272,7 @@ def _broken(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
 
 def _unknown(row: RebalanceRow) -> Iterator[Sentence]:
     if row.missing is not None:
-        yield Sentence(f"Not all of it is known: {row.missing}.", (row.at,))
+        yield Sentence(f"Part of it is not known: {row.missing}.", (row.at,))
 
 
 def _member(history: GroupHistory, member_id: str | None) -> str:

@@ -9,18 +9,18 @@ from coordinator_core.records import LogPosition
 
 
 class Verdict(StrEnum):
-    """What a recomputed target says of the recorded one."""
+    """How a recorded target compares with the recomputed one."""
 
     IDENTICAL = "identical"
-    """The assignor gives exactly what was recorded, the order of the records included where Kafka's own is known."""
+    """The assignor gives exactly what was recorded, in the same order where Kafka's order is known."""
     EQUIVALENT = "equivalent"
-    """It differs, yet breaks no invariant, and balance, stickiness and rack figures are the same."""
+    """It differs but breaks no invariant, and balance, stickiness and rack figures are the same."""
     DIVERGENT = "divergent"
-    """It differs in figures."""
+    """It differs in balance, stickiness or rack figures."""
     INVALID = "invalid"
     """It breaks an invariant of its assignor."""
     UNKNOWN = "unknown"
-    """Some input that the coordinator had is not in the log."""
+    """The log does not contain all input that the coordinator had."""
 
 
 WRONG = frozenset((Verdict.DIVERGENT, Verdict.INVALID))
@@ -37,22 +37,22 @@ class Basis(StrEnum):
     KEPT = "kept"
     """The assignment that the same generation had before."""
     UPGRADE = "upgrade"
-    """What the members of the classic group had that was converted."""
+    """What the members had in the classic group that was converted."""
     DOWNGRADE = "downgrade"
     """The last target of the consumer group that became a classic one."""
 
 
 class TargetFigures(NamedTuple):
-    """What an assignment is worth; see ``assignors.figures``."""
+    """Figures of one assignment; see ``assignors.assignment_metrics``."""
 
     imbalance: Annotated[int, "largest load of a member minus the smallest"]
     moved: Annotated[int, "partitions or tasks that another member held before"]
-    kept: Annotated[int, "those that stay where they were"]
-    rack_misses: Annotated[int, "partitions without a replica in their member's rack"]
+    kept: Annotated[int, "partitions or tasks that stay with their member"]
+    rack_misses: Annotated[int, "partitions without a replica in the rack of their member"]
 
 
 class TargetAuditRow(NamedTuple):
-    """One recorded target assignment (classic: one generation's), judged."""
+    """The verdict on one recorded target assignment (classic: the assignment of one generation)."""
 
     group_id: Annotated[str, "the group"]
     group_type: Annotated[str, "CLASSIC, CONSUMER, SHARE or STREAMS"]
@@ -61,18 +61,18 @@ class TargetAuditRow(NamedTuple):
     opened: Annotated[LogPosition, "the first record of the operation that made it"]
     verdict: Annotated[str, "identical, equivalent, divergent, invalid or unknown"]
     basis: Annotated[str, "assignor, leader, or a copy of what the group had: kept, upgrade or downgrade"]
-    assignor: Annotated[str | None, "the assignor recomputed; null: none, or not known"]
-    fitted: Annotated[str | None, "which order, topics or leader's view gave this result"]
-    missing: Annotated[str | None, "verdict unknown: which input, and what to supply"]
-    differences: Annotated[tuple[str, ...], "the first of them, such as 'p3 of orders: m1 expected, m2 recorded'"]
+    assignor: Annotated[str | None, "the assignor that was recomputed; null: there is none, or it is not known"]
+    fitted: Annotated[str | None, "the order, the topics or the leader's view that gives this result"]
+    missing: Annotated[str | None, "if the verdict is unknown: the missing input, and what to supply"]
+    differences: Annotated[tuple[str, ...], "the first differences, such as 'p3 of orders: m1 expected, m2 recorded'"]
     difference_count: Annotated[int | None, "how many there are; null: verdict unknown"]
-    members: Annotated[int | None, "members that it is for; null: not all of them may be known"]
+    members: Annotated[int | None, "members that it is made for; null: not all of them may be known"]
     expected: Annotated[
         TargetFigures | None, "figures of the recomputed target; null: verdict or former targets unknown, or a copy"
     ]
-    recorded: Annotated[TargetFigures | None, "figures of the recorded target; null where those expected are"]
-    topics_at: Annotated[LogPosition | None, "the version of the topics used; null: none known"]
-    topics_proven: Annotated[bool | None, "the group's metadata hash proves them; null: the record has none"]
+    recorded: Annotated[TargetFigures | None, "figures of the recorded target; null where `expected` is null"]
+    topics_at: Annotated[LogPosition | None, "the version of the topics that was used; null: no version is known"]
+    topics_proven: Annotated[bool | None, "true if the group's metadata hash proves them; null: the record has no hash"]
 
     @property
     def more_differences(self) -> int:

@@ -88,7 +88,7 @@ def follow_up_causes(ledger: OpenHistory, step: Transition) -> list[Cause]:
     found, last = [], step.last
     withheld = _withheld(ledger, step)
     if withheld:
-        detail = f"{withheld} partitions or tasks that generation {last.epoch} took away"
+        detail = f"{withheld} partitions or tasks that generation {last.epoch} revoked"
         found.append(cause(CauseKind.PARTITIONS_REVOKED, last.opened, detail=detail))
     downgrade = next((each for each in last.causes if each.kind == CauseKind.GROUP_DOWNGRADED), None)
     if downgrade is not None and downgrade.at == last.opened:
@@ -96,7 +96,7 @@ def follow_up_causes(ledger: OpenHistory, step: Transition) -> list[Cause]:
     waited = any(member_id in step.new.members for member_id in step.old.members)
     slack = 0 if step.old.protocol_type == CONNECT_PROTOCOL_TYPE else DUE_SLACK_MS
     if waited and ledger.due_ms is not None and step.at.timestamp_ms >= ledger.due_ms - slack:
-        detail = f"generation {last.epoch} set it for {ledger.due_ms or 'at once'}"
+        detail = f"scheduled by generation {last.epoch} for {ledger.due_ms or 'at once'}"
         found.append(cause(CauseKind.DELAY_ELAPSED, last.opened, detail=detail))
     return found
 
@@ -206,7 +206,7 @@ def _by_assignment(ledger: OpenHistory, step: Transition, subscribed: set[str]) 
             detail = f"partitions {before + 1} to {now} are assigned for the first time"
             found.append(cause(kind, step.at, topics=(topic,), detail=detail))
         elif before >= 0 and now < 0 and step.new.protocol in ASSIGNS_ALL and step.new.members:
-            detail = "it is subscribed, yet none of its partitions is assigned any more"
+            detail = "it is subscribed, but none of its partitions is assigned any more"
             found.append(cause(CauseKind.TOPIC_DELETED, step.at, topics=(topic,), detail=detail))
             del ledger.highest[topic]
     return found

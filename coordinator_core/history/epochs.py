@@ -147,7 +147,7 @@ def _note_hint(recorder: HistoryWriter, kind: EpochType, member_id: str, at: Log
     member = state.members.get(member_id) if isinstance(state, EpochGroup) else None
     timeout = getattr(member, "rebalance_timeout_ms", -1)
     if asked is not None and 0 <= timeout <= at.timestamp_ms - asked.at.timestamp_ms:
-        membership.hint = f"expired: asked to revoke, it did not within its rebalance timeout of {timeout} ms"
+        membership.hint = f"expired: it did not revoke within its rebalance timeout of {timeout} ms"
     else:
         membership.hint = departure_hint(recorder, member_id, at, _session_timeout(recorder, kind, member, at))
 
@@ -267,7 +267,7 @@ def _topic_causes(
     concerned = names & ({*last.topics} | matched)
     found = changes_between(recorder.topics, concerned, last.topics_version, used.version)
     if not found and not changes:
-        detail = "the metadata hash changed; which topic did is not known"
+        detail = "the metadata hash changed; it is not known which topic changed"
         if last.metadata_hash is None:
             detail = "the first metadata hash, as brokers since 4.1 write it"
         found.append(cause(CauseKind.TOPIC_METADATA_CHANGED, at, topics=names, detail=detail))

@@ -254,13 +254,13 @@ def _missing(recorder: HistoryWriter, generation: int, at: LogPosition) -> tuple
             return 0, None
         if coverage is not None and coverage.unbroken(at.partition, 0, at.offset):
             return 0, None
-        return 0, f"the group before generation {generation} was not seen"
+        return 0, f"the log does not show the group before generation {generation}"
     skipped = max(generation - ledger.last_epoch - 1, 0)
     last = ledger.epoch.opened if ledger.epoch is not None else None
     known = last is not None and coverage is not None and coverage.unbroken(at.partition, last.offset, at.offset)
     if not skipped or known:
         return skipped, None
-    return skipped, f"{numbers('generation', ledger.last_epoch + 1, generation - 1)} never completed, or not seen"
+    return skipped, f"{numbers('generation', ledger.last_epoch + 1, generation - 1)} never completed, or not recorded"
 
 
 def _add_rebalance(

@@ -25,7 +25,7 @@ from coordinator_core.records import LogPosition
 SHARE = GroupType.SHARE.value
 CURRENT = "current"
 TARGET = "target"
-NOT_SEEN_TO_JOIN = "its joining was not seen"
+NOT_SEEN_TO_JOIN = "the log does not show when it joined"
 RESTART_MS = 60_000
 """How long after the start of a broker a rebalance without a cause may be its consequence."""
 FIRST_EPOCH = 2
@@ -290,7 +290,7 @@ class HistoryWriter:
         if causes:
             return tuple(causes)
         hint = self._restart_hint(at) if missing is None else None
-        return (cause(CauseKind.UNKNOWN, at, detail=missing or "the log shows none", hint=hint),)
+        return (cause(CauseKind.UNKNOWN, at, detail=missing or "the log does not show a cause", hint=hint),)
 
     def _restart_hint(self, at: LogPosition) -> str | None:
         """Clients of a broker that starts again may join again, with nothing to show for it."""
@@ -311,10 +311,10 @@ class HistoryWriter:
             first_ever = epoch <= FIRST_EPOCH or self.ledger.reborn
             if first_ever or (self.coverage is not None and self.coverage.unbroken(at.partition, 0, at.offset)):
                 return None
-            return f"the group before epoch {epoch} was not seen"
+            return f"the log does not show the group before epoch {epoch}"
         if epoch <= before + 1:
             return None
-        return f"{numbers('epoch', before + 1, epoch - 1)} not seen"
+        return f"{numbers('epoch', before + 1, epoch - 1)} not in the log"
 
     # --- as of now ---------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
-"""The rows of history: one tuple type a table, each column with its meaning; the tables' schemas derive from here.
+"""The rows of history: one tuple type per table, each column with its meaning. The tables' schemas derive from here.
 
 A row that may still change is marked ``is_open``: a later run replaces it by its key. All other rows are final. Columns
-of type ``LogPosition`` are the records that prove the row; in milliseconds since the epoch are all times, in
-milliseconds all durations.
+of type ``LogPosition`` are the records that prove the row. All times are in milliseconds since the epoch, all durations
+in milliseconds.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Cause(NamedTuple):
     """One thing that made a group rebalance, with what proves it."""
 
     kind: Annotated[str, "a CauseKind"]
-    member_id: Annotated[str | None, "the member that it is about; null: the group or its topics"]
+    member_id: Annotated[str | None, "the member that it is about; null: it is about the group or its topics"]
     instance_id: Annotated[str | None, "that member's instance id, if static"]
     topics: Annotated[tuple[str, ...], "the topics (connectors) that it is about"]
     detail: Annotated[str | None, "what changed, from what to what"]
-    hint: Annotated[str | None, "what the log suggests where it does not prove, such as left or expired"]
+    hint: Annotated[str | None, "what the log suggests but does not prove, such as left or expired"]
     source: Annotated[str, "where the evidence lies: group log, cluster metadata, topic snapshot"]
     at: Annotated[At, "the record, or snapshot, that proves it"]
 
@@ -36,7 +36,7 @@ class Revocation(NamedTuple):
     member_id: Annotated[str, "the member"]
     units: Annotated[int, "partitions or tasks to give up"]
     asked: Annotated[At, "the record that asks for them"]
-    given: Annotated[MaybeAt, "the record that acknowledges; null: never, within the rebalance"]
+    given: Annotated[MaybeAt, "the record that acknowledges it; null: it was not acknowledged within the rebalance"]
     duration_ms: Annotated[int | None, "from asked to given"]
 
 
@@ -49,61 +49,67 @@ class GroupEpochRow(NamedTuple):
     opened: Annotated[At, "the record that opened it (classic: the record of the completed generation)"]
     ended: Annotated[MaybeAt, "the record that ended it; null while it lasts"]
     ended_by: Annotated[str | None, "next epoch, group deleted, group upgraded or group downgraded"]
-    is_open: Annotated[bool, "it lasts; a later run replaces this row"]
+    is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
     state: Annotated[str, "state of the group at its end, or now: EMPTY, ASSIGNING, RECONCILING, STABLE, NOT_READY"]
     protocol_type: Annotated[str | None, "classic groups: consumer, connect, or what the client named"]
-    assignor: Annotated[str | None, "assignor (classic: protocol) as far as the log tells; null: the broker's default"]
+    assignor: Annotated[str | None, "assignor (classic: protocol) as far as the log says; null: the broker's default"]
     leader: Annotated[str | None, "classic groups: the member that assigned"]
     members: Annotated[tuple[str, ...], "member ids when it opened"]
-    target: Annotated[MaybeAt, "the record that installed its target; null: none was"]
+    target: Annotated[MaybeAt, "the record that installed its target; null: no target was installed"]
     metadata_hash: Annotated[int | None, "hash of the subscribed topics; null: the record has none"]
-    topics_proven: Annotated[bool | None, "some image of the topics has that hash; null: no hash, or no topic history"]
-    topics_at: Annotated[MaybeAt, "the version of the topics used: with that hash, else the one at that time"]
+    topics_proven: Annotated[
+        bool | None, "true if a known version of the topics has that hash; null: no hash, or no topic history"
+    ]
+    topics_at: Annotated[
+        MaybeAt, "the version of the topics that was used: the one with that hash, else the one at that time"
+    ]
     causes: Annotated[tuple[Cause, ...], "what opened it"]
-    history_complete: Annotated[bool, "what was before it was seen"]
-    missing: Annotated[str | None, "what was not seen"]
+    history_complete: Annotated[bool, "true if the log contains everything before this row; otherwise see `missing`"]
+    missing: Annotated[str | None, "what the log does not contain; null: nothing is missing"]
 
 
 class RebalanceRow(NamedTuple):
-    """One rebalance: from an epoch to the next, until every member is there or the next one begins."""
+    """One rebalance: from one epoch to the next, until every member has reached the target or the next one begins."""
 
     group_id: Annotated[str, "the group"]
     group_type: Annotated[str, "CLASSIC, CONSUMER, SHARE, STREAMS or CONNECT"]
     at: Annotated[At, "the record that opens it (classic: the record of the completed generation)"]
     from_epoch: Annotated[int | None, "epoch or generation before; null: none, or unknown"]
     to_epoch: Annotated[int, "epoch or generation that it leads to"]
-    causes: Annotated[tuple[Cause, ...], "why; more than one may apply"]
+    causes: Annotated[tuple[Cause, ...], "why it happened; several causes may apply"]
     outcome: Annotated[str, "converged, emptied, superseded, group deleted, group upgraded, group downgraded or open"]
-    is_open: Annotated[bool, "under way; a later run replaces this row"]
+    is_open: Annotated[bool, "true while it is in progress; a later run replaces this row"]
     began_after_ms: Annotated[int | None, "it began at or after this time; null: unknown"]
     began_before_ms: Annotated[int, "it began at or before this time"]
     target: Annotated[MaybeAt, "the record that installs the target; null: none (yet)"]
     finished: Annotated[MaybeAt, "the record with which it converged or was superseded"]
     time_to_target_ms: Annotated[int | None, "from opened to target; null: no target, or classic"]
     time_to_converge_ms: Annotated[int | None, "from opened to converged; null: never, or classic"]
-    duration_min_ms: Annotated[int | None, "it lasted at least so long"]
-    duration_max_ms: Annotated[int | None, "it lasted at most so long; null: not finished, or unknown"]
+    duration_min_ms: Annotated[int | None, "it lasted at least this long; null: unknown"]
+    duration_max_ms: Annotated[int | None, "it lasted at most this long; null: not finished, or unknown"]
     members_before: Annotated[int | None, "members in the epoch before; null: unknown"]
     members_after: Annotated[int, "members when it opened (classic: completed)"]
     units_moved: Annotated[int | None, "partitions or tasks that went from one member to another; null: share groups"]
-    units_moved_back: Annotated[int | None, "those given up and then given back to the same member"]
-    units_lost: Annotated[int | None, "those given up that nobody had when it ended"]
+    units_moved_back: Annotated[int | None, "partitions or tasks given up and then given back to the same member"]
+    units_lost: Annotated[int | None, "partitions or tasks given up that had no owner when it ended"]
     idle_ms: Annotated[
-        int | None, "sum over units of the time that nobody had them; what is still in flight counts in the next one"
+        int | None, "time without an owner, summed over partitions or tasks; if it goes on, it counts in the next one"
     ]
-    idle_max_ms: Annotated[int | None, "the longest such time of one unit"]
+    idle_max_ms: Annotated[int | None, "the longest such time of one partition or task"]
     revocations: Annotated[tuple[Revocation, ...], "what members were asked to give up (classic: not logged)"]
-    held_up_by: Annotated[str | None, "the last to give up what another waited for, else the last at the target"]
+    held_up_by: Annotated[
+        str | None, "the last member to revoke what another waited for, else the last to reach the target"
+    ]
     members_behind: Annotated[int, "members that had not reached the target when it ended, or now"]
     behind: Annotated[tuple[str, ...], "the first ten of them"]
     skipped_generations: Annotated[int, "classic: generations in between that never completed, or were not seen"]
-    delay_ms: Annotated[int | None, "Connect: the scheduled rebalance delay that the leader set"]
-    history_complete: Annotated[bool, "what was before it was seen"]
-    missing: Annotated[str | None, "what was not seen"]
+    delay_ms: Annotated[int | None, "Connect: the scheduled rebalance delay that the leader set; null: none"]
+    history_complete: Annotated[bool, "true if the log contains everything before this row; otherwise see `missing`"]
+    missing: Annotated[str | None, "what the log does not contain; null: nothing is missing"]
 
 
 class MembershipRow(NamedTuple):
-    """One member over its life."""
+    """One member, from when it joined until it left."""
 
     group_id: Annotated[str, "the group"]
     group_type: Annotated[str, "type of the group, when the member was last seen"]
@@ -112,24 +118,24 @@ class MembershipRow(NamedTuple):
     client_id: Annotated[str | None, "its client id; null: not seen"]
     client_host: Annotated[str | None, "its host; null: not seen"]
     rack_id: Annotated[str | None, "its rack; null: none, or classic"]
-    subscribed_topics: Annotated[tuple[str, ...], "topics that it named, when last seen"]
+    subscribed_topics: Annotated[tuple[str, ...], "topics that it subscribed to by name, when last seen"]
     subscribed_regex: Annotated[str | None, "its regular expression, when last seen"]
     joined: Annotated[At, "the record that first shows it"]
-    came_by: Annotated[str, "join, static replacement or unknown (it may have been there before)"]
+    came_by: Annotated[str, "join, static replacement or unknown (it may have joined before the log begins)"]
     replaces: Annotated[str | None, "the member whose instance id it took over"]
     first_epoch: Annotated[int | None, "epoch or generation in which it first took part"]
-    left: Annotated[MaybeAt, "the record that removes it; null while it is there"]
+    left: Annotated[MaybeAt, "the record that removes it; null while it is in the group"]
     went_by: Annotated[str | None, "leave or expiry, static replacement, group deleted, downgrade, upgrade"]
-    hint: Annotated[str | None, "what the log suggests of leave or expiry"]
-    away_since: Annotated[MaybeAt, "the record with which a static member left, to come back or not"]
+    hint: Annotated[str | None, "what the log suggests: it left or expired"]
+    away_since: Annotated[MaybeAt, "the record with which a static member left, perhaps to return"]
     last_epoch: Annotated[int | None, "last epoch or generation in which it took part"]
-    is_open: Annotated[bool, "it is there; a later run replaces this row"]
-    history_complete: Annotated[bool, "it was seen to join"]
-    missing: Annotated[str | None, "what was not seen"]
+    is_open: Annotated[bool, "true while it is in the group; a later run replaces this row"]
+    history_complete: Annotated[bool, "true if the log shows that it joined"]
+    missing: Annotated[str | None, "what the log does not contain; null: nothing is missing"]
 
 
 class AssignmentRow(NamedTuple):
-    """One partition or task of one member over an interval."""
+    """One partition, task or connector of one member over an interval."""
 
     group_id: Annotated[str, "the group"]
     group_type: Annotated[str, "CLASSIC, CONSUMER, SHARE, STREAMS or CONNECT"]
@@ -137,7 +143,7 @@ class AssignmentRow(NamedTuple):
     kind: Annotated[str, "target (was to own) or current (owned, as far as the coordinator knew)"]
     role: Annotated[str, "partition, active, standby, warmup, connector or task"]
     resource: Annotated[str, "what the log calls it: topic id (classic: topic name), subtopology or connector"]
-    topic: Annotated[str | None, "topic name; null: no topic, or an id that nobody knows"]
+    topic: Annotated[str | None, "topic name; null: not a topic, or an id without a known name"]
     topic_id: Annotated[str | None, "topic id; null: classic"]
     subtopology: Annotated[str | None, "streams: the subtopology of the task"]
     connector: Annotated[str | None, "Connect: the connector"]
@@ -145,12 +151,12 @@ class AssignmentRow(NamedTuple):
     epoch: Annotated[int | None, "member epoch (target: assignment epoch; classic: generation) in which it began"]
     since: Annotated[At, "the record with which it began"]
     until: Annotated[MaybeAt, "the record with which it ended; null while it lasts"]
-    is_open: Annotated[bool, "it lasts; a later run replaces this row"]
-    history_complete: Annotated[bool, "it was seen to begin"]
+    is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
+    history_complete: Annotated[bool, "true if the log shows its beginning"]
 
 
 class HistoryTable(NamedTuple):
-    """A table of history: its name, the type of its rows, and the columns (dotted into positions) that identify one."""
+    """A table of history: its name, the type of its rows, and its key columns (fields of positions after a dot)."""
 
     name: str
     row: type
@@ -180,7 +186,7 @@ TABLES = (
         "topic_history", TopicInterval, ("topic", "topic_id", "since.partition", "since.offset", "since.timestamp_ms")
     ),
 )
-"""Every table whose rows the core makes."""
+"""All tables whose rows the core makes."""
 
 HistoryRow = GroupEpochRow | RebalanceRow | MembershipRow | AssignmentRow
 """A row of the fold of one group."""

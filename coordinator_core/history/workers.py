@@ -91,7 +91,7 @@ def on_work(recorder: HistoryWriter, record: CoordinatorRecord, before: set[tupl
     if record.value is not None:
         changed = before ^ _units(_group(recorder).work)
         if changed:
-            detail = f"{len(changed)} connectors and tasks came or went"
+            detail = f"{len(changed)} connectors and tasks were added or removed"
             names = {name for name, _ in changed}
             recorder.ledger.changes.append(cause(CauseKind.CONNECTORS_CHANGED, record.at, topics=names, detail=detail))
 
@@ -116,7 +116,7 @@ def on_epoch(recorder: HistoryWriter, record: ConnectWorkerGroupMetadataRecord, 
         ledger.changes.append(cause(CauseKind.DELAY_ELAPSED, at, detail=detail))
     elif members and not ledger.changes and group.targets and unassigned(group):
         # A coordinator that loads the group lets its work wait once more, for as long.
-        detail = "work waited for a worker, anew since a coordinator loaded the group"
+        detail = "work waited for a worker, again since a coordinator loaded the group"
         ledger.changes.append(cause(CauseKind.DELAY_ELAPSED, at, detail=detail))
     if due:
         ledger.due_ms = None

@@ -1,4 +1,4 @@
-"""Groups and topics that nobody works on any more, while their offsets stay."""
+"""Groups and topics that are no longer used, while their offsets are still kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 
 
 def zombies(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """A dead group as a whole, or the dead topics of one that lives."""
+    """Yield the group if it is not used any more, otherwise its topics that are not."""
     kept = [each for each in history.commits if each.offset is not None]
     if not kept:
         return
@@ -23,16 +23,16 @@ def zombies(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     latest = max(ends, key=lambda at: at.timestamp_ms)
     silent = history.now_ms - latest.timestamp_ms
     if silent >= limits.zombie_ms:
-        detail = f"no member and no commit for {silent} ms; offsets of {len(kept)} partitions are kept"
+        detail = f"no member and no commit for {silent} ms; offsets of {counted(len(kept), 'partition')} are kept"
         yield history.finding(
             FindingKind.ZOMBIE_GROUP, silent, limits.zombie_ms, detail, [latest], until_ms=history.now_ms
         )
 
 
 def _topics(history: GroupHistory, limits: Thresholds, kept: list[PartitionCommits]) -> Iterator[FindingRow]:
-    """Topics that no member has a partition of, and that nobody commits any more.
+    """Yield topics without new commits of which no member has a partition.
 
-    Where the log does not say which topics members read, only those that are gone.
+    Where the log does not say which topics members read, only deleted topics are reported.
     """
     held = {row.topic for row in history.assignments if row.is_open}
     hidden = history.group_type == "STREAMS" or any(
@@ -47,9 +47,11 @@ def _topics(history: GroupHistory, limits: Thresholds, kept: list[PartitionCommi
         gone = bool(history.partitions) and topic not in history.partitions
         if topic in held or silent < limits.zombie_ms or (hidden and not gone):
             continue
-        detail = f"offsets of {counted(len(commits), 'partition')} of {topic} are kept, the last of {silent} ms ago"
+        detail = (
+            f"offsets of {counted(len(commits), 'partition')} of {topic} are kept; the last commit was {silent} ms ago"
+        )
         if gone:
-            detail += "; the topic is gone"
+            detail += "; the topic was deleted"
         yield history.finding(
             FindingKind.ZOMBIE_TOPIC, silent, limits.zombie_ms, detail, [last], subject=topic, until_ms=history.now_ms
         )

@@ -16,7 +16,7 @@ Finder = Callable[[GroupHistory, Thresholds], Iterator[FindingRow]]
 
 
 def broken_rules(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Violations of the protocol, in one finding; notices are none."""
+    """Yield one finding for all protocol violations. Notices do not count."""
     rows = [row for row in history.violations if RULE[row.rule].severity != Severity.NOTICE]
     if rows:
         kinds = ", ".join(f"{rule} {count}" for rule, count in Counter(row.rule for row in rows).most_common())
@@ -24,7 +24,7 @@ def broken_rules(history: GroupHistory, limits: Thresholds) -> Iterator[FindingR
 
 
 def wrong_targets(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Targets that were judged divergent or invalid, in one finding."""
+    """Yield one finding for all targets that were judged divergent or invalid."""
     rows = [row for row in history.targets if row.verdict in WRONG]
     if rows:
         epochs = ", ".join(f"{row.epoch} {row.verdict}" for row in rows[:5])
@@ -51,6 +51,6 @@ FINDERS: tuple[Finder, ...] = (
 
 
 def findings(history: GroupHistory, limits: Thresholds) -> list[FindingRow]:
-    """Everything found, by falling score; equal scores by kind and subject."""
+    """Return all findings of a group, the highest score first; equal scores by kind and subject."""
     rows = [row for finder in FINDERS for row in finder(history, limits)]
     return sorted(rows, key=lambda row: (-row.score, row.kind, row.subject or "", row.since_ms))

@@ -1,4 +1,4 @@
-"""How the work is shared out: imbalance, members without any, partitions without a member, needless moves."""
+"""How work is distributed: imbalance, members without work, partitions without an owner, needless moves."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MEMBERS_ONLY = frozenset(
         CauseKind.PARTITIONS_REVOKED,
     )
 )
-"""Causes after which the least number of moves is known."""
+"""Causes after which the smallest possible number of moves is known."""
 
 
 def shares(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Imbalance, empty members and needless moves, over all settled moments."""
+    """Yield imbalance, empty members and needless moves, over all converged states."""
     if history.group_type == "SHARE":
         return
     moments = list(converged_states(history))
@@ -34,7 +34,7 @@ def shares(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 
 def _imbalance(history: GroupHistory, limits: Thresholds, moments: Sequence[ConvergedState]) -> Iterator[FindingRow]:
-    """The worst moment; groups whose members want different topics cannot be judged by their loads."""
+    """Yield the worst state; groups whose members subscribe to different topics cannot be judged by their loads."""
     uneven = [
         each
         for each in moments
@@ -47,9 +47,9 @@ def _imbalance(history: GroupHistory, limits: Thresholds, moments: Sequence[Conv
     worst = max(uneven, key=lambda each: each.spread)
     most = max(worst.loads, key=lambda member_id: worst.loads[member_id])
     detail = (
-        f"{history.client(most)} had {worst.loads[most]} of {worst.units}, another of the {len(worst.loads)} members "
-        f"{min(worst.loads.values())}, after the rebalance to {worst.rebalance.to_epoch}; "
-        f"so in {len(uneven)} of {len(moments)} settled epochs"
+        f"{history.client(most)} had {worst.loads[most]} of {worst.units}, while another of the {len(worst.loads)} "
+        f"members had {min(worst.loads.values())}, after the rebalance to {worst.rebalance.to_epoch}; "
+        f"uneven in {len(uneven)} of {len(moments)} stable epochs"
     )
     yield history.finding(
         FindingKind.IMBALANCE,
@@ -62,7 +62,7 @@ def _imbalance(history: GroupHistory, limits: Thresholds, moments: Sequence[Conv
 
 
 def _alike(history: GroupHistory, moment: ConvergedState) -> bool:
-    """Whether all members subscribed to the same, as far as the log tells."""
+    """Whether all members had the same subscription, as far as the log says."""
     rows = (row for row in history.memberships if row.member_id in moment.loads)
     return len({(row.subscribed_topics, row.subscribed_regex) for row in rows}) <= 1
 
@@ -75,14 +75,14 @@ def _empty(history: GroupHistory, limits: Thresholds, moments: Sequence[Converge
     names = sorted({history.client(member_id) or "" for member_id, load in worst.loads.items() if not load})
     detail = (
         f"{worst.idle} of {len(worst.loads)} members had nothing after the rebalance to {worst.rebalance.to_epoch} "
-        f"({', '.join(names[:3])}), with {worst.units} to share; so in {len(idle)} of {len(moments)} settled epochs"
+        f"({', '.join(names[:3])}), with {worst.units} to assign; so in {len(idle)} of {len(moments)} stable epochs"
     )
     positions = [each.rebalance.finished or each.rebalance.at for each in idle]
     yield history.finding(FindingKind.EMPTY_MEMBERS, worst.idle, limits.empty_members, detail, positions)
 
 
 def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[ConvergedState]) -> Iterator[FindingRow]:
-    """Moves between members that stayed, beyond a fair share for each that came."""
+    """Yield moves between members that stayed, beyond a fair share for each member that joined."""
     assignors = {row.epoch: row.assignor for row in history.epochs}
     assignors |= {each.epoch: each.assignor for each in history.targets if each.assignor is not None}
     for each in moments:
@@ -97,7 +97,7 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
         if surplus >= limits.needless_moves:
             detail = (
                 f"the rebalance to {rebalance.to_epoch} moved {each.left_to_others} between members that stayed; "
-                f"{each.joined} that came needed {needed} at most"
+                f"the {each.joined} that joined needed at most {needed}"
             )
             yield history.finding(
                 FindingKind.MOVED_MORE_THAN_NEEDED,
@@ -110,7 +110,7 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
 
 
 def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Partitions of the subscribed topics that no member of the stable group owns now.
+    """Yield partitions of the subscribed topics that no member of the stable group owns now.
 
     Groups of Kafka Streams are left out: which of the partitions they read is in the topology, not in subscriptions.
     """

@@ -1,4 +1,4 @@
-"""Members that come and go: flapping ones, rolling deploys, static members fenced or expired."""
+"""Members that join and leave: flapping members, rolling deploys, static members fenced or expired."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEFT = "leave or expiry"
 
 
 def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Clients that stayed short again and again."""
+    """Yield clients that repeatedly joined and left after a short stay."""
     for name, rows in _by_client(history).items():
         if name in history.shared_names:
             continue
@@ -27,7 +27,7 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             and row.left.timestamp_ms - row.joined.timestamp_ms <= limits.flapping_stay_ms
         ]
         if len(short) >= limits.flapping_stays:
-            detail = f"{name} came and went {len(short)} times, staying {limits.flapping_stay_ms} ms at most"
+            detail = f"{name} joined and left {len(short)} times, each time after at most {limits.flapping_stay_ms} ms"
             evidence = [at for row in short for at in (row.joined, row.left) if at is not None]
             yield history.finding(
                 FindingKind.FLAPPING_MEMBER, len(short), limits.flapping_stays, detail, evidence, subject=name
@@ -35,7 +35,7 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 
 class _Restart:
-    """A client that went and came back shortly after."""
+    """A client that left and joined again shortly after."""
 
     def __init__(self, name: str, gone: MembershipRow, back: MembershipRow) -> None:
         assert gone.left is not None
@@ -45,7 +45,7 @@ class _Restart:
 
 
 def rolling_deploys(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Restarts of several clients one after the other, none of them static."""
+    """Yield restarts of several clients one after the other, none of them a static member."""
     wave: list[_Restart] = []
     for restart in sorted(_restarts(history, limits), key=lambda each: each.left.offset):
         if wave and restart.left.timestamp_ms - wave[-1].back.timestamp_ms > limits.rolling_deploy_gap_ms:
@@ -67,7 +67,7 @@ def _restarts(history: GroupHistory, limits: Thresholds) -> Iterator[_Restart]:
 
 
 def _one_at_a_time(rows: Sequence[MembershipRow]) -> bool:
-    """Whether the name is that of one client: several at once cannot be told apart."""
+    """Whether the name belongs to one client: several clients of one name cannot be distinguished."""
     return all(
         gone.left is not None and gone.left.offset <= back.joined.offset for gone, back in itertools.pairwise(rows)
     )
@@ -89,7 +89,7 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
     moved = sum(row.units_moved or 0 for row in rebalances)
     detail = (
         f"{len(clients)} clients were restarted one after the other: {len(rebalances)} rebalances, {moved} moves; "
-        f"static members would have kept what they had"
+        f"static members would have kept their assignments"
     )
     yield history.finding(
         FindingKind.ROLLING_DEPLOY,
@@ -101,7 +101,7 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
 
 
 def static_members(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Instance ids taken over while their member was there, and static members that did not come back."""
+    """Yield instance ids taken over while their member was in the group, and static members that did not return."""
     fenced, expired = defaultdict(list), defaultdict(list)
     replaced = {row.replaces: row for row in history.memberships if row.replaces is not None}
     for row in history.memberships:
@@ -114,8 +114,8 @@ def static_members(history: GroupHistory, limits: Thresholds) -> Iterator[Findin
         elif row.went_by == LEFT and (row.away_since is not None or (row.hint or "").startswith("expired")):
             expired[row.instance_id].append(row.left)
     kinds = (
-        (FindingKind.STATIC_MEMBER_FENCED, fenced, limits.fenced_times, "was taken over while its member was there"),
-        (FindingKind.STATIC_MEMBER_EXPIRED, expired, limits.static_expired_times, "did not come back in time"),
+        (FindingKind.STATIC_MEMBER_FENCED, fenced, limits.fenced_times, "was taken over while its member was in it"),
+        (FindingKind.STATIC_MEMBER_EXPIRED, expired, limits.static_expired_times, "did not return in time"),
     )
     for kind, found, threshold, what in kinds:
         for instance_id, positions in found.items():

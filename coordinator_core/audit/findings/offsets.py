@@ -18,7 +18,7 @@ EXPIRED = frozenset(("expired", "expired or deleted"))
 
 
 def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Commits that went back shortly after a rebalance gave their partition to another member, by rebalance."""
+    """Yield commits that went back shortly after a rebalance gave their partition to another member, by rebalance."""
     takers = _takers(history)
     found: dict[int, list[tuple[PartitionCommits, Rewind]]] = defaultdict(list)
     rebalances = sorted(history.rebalances, key=lambda row: row.at.offset)
@@ -45,8 +45,8 @@ def _rewound(
 ) -> FindingRow:
     commits, first = rewinds[0]
     detail = (
-        f"after the rebalance to {rebalance.to_epoch} {len(rewinds)} commits went back by {lost} offsets in all: "
-        f"{commits.topic}-{commits.partition} from {first.before} to {first.after}"
+        f"after the rebalance to {rebalance.to_epoch}, {counted(len(rewinds), 'commit')} went back by {lost} offsets "
+        f"in total, the first of {commits.topic}-{commits.partition} from {first.before} to {first.after}"
     )
     return history.finding(
         FindingKind.OFFSETS_REWOUND,
@@ -60,7 +60,7 @@ def _rewound(
 
 
 def _takers(history: GroupHistory) -> dict[tuple[str, int], list[LogPosition]]:
-    """When partitions came into the hands of another member, by topic name and partition."""
+    """Return where each partition was given to another member, by topic name and partition."""
     rows: dict[tuple[str, int], list[AssignmentRow]] = defaultdict(list)
     for row in history.assignments:
         if row.kind == "current" and row.role == "partition" and row.topic is not None:
@@ -73,7 +73,7 @@ def _takers(history: GroupHistory) -> dict[tuple[str, int], list[LogPosition]]:
 
 
 def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Offsets that went while the group and the topic stayed, by topic."""
+    """Yield offsets that were removed while the group and the topic still existed, by topic."""
     removed: dict[str, list[Removal]] = defaultdict(list)
     for each in history.commits:
         removed[each.topic] += [removal for removal in each.removals if removal.how in EXPIRED]
@@ -92,7 +92,7 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 
 def floods(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Too many commits a minute for the partitions that they are of."""
+    """Yield a finding if there are too many commits per minute and partition."""
     commits = sum(each.commits for each in history.commits)
     if commits < limits.flood_commits:
         return
@@ -101,20 +101,20 @@ def floods(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     active_ms = sum(each.last.timestamp_ms - each.first.timestamp_ms for each in history.commits)
     rate = round(commits * MINUTE_MS / max(active_ms, MINUTE_MS))
     if rate >= limits.commits_per_partition_minute:
-        detail = f"{commits} commits for {len(history.commits)} partitions, {rate} a minute for each"
+        detail = f"{commits} commits for {len(history.commits)} partitions, {rate} per minute and partition"
         yield history.finding(
             FindingKind.FLOODS_THE_LOG, rate, limits.commits_per_partition_minute, detail, [first, last]
         )
 
 
 def open_transactions(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Transactions that are open for too long."""
+    """Yield transactions that have been open for too long."""
     for each in history.transactions:
         age = history.now_ms - each.first.timestamp_ms
         if age >= limits.open_transaction_ms:
             detail = (
-                f"the transaction of producer {each.producer_id} is open for {age} ms or more: "
-                f"offsets of {each.partitions} partitions are held back"
+                f"the transaction of producer {each.producer_id} has been open for at least {age} ms: "
+                f"it blocks the offsets of {counted(each.partitions, 'partition')}"
             )
             yield history.finding(
                 FindingKind.TRANSACTION_LEFT_OPEN,

@@ -1,4 +1,4 @@
-"""Rebalances that come too often, take too long, or never settle."""
+"""Rebalances that are too frequent, take too long, or never reach a stable assignment."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.history.rows import RebalanceRow
 
 SETTLED = frozenset(("converged", "emptied", "group deleted", "group upgraded", "group downgraded"))
-"""Outcomes after which a group had come to rest, or was gone."""
+"""Outcomes after which a group was stable, or was removed."""
 DRIVES_ONE_IN = 3
-"""A client drives a storm that is named in the causes of one rebalance in so many."""
+"""A client causes a storm if it is named in the causes of at least one in this many rebalances."""
 
 
 def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """The stretches in which every window has too many rebalances, each with the client that drives most of them."""
+    """Yield the periods in which every window has too many rebalances, each with the client that causes most."""
     rows = _in_order(history)
     stretch: list[RebalanceRow] = []
     begin, most = 0, 0
@@ -41,12 +41,12 @@ def _storm(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRo
     kinds = Counter(each.kind for row in rows for each in row.causes)
     driver, count = drivers.most_common(1)[0] if drivers else (None, 0)
     causes = ", ".join(f"{kind.replace('_', ' ')} {number}" for kind, number in kinds.most_common(3))
-    detail = f"{most} rebalances within {limits.storm_window_ms // 1000} s, {len(rows)} in all; causes: {causes}"
+    detail = f"{most} rebalances within {limits.storm_window_ms // 1000} s, {len(rows)} in total; causes: {causes}"
     if count * DRIVES_ONE_IN < len(rows):
         driver = None
-        detail += "; no single member drives them"
+        detail += "; no single member causes most of them"
     else:
-        detail += f"; {driver} drives {count} of them"
+        detail += f"; {driver} causes {count} of them"
     return history.finding(
         FindingKind.REBALANCE_STORM,
         most,
@@ -59,17 +59,17 @@ def _storm(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRo
 
 
 def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Rebalances that took long, or last too long already, each with who held it up."""
+    """Yield rebalances that took too long, or already do, each with the member that delayed it."""
     for row in _in_order(history):
         took = history.now_ms - row.at.timestamp_ms if row.outcome == "open" else row.duration_min_ms
         if took is None or took < limits.slow_rebalance_ms or row.outcome == "superseded":
             continue
         who = row.held_up_by or next(iter(row.behind), None)
         name = history.client(who)
-        state = "lasts for" if row.outcome == "open" else "took"
-        detail = f"the rebalance to {row.to_epoch} {state} {took} ms"
+        state = f"has taken {took} ms so far" if row.outcome == "open" else f"took {took} ms"
+        detail = f"the rebalance to {row.to_epoch} {state}"
         if who is not None:
-            detail += f", held up by {name}" + (f" ({who})" if name != who else "")
+            detail += f", delayed by {name}" + (f" ({who})" if name != who else "")
         end = row.finished or row.at
         yield history.finding(
             FindingKind.SLOW_REBALANCE,
@@ -83,7 +83,7 @@ def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 
 def never_converges(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Stretches of superseded rebalances, and with them the member that was behind most often."""
+    """Yield periods of superseded rebalances, each with the member that was behind most often."""
     stretch: list[RebalanceRow] = []
     for row in _in_order(history):
         stretch.append(row)
@@ -105,7 +105,9 @@ def _unsettled(
         return
     behind = Counter(history.client(member_id) for row in rows for member_id in row.behind)
     who = behind.most_common(1)[0] if behind else None
-    detail = f"{len(rows)} rebalances, {rows[0].to_epoch} to {rows[-1].to_epoch}, without rest for {took} ms"
+    detail = (
+        f"{len(rows)} rebalances, {rows[0].to_epoch} to {rows[-1].to_epoch}, without a stable assignment for {took} ms"
+    )
     if who is not None:
         detail += f"; {who[0]} was behind in {who[1]} of them"
     yield history.finding(

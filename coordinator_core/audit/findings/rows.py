@@ -8,13 +8,13 @@ from typing import Annotated, NamedTuple
 from coordinator_core.records import LogPosition
 
 MOST_OVER = 10
-"""How many times its threshold a number counts at most, so that no single finding drowns the others."""
+"""A number counts at most this many times its threshold, so that one finding does not hide the others."""
 MOST_EVIDENCE = 10
 """How many positions a finding names as evidence."""
 
 
 class FindingKind(StrEnum):
-    """What can be found."""
+    """The kinds of findings."""
 
     REBALANCE_STORM = "rebalance_storm"
     NEVER_CONVERGES = "never_converges"
@@ -58,7 +58,7 @@ FINDINGS: tuple[FindingEntry, ...] = (
     FindingEntry(
         FindingKind.TARGETS_WRONG,
         9,
-        "Target assignments are not what their assignor gives.",
+        "Target assignments differ from what their assignor computes.",
         "targets judged divergent or invalid",
         "any",
     ),
@@ -72,112 +72,113 @@ FINDINGS: tuple[FindingEntry, ...] = (
     FindingEntry(
         FindingKind.NEVER_CONVERGES,
         9,
-        "Rebalance follows rebalance, and none settles, for long.",
-        "milliseconds without a settled epoch",
+        "The group keeps rebalancing without reaching a stable assignment.",
+        "milliseconds without a stable epoch",
         "never_converges_ms",
     ),
     FindingEntry(
         FindingKind.OFFSETS_REWOUND,
         8,
-        "Committed offsets went back after a rebalance moved the partition: records are read twice.",
-        "offsets gone back",
+        "Committed offsets went back after a rebalance moved the partition: records are read twice. Groups of type "
+        "STREAMS are not checked, as their log names tasks and not partitions.",
+        "offsets rewound",
         "rewound_offsets",
     ),
     FindingEntry(
         FindingKind.OFFSETS_EXPIRED,
         8,
-        "Committed offsets were removed while the group, or the topic, was still there: its readers jump.",
+        "Committed offsets were removed while the group or the topic still existed: its consumers restart elsewhere.",
         "partitions",
         "expired_partitions",
     ),
     FindingEntry(
         FindingKind.TRANSACTION_LEFT_OPEN,
         8,
-        "A transaction holds committed offsets back: the stable offset of its partitions stands still.",
+        "An open transaction blocks committed offsets: the stable offset of its partitions does not advance.",
         "milliseconds open",
         "open_transaction_ms",
     ),
     FindingEntry(
         FindingKind.REBALANCE_STORM,
         7,
-        "Rebalances come thick and fast; the member that drives most of them is named.",
+        "The group rebalances very often; the member that causes most of the rebalances is named.",
         "rebalances in a window of storm_window_ms",
         "storm_rebalances",
     ),
     FindingEntry(
         FindingKind.STATIC_MEMBER_FENCED,
         7,
-        "Another client took over the instance id of a member that was there: one of the two was fenced.",
+        "Another client took over the instance id of a member that was still in the group: one of the two was fenced.",
         "times",
         "fenced_times",
     ),
     FindingEntry(
         FindingKind.SLOW_REBALANCE,
         6,
-        "A rebalance took long; the member that held it up is named.",
+        "A rebalance took long; the member that delayed it is named.",
         "milliseconds",
         "slow_rebalance_ms",
     ),
     FindingEntry(
         FindingKind.FLAPPING_MEMBER,
         6,
-        "One client comes and goes again and again, staying short.",
+        "One client repeatedly joins and leaves after a short stay.",
         "short stays",
         "flapping_stays",
     ),
     FindingEntry(
         FindingKind.STATIC_MEMBER_EXPIRED,
         5,
-        "A static member did not come back within its session timeout.",
+        "A static member did not return within its session timeout.",
         "times",
         "static_expired_times",
     ),
     FindingEntry(
         FindingKind.MOVED_MORE_THAN_NEEDED,
         5,
-        "A sticky assignor moved more between members that stayed than the change of members needs.",
+        "A sticky assignor moved more between members that stayed than the change in membership required.",
         "partitions or tasks too many",
         "needless_moves",
     ),
     FindingEntry(
         FindingKind.ROLLING_DEPLOY,
         4,
-        "Clients were restarted one after the other; with static membership (KIP-345) this would have cost nothing.",
+        "Clients were restarted one after the other; static membership (KIP-345) would have avoided the rebalances.",
         "rebalances",
         "rolling_deploy_rebalances",
     ),
     FindingEntry(
         FindingKind.IMBALANCE,
         4,
-        "A settled group has members with far more to do than others.",
-        "partitions or tasks between the most and the least loaded",
+        "In a stable group some members have far more partitions or tasks than others.",
+        "partitions or tasks that the most loaded member has more than the least loaded one",
         "imbalance_units",
     ),
     FindingEntry(
         FindingKind.FLOODS_THE_LOG,
         4,
-        "The group commits far more often than it needs to.",
-        "commits a minute and partition",
+        "The group commits far more often than necessary.",
+        "commits per minute and partition",
         "commits_per_partition_minute",
     ),
     FindingEntry(
         FindingKind.EMPTY_MEMBERS,
         3,
-        "Members of a settled group have nothing to do.",
+        "Members of a stable group have no partitions or tasks.",
         "members",
         "empty_members",
     ),
     FindingEntry(
         FindingKind.ZOMBIE_GROUP,
         2,
-        "A group without members, and without commits for long, keeps its offsets.",
-        "milliseconds since anything happened",
+        "A group without members, and without commits for a long time, still keeps offsets.",
+        "milliseconds since the last commit, or since the last member left",
         "zombie_ms",
     ),
     FindingEntry(
         FindingKind.ZOMBIE_TOPIC,
         2,
-        "An active group keeps offsets of a topic that it left long ago, or that is gone.",
+        "An active group keeps offsets of a topic that it no longer reads, or that was deleted.",
         "milliseconds since the last commit",
         "zombie_ms",
     ),
@@ -188,29 +189,29 @@ WEIGHTS = {entry.kind: entry.weight for entry in FINDINGS}
 
 
 class FindingRow(NamedTuple):
-    """One thing found in a group's history."""
+    """One finding about a group."""
 
     group_id: Annotated[str, "the group"]
     group_type: Annotated[str | None, "CLASSIC, CONSUMER, SHARE, STREAMS or CONNECT; null: only offsets were seen"]
     kind: Annotated[str, "a FindingKind"]
-    score: Annotated[float, "weight of the kind times number over threshold (at most 10): how urgent it is"]
-    number: Annotated[int, "how much; the table of findings says of what"]
-    threshold: Annotated[int, "from which number on it is a finding"]
+    score: Annotated[float, "how urgent it is: weight of the kind times number over threshold (at most 10 times)"]
+    number: Annotated[int, "how much; the table of findings names the unit"]
+    threshold: Annotated[int, "the smallest number that is a finding"]
     subject: Annotated[str | None, "the member, client, topic or producer that it is about; null: the group"]
     detail: Annotated[str, "what was found, in a sentence"]
     since_ms: Annotated[int, "when it began"]
     until_ms: Annotated[int, "when it ended, or was last seen"]
     evidence: Annotated[tuple[LogPosition, ...], "records that prove it, the first ten"]
-    history_complete: Annotated[bool, "nothing that it rests on is known to be missing"]
+    history_complete: Annotated[bool, "true if no record that the finding depends on is known to be missing"]
 
 
 def score(kind: FindingKind, number: int, threshold: int) -> float:
-    """How urgent: the weight of the kind, times how often the number holds the threshold (at most MOST_OVER times)."""
+    """Return how urgent a finding is: the weight of its kind times number over threshold (at most MOST_OVER)."""
     return round(WEIGHTS[kind] * min(number / max(threshold, 1), MOST_OVER), 1)
 
 
 def document_rows() -> list[dict[str, str]]:
-    """The table as text, one dict a kind with the columns Finding, Says, Number, Threshold, Weight: for the docs."""
+    """Return the table as text for the docs: one dict per kind with Finding, Says, Number, Threshold and Weight."""
     return [
         {
             "Finding": entry.kind.value,

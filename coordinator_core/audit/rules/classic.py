@@ -83,7 +83,7 @@ def _rewritten(scene: JudgedGroup, before: dict[str, ClassicMember], group: Clas
     for member_id, member in group.members.items():
         known = before.get(member_id) or by_instance.get(member.instance_id or "")
         if known is None:
-            detail = f"new in generation {group.generation}, which was complete without it"
+            detail = f"joined in generation {group.generation}, which had been completed without it"
             scene.broken(Rule.GENERATION_CHANGED_IN_PLACE, at, member_id, detail)
         elif known.assignment != member.assignment:
             detail = f"another assignment in the same generation {group.generation}"
@@ -91,7 +91,7 @@ def _rewritten(scene: JudgedGroup, before: dict[str, ClassicMember], group: Clas
     instances = {member.instance_id for member in group.members.values()}
     for member_id, member in before.items():
         if member_id not in group.members and (member.instance_id is None or member.instance_id not in instances):
-            detail = f"gone from generation {group.generation}, which was complete with it"
+            detail = f"missing from generation {group.generation}, which had been completed with it"
             scene.broken(Rule.GENERATION_CHANGED_IN_PLACE, at, member_id, detail)
 
 
@@ -101,4 +101,4 @@ def _owners(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
     for member_id, member in group.members.items():
         for unit, other in scene.current.put(member_id, classic_held(group, member)):
             if single:
-                scene.broken(Rule.ASSIGNED_TO_TWO, at, member_id, f"{name(unit)} is also with {other}")
+                scene.broken(Rule.ASSIGNED_TO_TWO, at, member_id, f"{name(unit)} is also assigned to {other}")

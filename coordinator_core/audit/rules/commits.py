@@ -40,7 +40,9 @@ def on_commit(scene: JudgedGroup, record: OffsetCommitRecord) -> None:
     if unit is None or scene.current.has_holder(unit):
         return
     if any(unit.resource in held for held in scene.current.held.values()):
-        _tell(scene, Rule.COMMIT_BY_NO_OWNER, record, what, f"{what}, which no member has, unlike others of the topic")
+        _tell(
+            scene, Rule.COMMIT_BY_NO_OWNER, record, what, f"no member has {what}, unlike other partitions of the topic"
+        )
 
 
 def _tell(scene: JudgedGroup, rule: Rule, record: CoordinatorRecord, what: str, detail: str) -> None:

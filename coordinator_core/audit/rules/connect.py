@@ -51,7 +51,7 @@ def _epoch(scene: JudgedGroup, record: ConnectWorkerGroupMetadataRecord, before:
         return
     watch.note(EPOCH, at)
     if known and before is not None and record.value["epoch"] == before:
-        scene.broken(Rule.EPOCH_REPEATED, at, None, f"group epoch {before} once more")
+        scene.broken(Rule.EPOCH_REPEATED, at, None, f"group epoch {before} was written again")
 
 
 def _target(scene: JudgedGroup, record: ConnectWorkerGroupTargetAssignmentRecord) -> None:
@@ -80,4 +80,4 @@ def _current(scene: JudgedGroup, record: ConnectWorkerGroupCurrentMemberAssignme
         return
     for unit, other in scene.current.put(member_id, work_held(member.current.work)):
         if scene.watch.knows_member(CURRENT, other):
-            scene.broken(Rule.ASSIGNED_TO_TWO, record.at, member_id, f"{name(unit)} is also with {other}")
+            scene.broken(Rule.ASSIGNED_TO_TWO, record.at, member_id, f"{name(unit)} is also assigned to {other}")

@@ -57,16 +57,16 @@ def on_epoch(kind: EpochKind, scene: JudgedGroup, record: GroupEpochRecord, epoc
     if not known or before is None or epoch < before:
         return
     if epoch == before and before > INITIAL_EPOCH and not (operation.empty and begins_anew(epoch)):
-        scene.broken(Rule.EPOCH_REPEATED, at, None, f"group epoch {epoch} once more")
+        scene.broken(Rule.EPOCH_REPEATED, at, None, f"group epoch {epoch} was written again")
     elif epoch > before + 1 and before > INITIAL_EPOCH:
-        scene.broken(Rule.EPOCH_SKIPPED, at, None, f"group epoch {epoch} after {before}")
+        scene.broken(Rule.EPOCH_SKIPPED, at, None, f"group epoch {epoch} follows {before}")
 
 
 def _end(scene: JudgedGroup, at: LogPosition, epoch: int | None) -> None:
     """The group ends, its members and its target, of assignment epoch ``epoch``, having ended before."""
     watch = scene.watch
     if epoch not in (None, INITIAL_EPOCH) and watch.knows(ASSIGNMENT_EPOCH):
-        detail = f"target assignment metadata of epoch {epoch} still stood"
+        detail = f"target assignment metadata of epoch {epoch} was not removed"
         scene.broken(Rule.GROUP_REMOVED_IN_PART, at, None, detail)
     scene.current.clear()
     scene.target.clear()

@@ -100,7 +100,7 @@ class JudgedGroup:
         """A group goes on as another type with this epoch or generation, if it crossed over."""
         operation = self.operation
         if operation.crossed is not None and operation.crossed_epoch is not None and epoch < operation.crossed_epoch:
-            detail = f"it begins with {epoch}, it was at {operation.crossed_epoch} before"
+            detail = f"it continues at {epoch}; it was at {operation.crossed_epoch} before"
             self.broken(Rule.CONVERSION_EPOCH_WRONG, at, None, detail)
         operation.crossed = operation.crossed_epoch = None
 

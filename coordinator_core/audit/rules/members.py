@@ -175,10 +175,12 @@ def _revoking(
 ) -> None:
     """What a member is to give up was its own, and is assigned to it no more."""
     for unit in both(assigned, revoking):
-        scene.broken(Rule.ASSIGNED_WHILE_REVOKING, at, member_id, f"{name(unit)} is assigned and to be revoked")
+        scene.broken(
+            Rule.ASSIGNED_WHILE_REVOKING, at, member_id, f"{name(unit)} is both assigned and pending revocation"
+        )
     strange = [] if before is None else list(minus(revoking, before))
     if strange:
-        scene.broken(Rule.REVOKING_NOT_OWNED, at, member_id, f"{names(strange)} was not its own")
+        scene.broken(Rule.REVOKING_NOT_OWNED, at, member_id, f"{names(strange)} was not assigned to it")
 
 
 def _given_up(operation: WriteGroup, member_id: str | None) -> Held:
@@ -199,7 +201,7 @@ def _hands(scene: JudgedGroup, member_id: str, held: Held, at: LogPosition) -> N
         giving_up = holder is not None and unit in set(_revoking_units(scene, other))
         rule = Rule.ASSIGNED_BEFORE_REVOKED if giving_up else Rule.ASSIGNED_TO_TWO
         since = watch.of_members[CURRENT].get(other)
-        scene.broken(rule, at, member_id, f"{name(unit)} is also with {other} (offset {since})")
+        scene.broken(rule, at, member_id, f"{name(unit)} is also assigned to {other} (offset {since})")
 
 
 def _revoking_units(scene: JudgedGroup, member_id: str) -> list[Any]:
@@ -219,7 +221,7 @@ def _epochs(scene: JudgedGroup, member: EpochMember, before: tuple[int | None, i
         scene.broken(Rule.MEMBER_EPOCH_AHEAD_OF_TARGET, at, member_id, detail)
     allowed = before if epoch == before[0] else before[:1]
     if before[0] is not None and epoch > 0 and member.previous_member_epoch not in allowed:
-        detail = f"previous member epoch {member.previous_member_epoch}, it was at {before[0]}"
+        detail = f"previous member epoch {member.previous_member_epoch}, but it was at {before[0]}"
         scene.broken(Rule.PREVIOUS_EPOCH_WRONG, at, member_id, detail)
 
 
@@ -280,7 +282,7 @@ def _target(
         lacking = [unit for unit in minus(wanted, assigned) if not _may_lack(state, member_id, unit.resource, assigned)]
         surplus = list(minus(assigned, wanted))
         if lacking or surplus:
-            detail = f"stable with {names(surplus) or 'nothing'} beside its target and without {names(lacking)}"
+            detail = f"stable; beside its target: {names(surplus) or 'nothing'}; lacks: {names(lacking) or 'nothing'}"
             scene.broken(Rule.ASSIGNED_NOT_THE_TARGET, at, member_id, detail)
 
 
@@ -312,7 +314,9 @@ def _process(scene: JudgedGroup, member: Any, before: Held, at: LogPosition) -> 
         for task in sorted(mine.keys() & theirs.keys()):
             if mine[task] == theirs[task] == "active":
                 continue  # two owners: another rule says so
-            detail = f"{mine[task]} task {task[0]}_{task[1]} is with {other_id} too, {theirs[task]}, in one process"
+            detail = (
+                f"{mine[task]} task {task[0]}_{task[1]} is also a {theirs[task]} task of {other_id} in this process"
+            )
             scene.broken(Rule.TASK_TWICE_IN_PROCESS, at, member.member_id, detail)
 
 
@@ -331,5 +335,5 @@ def _overdue(scene: JudgedGroup, kind: EpochKind, member: EpochMember, at: LogPo
         return
     waited = at.timestamp_ms - state.assignment_timestamp
     if waited > MAX_ASSIGNMENT_INTERVAL_MS:
-        detail = f"assignment epoch {state.assignment_epoch} of {waited} ms ago, group epoch {state.group_epoch}"
+        detail = f"assignment epoch {state.assignment_epoch} is {waited} ms old; group epoch {state.group_epoch}"
         scene.broken(Rule.ASSIGNMENT_OVERDUE, at, member.member_id, detail)

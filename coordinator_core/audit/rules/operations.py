@@ -33,13 +33,18 @@ def end(scene: JudgedGroup, operation: WriteGroup) -> None:
             detail = f"no tombstone of {' and '.join(lacking)}"
             scene.broken(Rule.MEMBER_REMOVED_IN_PART, departure.at, member_id, detail)
     for member_id, at in operation.leaving.items():
-        scene.broken(Rule.DEPARTURE_WITHOUT_EPOCH, at, member_id, "it left, and no epoch was opened")
+        scene.broken(Rule.DEPARTURE_WITHOUT_EPOCH, at, member_id, "it left, but no new group epoch was opened")
     for member_id, at in operation.joining.items():
-        scene.broken(Rule.JOIN_WITHOUT_EPOCH, at, member_id, "it joined, and no epoch was opened")
+        scene.broken(Rule.JOIN_WITHOUT_EPOCH, at, member_id, "it joined, but no new group epoch was opened")
     for member_id, at in operation.unassigned.items() if _moves_joiners(scene) else ():
-        scene.broken(Rule.JOIN_WITHOUT_ASSIGNMENT, at, member_id, "it joined, and got no current assignment")
+        scene.broken(Rule.JOIN_WITHOUT_ASSIGNMENT, at, member_id, "it joined, but got no current assignment")
     if operation.crossed is not None:
-        scene.broken(Rule.TYPE_CHANGED_IN_PART, operation.crossed, None, "the group ended with members, none followed")
+        scene.broken(
+            Rule.TYPE_CHANGED_IN_PART,
+            operation.crossed,
+            None,
+            "removed with members; no group of another type followed",
+        )
     for member_id, at in operation.targets.items():
         scene.broken(Rule.TARGET_WITHOUT_EPOCH, at, member_id, "no target assignment metadata followed")
 

@@ -21,7 +21,7 @@ class Severity(StrEnum):
     PROTOCOL = "protocol"
     """The coordinator, or the log, does what the protocol does not allow."""
     NOTICE = "notice"
-    """Odd, and worth a look: the broker allows it, or a newer one wrote it."""
+    """Unusual: the broker allows it, or a newer broker wrote it."""
 
 
 class RuleEntry(NamedTuple):
@@ -67,7 +67,7 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.EPOCH_REPEATED,
         _EPOCHS_AND_CONNECT,
-        "Group metadata is written for a new epoch only.",
+        "Group metadata is written only for a new epoch.",
         _KIP848,
         _PROTOCOL,
     ),
@@ -88,15 +88,15 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS,
         _EPOCHS,
-        "A target is computed for the group epoch of that moment; between targets the assignment epoch may trail.",
+        "A target is computed for the group epoch at that time; between targets the assignment epoch may be lower.",
         f"{_KIP848}, {_CODE}",
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.ASSIGNMENT_OVERDUE,
         (_CONSUMER, _SHARE),
-        "The assignment epoch trails the group epoch no longer than the highest assignment interval once a member "
-        "moves: 15 s, unless the broker's bound (group.consumer.max.assignment.interval.ms and its like) was raised.",
+        "Once a member moves, the assignment epoch is lower than the group epoch for at most the highest assignment "
+        "interval: 15 s, unless the broker's bound (such as group.consumer.max.assignment.interval.ms) was raised.",
         "KIP-1263",
         _NOTICE,
     ),
@@ -124,7 +124,7 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.PREVIOUS_EPOCH_WRONG,
         _EPOCHS,
-        "The previous member epoch is the one that the member had.",
+        "The previous member epoch is the epoch that the member had before.",
         _KIP848,
         _PROTOCOL,
     ),
@@ -153,7 +153,7 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.ASSIGNED_OUTSIDE_TARGET,
         _EPOCHS,
-        "What a member gets is in its target; what else it has it had before.",
+        "A member is assigned only what is in its target, apart from what it already had.",
         _KIP848,
         _PROTOCOL,
     ),
@@ -167,14 +167,14 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.ASSIGNED_WHILE_REVOKING,
         _RECONCILED,
-        "Nothing is assigned to a member and to be revoked by it at once.",
+        "Nothing is assigned to a member and pending revocation from it at the same time.",
         _KIP848,
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.REVOKING_NOT_OWNED,
         _RECONCILED,
-        "A member is asked to revoke only what it has.",
+        "A member is asked to revoke only partitions or tasks that it has.",
         _KIP848,
         _PROTOCOL,
     ),
@@ -188,36 +188,36 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.ASSIGNED_TO_TWO,
         (_CLASSIC, _CONSUMER, _STREAMS, _CONNECT),
-        "A partition, active task or connector is in one member's hands (share groups: any number; classic groups: "
-        "of the protocols that are known).",
+        "A partition, active task or connector is assigned to only one member (share groups: to any number; classic "
+        "groups: checked for the protocols that are known).",
         f"{_KIP848}, {_KIP1071}",
         _SAFETY,
     ),
     RuleEntry(
         Rule.ASSIGNED_BEFORE_REVOKED,
         _RECONCILED,
-        "What a member is asked to revoke goes to nobody else before it acknowledged.",
+        "What a member is asked to revoke is assigned to another member only after it acknowledged the revocation.",
         _KIP848,
         _SAFETY,
     ),
     RuleEntry(
         Rule.TARGET_OF_TWO,
         (_CONSUMER, _STREAMS, _CONNECT),
-        "A whole target gives a partition, active task or connector to one member.",
+        "A complete target assigns each partition, active task or connector to only one member.",
         _KIP848,
         _SAFETY,
     ),
     RuleEntry(
         Rule.TASK_TWICE_IN_PROCESS,
         (_STREAMS,),
-        "No process gets a task that it has already, active, standby or warm-up.",
+        "No process is assigned a task that it already has, whether as active, standby or warm-up task.",
         _KIP1071,
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.TASK_OUTSIDE_TOPOLOGY,
         (_STREAMS,),
-        "Tasks are of subtopologies that the topology has.",
+        "Each task belongs to a subtopology of the group's topology.",
         _KIP1071,
         _PROTOCOL,
     ),
@@ -231,21 +231,21 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.SHARE_STATE_MISSING,
         (_SHARE,),
-        "Only partitions whose share state is initialised come into a target.",
+        "A target contains only partitions whose share state is initialised.",
         _KIP932,
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.WORK_OUTSIDE_GROUP,
         (_CONNECT,),
-        "Targets hold connectors and tasks that the group has.",
+        "A target contains only connectors and tasks of the group.",
         "Connect on KIP-848",
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.INSTANCE_ID_OF_TWO,
         (_CLASSIC, _CONSUMER, _STREAMS),
-        "An instance id is one member's.",
+        "An instance id belongs to only one member.",
         _KIP345,
         _SAFETY,
     ),
@@ -253,98 +253,98 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.MEMBER_REMOVED_IN_PART,
         _EPOCHS,
-        "The tombstones of a member, of its current and its target assignment are written at once.",
+        "The tombstones of a member, of its current assignment and of its target assignment are written together.",
         _CODE,
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.MEMBER_REMOVED_WITH_ASSIGNMENT,
         _EPOCHS_AND_CONNECT,
-        "A member's assignments end before the member.",
+        "A member's assignments are removed before the member.",
         _CODE,
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.DEPARTURE_WITHOUT_EPOCH,
         _EPOCHS,
-        "A member that goes opens an epoch, unless a static one takes its place.",
+        "A member that leaves opens a new group epoch, unless a static member takes its place.",
         f"{_KIP848}, {_KIP345}",
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.JOIN_WITHOUT_EPOCH,
         _EPOCHS,
-        "A member that comes with topics opens an epoch, unless it takes a static one's place.",
+        "A member that joins with topics opens a new group epoch, unless it takes the place of a static member.",
         f"{_KIP848}, {_KIP345}",
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.JOIN_WITHOUT_ASSIGNMENT,
         _EPOCHS,
-        "A member that comes gets a current assignment at once.",
+        "A member that joins gets a current assignment in the same operation.",
         _CODE,
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.TARGET_WITHOUT_EPOCH,
         _EPOCHS,
-        "Targets of members are followed by the target assignment metadata (a static member's copy is not).",
+        "Target assignments are followed by the target assignment metadata (the copy for a static member is not).",
         _CODE,
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.ASSIGNMENT_WITHOUT_MEMBER,
         _EPOCHS_AND_CONNECT,
-        "A current assignment is that of a member.",
+        "A current assignment belongs to a member of the group.",
         _CODE,
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.TARGET_WITHOUT_MEMBER,
         _EPOCHS_AND_CONNECT,
-        "A target assignment is that of a member.",
+        "A target assignment belongs to a member of the group.",
         _CODE,
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.TOMBSTONE_WITHOUT_VALUE,
         _EPOCHS_AND_CONNECT,
-        "A tombstone ends what there is.",
+        "A tombstone removes something that exists.",
         _CODE,
         _NOTICE,
     ),
     RuleEntry(
         Rule.GROUP_REMOVED_WITH_MEMBERS,
         _EPOCHS_AND_CONNECT,
-        "A group ends without members.",
+        "A group is removed only when it has no members.",
         _KIP848,
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.GROUP_REMOVED_IN_PART,
         _EPOCHS,
-        "The target assignment metadata ends before the group.",
+        "The target assignment metadata is removed before the group.",
         _CODE,
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.TYPE_CHANGED_WITHOUT_TOMBSTONE,
         _ALL,
-        "A group with members changes its type only after the old type's group ended.",
+        "A group with members changes its type only after the group of the old type was removed.",
         _KIP848,
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.TYPE_CHANGED_IN_PART,
         (_CLASSIC, _CONSUMER),
-        "A group that ends with members goes on as another type in the same batch.",
+        "A group that is removed while it has members continues as another type in the same batch.",
         _KIP848,
         _SAFETY,
     ),
     RuleEntry(
         Rule.CONVERSION_EPOCH_WRONG,
         (_CLASSIC, _CONSUMER),
-        "A group with members that changes its type does not fall below the generation, or assignment epoch, it had.",
+        "A group with members that changes its type continues at its generation or assignment epoch, or above it.",
         _KIP848,
         _PROTOCOL,
     ),
@@ -359,7 +359,7 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.GENERATION_CHANGED_IN_PLACE,
         (_CLASSIC,),
-        "A generation written again differs by a static member's new id only; all keep their assignments.",
+        "A generation that is written again differs only in a static member's new id; all keep their assignments.",
         _KIP345,
         _PROTOCOL,
     ),
@@ -381,15 +381,15 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.COMMIT_IN_SHARE_GROUP,
         (_SHARE,),
-        "A share group with members takes no offset commits.",
+        "A share group with members has no offset commits.",
         _KIP932,
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.COMMIT_BY_NO_OWNER,
         (_CLASSIC, _CONSUMER),
-        "Offsets are committed for partitions that a member has. The broker checks the member and its epoch, not the "
-        "partition, and the record names neither.",
+        "Offsets are committed only for partitions that a member has. The broker checks the member and its epoch, not "
+        "the partition; the record contains neither member nor epoch.",
         "KIP-1251",
         _NOTICE,
     ),
@@ -397,14 +397,14 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.GROUP_OF_TWO_LOGS,
         _ALL,
-        "A group lies in one partition, each record at an offset of its own: else logs of several clusters are mixed.",
+        "A group's records are in one partition, each at its own offset; otherwise logs of several clusters are mixed.",
         _CODE,
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.UNKNOWN_RECORD_TYPE,
         _ALL,
-        "Record types are known; one of a newer broker is left out of the state.",
+        "Each record type is known. A type written by a newer broker is left out of the state.",
         "KIP-915",
         _NOTICE,
     ),
@@ -415,7 +415,7 @@ RULE: dict[Rule, RuleEntry] = {entry.rule: entry for entry in RULES}
 
 
 def document_rows() -> list[dict[str, str]]:
-    """The table as text, one dict a rule with the columns Rule, Groups, Says, Source, Severity: for the docs."""
+    """Return the table as text for the docs: one dict per rule with Rule, Groups, Says, Source and Severity."""
     return [
         {
             "Rule": entry.rule.value,

@@ -63,7 +63,7 @@ def on_topology(scene: JudgedGroup, record: StreamsGroupTopologyRecord, before: 
     known = watch.knows(TOPOLOGY)
     watch.note(TOPOLOGY, record.at)
     if record.value is not None and known and before is not None and record.value["epoch"] < before:
-        detail = f"topology epoch {record.value['epoch']} after {before}"
+        detail = f"topology epoch {record.value['epoch']} follows {before}"
         scene.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, detail)
 
 
@@ -76,4 +76,4 @@ def on_streams_target(scene: JudgedGroup, record: StreamsGroupTargetAssignmentMe
     known = {each.subtopology_id for each in state.topology.subtopologies} if state.topology is not None else set()
     strange = sorted({what for _, what in STREAMS_KIND.wanted(state.targets[member_id])} - known)
     if strange:
-        scene.broken(Rule.TASK_OUTSIDE_TOPOLOGY, record.at, member_id, f"no subtopology {strange[0]}")
+        scene.broken(Rule.TASK_OUTSIDE_TOPOLOGY, record.at, member_id, f"the topology has no subtopology {strange[0]}")

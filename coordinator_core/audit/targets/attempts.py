@@ -114,7 +114,7 @@ class Attempts:
             return
         initialised = assignable(self.state)
         for number, judged in enumerate(judgements(view, self.operation)):
-            how = "; subscriptions judged anew" if number else ""
+            how = "; subscriptions compared again" if number else ""
             yield subscription_spec(view, self.operation, image, initialised, names or {}, homogeneous=judged), how
 
     def _names(self) -> Iterator[Names]:

@@ -99,7 +99,7 @@ class ClassicAudit:
         try:
             blobs = {each["memberId"]: self._blobs(each) for each in self.value["members"]}
         except DecodeError as error:
-            return self._unknown(f"a member's blob that can be read: {error}")
+            return self._unknown(f"a readable blob of each member: {error}")
         if self.protocol == STREAMS_PROTOCOL:
             return self._streams(blobs)
         joined = {
@@ -132,14 +132,14 @@ class ClassicAudit:
                     self._note_oldest(attempt, views, joined, theirs)
                     return self._fits(attempt, joined, theirs, attempt.view.story)
         except InputError:
-            return self._unknown(f"the assignor {self.protocol!r}, which is none of Kafka's")
+            return self._unknown(f"the assignor {self.protocol!r}, which is not one of Kafka's")
         same = next((each for each in attempts if _is_same(each.round, theirs)), None)
         if same is not None:
             return self._fits(same, joined, theirs, f"{same.view.story}; {AS_SETS}", kept=attempts[0].round)
         self._remember(attempts[0].round)
         made = next((each for each in attempts if each.round.error is None), None)
         if made is None:
-            return self._unknown(f"the assignor refuses: {attempts[0].round.error}")
+            return self._unknown(f"the assignor fails on this input: {attempts[0].round.error}")
         judged = self._compare(made, joined, theirs, views)
         missing = next(self._doubts(judged, joined, theirs, possible), None)
         if missing is not None:
@@ -215,7 +215,7 @@ class ClassicAudit:
         if self.gap is not None and self._is_cut:
             return self._unknown(self.gap.what)
         said = [f"{member}: its assignment changed within the generation" for member in changed]
-        said = said or ["a member that came has not the assignment of the one that went"]
+        said = said or ["a member that joined does not have the assignment of the one that left"]
         return self._row(Judgement(Verdict.DIVERGENT, tuple(said[:MOST_DIFFERENCES]), len(said)), basis=Basis.KEPT)
 
     def _streams(self, blobs: Mapping[str, _Blobs]) -> TargetAuditRow:

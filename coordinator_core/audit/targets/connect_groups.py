@@ -79,7 +79,7 @@ class ConnectAudit:
         try:
             self._read()
         except DecodeError as error:
-            return self._row(UNDECIDED, missing=f"a worker's blob that can be read: {error}")
+            return self._row(UNDECIDED, missing=f"a readable blob of each worker: {error}")
         first: tuple[_Attempt, Assignment[LeaderAssignment]] | None = None
         failure = ""
         for attempt in self._attempts():
@@ -108,7 +108,7 @@ class ConnectAudit:
         self._remember(attempt, result, fits=False)
         if judged.verdict is Verdict.INVALID or attempt.proven:
             return self._row(judged)
-        missing = f"the config topic at offset {spec.config_offset}, or what the leader kept from former rounds"
+        missing = f"the config topic at offset {spec.config_offset}, or what the leader kept from earlier rounds"
         return self._row(UNDECIDED, missing=missing)
 
     def _read(self) -> None:
@@ -134,7 +134,7 @@ class ConnectAudit:
             spec = ConnectGroupSpec(
                 self.workers, self.leader, connectors, any_told.config_offset, generation, last, now, delay, memory
             )
-            story = f"configuration {'of a former round' if known else 'that the round shows'}, {remembered}"
+            story = f"configuration {'of an earlier round' if known else 'that the round shows'}, {remembered}"
             yield _Attempt(spec, story, known, known and (memory is not None or self.protocol == EAGER))
 
     def _memories(self) -> list[tuple[AssignorMemory | None, str]]:

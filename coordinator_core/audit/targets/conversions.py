@@ -114,7 +114,7 @@ def _upgraded(
         for member, held in recorded.items():
             assignment = classic.get(member, classic.get(instances.get(member, "")))
             if assignment and member not in classic and not held:
-                assignment, story = None, f"{story}; static member {member} had expired and come anew"
+                assignment, story = None, f"{story}; static member {member} had expired and joined again"
             expected[member] = _assigned(assignment)
     except DecodeError as error:
         return _Comparison({}, recorded, story, error)
@@ -182,7 +182,7 @@ def _downgraded(
 def _unreadable(compared: _Comparison) -> _Outcome | None:
     """Return the verdict where partitions are not known, None where they are."""
     if compared.unreadable is not None:
-        missing = f"an assignment that can be read: {compared.unreadable}"
+        missing = f"a readable assignment: {compared.unreadable}"
         return _Outcome(UNDECIDED, missing)
     if any(each is None for each in (*compared.expected.values(), *compared.recorded.values())):
         return _Outcome(UNDECIDED, TOPIC_NAMES_MISSING)

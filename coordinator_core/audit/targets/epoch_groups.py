@@ -200,10 +200,10 @@ class EpochTargetAudit:
             unready = self._unready(self.state, topics)
             if unready is not None:
                 met = f"offset {unready.offset} of the topics' log, {unready.timestamp_ms} ms"
-                yield f"whether a heartbeat that failed found the topology not ready with the topics of {met}"
+                yield f"whether an earlier failed heartbeat saw a topology that was not ready (topics as of {met})"
         other = self._other_default(topics.image)
         if other is not None:
-            yield f"the brokers' default assignor: no member chose one, by {other!r} the target is as recorded"
+            yield f"the brokers' default assignor: no member chose one, and {other!r} gives the recorded target"
 
     def _other_default(self, image: TopicImage) -> str | None:
         """The assignor that made this target, if that is the brokers' default instead of the one of the settings."""
@@ -282,7 +282,7 @@ class EpochTargetAudit:
         broken = [each for each in self._broken(spec, image, recorded) if each not in excused]
         judged = judge(spec, image, ours, recorded, broken, lambda topic: self._name_of(topic, image))
         if not judged.difference_count:
-            return judged._replace(differences=("the same assignment, its records in another order",))
+            return judged._replace(differences=("the same assignment with its records in another order",))
         return judged
 
     def _broken(self, spec: GroupSpecs, image: TopicImage, whole: Mapping[str, Any]) -> list[str]:

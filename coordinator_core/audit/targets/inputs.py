@@ -97,13 +97,13 @@ def topics_used(
     if history is None or not len(history):
         return MissingInput("topics of that time: supply the cluster metadata log or topic snapshots")
     if state.metadata_hash is None:
-        return MissingInput("metadata hash: the record of the group's epoch was not seen")
+        return MissingInput("metadata hash: the record of the group's epoch is not in the log")
     found: ImageVersion | None = None
     for slack in (0, clock_slack_ms):
         found = found or history.newest_matching_hash(state.metadata_hash, names, at.timestamp_ms, slack)
     if found is None:
         return MissingInput(
-            f"topics of that time: no image known has the group's metadata hash {state.metadata_hash}; "
+            f"topics of that time: no known version has the group's metadata hash {state.metadata_hash}; "
             "supply the cluster metadata log or topic snapshots of this cluster from before"
         )
     return Topics(found.image, found.at, True)

@@ -141,7 +141,7 @@ class LeaderViews:
             story = NEWEST
             if version is not versions[0]:
                 age = now - replaced.get(version.version, now)
-                story = f"topics that had changed {age} ms before" if age > 0 else "topics that changed just then"
+                story = f"topics that had changed {age} ms before" if age > 0 else "topics that changed at that time"
             yield PossibleView(version.image, version.at, story)
 
     def _unknown(self, image: TopicImage) -> Iterator[tuple[str, ...]]:

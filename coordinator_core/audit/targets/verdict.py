@@ -114,7 +114,7 @@ def broken_invariants(
         for unit in units(work):
             what = described(unit, name_of)
             if member not in known:
-                found.append(f"{what}: given to {member}, which is no member")
+                found.append(f"{what}: given to {member}, which is not a member")
             elif unit not in wanted.get(member, ()):
                 found.append(f"{what}: given to {member}, which may not have it")
             if unit in seen:
@@ -135,7 +135,7 @@ def _holders(assignment: Mapping[str, Work]) -> dict[WorkUnit, set[str]]:
 
 
 def _named(members: set[str] | None) -> str:
-    return " and ".join(sorted(members)) if members else "nobody"
+    return " and ".join(sorted(members)) if members else "no member"
 
 
 def _figures(figures: AssignmentMetrics) -> TargetFigures:

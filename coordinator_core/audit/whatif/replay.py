@@ -102,7 +102,7 @@ def what_if(happened: Sequence[Round], change: WhatIf, idle_ms: int | None = Non
     """
     unused = set(change.partitions).difference(*(each.image.by_name for each in happened))
     if unused:
-        raise InputError(f"the cluster had no topic {', '.join(sorted(unused))} then")
+        raise InputError(f"the cluster had no topic {', '.join(sorted(unused))} at that time")
     actual = _outcome([_Assignment(each.recorded, each.eager) for each in happened], idle_ms)
     hypothetical = _outcome(list(_assignments(list(_supposed(happened, change)))), None)
     if idle_ms is not None and actual.stopped:
@@ -157,7 +157,9 @@ def _changed(happened: Round, change: WhatIf) -> Round:
         return changed
     tasks = tasks_of(happened.topology, image)
     if tasks is None:
-        raise InputError("with these partitions the topology lacks topics, or partitions that have to be equal differ")
+        raise InputError(
+            "with these partitions the topology is not ready: topics are missing, or copartitioned topics differ"
+        )
     return replace(changed, subtopologies=tasks)
 
 
@@ -165,11 +167,11 @@ def _refuse(kind: AssignedGroupType, change: WhatIf) -> None:
     """Raises InputError for what groups of this type do not have."""
     if kind is AssignedGroupType.CONNECT:
         if change.static_timeout_ms is not None:
-            raise InputError("workers of Connect cannot be static members")
+            raise InputError("Connect workers cannot be static members")
         if change.cooperative is not None:
-            raise InputError("how Connect rebalances is its protocol: --assignor default or compatible")
+            raise InputError("Connect's protocol decides how it rebalances: use --assignor default or compatible")
     elif change.delay_ms is not None:
-        raise InputError("only workers of Connect have a scheduled rebalance delay")
+        raise InputError("only Connect groups have a scheduled rebalance delay")
     if change.standbys is not None and kind is not AssignedGroupType.STREAMS:
         raise InputError("only streams groups have standby tasks")
 

@@ -45,24 +45,25 @@ def judged(verdict: Verdict, **more: Any) -> TargetAuditRow:
 @pytest.mark.parametrize(
     ("outcome", "more", "sentence"),
     [
-        ("converged", {"members_after": 2}, "All members reached it after 0 ms."),
+        ("converged", {"members_after": 2}, "All members reached the target after 0 ms."),
         (
             "converged",
             {"members_after": 2, "time_to_converge_ms": 7, "held_up_by": "m2"},
-            "All members reached it after 7 ms; it waited longest for member m2 (client-m2 at 10.0.0.1).",
+            "All members reached the target after 7 ms; it waited longest for member m2 (client-m2 at 10.0.0.1).",
         ),
-        ("converged", {"time_to_converge_ms": None}, "Its one member reached it."),
+        ("converged", {"time_to_converge_ms": None}, "Its one member reached the target."),
         (
             "superseded",
             {"members_behind": 1, "behind": ("m1",)},
-            "The next one began before it was done: member m1 (client-m1 at 10.0.0.1) had not reached it.",
+            "The next rebalance began before this one completed: "
+            "member m1 (client-m1 at 10.0.0.1) had not reached the target.",
         ),
-        ("superseded", {}, "The next one began before it was done."),
-        ("emptied", {}, "Its last member had gone."),
+        ("superseded", {}, "The next rebalance began before this one completed."),
+        ("emptied", {}, "The last member left."),
         ("group deleted", {}, "The group was deleted."),
         ("group upgraded", {}, "It ended when the group moved to the new protocol."),
         ("group downgraded", {}, "It ended when the group moved back to the classic protocol."),
-        ("open", {}, "It is under way: nobody was behind."),
+        ("open", {}, "It is in progress: no member is behind."),
     ],
 )
 def test_how_it_ended(outcome: str, more: dict[str, Any], sentence: str) -> None:
@@ -72,18 +73,21 @@ def test_how_it_ended(outcome: str, more: dict[str, Any], sentence: str) -> None
 @pytest.mark.parametrize(
     ("row", "sentence"),
     [
-        (judged(Verdict.IDENTICAL, fitted="newest topics"), "Recomputed, it is identical."),
+        (
+            judged(Verdict.IDENTICAL, fitted="newest topics"),
+            "The recomputed assignment is identical to the recorded one.",
+        ),
         (
             judged(Verdict.IDENTICAL, fitted="topics that had changed 395 ms before"),
-            "Recomputed, it is identical (topics that had changed 395 ms before).",
+            "The recomputed assignment is identical to the recorded one (topics that had changed 395 ms before).",
         ),
         (
             judged(Verdict.DIVERGENT, differences=("p0 of t: m1 expected, m2 recorded",), difference_count=3),
-            "Recomputed, it is divergent: p0 of t: m1 expected, m2 recorded; 2 more.",
+            "Compared with the recomputed assignment it is divergent: p0 of t: m1 expected, m2 recorded; 2 more.",
         ),
         (
             judged(Verdict.UNKNOWN, missing="the topology, which only the leader has"),
-            "Whether it is right cannot be told without this: the topology, which only the leader has.",
+            "It cannot be verified whether the assignment is right. Missing: the topology, which only the leader has.",
         ),
     ],
 )
@@ -99,8 +103,8 @@ def test_why_and_what_moved() -> None:
     assert "Cause: member m2 (client-m2 at 10.0.0.1) joined." in story
     assert "Cause: unknown." in story
     assert (
-        "1 partition moved from one member to another, 1 was left to nobody; "
-        "work stood still for 9 ms in all, 9 ms at most for one partition." in story
+        "1 partition moved from one member to another, 1 was left without an owner; "
+        "partitions were without an owner for 9 ms in total, at most 9 ms for one." in story
     )
 
 

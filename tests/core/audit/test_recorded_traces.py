@@ -65,14 +65,14 @@ def test_a_heartbeat_that_failed_may_have_left_a_streams_group_without_tasks() -
     (row,) = targets(_trace("streams-failed-heartbeat-configures-the-topology"))
     assert row.verdict is Verdict.UNKNOWN
     assert (row.differences, row.difference_count) == ((), None)
-    assert "whether a heartbeat that failed found the topology not ready" in (row.missing or "")
+    assert "whether an earlier failed heartbeat saw a topology that was not ready" in (row.missing or "")
 
 
 @pytest.mark.parametrize(
     ("name", "story"),
     [
         ("migration-topic-deleted-in-the-same-millisecond", "without topics that were deleted"),
-        ("migration-static-member-expired-and-came-anew", "had expired and come anew"),
+        ("migration-static-member-expired-and-came-anew", "had expired and joined again"),
     ],
 )
 def test_what_an_upgrade_leaves_out_is_explained(name: str, story: str) -> None:

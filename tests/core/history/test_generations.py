@@ -31,7 +31,7 @@ def test_skipped_generations_never_completed_if_nothing_is_missing():
     log.skip(5).write(generation(5, {"a": classic({"t": [0]}), "b": classic({"t": []}, "t")}))
     row = log.rebalances()[1]
     assert row.skipped_generations == 3
-    assert row.missing == "generations 2 to 4 were never completed, or not seen"
+    assert row.missing == "generations 2 to 4 were never completed, or not recorded"
     whole = log.rebalances(coverage=Coverage({0: [(0, 100)]}))[1]
     assert (whole.skipped_generations, whole.missing, whole.history_complete) == (3, None, True)
 
@@ -202,7 +202,7 @@ def test_a_log_that_starts_in_the_middle():
     log = GroupLog(offset=70).write(generation(8, {"a": classic({"t": [0]})}))
     (row,) = log.rebalances()
     assert (row.missing, kinds(row), row.duration_max_ms) == (
-        "the group before generation 8 was not seen",
+        "the log does not show the group before generation 8",
         ["unknown"],
         None,
     )

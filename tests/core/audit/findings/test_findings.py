@@ -208,7 +208,7 @@ def test_zombies_are_groups_and_topics_that_nobody_works_on() -> None:
     assert group.number == 2 * DAY - 100_000
     parts = {"memberships": MEMBERS, "assignments": [assignment("a", 0, at(2))], "partitions": {"t": 1}}
     (topic,) = found(FindingKind.ZOMBIE_TOPIC, now_ms=2 * DAY, commits=old, **parts)
-    assert (topic.subject, topic.detail.endswith("the topic is gone")) == ("gone", True)
+    assert (topic.subject, topic.detail.endswith("the topic was deleted")) == ("gone", True)
     assert found(FindingKind.ZOMBIE_GROUP, now_ms=2 * DAY, commits=old, **parts) == []
 
 

@@ -97,7 +97,7 @@ def test_a_swapped_owner_is_named() -> None:
                 if changed is not None:
                     rows = audited([*records[:index], changed, *records[index + 1 :]])
                     row = next(row for row in rows if row.verdict != Verdict.IDENTICAL)
-                    assert f"{record.key['memberId']} expected, nobody recorded" in row.differences[0]
+                    assert f"{record.key['memberId']} expected, no member recorded" in row.differences[0]
                     assert row.differences[0].startswith("p")
                     return
             auditor.feed(record)
@@ -169,7 +169,7 @@ def test_no_log_tells_which_assignor_is_the_brokers_default() -> None:
     ]
     assert {row.verdict for row in rows} == {Verdict.IDENTICAL, Verdict.UNKNOWN}
     unknown = [row.missing or "" for row in rows if row.verdict is Verdict.UNKNOWN]
-    assert all("no member chose one, by 'uniform' the target is as recorded" in missing for missing in unknown)
+    assert all("no member chose one, and 'uniform' gives the recorded target" in missing for missing in unknown)
 
 
 def test_a_release_that_no_profile_describes_is_refused() -> None:

@@ -74,7 +74,7 @@ def test_but_not_for_longer_than_clients_keep_metadata() -> None:
     late = generation(1, GROWN_AT + AGE + 1, "a", member("a", {"orders": [0, 1]}))
     [row] = audited(late)
     assert row.verdict is Verdict.DIVERGENT
-    assert row.differences == ("p2 of orders: a expected, nobody recorded",)
+    assert row.differences == ("p2 of orders: a expected, no member recorded",)
     [row] = audited(late, settings=AuditSettings(metadata_age_ms=2 * AGE))
     assert row.verdict is Verdict.IDENTICAL
 

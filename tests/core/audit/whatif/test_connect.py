@@ -80,5 +80,5 @@ def test_what_connect_does_not_have_is_refused(change: WhatIf, told: str) -> Non
 
 def test_other_groups_have_no_delay() -> None:
     consumers = Round(LogPosition(0, 0, 0), AssignedGroupType.CLASSIC, "range", {}, NO_TOPICS, {})
-    with pytest.raises(InputError, match="only workers of Connect"):
+    with pytest.raises(InputError, match="only Connect groups"):
         what_if([consumers], WhatIf(delay_ms=0))
