@@ -17,6 +17,7 @@ from coordinator_core.coordinator.state import LiveGroup
 from coordinator_core.coordinator.streams import validation as streams
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.record_fields.offset_commit import OffsetCommitKey, OffsetCommitValue
 from coordinator_core.records import Fields, RecordType
 
 VERSION, EXPIRING_VERSION = 4, 1
@@ -170,17 +171,20 @@ def _write(
         else:
             if check is not None:
                 check(name, topic["topicId"], index)
-            key = {"group": group_id, "topic": name, "partition": index}
+            key: OffsetCommitKey = {"group": group_id, "topic": name, "partition": index}
             value, version = _value(op, partition, metadata, topic["topicId"] if with_id else NO_TOPIC_ID, expires)
             op.write(RecordType.OFFSET_COMMIT, key, value, version)
         codes.append({"partitionIndex": index, "errorCode": int(code)})
     return codes
 
 
-def _value(op: Operation, partition: Fields, metadata: str, topic_id: str, expires: int | None) -> tuple[Fields, int]:
-    value: Fields = {"offset": partition["committedOffset"], "metadata": metadata, "commitTimestamp": op.now}
+def _value(
+    op: Operation, partition: Fields, metadata: str, topic_id: str, expires: int | None
+) -> tuple[OffsetCommitValue, int]:
+    value: OffsetCommitValue = {"offset": partition["committedOffset"], "metadata": metadata, "commitTimestamp": op.now}
     if expires is not None:
-        return value | {"expireTimestamp": expires}, EXPIRING_VERSION
+        value["expireTimestamp"] = expires
+        return value, EXPIRING_VERSION
     value["leaderEpoch"] = partition["committedLeaderEpoch"]
     if topic_id != NO_TOPIC_ID:
         value["topicId"] = topic_id

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from coordinator_core.records import Fields, RecordType
+from coordinator_core.record_fields.offset_commit import OffsetCommitValue
+from coordinator_core.records import RecordType
 from coordinator_core.simulator.transactions import OPEN, Ints, drawn, producers
 from coordinator_core.wire.batch_format import (
     CONTROL_BIT,
@@ -39,7 +40,7 @@ _MARKERS = [record_bytes(NewRecord(0, 0, *encode_marker(kind, 0)), 0, 0) for kin
 @cache
 def value_parts(topic_id: str | None) -> tuple[bytes, bytes, bytes]:
     """The value before its offset, between that and its time, and after; the first two are always the same."""
-    value: Fields = {"offset": _OFFSET_MARK, "leaderEpoch": 0, "metadata": "", "commitTimestamp": _TIME_MARK}
+    value: OffsetCommitValue = {"offset": _OFFSET_MARK, "leaderEpoch": 0, "metadata": "", "commitTimestamp": _TIME_MARK}
     if topic_id is not None:
         value["topicId"] = topic_id
     before, rest = encode_value(RecordType.OFFSET_COMMIT, VALUE_VERSION, value).split(_INT64.pack(_OFFSET_MARK), 1)

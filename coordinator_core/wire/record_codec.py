@@ -7,7 +7,8 @@ record type, version (KIP-631).
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from coordinator_core.errors import (
     DecodeError,
@@ -119,7 +120,7 @@ def decode_record(key: bytes | None, value: bytes | None, family: Family = Famil
     return DecodedRecord(number, name, key_fields, version, fields)
 
 
-def encode_key(record_type: int, fields: Fields, family: Family = Family.GROUP) -> bytes:
+def encode_key(record_type: int, fields: Mapping[str, Any], family: Family = Family.GROUP) -> bytes:
     """The bytes of a key; raises EncodeError, or SchemaError for an unknown type."""
     message = record_schema(record_type, family).key
     if message is None:
@@ -127,7 +128,7 @@ def encode_key(record_type: int, fields: Fields, family: Family = Family.GROUP) 
     return _encode(message, message.versions.start, fields, bytearray(INT16.pack(record_type)))
 
 
-def encode_value(record_type: int, version: int, fields: Fields, family: Family = Family.GROUP) -> bytes:
+def encode_value(record_type: int, version: int, fields: Mapping[str, Any], family: Family = Family.GROUP) -> bytes:
     """The bytes of a value; raises EncodeError, or SchemaError for an unknown type or version."""
     message = record_schema(record_type, family).value
     out = bytearray()
@@ -167,7 +168,7 @@ def _decode(message: Message, version: int, data: bytes, position: int) -> Field
     return fields
 
 
-def _encode(message: Message, version: int, fields: Fields, out: bytearray) -> bytes:
+def _encode(message: Message, version: int, fields: Mapping[str, Any], out: bytearray) -> bytes:
     trailing: bytes = fields.get(TRAILING_BYTES, b"")
     if trailing:
         fields = {name: value for name, value in fields.items() if name != TRAILING_BYTES}

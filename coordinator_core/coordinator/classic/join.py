@@ -7,6 +7,7 @@ from coordinator_core.coordinator.classic.group import LiveClassicGroup, LiveCla
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.record_fields.classic_group import GroupMetadataKey, GroupMetadataValue
 from coordinator_core.records import Fields, RecordType
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
@@ -34,7 +35,7 @@ def join(op: Operation, request: Request, group: LiveClassicGroup | None) -> Fie
 
 def _write_new_group(op: Operation, group: LiveClassicGroup) -> None:
     """A new group is written at once, as if it were empty."""
-    value: Fields = {
+    value: GroupMetadataValue = {
         "protocolType": "",
         "generation": 0,
         "protocol": None,
@@ -42,7 +43,8 @@ def _write_new_group(op: Operation, group: LiveClassicGroup) -> None:
         "currentStateTimestamp": group.state_timestamp_ms,
         "members": [],
     }
-    op.write(RecordType.GROUP_METADATA, {"group": group.group_id}, value, rebalance.GROUP_METADATA_VERSION)
+    key: GroupMetadataKey = {"group": group.group_id}
+    op.write(RecordType.GROUP_METADATA, key, value, rebalance.GROUP_METADATA_VERSION)
     op.replays = False
 
 

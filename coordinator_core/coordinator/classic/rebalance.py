@@ -9,6 +9,7 @@ from coordinator_core.coordinator.classic.group import LiveClassicGroup, LiveCla
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.record_fields.classic_group import GroupMetadataKey, GroupMetadataValue
 from coordinator_core.records import Fields, RecordType
 
 HEARTBEAT_EXPIRED = "classic heartbeat expired"
@@ -48,7 +49,7 @@ def expect_member(op: Operation, group: LiveClassicGroup, member: LiveClassicMem
 
 def write_group(op: Operation, group: LiveClassicGroup, assignments: Mapping[str, bytes]) -> None:
     """Write the whole group, as at the end of a rebalance."""
-    value: Fields = {
+    value: GroupMetadataValue = {
         "protocolType": group.protocol_type or "",
         "generation": group.generation,
         "protocol": group.protocol,
@@ -68,7 +69,8 @@ def write_group(op: Operation, group: LiveClassicGroup, assignments: Mapping[str
             for member in group.members.values()
         ],
     }
-    op.write(RecordType.GROUP_METADATA, {"group": group.group_id}, value, GROUP_METADATA_VERSION)
+    key: GroupMetadataKey = {"group": group.group_id}
+    op.write(RecordType.GROUP_METADATA, key, value, GROUP_METADATA_VERSION)
     op.replays = False
 
 

@@ -58,17 +58,16 @@ def install(op: Operation, request: Request) -> Fields:
         raise ApiError(ErrorCode.INVALID_ASSIGNMENT, "The assignment is not of the group epoch that was prepared.")
     if data["error"]:
         members = [
-            {"memberId": member_id, **records.assignment(units(current.work), error=data["error"])}
+            records.target_of_worker(member_id, units(current.work), error=data["error"])
             for member_id, member in group.members.items()
             if (current := member.current) is not None
         ]
     else:
         _check(op, group_id, group, computation, data)
         members = [
-            {
-                "memberId": each["memberId"],
-                **records.assignment(from_fields(each["connectorsAndTasks"]), each["version"], each["metadata"]),
-            }
+            records.target_of_worker(
+                each["memberId"], from_fields(each["connectorsAndTasks"]), each["version"], each["metadata"]
+            )
             for each in data["members"]
             if each["memberId"] in group.members
         ]

@@ -9,6 +9,10 @@ from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.coordinator.state import CoordinatorState, GroupClasses
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.record_fields.connect_group import (
+    ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks,
+    ConnectWorkerGroupConnectorsTasksMetadataConnectorTaskId,
+)
 from coordinator_core.records import CoordinatorRecord, Family
 
 
@@ -53,13 +57,15 @@ class ConnectCoordinatorState(CoordinatorState):
         return state if isinstance(state, ConnectGroup) else None
 
 
-def as_fields(some: Iterable[ConnectorOrTask]) -> list[dict[str, object]]:
+def as_fields(some: Iterable[ConnectorOrTask]) -> list[ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks]:
     """Connectors and tasks as records and responses have them."""
     ordered = sorted(some, key=lambda unit: (unit, -1) if isinstance(unit, str) else unit)
     if not ordered:
         return []
     connectors = [unit for unit in ordered if isinstance(unit, str)]
-    tasks = [{"connectorId": unit[0], "taskId": unit[1]} for unit in ordered if not isinstance(unit, str)]
+    tasks: list[ConnectWorkerGroupConnectorsTasksMetadataConnectorTaskId] = [
+        {"connectorId": unit[0], "taskId": unit[1]} for unit in ordered if not isinstance(unit, str)
+    ]
     return [{"connectors": connectors, "tasks": tasks}]
 
 

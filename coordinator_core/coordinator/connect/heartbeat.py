@@ -24,6 +24,7 @@ from coordinator_core.groups.connect.state import (
     units,
 )
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
+from coordinator_core.record_fields.connect_group import ConnectWorkerGroupMemberMetadataValue
 from coordinator_core.records import Fields
 
 FENCE = "connect worker fenced"
@@ -81,7 +82,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     answer = heartbeat_response(known, memory.heartbeat_interval_ms)
     if epoch == 0 and known:
         # A worker that comes back runs nothing.
-        op.write(*records.current(group_id, member_id, 0, records.assignment(())))
+        op.write(*records.current(group_id, member_id, 0, ()))
         return answer | {"memberEpoch": 0}
     if member.current is None:
         return answer
@@ -139,19 +140,29 @@ def _update(op: Operation, request: Request, data: Fields, group: ConnectGroup, 
     ):
         return epoch
     _check_assignors(group, member.member_id, assignors)
-    value: Fields = {
+    value: ConnectWorkerGroupMemberMetadataValue = {
         "groupEpoch": epoch + 1,
         "instanceId": instance_id,
         "clientId": request.client_id,
         "clientHost": request.client_host,
         "subscribedTopicNames": [],
         "subscribedTopicRegex": None,
-        "assignors": [dict(zip(_ASSIGNOR_FIELDS, each, strict=True)) for each in assignors],
+        "assignors": [
+            {
+                "name": each.name,
+                "minimumVersion": each.minimum_version,
+                "maximumVersion": each.maximum_version,
+                "reason": each.reason,
+                "version": each.version,
+                "metadata": each.metadata,
+            }
+            for each in assignors
+        ],
     }
     op.write(*records.worker(group_id, member.member_id, value))
     op.write(*records.group_epoch(group_id, epoch + 1))
     if member.current is None:
-        op.write(*records.current(group_id, member.member_id, 0, records.assignment(())))
+        op.write(*records.current(group_id, member.member_id, 0, ()))
     return epoch + 1
 
 
@@ -253,8 +264,7 @@ def _reconcile(op: Operation, group: ConnectGroup, group_id: str, member: Connec
     if moved == runs and moved != wanted:
         # Nothing of what it is to get is free yet; it stays at its epoch until something is.
         return {}
-    assignment = records.assignment(moved, *_of_assignor(target))
-    op.write(*records.current(group_id, member.member_id, group.assignment_epoch, assignment))
+    op.write(*records.current(group_id, member.member_id, group.assignment_epoch, moved, *_of_assignor(target)))
     return {"memberEpoch": group.assignment_epoch, "assignment": _assignment(moved, *_of_assignor(target))}
 
 

@@ -9,50 +9,99 @@ from collections.abc import Iterable, Mapping
 
 from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.coordinator.connect.group import as_fields
+from coordinator_core.coordinator.record_templates import KeyT, MemberKey, ValueT, member_key
 from coordinator_core.groups.connect.state import ConnectGroup
-from coordinator_core.records import ConnectRecordType, Fields
+from coordinator_core.record_fields.connect_group import (
+    ConnectWorkerGroupConfigurationEntry,
+    ConnectWorkerGroupConfigurationKey,
+    ConnectWorkerGroupConfigurationValue,
+    ConnectWorkerGroupConnectorsTasksMetadataKey,
+    ConnectWorkerGroupConnectorsTasksMetadataValue,
+    ConnectWorkerGroupCurrentMemberAssignmentValue,
+    ConnectWorkerGroupMemberMetadataValue,
+    ConnectWorkerGroupMetadataKey,
+    ConnectWorkerGroupMetadataValue,
+    ConnectWorkerGroupTargetAssignmentKey,
+    ConnectWorkerGroupTargetAssignmentMember,
+    ConnectWorkerGroupTargetAssignmentValue,
+)
+from coordinator_core.records import ConnectRecordType
 
-UnwrittenConnect = tuple[ConnectRecordType, Fields, Fields | None]
+UnwrittenConnect = tuple[ConnectRecordType, KeyT, ValueT | None]
 """Record type, key and value."""
 
 
-def group_epoch(group_id: str, epoch: int) -> UnwrittenConnect:
+def group_epoch(
+    group_id: str, epoch: int
+) -> UnwrittenConnect[ConnectWorkerGroupMetadataKey, ConnectWorkerGroupMetadataValue]:
     """The group epoch."""
     return ConnectRecordType.GROUP_METADATA, {"groupId": group_id}, {"epoch": epoch}
 
 
-def work(group_id: str, epoch: int, units: Iterable[ConnectorOrTask]) -> UnwrittenConnect:
+def work(
+    group_id: str, epoch: int, units: Iterable[ConnectorOrTask]
+) -> UnwrittenConnect[ConnectWorkerGroupConnectorsTasksMetadataKey, ConnectWorkerGroupConnectorsTasksMetadataValue]:
     """All that the group has to run, as of a group epoch."""
-    value: Fields = {"epoch": epoch, "connectorsTasks": as_fields(units)}
+    value: ConnectWorkerGroupConnectorsTasksMetadataValue = {"epoch": epoch, "connectorsTasks": as_fields(units)}
     return ConnectRecordType.CONNECTORS_TASKS_METADATA, {"groupId": group_id}, value
 
 
-def configuration(group_id: str, settings: Mapping[str, str]) -> UnwrittenConnect:
+def configuration(
+    group_id: str, settings: Mapping[str, str]
+) -> UnwrittenConnect[ConnectWorkerGroupConfigurationKey, ConnectWorkerGroupConfigurationValue]:
     """The group's configuration."""
-    pairs = [{"name": name, "value": value} for name, value in settings.items()]
+    pairs: list[ConnectWorkerGroupConfigurationEntry] = [
+        {"name": name, "value": value} for name, value in settings.items()
+    ]
     return ConnectRecordType.CONFIGURATION, {"groupId": group_id}, {"configurations": pairs}
 
 
-def worker(group_id: str, member_id: str, value: Fields) -> UnwrittenConnect:
+def worker(
+    group_id: str, member_id: str, value: ConnectWorkerGroupMemberMetadataValue
+) -> UnwrittenConnect[MemberKey, ConnectWorkerGroupMemberMetadataValue]:
     """A worker's metadata."""
-    return ConnectRecordType.MEMBER_METADATA, _key(group_id, member_id), value
+    return ConnectRecordType.MEMBER_METADATA, member_key(group_id, member_id), value
 
 
-def target(group_id: str, epoch: int, members: list[Fields]) -> UnwrittenConnect:
+def target(
+    group_id: str, epoch: int, members: list[ConnectWorkerGroupTargetAssignmentMember]
+) -> UnwrittenConnect[ConnectWorkerGroupTargetAssignmentKey, ConnectWorkerGroupTargetAssignmentValue]:
     """The target assignment of all workers."""
-    value: Fields = {"assignmentEpoch": epoch, "members": members}
+    value: ConnectWorkerGroupTargetAssignmentValue = {"assignmentEpoch": epoch, "members": members}
     return ConnectRecordType.TARGET_ASSIGNMENT, {"groupId": group_id}, value
 
 
-def current(group_id: str, member_id: str, epoch: int, assignment: Fields) -> UnwrittenConnect:
+def target_of_worker(
+    member_id: str, units: Iterable[ConnectorOrTask], version: int = 0, metadata: bytes = b"", error: int = 0
+) -> ConnectWorkerGroupTargetAssignmentMember:
+    """What one worker is to run."""
+    work = as_fields(units)
+    return {"memberId": member_id, "error": error, "connectorsTasks": work, "version": version, "metadata": metadata}
+
+
+def current(
+    group_id: str,
+    member_id: str,
+    epoch: int,
+    units: Iterable[ConnectorOrTask],
+    version: int = 0,
+    metadata: bytes = b"",
+    error: int = 0,
+) -> UnwrittenConnect[MemberKey, ConnectWorkerGroupCurrentMemberAssignmentValue]:
     """What a worker runs."""
-    key = _key(group_id, member_id)
-    return ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT, key, {"memberEpoch": epoch, **assignment}
+    value: ConnectWorkerGroupCurrentMemberAssignmentValue = {
+        "memberEpoch": epoch,
+        "error": error,
+        "connectorsTasks": as_fields(units),
+        "version": version,
+        "metadata": metadata,
+    }
+    return ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT, member_key(group_id, member_id), value
 
 
 def worker_tombstones(group_id: str, member_id: str) -> list[UnwrittenConnect]:
     """The worker goes, after what it runs."""
-    key = _key(group_id, member_id)
+    key = member_key(group_id, member_id)
     return [
         (ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT, key, None),
         (ConnectRecordType.MEMBER_METADATA, key, None),
@@ -61,7 +110,7 @@ def worker_tombstones(group_id: str, member_id: str) -> list[UnwrittenConnect]:
 
 def group_tombstones(group_id: str, group: ConnectGroup) -> list[UnwrittenConnect]:
     """A group without workers goes: those of its records that there are, the group's own last."""
-    key = {"groupId": group_id}
+    key: ConnectWorkerGroupMetadataKey = {"groupId": group_id}
     there = {
         ConnectRecordType.TARGET_ASSIGNMENT: group.assignment_epoch is not None,
         ConnectRecordType.CONNECTORS_TASKS_METADATA: group.work_epoch is not None,
@@ -69,12 +118,3 @@ def group_tombstones(group_id: str, group: ConnectGroup) -> list[UnwrittenConnec
         ConnectRecordType.GROUP_METADATA: True,
     }
     return [(record_type, key, None) for record_type, is_there in there.items() if is_there]
-
-
-def assignment(units: Iterable[ConnectorOrTask], version: int = 0, metadata: bytes = b"", error: int = 0) -> Fields:
-    """What one worker runs or is to run, as records and responses have it."""
-    return {"error": error, "connectorsTasks": as_fields(units), "version": version, "metadata": metadata}
-
-
-def _key(group_id: str, member_id: str) -> Fields:
-    return {"groupId": group_id, "memberId": member_id}

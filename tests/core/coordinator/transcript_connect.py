@@ -63,11 +63,11 @@ class ConnectPlay:
 
     def _loads(self, words: list[str]) -> Iterator[str]:
         epoch, given = int(words[0]), {name: _units(text) for name, text in _pairs(words[1:]).items()}
-        targets = [{"memberId": name, **records.assignment(units)} for name, units in given.items()]
+        targets = [records.target_of_worker(name, units) for name, units in given.items()]
         written = [records.work(GROUP, 1, [unit for units in given.values() for unit in units])]
         written += [records.worker(GROUP, name, _metadata(_Worker(), name)) for name in given]
         written += [records.group_epoch(GROUP, epoch), records.target(GROUP, epoch, targets)]
-        written += [records.current(GROUP, name, epoch, records.assignment(units)) for name, units in given.items()]
+        written += [records.current(GROUP, name, epoch, units) for name, units in given.items()]
         for offset, record in enumerate(written):
             self.memory.follow(CoordinatorRecord(LogPosition(0, offset, self.now), *record, 0))
         self.memory.end_offset = len(written)
