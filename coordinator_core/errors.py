@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class CoordinatorAuditError(Exception):
-    """Base of every error that this software raises on purpose."""
+    """Base of all errors that this software raises on purpose."""
 
 
 class SchemaError(CoordinatorAuditError):
@@ -28,7 +28,7 @@ class DecodeError(CoordinatorAuditError):
         super().__init__(f"{where}{at}: {cause}" if where or at else cause)
 
     def within(self, step: str, *, record_type: str = "") -> DecodeError:
-        """The same error one level further out: ``step`` is the field that holds the place found so far."""
+        """Return the same error for the enclosing field: ``step`` is the field that contains the place found so far."""
         joined = step + ("" if not self.path or self.path.startswith("[") or not step else ".") + self.path
         return type(self)(self.cause, record_type=record_type or self.record_type, path=joined, position=self.position)
 
@@ -38,7 +38,7 @@ class UnderflowError(DecodeError):
 
 
 class HostileLengthError(DecodeError):
-    """A length, count or varint that cannot be meant; refused before anything is allocated for it."""
+    """A length, count or varint that cannot be right; it is refused before memory is allocated for it."""
 
 
 class InvalidTextError(DecodeError):
@@ -58,7 +58,7 @@ class UnknownVersionError(DecodeError):
 
 
 class EncodeError(CoordinatorAuditError):
-    """A value that its schema cannot carry; the message names record type and field path."""
+    """A value that does not fit its schema; the message names record type and field path."""
 
     def __init__(self, cause: str, *, path: str = "") -> None:
         self.cause = cause
@@ -66,13 +66,15 @@ class EncodeError(CoordinatorAuditError):
         super().__init__(f"{path}: {cause}" if path else cause)
 
     def within(self, step: str) -> EncodeError:
-        """The same error one level further out: ``step`` is the field (or record type) that holds the place."""
+        """Return the same error for the enclosing field: ``step`` is the field (or record type) that contains the
+        place.
+        """
         joined = step + ("" if not self.path or self.path.startswith("[") else ".") + self.path
         return EncodeError(self.cause, path=joined)
 
 
 class LogFormatError(CoordinatorAuditError):
-    """A segment file that is damaged or no log at all; names file, byte position and cause."""
+    """A file that is damaged or is not a log segment; the message names file, byte position and cause."""
 
     def __init__(self, cause: str, *, file: str = "", position: int = -1) -> None:
         self.cause = cause
@@ -91,11 +93,11 @@ class InputError(CoordinatorAuditError):
 
 
 class UsageError(InputError):
-    """An option or a setting with a value that it does not take, or one that there is not."""
+    """An invalid value of an option or a setting, or an unknown option or setting."""
 
 
 class AssignorError(CoordinatorAuditError):
-    """An assignor refuses its input; ``kind`` is the simple name of the exception that Kafka's class throws."""
+    """An assignor that fails on its input; ``kind`` is the simple name of the exception that Kafka's class throws."""
 
     def __init__(self, kind: str, message: str) -> None:
         self.kind = kind

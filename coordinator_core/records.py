@@ -15,7 +15,7 @@ ValueT = TypeVar("ValueT", covariant=True, default=object)
 
 
 class Family(Enum):
-    """Which log a record comes from: key versions mean different things in each."""
+    """The log that a record comes from: key versions have a different meaning in each log."""
 
     GROUP = "group_coordinator"
     SHARE = "share_coordinator"
@@ -91,7 +91,7 @@ class MetadataRecordType(IntEnum):
 
 
 class LogPosition(NamedTuple):
-    """Where a record lies: log partition, offset, and the record's timestamp in milliseconds (-1: none)."""
+    """The place of a record: log partition, offset, and the record's timestamp in milliseconds (-1: none)."""
 
     partition: int
     offset: int
@@ -101,11 +101,11 @@ class LogPosition(NamedTuple):
 class CoordinatorRecord(NamedTuple, Generic[KeyT, ValueT]):
     """One decoded record of a coordinator log.
 
-    ``value`` is None for a tombstone. ``batch`` is the base offset of the record batch that held it, or -1 when the
-    dump does not say (a dump by a consumer has no batch bounds).
+    ``value`` is None for a tombstone. ``batch`` is the base offset of the record batch that held it, or -1 if the dump
+    does not contain it (a dump by a consumer has no batch bounds).
 
-    ``coordinator_core.record_fields`` has a type of this record for each record type. Without one, key and value are
-    not to be looked into.
+    ``coordinator_core.record_fields`` has a type of this record for each record type; only with it can the fields of
+    key and value be read.
     """
 
     at: LogPosition
@@ -131,4 +131,4 @@ class CoordinatorRecord(NamedTuple, Generic[KeyT, ValueT]):
 
 
 AnyRecord = CoordinatorRecord[Any, Any]
-"""A record whose type is yet to be looked at: for what hands records on to the functions of their types."""
+"""A record whose type is not yet known: for code that hands records to the functions of their types."""

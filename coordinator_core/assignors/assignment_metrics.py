@@ -44,7 +44,7 @@ class AssignmentMetrics:
 
 
 def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) -> AssignmentMetrics:
-    """The figures of an assignment of that group; a connector itself counts as one more of its tasks."""
+    """Return the figures of an assignment of that group; a connector itself counts as one more of its tasks."""
     before = {member: set(_previous(had)) for member, had in spec.members.items()}
     held = set[PartitionOrTask]().union(*before.values())
     loads: list[int] = []

@@ -26,7 +26,7 @@ class AssignorVotes:
             self.counts[new] = self.counts.get(new, 0) + 1
 
     def preferred(self, old: str | None, new: str | None) -> str | None:
-        """What most would ask for if a member changed from ``old`` to ``new``; None: nobody asks for any."""
+        """Return what most would ask for if a member changed from ``old`` to ``new``; None: nobody asks for any."""
         counts: HashMap[str, int] = HashMap(STRING, len(self.counts) * 4 // 3 + 1)
         counts.update(self.counts)
         if old is not None:

@@ -70,7 +70,7 @@ def presented_members(members: Iterable[str], updates: Mapping[str, object | Non
 
 
 def presented_sets(entries: Iterable[tuple[str, Sequence[int]]], jdk: int, *, ids: bool) -> Partitions:
-    """A target as the coordinator keeps it after reading its record: a HashMap of copied HashSets.
+    """Return a target as the coordinator keeps it after reading its record: a HashMap of copied HashSets.
 
     The keys are topic ids (``ids``) or subtopology ids.
     """
@@ -182,7 +182,7 @@ class SubscriptionView:
         assignable: Mapping[str, Collection[int]] | None = None,
         entered: Collection[str] = (),
     ) -> GroupSpec:
-        """What the assignor gets while ``updates`` (None: removed) are laid over the group.
+        """Return what the assignor gets while ``updates`` (None: removed) are laid over the group.
 
         ``homogeneous`` overrides the group's own judgement; ``assignable`` is a share group's initialised partitions.
         ``entered`` are updated members that the coordinator put into its map before (share groups: whoever joins).
@@ -290,7 +290,7 @@ class StreamsView:
         configs: StreamsConfigs,
         updates: Mapping[str, Process | None] | None = None,
     ) -> StreamsGroupSpec:
-        """What the assignor gets while ``updates`` (None: removed) are laid over the group."""
+        """Return what the assignor gets while ``updates`` (None: removed) are laid over the group."""
         updates = updates or {}
         specs: dict[str, StreamsMemberSpec] = {}
         for member in presented_members(self.members, updates):

@@ -20,7 +20,7 @@ K = TypeVar("K")
 
 
 def int32(value: int) -> int:
-    """The value as Java's int holds it."""
+    """Return the value as Java's int holds it."""
     return (value + 0x8000_0000 & 0xFFFF_FFFF) - 0x8000_0000
 
 
@@ -39,7 +39,7 @@ def string_hash(text: str) -> int:
 
 
 def utf16(text: str) -> bytes:
-    """A key that sorts strings as ``String.compareTo`` does: by UTF-16 code units, not by code points."""
+    """Return a key that sorts strings as ``String.compareTo`` does: by UTF-16 code units, not by code points."""
     return text.encode("utf-16-be", "surrogatepass")
 
 

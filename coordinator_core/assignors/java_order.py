@@ -25,17 +25,17 @@ MIN_TREEIFY_CAPACITY = 64
 
 
 def table_size(capacity: int) -> int:
-    """The power of two that HashMap makes of a requested capacity."""
+    """Return the power of two that HashMap makes of a requested capacity."""
     return 1 if capacity <= 1 else 1 << (capacity - 1).bit_length()
 
 
 def threshold(capacity: int) -> int:
-    """How many keys a table of this size holds before HashMap doubles it."""
+    """Return how many keys a table of this size holds before HashMap doubles it."""
     return capacity * 3 // 4
 
 
 def copy_capacity(size: int, jdk: int) -> int:
-    """The capacity that ``new HashSet<>(collection)`` asks for; the rule changed in JDK 19."""
+    """Return the capacity that ``new HashSet<>(collection)`` asks for; the rule changed in JDK 19."""
     if jdk >= 19:
         return -(-max(size, 12) * 4 // 3)
     return max(size * 4 // 3 + 1, 16)
@@ -77,7 +77,7 @@ class HashMap(MutableMapping[K, V], Generic[K, V]):
             self._double()
 
     def compute_if_absent(self, key: K, make: Callable[[], V]) -> V:
-        """The value of the key, made and inserted at its bucket's head if there is none."""
+        """Return the value of the key, made and inserted at its bucket's head if there is none."""
         if len(self._values) > threshold(self._capacity):
             self._double()
         if key not in self._values:
@@ -153,7 +153,7 @@ class TimelineHashMap(MutableMapping[K, V], Generic[K, V]):
 
     @classmethod
     def restored(cls, key_type: KeyType[K], capacity: int, items: Iterable[tuple[K, V]]) -> TimelineHashMap[K, V]:
-        """A map of that capacity that iterates in the order of these items of another of that capacity."""
+        """Return a map of that capacity that iterates in the order of these items of another of that capacity."""
         restored = cls(key_type, capacity * 3 // 4)
         for key, value in reversed(list(items)):
             restored._add(key)
@@ -203,12 +203,14 @@ class TimelineHashMap(MutableMapping[K, V], Generic[K, V]):
 
 
 def timeline_slot(hash_code: int, capacity: int) -> int:
-    """A TimelineHashMap's slot: top bits of the hash code times 2^64 / the golden ratio (multiplicative hashing)."""
+    """Return a TimelineHashMap's slot: top bits of the hash code times 2^64 / the golden ratio (multiplicative
+    hashing).
+    """
     return (hash_code * 0x9E37_79B9_7F4A_7C15 & 0xFFFF_FFFF_FFFF_FFFF) >> 65 - capacity.bit_length()
 
 
 def grown(capacity: int, size: int) -> int:
-    """The table size of a HashMap of that initial capacity once ``size`` keys have been put into it."""
+    """Return the table size of a HashMap of that initial capacity once ``size`` keys have been put into it."""
     capacity = table_size(capacity)
     while size > threshold(capacity):
         capacity *= 2
@@ -223,7 +225,7 @@ def hash_order(
     at_head: bool = False,
     touched: bool = False,
 ) -> list[K]:
-    """The order of a HashMap of that initial capacity into which distinct keys were put one after another.
+    """Return the order of a HashMap of that initial capacity into which distinct keys were put one after another.
 
     ``at_head``: they came by computeIfAbsent, which doubles a full table only when it is called again; ``touched``:
     it was, for a key that is there.
@@ -250,7 +252,7 @@ def slot_order(
     at_head: bool = False,
     touched: bool = False,
 ) -> np.ndarray[Any, np.dtype[np.intp]] | None:
-    """Indices of secondary hashes in HashMap's order, or None if some bucket became a tree on the way."""
+    """Return indices of secondary hashes in HashMap's order, or None if some bucket became a tree on the way."""
     size = len(hashes)
     to_hold = size - (at_head and not touched)
     capacity = table_size(capacity)
@@ -272,7 +274,7 @@ def slot_order(
 def grouped_order(
     group: Ints, hashes: Ints, capacity: Ints, to_hold: Ints, *, at_head: bool = False
 ) -> tuple[Ints, set[int]]:
-    """The orders of many HashMaps at once: indices of all keys, group by group, each group in HashMap's order.
+    """Return the orders of many HashMaps at once: indices of all keys, group by group, each group in HashMap's order.
 
     ``group`` and ``hashes`` hold one entry a key, in the order of insertion; ``capacity`` (as asked for) and
     ``to_hold`` (how many keys the table must hold without growing: all of them, or one less where the last one came by
@@ -298,7 +300,7 @@ def grouped_order(
 def fill(
     key_type: KeyType[K], keys: Iterable[K], capacity: int = DEFAULT_CAPACITY, *, at_head: bool = False
 ) -> HashMap[K, None]:
-    """A HashMap into which the keys were put one after another (``at_head``: by computeIfAbsent)."""
+    """Return a HashMap into which the keys were put one after another (``at_head``: by computeIfAbsent)."""
     filled: HashMap[K, None] = HashMap(key_type, capacity)
     for key in keys:
         if at_head:
@@ -309,7 +311,7 @@ def fill(
 
 
 def int_order(numbers: Sequence[int], capacity: int = DEFAULT_CAPACITY) -> list[int]:
-    """The order of a ``HashSet<Integer>`` of that initial capacity to which distinct numbers were added."""
+    """Return the order of a ``HashSet<Integer>`` of that initial capacity to which distinct numbers were added."""
     table = grown(capacity, len(numbers))
     if max(numbers, default=0) < min(table, 1 << 16):
         return sorted(numbers)
@@ -320,5 +322,5 @@ def int_order(numbers: Sequence[int], capacity: int = DEFAULT_CAPACITY) -> list[
 
 
 def copied_order(key_type: KeyType[K], keys: Sequence[K], jdk: int) -> list[K]:
-    """The order of ``new HashSet<>(list)``; keys that occur again count for its capacity only."""
+    """Return the order of ``new HashSet<>(list)``; keys that occur again count for its capacity only."""
     return hash_order(key_type, list(dict.fromkeys(keys)), copy_capacity(len(keys), jdk))

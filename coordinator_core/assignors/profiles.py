@@ -43,7 +43,7 @@ DEFAULT = PROFILES["kafka-4.3.1"]
 
 
 def profile(name: str = DEFAULT.name, jdk: int = DEFAULT.jdk) -> Profile:
-    """The profile of that name on that Java version; raises UsageError when there is none."""
+    """Return the profile of that name on that Java version; raises UsageError when there is none."""
     if name not in PROFILES:
         raise UsageError(f"no profile {name!r}; there are {', '.join(sorted(PROFILES))}")
     if jdk < 8:

@@ -40,7 +40,7 @@ ASSIGNORS: dict[tuple[AssignedGroupType, str], Assignor] = {
 
 
 def assignor(group_type: AssignedGroupType, name: str) -> Assignor:
-    """The assignor that groups of this type know by this name; raises InputError when there is none."""
+    """Return the assignor that groups of this type know by this name; raises InputError when there is none."""
     try:
         return ASSIGNORS[group_type, name]
     except KeyError:

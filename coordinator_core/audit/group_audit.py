@@ -59,7 +59,7 @@ class GroupAudit:
         *,
         from_start: bool,
     ) -> GroupAudit:
-        """The folds of a group of which nothing was read before; without ``settings`` targets are not judged."""
+        """Return the folds of a group of which nothing was read before; without ``settings`` targets are not judged."""
         group = Group(group_id, from_start=from_start, family=family)
         targets = None
         if settings is not None and family is Family.GROUP:
@@ -68,7 +68,7 @@ class GroupAudit:
 
     @classmethod
     def resume(cls, text: str, topics: TopicHistory | None, coverage: Coverage, settings: AuditSettings) -> GroupAudit:
-        """The folds as ``state`` wrote them; raises StateFormatError if that was another form."""
+        """Return the folds as ``state`` wrote them; raises StateFormatError if that was another form."""
         stored = read_json(text, "state of a group's audit")
         try:
             state, history, rules, targets = (stored[name] for name in ("group", "history", "rules", "targets"))
@@ -82,7 +82,7 @@ class GroupAudit:
         )
 
     def feed(self, record: AnyRecord, leader_epoch: int | None = None) -> list[AuditedRow]:
-        """The rows that this record makes final; raises nothing. Feed each once, in offset order."""
+        """Return the rows that this record makes final; raises nothing. Feed each once, in offset order."""
         history, rules, targets = self._history, self._rules, self._targets
         if record.type <= RecordType.OFFSET_COMMIT:
             history.note_commit(record)
@@ -95,11 +95,11 @@ class GroupAudit:
         return rows
 
     def open_rows(self) -> list[AuditedRow]:
-        """Rows of what lasts as of the last record: a later run replaces them by their keys."""
+        """Return rows of what lasts as of the last record: a later run replaces them by their keys."""
         return [*self._history.open_rows(), *self._rules.open_rows()]
 
     def state(self) -> str:
-        """What the next run goes on with, as one JSON text."""
+        """Return what the next run goes on with, as one JSON text."""
         targets = self._targets
         stored = {
             "group": group_to_json(self._group),

@@ -33,7 +33,7 @@ class AuditSettings:
                 profile(name)
 
     def profiles_for(self, *, recorded_topics: bool) -> list[tuple[Profile, str]]:
-        """Profiles to try, the likeliest first, each with what to say of it."""
+        """Return profiles to try, the likeliest first, each with what to say of it."""
         names = [self.profile] if not recorded_topics else [self.older] if self.older else ["kafka-4.0", "kafka-3.9"]
         found = []
         for name in names:

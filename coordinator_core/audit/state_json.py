@@ -31,7 +31,7 @@ _KIND_OF = {kind.group.value: kind for kind in EPOCH_GROUP_RECORDS}
 
 
 def memory_to_json(memory: TargetAuditState) -> Json:
-    """The memory of the target audit as what ``json`` can write."""
+    """Return the memory of the target audit as what ``json`` can write."""
     return {
         "version": VERSION,
         "operation": memory.operation,
@@ -44,7 +44,7 @@ def memory_to_json(memory: TargetAuditState) -> Json:
 
 
 def memory_from_json(stored: Json) -> TargetAuditState:
-    """The memory of ``memory_to_json``; raises StateFormatError if this is none, or of another version."""
+    """Return the memory of ``memory_to_json``; raises StateFormatError if this is none, or of another version."""
     return read_stored(stored, "target audit", VERSION, _memory_from)
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 class Topic:
     """One topic: name, id (Kafka's base64url form), partition count and, if known, racks.
 
-    ``racks[p]`` holds the racks of partition p's replicas, in replica order, brokers without a rack left out. An empty
-    tuple of racks means that nothing is known about them. ``replicas[p]`` holds the broker ids, empty when unknown.
+    ``racks[p]`` holds the racks of partition p's replicas, in replica order, without brokers that have no rack. An
+    empty tuple of racks means that no rack is known. ``replicas[p]`` holds the broker ids, empty when unknown.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class TopicImage:
-    """The topics of a cluster at one moment, by name and by id. Racks of brokers, where known, by broker id.
+    """The topics of a cluster at one moment, by name and by id; racks of brokers, where known, by broker id.
 
     ``version`` is the metadata offset up to which this holds; -1: not known.
     """
@@ -37,6 +37,6 @@ class TopicImage:
     def of(
         cls, topics: Iterable[Topic], broker_racks: Mapping[int, str | None] | None = None, version: int = -1
     ) -> TopicImage:
-        """An image of these topics; of two with one name the later wins."""
+        """Return an image of these topics; of two topics with one name the later one is kept."""
         by_name = {topic.name: topic for topic in topics}
         return cls(by_name, {topic.id: topic for topic in by_name.values()}, broker_racks or {}, version)

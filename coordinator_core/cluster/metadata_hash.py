@@ -21,7 +21,7 @@ _UNSIGNED_LONG = struct.Struct("<Q")
 
 
 def topic_hash(topic: Topic) -> int:
-    """The hash of one topic: its id, name, partition count and the sorted racks of each partition."""
+    """Return the hash of one topic: its id, name, partition count and the sorted racks of each partition."""
     bits = base64.urlsafe_b64decode(topic.id + "==")
     parts = [_HASH_VERSION, bits[7::-1], bits[:7:-1], _text(topic.name), _INT.pack(topic.partitions)]
     for partition in range(topic.partitions):
@@ -34,9 +34,9 @@ def topic_hash(topic: Topic) -> int:
 
 
 def group_hash(topic_hashes: Iterable[tuple[str, int]]) -> int:
-    """The hash of a group's subscribed topics from (name, topic hash) pairs in any order; 0 without topics.
+    """Return the hash of a group's subscribed topics from (name, topic hash) pairs in any order; 0 without topics.
 
-    Subscribed topics that do not exist are left out by the caller. Of two pairs with one name the later wins.
+    The caller leaves out subscribed topics that do not exist. Of two pairs with one name the later one is kept.
     """
     by_name = sorted(dict(topic_hashes).items())
     return _hash(b"".join([_LONG.pack(value) for _, value in by_name])) if by_name else 0

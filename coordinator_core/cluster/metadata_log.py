@@ -1,7 +1,7 @@
 """Fold of ``__cluster_metadata`` (KRaft, KIP-500) to a history of topics, racks and dynamic configs.
 
-What one record batch holds becomes visible at once, as brokers see it; a metadata transaction (KIP-868) becomes visible
-with its end, or not at all.
+The records of one batch become visible together, as brokers see them. The records of a metadata transaction (KIP-868)
+become visible when it ends, or not at all if it is aborted.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from coordinator_core.records import AnyRecord, LogPosition, MetadataRecordType
 
 
 class Snapshot(NamedTuple):
-    """The records of a KRaft snapshot (KIP-630), and the last position of the log that they sum up."""
+    """The records of a KRaft snapshot (KIP-630), and the last position of the log that the snapshot covers."""
 
     records: list[AnyRecord]
     at: LogPosition
 
 
 def fold_metadata_log(records: Iterable[AnyRecord], snapshot: Snapshot | None = None) -> TopicHistory:
-    """The history that a metadata log tells; ``records`` are of ``Family.METADATA``, in offset order.
+    """Return the history of topics in a metadata log; ``records`` are of ``Family.METADATA``, in offset order.
 
-    With a snapshot it begins there; what the log has of the time before is passed over.
+    With a snapshot the history begins there, and earlier records are ignored.
     """
     log = MetadataLog()
     if snapshot is not None:
@@ -66,10 +66,10 @@ class _TopicState:
 
 
 class MetadataLog:
-    """Feed records in offset order with ``apply``, close with ``finish``.
+    """Builds a history of topics: feed records in offset order with ``apply``, then call ``finish``.
 
-    A record at or before the last offset seen is ignored, so overlapping dumps do no harm. Records that contradict what
-    went before are listed in ``history.gaps``; nothing is guessed for them.
+    A record at or before the last offset seen is ignored, so that dumps may overlap. Records that contradict earlier
+    ones are listed in ``history.gaps``; nothing is guessed for them.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class MetadataLog:
         self._publish()
 
     def apply(self, record: AnyRecord) -> None:
-        """Take the next record; types that say nothing of topics, racks or configs only move time on."""
+        """Apply the next record; record types that are not about topics, racks or configs only advance the time."""
         at = record.at
         if at.offset <= self._last.offset:
             return

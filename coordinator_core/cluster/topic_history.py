@@ -1,7 +1,7 @@
-"""What topics existed when: images of the topics over time, each with the position that proves it.
+"""Topics through time: images of the topics, each with the position that proves it.
 
-Filled by ``metadata_log`` (the cluster's own log) or by ``snapshots`` (what somebody wrote down). A version is what one
-metadata batch or one snapshot made; between versions nothing changed, as far as the source can tell.
+``metadata_log`` fills a history from the cluster's own log, ``topic_lists`` from lists of topics. A version is what one
+metadata batch or one list made; between two versions nothing changed, as far as the source shows.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class ImageVersion(NamedTuple):
 
 
 class TopicChange(NamedTuple):
-    """What happened to one topic; ``before`` and ``after`` are None where it did not exist.
+    """A change of one topic; ``before`` or ``after`` is None where the topic did not exist.
 
-    ``kind``: created, deleted, grown, replaced (a new id under the name) or moved (replicas on other racks).
+    ``kind``: created, deleted, grown, replaced (a new id under the same name) or moved (replicas on other racks).
     """
 
     kind: str
@@ -45,10 +45,10 @@ class TopicChange(NamedTuple):
 
 
 class Registration(NamedTuple):
-    """A broker started, and registered.
+    """The registration of a broker that started.
 
-    ``metadata_version`` is the highest level of the feature ``metadata.version`` that it supports, which tells its
-    release (21: 3.9); None: not told.
+    ``metadata_version`` is the highest level of the feature ``metadata.version`` that it supports, which identifies its
+    release (21: 3.9); None: not known.
     """
 
     at: LogPosition
@@ -57,7 +57,7 @@ class Registration(NamedTuple):
 
 
 class HistoryGap(NamedTuple):
-    """Something that the source of a history does not tell, found at ``at``."""
+    """Something that the source of a history does not contain, found at ``at``."""
 
     at: LogPosition
     cause: str
@@ -67,8 +67,8 @@ class HistoryGap(NamedTuple):
 class TopicInterval:
     """One row of ``topic_history``: a topic as it was over an interval.
 
-    ``racks[p]`` and ``replicas[p]`` as in ``Topic``. ``since`` proves the beginning, ``until`` the end; None while the
-    topic is as it was last seen. ``ended_by``: changed, deleted, replaced, or None while it lasts.
+    ``racks[p]`` and ``replicas[p]`` are as in ``Topic``. ``since`` proves the beginning, ``until`` the end; it is None
+    while the topic is as it was last seen. ``ended_by``: changed, deleted, replaced, or None while the interval lasts.
     """
 
     topic: str
@@ -82,11 +82,11 @@ class TopicInterval:
 
 
 class TopicHistory:
-    """Every image of the topics that a source has shown, and dynamic configs beside them.
+    """All images of the topics that a source shows, and the dynamic configs.
 
-    ``complete`` says that the first version is the cluster's beginning, or a whole snapshot: a topic that is not there
-    did not exist. Otherwise it is unknown whether it did. ``last_seen_ms`` is the time up to which the source tells;
-    images asked for after it are the last ones known. ``gaps`` lists what the source does not tell.
+    ``complete``: the first version is the beginning of the cluster or a whole snapshot, so that a topic that is not in
+    it did not exist. Otherwise that is unknown. ``last_seen_ms`` is the time up to which the source reaches; for later
+    times the last known image is returned. ``gaps`` lists what the source does not contain.
     """
 
     def __init__(self, *, complete: bool = True) -> None:
@@ -153,15 +153,15 @@ class TopicHistory:
             self._by_id.put(known.id, None, self._newest)
 
     def put_broker(self, broker: int, rack: str | None) -> None:
-        """Set a broker's rack in the newest version; None for a broker that has none or is gone."""
+        """Set a broker's rack in the newest version; None for a broker that has no rack or was removed."""
         self._racks.put(broker, rack, self._newest)
 
     def note_registration(self, broker: int, at: LogPosition, metadata_version: int | None = None) -> None:
-        """A broker registered; that alone makes no version."""
+        """Note that a broker registered; that alone does not make a version."""
         self._registrations.append(Registration(at, broker, metadata_version))
 
     def note_unregistration(self, broker: int, at: LogPosition) -> None:
-        """A broker is gone for good."""
+        """Note that a broker was unregistered."""
         self._unregistrations.append(Registration(at, broker))
 
     def put_config(self, resource_type: int, resource: str, name: str, value: str | None) -> None:
@@ -179,31 +179,33 @@ class TopicHistory:
         return len(self.positions)
 
     def version(self, version: int) -> ImageVersion:
-        """The image of a version by its number."""
+        """Return the image of a version by its number."""
         image = TopicImage(self._topics.view(version), self._by_id.view(version), self._racks.view(version))
         return ImageVersion(version, self.positions[version], image)
 
     def version_at(self, time_ms: int) -> int:
-        """The number of the version that held at a time; -1 before the first."""
+        """Return the number of the version that held at a time; -1 before the first."""
         return bisect_right(self._times, time_ms) - 1
 
     def at(self, time_ms: int) -> ImageVersion | None:
-        """The topics at a time; None (unknown) before the first version."""
+        """Return the topics at a time; None (unknown) before the first version."""
         version = self.version_at(time_ms)
         return self.version(version) if version >= 0 else None
 
     def image_at(self, time_ms: int | None) -> TopicImage | None:
-        """The topics at a time, or with None the last ones known; None (unknown) where no version tells."""
+        """Return the topics at a time, or with None the last known ones; None if no version covers that time."""
         number = self._newest if time_ms is None else self.version_at(time_ms)
         return self.version(number).image if number >= 0 else None
 
     def at_offset(self, offset: int) -> ImageVersion | None:
-        """The topics once the record at ``offset`` of the metadata log was applied; None before the first version."""
+        """Return the topics once the record at ``offset`` of the metadata log was applied; None before the first
+        version.
+        """
         version = bisect_right(self.positions, offset, key=lambda position: position.offset) - 1
         return self.version(version) if version >= 0 else None
 
     def window(self, from_ms: int, to_ms: int, names: Iterable[str] | None = None) -> list[ImageVersion]:
-        """The images that held at some time of ``[from_ms, to_ms]``, oldest first.
+        """Return the images that held at some time of ``[from_ms, to_ms]``, oldest first.
 
         With ``names`` only those in which one of these topics differs from the image before.
         """
@@ -217,11 +219,12 @@ class TopicHistory:
     def newest_matching_hash(
         self, wanted: int, names: Iterable[str], before_ms: int, slack_ms: int = 0
     ) -> ImageVersion | None:
-        """The newest image, not after ``before_ms + slack_ms``, whose metadata hash over ``names`` is ``wanted``.
+        """Return the newest image, not after ``before_ms + slack_ms``, whose metadata hash over ``names`` is
+        ``wanted``.
 
-        A coordinator may work with an old image and, since it caches the hash of a topic until a record about that
-        topic arrives, with old racks: those are tried too, newest first, and the image returned has the racks that
-        match. None when no image known matches.
+        A coordinator may work with an old image. Since it caches the hash of a topic until a record about that topic
+        arrives, it may also work with old racks: these are tried too, newest first, and the returned image has the
+        racks that match. None if no known image matches.
         """
         newest = self.version_at(before_ms + slack_ms)
         if newest < 0:
@@ -265,7 +268,7 @@ class TopicHistory:
         return now._replace(image=TopicImage.of(topics.values(), now.image.broker_racks))
 
     def doubt(self, time_ms: int) -> str | None:
-        """Why the topics as of a time may have been others than the history has them; None: there is no reason."""
+        """Return why the topics at a time may differ from this history; None if there is no reason to doubt it."""
         if self.gaps:
             return self.gaps[0].cause
         if self.last_seen_ms < time_ms:
@@ -275,15 +278,15 @@ class TopicHistory:
     # --- questions ---------------------------------------------------------------------------------------------------
 
     def topic_name(self, topic_id: str) -> str | None:
-        """The name under which a topic id was ever known; None: unknown."""
+        """Return the last known name of a topic id; None if it is unknown."""
         return self._names.get(topic_id)
 
     def topic_at(self, name: str, time_ms: int) -> Topic | None:
-        """A topic at a time; None if it was not there, or nothing is known of that time."""
+        """Return a topic at a time; None if it did not exist then, or nothing is known about that time."""
         return self._topics.at(name, self.version_at(time_ms))
 
     def changes(self, names: Iterable[str], after: int, upto: int) -> list[TopicChange]:
-        """What happened to these topics in the versions ``(after, upto]``, oldest first."""
+        """Return the changes of these topics in the versions ``(after, upto]``, oldest first."""
         found = []
         for name in sorted(set(names)):
             before = self._topics.at(name, after)
@@ -295,7 +298,7 @@ class TopicHistory:
         return sorted(found, key=lambda change: (change.at.offset, change.at.timestamp_ms))
 
     def registrations(self, after_ms: int, upto_ms: int) -> list[Registration]:
-        """The brokers that registered in ``(after_ms, upto_ms]``, in order."""
+        """Return the brokers that registered in ``(after_ms, upto_ms]``, in order."""
         first, end = (
             bisect_right(self._registrations, time_ms, key=lambda each: each.at.timestamp_ms)
             for time_ms in (after_ms, upto_ms)
@@ -303,9 +306,9 @@ class TopicHistory:
         return self._registrations[first:end]
 
     def oldest_broker(self, time_ms: int | None) -> int | None:
-        """The lowest ``metadata_version`` among the brokers that are registered at a time, None: at the end.
+        """Return the lowest ``metadata_version`` among the brokers registered at a time (None: at the end).
 
-        None where no broker's is known.
+        None if it is not known for any broker.
         """
         last: dict[int, Registration] = {}
         for each in sorted([*self._registrations, *self._unregistrations], key=lambda each: each.at.offset):
@@ -314,11 +317,11 @@ class TopicHistory:
         return min((each.metadata_version for each in last.values() if each.metadata_version is not None), default=None)
 
     def config(self, resource_type: int, resource: str, version: int) -> Mapping[str, str]:
-        """The dynamic configs of a resource at a version, empty when none are known."""
+        """Return the dynamic configs of a resource at a version, empty when none are known."""
         return self._configs.at((resource_type, resource), version) or {}
 
     def intervals(self) -> Iterator[TopicInterval]:
-        """The rows of ``topic_history``: each topic over each interval in which it stayed the same."""
+        """Yield the rows of ``topic_history``: each topic over each interval in which it stayed the same."""
         for name in self._topics:
             open_at: tuple[Topic, LogPosition] | None = None
             for version, new in self._topics.changes(name):

@@ -1,4 +1,4 @@
-"""Topic history from snapshots: what somebody listed of the topics at some moments (JSON or Parquet rows)."""
+"""Topic history from lists of topics that were made at some moments (rows of JSON or Parquet)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ ZERO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 def snapshot_position(time_ms: int) -> LogPosition:
-    """The position of a snapshot: no log, only a time."""
+    """Return the position of a list of topics: it has no log, only a time."""
     return LogPosition(-1, -1, time_ms)
 
 
 def fold_snapshots(rows: Iterable[Mapping[str, Any]]) -> TopicHistory:
-    """The history that snapshot rows tell: one row a topic and time, the rows of one time a whole listing.
+    """Return the history of topics in such rows: one row per topic and time, all rows of one time a whole list.
 
-    Fields: ``name`` (text), ``id`` (base64url, optional), ``partitions`` (a count, or a list with one entry a
+    Fields: ``name`` (text), ``id`` (base64url, optional), ``partitions`` (a count, or a list with one entry per
     partition), ``racks`` (optional: for each partition the racks of its replicas, null for a broker without one) and
-    ``time`` (milliseconds, or a datetime). A topic that a later listing lacks was deleted between the two. Raises
-    ``InputError`` for a row that is not of this shape.
+    ``time`` (milliseconds, or a datetime). A topic that a later list lacks was deleted between the two.
+
+    Raises:
+        InputError: a row does not have this shape.
     """
     listings: dict[int, dict[str, Topic]] = {}
     for number, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""A map that remembers its past: thousands of versions of it share every entry that did not change."""
+"""A map that remembers its past: thousands of versions share all entries that did not change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class VersionedMap(Generic[K, V]):
             values.append(value)
 
     def at(self, key: K, version: int) -> V | None:
-        """The value that ``key`` had at ``version``."""
+        """Return the value that ``key`` had at ``version``."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -36,29 +36,29 @@ class VersionedMap(Generic[K, V]):
         return entry[1][index - 1] if index else None
 
     def latest(self, key: K) -> V | None:
-        """The newest value of ``key``."""
+        """Return the newest value of ``key``."""
         entry = self._entries.get(key)
         return entry[1][-1] if entry else None
 
     def changes(self, key: K, after: int = -1, upto: int | None = None) -> Iterator[tuple[int, V | None]]:
-        """Each (version, value) of ``key`` with ``after < version <= upto``, oldest first."""
+        """Return each (version, value) of ``key`` with ``after < version <= upto``, oldest first."""
         versions, values = self._entries.get(key, ((), ()))
         start = bisect_right(versions, after)
         end = len(versions) if upto is None else bisect_right(versions, upto)
         return zip(versions[start:end], values[start:end], strict=True)
 
     def past(self, key: K, version: int) -> Iterator[tuple[int, V | None]]:
-        """Each (version, value) of ``key`` from the one that held at ``version`` back to its first."""
+        """Yield each (version, value) of ``key`` from the one that held at ``version`` back to its first."""
         versions, values = self._entries.get(key, ((), ()))
         for index in range(bisect_right(versions, version) - 1, -1, -1):
             yield versions[index], values[index]
 
     def versions(self, keys: Iterable[K], after: int = -1, upto: int | None = None) -> list[int]:
-        """The versions in ``(after, upto]`` at which any of ``keys`` changed, oldest first."""
+        """Return the versions in ``(after, upto]`` at which any of ``keys`` changed, oldest first."""
         return sorted({version for key in keys for version, _ in self.changes(key, after, upto)})
 
     def view(self, version: int) -> Mapping[K, V]:
-        """The map as it was at ``version``, in order of first appearance; costs nothing until read."""
+        """Return the map as it was at ``version``, in order of first appearance. It costs nothing until it is read."""
         return _View(self, version)
 
     def __iter__(self) -> Iterator[K]:

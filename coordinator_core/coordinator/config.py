@@ -102,7 +102,10 @@ class BrokerConfig:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> BrokerConfig:
-        """The defaults with these settings (Kafka's names) over them; raises InputError for what they cannot be."""
+        """Return the defaults with these settings (Kafka's names) over them.
+
+        Raises InputError for what they cannot be.
+        """
         known = {each.name for each in fields(cls)}
         values: dict[str, Any] = {}
         for name, value in settings.items():
@@ -144,12 +147,12 @@ class GroupConfig:
 
     @classmethod
     def default(cls, broker: BrokerConfig) -> GroupConfig:
-        """What holds for a group without settings of its own."""
+        """Return what holds for a group without settings of its own."""
         return cls(*(getattr(broker, f"group_{each.name}") for each in fields(cls)))
 
     @classmethod
     def of(cls, broker: BrokerConfig, settings: Mapping[str, Any], *, kip_1071: bool = False) -> GroupConfig:
-        """The group's own settings over the broker's, each moved into the broker's bounds as Kafka 4.3 does.
+        """Return the group's own settings over the broker's, each moved into the broker's bounds as Kafka 4.3 does.
 
         ``kip_1071`` allows what the document defines beyond the release, and its names, which begin with "group.".
         Raises InputError for an unknown name, for what is no number, and for one below a minimum that is fixed.

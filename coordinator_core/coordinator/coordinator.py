@@ -1,7 +1,7 @@
-"""The group coordinator as an executable model: requests, time and topics in; records, answers and timers out.
+"""The group coordinator as an executable model: requests, time and topics in; records, responses and timers out.
 
-Nothing here reads a clock, draws a random number or does input or output. State changes by applying the records that
-an operation wrote, with the same ``apply`` that replays a log; what no record holds is soft state of the ``Memory``.
+Nothing here reads a clock, draws a random number or does input or output. State changes by applying the records that an
+operation wrote, with the same ``apply`` that replays a log; what no record holds is soft state of ``CoordinatorState``.
 The behaviour is that of Kafka 4.3.1.
 """
 
@@ -47,7 +47,7 @@ REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
     "OffsetFetch": offset_fetch.fetch,
     "OffsetDelete": offset_fetch.delete,
 }
-"""API name to what serves it. None is the answer of a request that stays pending."""
+"""API name to the function that serves it; it returns None for a request that stays pending."""
 
 TIMERS: dict[str, Callable[..., None]] = {
     **classic.TIMERS,
@@ -56,10 +56,10 @@ TIMERS: dict[str, Callable[..., None]] = {
     **streams.TIMERS,
     **connect.TIMERS,
 }
-"""Timer action to what it does; it is given the operation, the group id and the timer's arguments."""
+"""Timer action to the function that runs it with the operation, the group id and the timer's arguments."""
 
 TASKS: dict[str, Callable[..., None]] = {**consumer.TASKS}
-"""Action of background work to what its completion does; arguments as for timers."""
+"""Action of background work to the function that completes it, with arguments as for timers."""
 
 _RECORDS: tuple[tuple[GroupClass, Iterable[int]], ...] = (
     (LiveClassicGroup, (RecordType.GROUP_METADATA,)),
@@ -82,9 +82,10 @@ def new_state(config: BrokerConfig | None = None, **fields: Any) -> CoordinatorS
 def handle(
     memory: CoordinatorState, request: Request, topics: TopicImage, now: int, ids: Iterator[UUID]
 ) -> RequestOutcome:
-    """Serve one request at ``now`` (ms). What is wrong with it becomes ``Outcome.error``, never an exception.
+    """Serve one request at ``now`` (ms) and return its outcome.
 
-    ``ids`` gives the random UUIDs that the broker would draw, at most one a request.
+    A refusal becomes ``RequestOutcome.error``, never an exception. ``ids`` gives the random UUIDs that the broker would
+    draw, at most one per request.
     """
     operation = Operation(memory, topics, now, ids)
     handler = REQUESTS.get(request.api)
@@ -97,7 +98,7 @@ def handle(
 
 
 def delete_group(memory: CoordinatorState, group_id: str, topics: TopicImage, now: int) -> RequestOutcome:
-    """DeleteGroups of one group: only one without members can go."""
+    """Serve DeleteGroups for one group; only a group without members can be deleted."""
     return _run(Operation(memory, topics, now, iter(())), _delete, group_id)
 
 
@@ -115,7 +116,9 @@ def _delete(operation: Operation, group_id: str) -> None:
 
 
 def prepare_delete(memory: CoordinatorState, group_id: str, topics: TopicImage, now: int) -> RequestOutcome:
-    """The first step of DeleteGroups for a share group: its share partitions' state is asked to be deleted."""
+    """Do the first step of DeleteGroups for a share group: ask share coordinators to delete the state of its
+    share partitions.
+    """
     return _run(Operation(memory, topics, now, iter(())), _prepare_delete, group_id)
 
 
@@ -129,14 +132,14 @@ def _prepare_delete(operation: Operation, group_id: str) -> None:
 def share_state_initialized(
     memory: CoordinatorState, group_id: str, partitions: Mapping[str, Collection[int]], topics: TopicImage, now: int
 ) -> RequestOutcome:
-    """A share coordinator initialised the state of these partitions, by topic id."""
+    """Note that a share coordinator initialised the state of these partitions, by topic id."""
     return _run(Operation(memory, topics, now, iter(())), share_partitions.initialized, group_id, partitions)
 
 
 def share_state_not_initialized(
     memory: CoordinatorState, group_id: str, partitions: Mapping[str, Collection[int]], topics: TopicImage, now: int
 ) -> RequestOutcome:
-    """A share coordinator failed to initialise the state of these partitions, by topic id."""
+    """Note that a share coordinator failed to initialise the state of these partitions, by topic id."""
     return _run(Operation(memory, topics, now, iter(())), share_partitions.uninitialized, group_id, partitions)
 
 
@@ -150,26 +153,28 @@ def share_offsets_deleted(
 def clean_up_share_state(
     memory: CoordinatorState, topic_ids: Collection[str], topics: TopicImage, now: int
 ) -> RequestOutcome:
-    """Topics were deleted: share groups drop the state of their partitions."""
+    """Drop the state of share partitions of topics that were deleted."""
     return _run(Operation(memory, topics, now, iter(())), share_partitions.topics_deleted, topic_ids)
 
 
 def set_connect_work(
     memory: ConnectCoordinatorState, group_id: str, units: Iterable[ConnectorOrTask], now: int
 ) -> RequestOutcome:
-    """The connectors and tasks of a Connect group were configured."""
+    """Replace the connectors and tasks that a Connect group has to run."""
     return _run(Operation(memory, TopicImage.of(()), now, iter(())), connect.set_work, group_id, units)
 
 
 def configure_connect(
     memory: ConnectCoordinatorState, group_id: str, settings: Mapping[str, str], now: int
 ) -> RequestOutcome:
-    """The configuration of a Connect group is replaced."""
+    """Replace the configuration of a Connect group."""
     return _run(Operation(memory, TopicImage.of(()), now, iter(())), connect.set_configuration, group_id, settings)
 
 
 def take_over(memory: CoordinatorState, topics: TopicImage, now: int) -> RequestOutcome:
-    """The log was loaded by ``Memory.follow``: expect signs of life of all members, as a new coordinator does."""
+    """Expect a heartbeat of every member, as a new coordinator does once ``CoordinatorState.follow`` has loaded
+    the log.
+    """
     return _run(Operation(memory, topics, now, iter(())), _take_over)
 
 
@@ -189,17 +194,17 @@ def _take_over(operation: Operation) -> None:
 
 
 def clean_up(memory: CoordinatorState, topics: TopicImage, now: int) -> RequestOutcome:
-    """What a broker does every ten minutes: expired offsets go, and groups without members and offsets."""
+    """Remove expired offsets, and groups without members and offsets, as a broker does every ten minutes."""
     return _run(Operation(memory, topics, now, iter(())), offset_expiry.clean_up)
 
 
 def delete_topics(memory: CoordinatorState, names: Mapping[str, str], topics: TopicImage, now: int) -> RequestOutcome:
-    """Topics (name to id) were deleted: their offsets go."""
+    """Remove the offsets of topics (name to id) that were deleted."""
     return _run(Operation(memory, topics, now, iter(())), offset_expiry.topics_deleted, names)
 
 
 def expire(memory: CoordinatorState, timer: Timer, topics: TopicImage, now: int) -> RequestOutcome:
-    """Run a timer whose deadline has come; one that was cancelled or armed anew since does nothing."""
+    """Run a timer whose deadline has passed; a timer that was cancelled or armed again since does nothing."""
     operation = Operation(memory, topics, now, iter(()))
     if memory.timers.get(timer.key) is not timer:
         return operation.outcome
@@ -208,7 +213,7 @@ def expire(memory: CoordinatorState, timer: Timer, topics: TopicImage, now: int)
 
 
 def complete(memory: CoordinatorState, task: Task, topics: TopicImage, now: int) -> RequestOutcome:
-    """Complete background work: it sees the topics and the time of its completion."""
+    """Complete background work, with the topics and the time of its completion."""
     operation = Operation(memory, topics, now, iter(()))
     if memory.tasks.get(task.key) is not task:
         return operation.outcome

@@ -28,12 +28,12 @@ NO_OPERATIONS = -(2**31)
 
 
 def kafka_name(state: StrEnum) -> str:
-    """The state by the name that Kafka's responses have: PREPARING_REBALANCE is PreparingRebalance."""
+    """Return the state by the name that Kafka's responses have: PREPARING_REBALANCE is PreparingRebalance."""
     return "".join(word.capitalize() for word in state.value.split("_"))
 
 
 def group_state(group: LiveGroup) -> StrEnum:
-    """The state of a group of any type."""
+    """Return the state of a group of any type."""
     if isinstance(group, LiveConsumerGroup):
         return consumer.group_state(group)
     if isinstance(group, LiveClassicGroup):
@@ -46,7 +46,7 @@ def group_state(group: LiveGroup) -> StrEnum:
 
 
 def list_groups(memory: CoordinatorState) -> list[Fields]:
-    """The groups of a ListGroups response."""
+    """Return the groups of a ListGroups response."""
     if isinstance(memory, ConnectCoordinatorState):
         groups = {group_id: memory.group(group_id) for group_id in memory.log.groups}
         kind = {"protocolType": "connect", "groupType": "connect"}
@@ -109,7 +109,9 @@ def describe_groups(memory: CoordinatorState, group_id: str, topics: TopicImage)
 
 
 def connect_group_describe(memory: CoordinatorState, group_id: str, topics: TopicImage) -> Fields:
-    """A group of a Connect coordinator, in the form of the other answers (Connect on KIP-848 has none of its own)."""
+    """Return a group of a Connect coordinator, in the form of the other answers (Connect on KIP-848 has none of its
+    own).
+    """
     group = memory.group(group_id) if isinstance(memory, ConnectCoordinatorState) else None
     if group is None:
         missing: Fields = {"groupEpoch": 0, "assignmentEpoch": 0, "members": []}

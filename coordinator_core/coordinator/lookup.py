@@ -18,7 +18,10 @@ LiveT = TypeVar("LiveT", bound=LiveEpochGroup[Any])
 
 
 def group_of(op: Operation, group_id: str, wanted: type[LiveT], name: str) -> LiveT:
-    """The group of that id and type; raises ApiError if there is none. ``name`` is that of the type in messages."""
+    """Return the group of that id and type; raises ApiError if there is none.
+
+    ``name`` is that of the type in messages.
+    """
     group = op.memory.live.get(group_id)
     if group is None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
@@ -28,13 +31,13 @@ def group_of(op: Operation, group_id: str, wanted: type[LiveT], name: str) -> Li
 
 
 def group_with(op: Operation, group_id: str, member_id: str, wanted: type[LiveT]) -> LiveT | None:
-    """The group of that id and type if the member is in it: a timer may outlive both."""
+    """Return the group of that id and type if the member is in it: a timer may outlive both."""
     group = op.memory.live.get(group_id)
     return group if isinstance(group, wanted) and member_id in group.log.members else None
 
 
 def member_of(members: Mapping[str, MemberT], member_id: str, group_id: str) -> MemberT:
-    """The member; raises ApiError if there is none."""
+    """Return the member; raises ApiError if there is none."""
     member = members.get(member_id)
     if member is None:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}.")
@@ -42,7 +45,7 @@ def member_of(members: Mapping[str, MemberT], member_id: str, group_id: str) -> 
 
 
 def static_holder(holder: EpochMemberT | None, member_id: str, instance_id: str) -> EpochMemberT:
-    """The holder of the instance id; raises ApiError if there is none or it is another member."""
+    """Return the holder of the instance id; raises ApiError if there is none or it is another member."""
     if holder is None:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     check_not_fenced(holder, member_id, instance_id)
@@ -50,7 +53,7 @@ def static_holder(holder: EpochMemberT | None, member_id: str, instance_id: str)
 
 
 def check_not_fenced(holder: EpochMember, member_id: str, instance_id: str) -> None:
-    """Raises ApiError if the instance id belongs to another member."""
+    """Raise ApiError if the instance id belongs to another member."""
     if holder.member_id != member_id:
         raise ApiError(
             ErrorCode.FENCED_INSTANCE_ID,
@@ -70,7 +73,7 @@ class _HasStaticMembers(Protocol[EpochMemberT]):
         """The group as its records define it."""
 
     def static_member(self, instance_id: str | None) -> EpochMemberT | None:
-        """The member that holds that instance id."""
+        """Return the member that holds that instance id."""
 
 
 def leaving_members(
@@ -105,7 +108,7 @@ def _leaving_member(group: _HasStaticMembers[EpochMemberT], member_id: str, inst
 
 
 def check_released(holder: EpochMember, member_id: str, instance_id: str) -> None:
-    """Raises ApiError unless the holder of the instance id has left for a while."""
+    """Raise ApiError unless the holder of the instance id has left for a while."""
     if holder.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         raise ApiError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
@@ -115,7 +118,7 @@ def check_released(holder: EpochMember, member_id: str, instance_id: str) -> Non
 
 
 def greater_epoch_error(kind: str, epoch: int, known: int) -> ApiError:
-    """The refusal of a member epoch that the coordinator has not given out."""
+    """Return the refusal of a member epoch that the coordinator has not given out."""
     return ApiError(
         ErrorCode.FENCED_MEMBER_EPOCH,
         f"The {kind} group member has a greater member epoch ({epoch}) than the one known by the group coordinator "
@@ -124,7 +127,7 @@ def greater_epoch_error(kind: str, epoch: int, known: int) -> ApiError:
 
 
 def smaller_epoch_error(kind: str, epoch: int, known: int, why: str = "") -> ApiError:
-    """The refusal of a member epoch that is over."""
+    """Return the refusal of a member epoch that is over."""
     return ApiError(
         ErrorCode.FENCED_MEMBER_EPOCH,
         f"The {kind} group member has a smaller member epoch ({epoch}) than the one known by the group coordinator "
@@ -133,7 +136,7 @@ def smaller_epoch_error(kind: str, epoch: int, known: int, why: str = "") -> Api
 
 
 def group_full_error(kind: str, limit: int) -> ApiError:
-    """The refusal of a member that has no room in the group."""
+    """Return the refusal of a member that has no room in the group."""
     message = f"The {kind} group has reached its maximum capacity of {limit} members."
     return ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
 
@@ -150,7 +153,7 @@ def is_commit_without_member(
 
 
 def check_commit_version(kind: str, version: int) -> None:
-    """Raises ApiError for an OffsetCommit before ``OFFSET_COMMIT_VERSION``."""
+    """Raise ApiError for an OffsetCommit before ``OFFSET_COMMIT_VERSION``."""
     if version >= OFFSET_COMMIT_VERSION:
         return
     needed = f"OffsetCommit version {OFFSET_COMMIT_VERSION} or above"

@@ -36,14 +36,16 @@ class Operation:
     afterwards: list[Callable[[], None]] = field(default_factory=list)
 
     def next_id(self) -> UUID:
-        """The next random UUID; raises InputError when the caller gave too few."""
+        """Return the next random UUID; raises InputError when the caller gave too few."""
         try:
             return next(self.ids)
         except StopIteration:
             raise InputError("the operation needs another random id than were given") from None
 
     def next_text_id(self) -> str:
-        """The next id in Kafka's form; one that begins with a dash looks like an option of a tool and is skipped."""
+        """Return the next id in Kafka's form; one that begins with a dash looks like an option of a tool and is
+        skipped.
+        """
         while True:
             text = urlsafe_b64encode(self.next_id().bytes).decode().rstrip("=")
             if not text.startswith("-"):
@@ -71,7 +73,7 @@ class Operation:
         value: Mapping[str, object] | None,
         version: int = 0,
     ) -> CoordinatorRecord:
-        """The record as it would be written next."""
+        """Return the record as it would be written next."""
         at = LogPosition(self.memory.partition, self.memory.end_offset + len(self.outcome.records), self.now)
         return CoordinatorRecord(at, type_, key, value, None if value is None else version)
 

@@ -25,25 +25,29 @@ T = TypeVar("T")
 
 
 def known(value: T | None) -> T:
-    """A part of a member that the record needs; raises InputError if the log did not show it."""
+    """Return a part of a member that a record needs; raises InputError if the log did not show it."""
     if value is None:
         raise InputError("the log does not show the whole member: replay the group from its first record")
     return value
 
 
 def member_key(group_id: str, member_id: str) -> MemberKey:
-    """The key of each record about a member."""
+    """Return the key of each record about a member."""
     return {"groupId": group_id, "memberId": member_id}
 
 
 def member_tombstones(types: RecordTypes, group_id: str, member_id: str) -> list[Unwritten]:
-    """A member goes, after its current and its target assignment."""
+    """Return the tombstones of a member: of its current assignment, its target assignment and its metadata, in
+    this order.
+    """
     key = member_key(group_id, member_id)
     return [(types.current, key, None), (types.target, key, None), (types.member, key, None)]
 
 
 def tombstones_of_all(types: RecordTypes, group_id: str, members: Sequence[str]) -> list[Unwritten]:
-    """All members go, and before them what they have and are to have, as a whole group goes."""
+    """Return the tombstones of all members of a group that is removed: current assignments, targets, target
+    metadata, members.
+    """
     keys = [member_key(group_id, member_id) for member_id in members]
     return [
         *((types.current, key, None) for key in keys),

@@ -49,7 +49,7 @@ class RequestShape:
         self._known: dict[tuple[type, ...], tuple[tuple[int, Check, RequestShape | None], ...]] = {}
 
     def filled(self, data: Any, where: str) -> Fields:
-        """The data itself if nothing is missing in it; fields that the shape does not know stay."""
+        """Return the data itself if no field is missing; fields that the shape does not know are kept."""
         if type(data) is not dict:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"{where} is no structure.")
         try:
@@ -149,17 +149,17 @@ def _is_list(value: Any) -> bool:
 
 
 def string(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> RequestField:
-    """A string."""
+    """Return a field that holds a string."""
     return RequestField(name, _is_string, default, nullable)
 
 
 def int32(name: str, default: Any = REQUIRED) -> RequestField:
-    """A whole number of 32 bits."""
+    """Return a field that holds an integer of 32 bits."""
     return RequestField(name, _is_int32, default)
 
 
 def int64(name: str, default: Any = REQUIRED) -> RequestField:
-    """A whole number of 64 bits."""
+    """Return a field that holds an integer of 64 bits."""
     return RequestField(name, _is_int64, default)
 
 
@@ -174,17 +174,17 @@ def binary(name: str, default: Any = REQUIRED) -> RequestField:
 
 
 def strings(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> RequestField:
-    """A list of strings."""
+    """Return a field that holds a list of strings."""
     return RequestField(name, lambda value: _is_list(value) and all(map(_is_string, value)), default, nullable)
 
 
 def int32s(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> RequestField:
-    """A list of whole numbers of 32 bits."""
+    """Return a field that holds a list of integers of 32 bits."""
     return RequestField(name, _are_int32, default, nullable)
 
 
 def structs(name: str, *elements: RequestField, default: Any = REQUIRED, nullable: bool = False) -> RequestField:
-    """A list of structures."""
+    """Return a field that holds a list of structures with these fields."""
     return RequestField(name, _is_list, default, nullable, RequestShape(*elements))
 
 
@@ -194,14 +194,14 @@ def struct(name: str, *elements: RequestField, default: Any = REQUIRED, nullable
 
 
 def checked(request: Request, shape: RequestShape, versions: range) -> Fields:
-    """The request's data with every field in it; raises ApiError if it is of another shape or version."""
+    """Return the request's data with every field in it; raises ApiError if it is of another shape or version."""
     if request.version not in versions:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{request.api} has no version {request.version}")
     return shape.filled(request.data, request.api)
 
 
 def not_blank(value: str | None, message: str) -> None:
-    """Raises ApiError for a text of nothing but white space; null is none."""
+    """Raise ApiError for a text of nothing but white space; null is none."""
     # Java's String.trim: everything up to the space counts as white.
     if value is not None and not (value and value[-1] > " ") and not value.strip(_WHITE):
         raise ApiError(ErrorCode.INVALID_REQUEST, message)

@@ -90,7 +90,7 @@ class CoordinatorState:
         self.default_group_config = GroupConfig.default(self.config)
 
     def group_config(self, group_id: str) -> GroupConfig:
-        """The settings that hold for this group."""
+        """Return the settings that hold for this group."""
         return self.group_configs.get(group_id, self.default_group_config)
 
     def configure_group(self, group_id: str, settings: dict[str, Any]) -> None:
@@ -117,7 +117,7 @@ class CoordinatorState:
                     group.request_metadata_refresh()
 
     def metadata_hash(self, names: Iterable[str], topics: TopicImage) -> int:
-        """The hash of those of the topics that exist, from hashes that are remembered until a topic changes."""
+        """Return the hash of those of the topics that exist, from hashes that are remembered until a topic changes."""
         hashes: list[tuple[str, int]] = []
         for name in names:
             topic = topics.by_name.get(name)

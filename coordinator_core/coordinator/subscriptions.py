@@ -18,7 +18,7 @@ class Subscriptions:
     regexes: dict[str, int] = field(default_factory=dict)
 
     def copy(self) -> Subscriptions:
-        """The same counts, to be changed apart."""
+        """Return the same counts, to be changed apart."""
         return Subscriptions(dict(self.by_name), dict(self.by_regex), dict(self.regexes))
 
     @property
@@ -63,5 +63,5 @@ def _count(counts: dict[str, int], keys: Iterable[str], by: int) -> None:
 
 
 def topic_names(names: list[str]) -> list[str]:
-    """Names without repetitions, in the order in which a record lists them."""
+    """Return names without repetitions, in the order in which a record lists them."""
     return sorted(set(names), key=utf16)

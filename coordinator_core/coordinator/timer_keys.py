@@ -6,22 +6,22 @@ from coordinator_core.coordinator.operation import Operation
 
 
 def session_key(group_id: str, member_id: str) -> str:
-    """The key of a member's session timer."""
+    """Return the key of a member's session timer."""
     return f"session-timeout-{group_id}-{member_id}"
 
 
 def rebalance_key(group_id: str, member_id: str) -> str:
-    """The key of the timer for partitions that a member has to give up."""
+    """Return the key of the timer for partitions that a member has to give up."""
     return f"rebalance-timeout-{group_id}-{member_id}"
 
 
 def join_key(group_id: str, member_id: str) -> str:
-    """The key of the timer for a classic member that was told to join."""
+    """Return the key of the timer for a classic member that was told to join."""
     return f"join-{group_id}-{member_id}"
 
 
 def sync_key(group_id: str, member_id: str) -> str:
-    """The key of the timer for a classic member that joined and has to sync."""
+    """Return the key of the timer for a classic member that joined and has to sync."""
     return f"sync-{group_id}-{member_id}"
 
 

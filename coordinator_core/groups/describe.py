@@ -44,7 +44,9 @@ class Surroundings:
 
 
 def describe(group: Group, offsets: GroupOffsets, around: Surroundings) -> Description:
-    """The group with the parts that Admin has for its type: ``listing``, its ``describe_...``, and its offsets."""
+    """Return the group with the parts that Admin has for its type: ``listing``, its ``describe_...``, and its
+    offsets.
+    """
     state, group_id = group.state, group.group_id
     described: Description = {"listing": listing(group)}
     if isinstance(state, ClassicGroup):
@@ -78,7 +80,7 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings) -> Descr
 
 
 def listing(group: Group) -> Description:
-    """The group's line in ``Admin.listGroups``; a type that the log has not shown is null."""
+    """Return the group's line in ``Admin.listGroups``; a type that the log has not shown is null."""
     state = group.state
     if isinstance(state, ClassicGroup):
         protocol: str | None = state.protocol_type or ""
@@ -94,7 +96,7 @@ def listing(group: Group) -> Description:
 
 
 def group_state(group: Group) -> str | None:
-    """The state of a group of any type, as its protocol derives it; None where the log does not tell.
+    """Return the state of a group of any type, as its protocol derives it; None where the log does not tell.
 
     Where records may be missing, a group with epochs may have members that were not seen: what then is certain is that
     it computes a target, or that a member has not reached it.
@@ -119,7 +121,7 @@ def _epoch_group_state(state: GroupState | None) -> str | None:
 
 
 def describe_offsets(commits: Commits) -> Description:
-    """Committed offsets as ``Admin.listConsumerGroupOffsets`` gives them: null where the offset is negative."""
+    """Return committed offsets as ``Admin.listConsumerGroupOffsets`` gives them: null where the offset is negative."""
     return {
         str(partition): None
         if commit.offset < 0

@@ -91,7 +91,7 @@ class EpochGroup(Generic[MemberT, TargetT]):
     targets: dict[str, TargetT] = field(default_factory=dict)
 
     def begin(self) -> None:
-        """Sets what a new group has before its first epoch is recorded, which will be one more (Kafka 4.3)."""
+        """Set what a new group has before its first epoch is recorded, which will be one more (Kafka 4.3)."""
         self.group_epoch = self.assignment_epoch = INITIAL_EPOCH
         self.metadata_hash = self.assignment_timestamp = 0
 
@@ -145,7 +145,7 @@ def apply_target_epoch(state: EpochGroup[MemberT, TargetT], record: TargetEpochR
 
 
 def member_of(state: EpochGroup[MemberT, TargetT], record: OfMemberRecord, new: Callable[[str], MemberT]) -> MemberT:
-    """The member that a record is about, made by its id if there was none."""
+    """Return the member that a record is about, made by its id if there was none."""
     member_id = record.key["memberId"]
     member = state.members.get(member_id)
     if member is None:
@@ -156,7 +156,7 @@ def member_of(state: EpochGroup[MemberT, TargetT], record: OfMemberRecord, new: 
 def put_metadata(
     state: EpochGroup[MemberT, TargetT], record: MemberRecord, value: MemberValue, new: Callable[[str], MemberT]
 ) -> MemberT:
-    """The member of a metadata record, with the part of it that all types have."""
+    """Return the member of a metadata record, with the part of it that all types have."""
     member = member_of(state, record, new)
     member.client_id = value["clientId"]
     member.client_host = value["clientHost"]
@@ -170,7 +170,7 @@ def partitions_of(values: Iterable[PartitionsOfTopic]) -> Partitions:
 
 
 def apply_target_partitions(state: EpochGroup[MemberT, Partitions], record: TargetPartitionsRecord) -> Violations:
-    """A member's target assignment of partitions, or its tombstone."""
+    """Return a member's target assignment of partitions, or its tombstone."""
     value = record.value
     if value is None:
         return remove_target(state, record)
@@ -178,7 +178,7 @@ def apply_target_partitions(state: EpochGroup[MemberT, Partitions], record: Targ
 
 
 def put_target(state: EpochGroup[MemberT, TargetT], record: MemberTargetRecord, target: TargetT) -> Violations:
-    """A member's target assignment. In every operation the member's metadata comes first."""
+    """Return a member's target assignment. In every operation the member's metadata comes first."""
     member_id = record.key["memberId"]
     state.targets[member_id] = target
     member = state.members.get(member_id)
@@ -188,7 +188,7 @@ def put_target(state: EpochGroup[MemberT, TargetT], record: MemberTargetRecord, 
 
 
 def remove_target(state: EpochGroup[MemberT, TargetT], record: MemberTargetRecord) -> Violations:
-    """The tombstone of a target assignment, written as well when a member goes before it got one."""
+    """Return the tombstone of a target assignment, written as well when a member goes before it got one."""
     member_id = record.key["memberId"]
     if state.targets.pop(member_id, None) is None and member_id not in state.members:
         return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such target assignment")
@@ -196,7 +196,7 @@ def remove_target(state: EpochGroup[MemberT, TargetT], record: MemberTargetRecor
 
 
 def remove_member(state: EpochGroup[MemberT, TargetT], record: MemberRecord) -> Violations:
-    """The tombstone of a member's metadata, which ends the member; its other two tombstones come first."""
+    """Return the tombstone of a member's metadata, which ends the member; its other two tombstones come first."""
     member_id = record.key["memberId"]
     member = state.members.pop(member_id, None)
     if member is None:
@@ -213,7 +213,7 @@ def put_current(
     value: CurrentValue,
     states: Container[int],
 ) -> Violations:
-    """Epochs and state (one of ``states``) of a current assignment.
+    """Return epochs and state (one of ``states``) of a current assignment.
 
     A member may go back to epoch 0 (it rejoins), -1 or -2 (it leaves).
     """
@@ -235,7 +235,9 @@ def put_current(
 
 
 def assignment_epochs(assigned: PartitionsWithEpochs, member_epoch: int) -> dict[int, int]:
-    """Each partition with the epoch of its assignment; brokers before 4.3 wrote none, then the member's own counts."""
+    """Return each partition with the epoch of its assignment; brokers before 4.3 wrote none, then the member's own
+    counts.
+    """
     partitions, epochs = assigned["partitions"], assigned.get("assignmentEpochs")
     if epochs and len(epochs) == len(partitions):
         return dict(zip(partitions, epochs, strict=True))
@@ -243,7 +245,7 @@ def assignment_epochs(assigned: PartitionsWithEpochs, member_epoch: int) -> dict
 
 
 def remove_current(state: EpochGroup[MemberT, TargetT], record: CurrentRecord) -> Violations:
-    """The tombstone of a current assignment: the member has nothing any more.
+    """Return the tombstone of a current assignment: the member has nothing any more.
 
     One that joined a group converted at generation 0 may have had none: its tombstone is written all the same.
     """

@@ -95,7 +95,7 @@ class Group:
         return isinstance(self.state, ClassicGroup) and self.state.generation is None
 
     def apply(self, record: CoordinatorRecord) -> Violations:
-        """Changes the group by one of its records (for offset commits see ``commit``); raises nothing.
+        """Change the group by one of its records (for offset commits see ``commit``); raises nothing.
 
         The first record of another type begins the group anew with that type: what the log says now is what holds.
         """
@@ -123,7 +123,7 @@ class Group:
         return (*violation(Rule.TYPE_CHANGED_WITHOUT_TOMBSTONE, record, detail), *seen)
 
     def commit(self) -> None:
-        """Notes that an offset was committed, which creates a classic group where there is none.
+        """Note that an offset was committed, which creates a classic group where there is none.
 
         Where the log does not begin at its start, the group may as well be of any type: nothing is noted then.
         """

@@ -40,7 +40,7 @@ Commits = dict[TopicPartition, Commit]
 
 
 def commit_of(value: OffsetCommitValue, at: LogPosition, producer_id: int | None = None) -> Commit:
-    """The commit in the value of an OFFSET_COMMIT record of any version."""
+    """Return the commit in the value of an OFFSET_COMMIT record of any version."""
     leader_epoch = value.get("leaderEpoch", -1)
     expire_timestamp = value.get("expireTimestamp", -1)
     return Commit(
@@ -63,7 +63,9 @@ class GroupOffsets:
     pending: dict[int, Commits] = field(default_factory=dict)
 
     def stable(self) -> Commits:
-        """The committed offsets of partitions without an open transaction: what a requireStable fetch returns."""
+        """Return the committed offsets of partitions without an open transaction: what a requireStable fetch
+        returns.
+        """
         unstable = {partition for commits in self.pending.values() for partition in commits}
         return {partition: commit for partition, commit in self.committed.items() if partition not in unstable}
 
@@ -103,7 +105,7 @@ class OffsetLog:
             self.open_transactions.setdefault(producer_id, set()).add(group_id)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Applies the marker that ends the producer's transaction. A plain commit later in the log is not overwritten.
+        """Apply the marker that ends the producer's transaction. A plain commit later in the log is not overwritten.
 
         The marker's producer epoch may be one above that of the data, so only the id counts.
         """

@@ -44,7 +44,8 @@ class _Holding(NamedTuple):
 
 
 def owners(groups: Iterable[Group], topics: TopicImage | None, topic: str, partition: int | None = None) -> list[Owner]:
-    """The owners of a topic's partitions, by partition and group; several are normal, one in each group and role.
+    """Return the owners of a topic's partitions, by partition and group; several are normal, one in each group and
+    role.
 
     Groups with epochs record topic ids: without ``topics`` they are matched only where ``topic`` is an id itself. A
     classic group's owners are those of its last completed rebalance.

@@ -8,7 +8,7 @@ from coordinator_core.cluster.image import TopicImage
 
 
 def topic_partitions(assigned: Mapping[str, Iterable[int]], topics: TopicImage | None) -> list[str]:
-    """Partitions by topic id as a sorted list of ``topic-partition``.
+    """Return partitions by topic id as a sorted list of ``topic-partition``.
 
     A topic id that the image does not hold is of a topic that was deleted, which brokers leave out as well. Without an
     image nothing can be named: then the id stands in the place of the name.

@@ -30,7 +30,7 @@ _GROUP_NAME = re.compile(r"\(\?P?<(\w+)>")
 
 @lru_cache(maxsize=4096)
 def error_in(regex: str) -> str | None:
-    """What is wrong with the regex, in the words of RE2/J; None: it is valid."""
+    """Return what is wrong with the regex, in the words of RE2/J; None: it is valid."""
     try:
         pc.match_substring_regex(pa.array([""]), regex)
     except pa.ArrowInvalid as error:

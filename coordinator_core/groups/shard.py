@@ -28,7 +28,7 @@ class CoordinatorShard:
     leader_epoch: int | None = None
 
     def apply(self, record: AnyRecord, producer_id: int | None = None, leader_epoch: int | None = None) -> Violations:
-        """Applies the next record in log order.
+        """Apply the next record in log order.
 
         ``producer_id`` where its batch is transactional; ``leader_epoch`` of the batch, None where the dump has none:
         a new one says that a coordinator loaded the partition, and with it lost what it had in memory only.
@@ -46,14 +46,14 @@ class CoordinatorShard:
         return NO_VIOLATIONS
 
     def group(self, group_id: str) -> Group:
-        """The group of that id, new if it was not seen before."""
+        """Return the group of that id, new if it was not seen before."""
         group = self.groups.get(group_id)
         if group is None:
             group = self.groups[group_id] = Group(group_id, from_start=self.from_start, family=self.family)
         return group
 
     def follow(self, leader_epoch: int | None) -> None:
-        """Notes the leader epoch of the log from here on, None where nobody knows."""
+        """Note the leader epoch of the log from here on, None where nobody knows."""
         if self.leader_epoch is None:
             self.leader_epoch = leader_epoch
         elif leader_epoch is not None and leader_epoch > self.leader_epoch:
@@ -73,9 +73,9 @@ class CoordinatorShard:
             self.end_transaction(producer_id, committed=False)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Applies a transaction marker of the partition."""
+        """Apply a transaction marker of the partition."""
         self.offsets.end_transaction(producer_id, committed=committed)
 
     def offsets_of(self, group_id: str) -> GroupOffsets:
-        """The offsets of a group, empty ones if it has none."""
+        """Return the offsets of a group, empty ones if it has none."""
         return self.offsets.groups.get(group_id) or GroupOffsets()

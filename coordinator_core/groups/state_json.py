@@ -48,17 +48,17 @@ class Coder(NamedTuple):
 
 
 def encode_group(group: Group) -> str:
-    """The group as one JSON text."""
+    """Return the group as one JSON text."""
     return write_json(group_to_json(group))
 
 
 def decode_group(text: str) -> Group:
-    """The group that ``encode_group`` wrote; raises StateFormatError if this is none, or of another version."""
+    """Return the group that ``encode_group`` wrote; raises StateFormatError if this is none, or of another version."""
     return group_from_json(read_json(text, "group"))
 
 
 def group_to_json(group: Group) -> Json:
-    """The group as what ``json`` can write."""
+    """Return the group as what ``json`` can write."""
     return {
         "version": VERSION,
         "groupId": group.group_id,
@@ -71,7 +71,7 @@ def group_to_json(group: Group) -> Json:
 
 
 def group_from_json(stored: Json) -> Group:
-    """The group of ``group_to_json``; raises StateFormatError if this is none, or of another version."""
+    """Return the group of ``group_to_json``; raises StateFormatError if this is none, or of another version."""
     return read_stored(stored, "group", VERSION, _group_from)
 
 
@@ -87,12 +87,12 @@ def _group_from(stored: Json) -> Group:
 
 
 def write_json(stored: Json) -> str:
-    """The text of what is stored."""
+    """Return the text of what is stored."""
     return json.dumps(stored, separators=(",", ":"))
 
 
 def read_json(text: str, what: str) -> Json:
-    """What ``write_json`` wrote; ``what`` is its name in messages. Raises StateFormatError if this is none."""
+    """Return what ``write_json`` wrote; ``what`` is its name in messages. Raises StateFormatError if this is none."""
     try:
         return json.loads(text)
     except (ValueError, TypeError) as error:
@@ -100,7 +100,7 @@ def read_json(text: str, what: str) -> Json:
 
 
 def read_stored(stored: Json, what: str, version: int, build: Callable[[Json], T]) -> T:
-    """What ``build`` makes of a stored JSON object; ``what`` is its name in messages.
+    """Return what ``build`` makes of a stored JSON object; ``what`` is its name in messages.
 
     Raises StateFormatError if it is no such object, is of another version, or ``build`` cannot make sense of it.
     """
@@ -118,7 +118,8 @@ def read_stored(stored: Json, what: str, version: int, build: Callable[[Json], T
 
 @cache
 def coder(of: Any) -> Coder:
-    """The coder of a type made of dataclasses, named tuples, enums, lists, tuples, dicts, text, numbers and bytes.
+    """Return the coder of a type made of dataclasses, named tuples, enums, lists, tuples, dicts, text, numbers and
+    bytes.
 
     Raises TypeError for a type made of anything else.
     """

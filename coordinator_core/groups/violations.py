@@ -108,7 +108,7 @@ NO_VIOLATIONS: Violations = ()
 
 
 def violation(rule: Rule, record: CoordinatorRecord, detail: str) -> tuple[Violation]:
-    """The violation of ``rule`` by this record, as a sequence of one."""
+    """Return the violation of ``rule`` by this record, as a sequence of one."""
     return (Violation(rule, record.at, record.group_id, record.member_id, detail),)
 
 
@@ -117,7 +117,7 @@ def dispatch(
     state: State,
     record: CoordinatorRecord,
 ) -> Violations:
-    """What the handler of its type says of a record; one of another type changes nothing, and is a violation."""
+    """Return what the handler of its type says of a record; one of another type changes nothing, and is a violation."""
     handler = handlers.get(record.type)
     if handler is None:
         return violation(Rule.UNKNOWN_RECORD_TYPE, record, f"record type {record.type} in a group of another type")

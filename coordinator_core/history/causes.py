@@ -97,7 +97,7 @@ def cause(
 
 
 def member_changes(before: Mapping[str, object], member: EpochMember, at: LogPosition) -> list[Cause]:
-    """What a new member metadata record changes, given what ``member_facts`` said before it."""
+    """Return what a new member metadata record changes, given what ``member_facts`` said before it."""
     found: list[Cause] = []
     other: list[str] = []
     for name, new in member_facts(member).items():
@@ -121,13 +121,16 @@ def member_changes(before: Mapping[str, object], member: EpochMember, at: LogPos
 def about(
     member: EpochMember, kind: CauseKind, at: LogPosition, detail: str | None = None, topics: Iterable[str] = ()
 ) -> Cause:
-    """A cause that is about one member."""
+    """Return a cause that is about one member."""
     instance: str | None = getattr(member, "instance_id", None)
     return cause(kind, at, member=member.member_id, instance=instance, topics=topics, detail=detail)
 
 
 def member_facts(member: EpochMember) -> dict[str, object]:
-    """The parts of a member's metadata whose change can make a group rebalance; values are not shared with it."""
+    """Return the parts of a member's metadata whose change can make a group rebalance.
+
+    Values are not shared with it.
+    """
     facts: dict[str, object] = {"rack": member.rack_id}
     if isinstance(member, ConsumerMember):
         facts["topics"] = member.subscribed_topic_names
@@ -151,13 +154,13 @@ def _names(value: object) -> set[str]:
 
 
 def difference(before: AbstractSet[str], after: AbstractSet[str]) -> str:
-    """What came and what went, as ``+a -b``."""
+    """Return what came and what went, as ``+a -b``."""
     parts = [f"+{name}" for name in sorted(after - before)] + [f"-{name}" for name in sorted(before - after)]
     return " ".join(parts)
 
 
 def topic_causes(changes: Iterable[TopicChange]) -> list[Cause]:
-    """Changes of topics as causes."""
+    """Change of topics as causes."""
     found = []
     for change in changes:
         source = "cluster metadata" if change.at.partition >= 0 else "topic snapshot"
@@ -183,7 +186,7 @@ def _topic_detail(change: TopicChange) -> str:
 
 
 def config_causes(before: Mapping[str, str], after: Mapping[str, str], at: LogPosition) -> list[Cause]:
-    """Changes of the configs that a streams group's last assignment was made with."""
+    """Change of the configs that a streams group's last assignment was made with."""
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     if not changed:
         return []
@@ -194,7 +197,7 @@ def config_causes(before: Mapping[str, str], after: Mapping[str, str], at: LogPo
 def recorded_topic_causes(
     before: Mapping[str, SubscribedTopic], after: Mapping[str, SubscribedTopic], names: set[str], at: LogPosition
 ) -> list[Cause]:
-    """Changes of the topics ``names`` between two partition metadata records, which brokers before 4.1 wrote."""
+    """Change of the topics ``names`` between two partition metadata records, which brokers before 4.1 wrote."""
     found = []
     for name in sorted(names & (before.keys() | after.keys())):
         old, new = before.get(name), after.get(name)

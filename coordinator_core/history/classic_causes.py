@@ -44,18 +44,18 @@ class Transition(NamedTuple):
 
 
 def subscription(group: ClassicGroup, member: ClassicMember) -> ClassicSubscription:
-    """What a member asks for; nothing where that cannot be read."""
+    """Return what a member asks for; nothing where that cannot be read."""
     return classic_subscription(group.protocol_type or "", group.protocol, member.subscription) or NO_SUBSCRIPTION
 
 
 def assignment(group: ClassicGroup, member: ClassicMember) -> ClassicAssignment:
-    """What a member was given; nothing where that cannot be read."""
+    """Return what a member was given; nothing where that cannot be read."""
     given = classic_assignment(group.protocol_type or "", group.protocol, member.assignment, member.subscription)
     return given or NO_ASSIGNMENT
 
 
 def subscription_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> list[Cause]:
-    """Members that ask for something else than before, and another protocol agreed on."""
+    """Return members that ask for something else than before, and another protocol agreed on."""
     found = []
     if old.protocol and new.protocol and old.protocol != new.protocol:
         found.append(cause(CauseKind.PROTOCOL_CHANGED, at, detail=f"{old.protocol} to {new.protocol}"))
@@ -84,7 +84,9 @@ def subscription_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -
 
 
 def follow_up_causes(ledger: OpenHistory, step: Transition) -> list[Cause]:
-    """What the generation before left to do: units taken from one member and not yet given to another, or a delay."""
+    """Return what the generation before left to do: units taken from one member and not yet given to another, or a
+    delay.
+    """
     found, last = [], step.last
     withheld = _withheld(ledger, step)
     if withheld:
@@ -122,7 +124,7 @@ def _withheld(ledger: OpenHistory, step: Transition) -> int:
 
 
 def units_of_work(ledger: OpenHistory) -> set[WorkUnit]:
-    """The connectors and tasks that workers have."""
+    """Return the connectors and tasks that workers have."""
     return {
         WorkUnit(*resource, number)
         for held in ledger.current.members.values()
@@ -133,7 +135,7 @@ def units_of_work(ledger: OpenHistory) -> set[WorkUnit]:
 
 
 def connect_causes(ledger: OpenHistory, step: Transition, work: set[WorkUnit]) -> list[Cause]:
-    """Connectors that came, went or were configured anew; ``work`` is what the workers had before."""
+    """Return connectors that came, went or were configured anew; ``work`` is what the workers had before."""
     before, after = (_config_offset(group) for group in (step.old, step.new))
     if before is None or after is None or after <= before:
         return []
@@ -149,7 +151,7 @@ def _config_offset(group: ClassicGroup) -> int | None:
 
 
 def topic_changes_seen(recorder: HistoryWriter, step: Transition) -> list[Cause]:
-    """Changes of subscribed topics that this generation is the first to act on.
+    """Change of subscribed topics that this generation is the first to act on.
 
     There is no hash: the leader may not have seen a change yet. Whether it has shows in what it assigns.
     """

@@ -12,7 +12,7 @@ from coordinator_core.records import LogPosition
 def departure_hint(
     recorder: HistoryWriter, member_id: str, at: LogPosition, session_timeout_ms: int | None
 ) -> str | None:
-    """What the commits of a member's partitions suggest: one that expires has not committed for its timeout.
+    """Return what the commits of a member's partitions suggest: one that expires has not committed for its timeout.
 
     None where there is nothing to go by; without a known timeout only the time since the last commit is told.
     """

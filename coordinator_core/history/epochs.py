@@ -78,7 +78,7 @@ STREAMS_TYPE = EpochType(
 
 
 def facts_before(state: GroupState | None, record: MemberRecord) -> dict[str, object] | None:
-    """What is known of a member before its metadata record."""
+    """Return what is known of a member before its metadata record."""
     if record.value is None or not isinstance(state, EpochGroup):
         return None
     known = state.members.get(record.key["memberId"])
@@ -200,7 +200,7 @@ def on_target_epoch(kind: EpochType, recorder: HistoryWriter, record: TargetEpoc
 
 
 def configs_before(state: GroupState | None, record: CoordinatorRecord) -> dict[str, str] | None:
-    """The configs that a streams group's last assignment was made with."""
+    """Return the configs that a streams group's last assignment was made with."""
     return state.last_assignment_configs if isinstance(state, StreamsGroup) else None
 
 

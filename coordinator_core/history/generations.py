@@ -37,7 +37,7 @@ FIRST_GENERATION = 1
 
 
 def group_before(state: GroupState | None, record: CoordinatorRecord) -> ClassicGroup:
-    """The group before a record, which changes it in place; empty if there was none."""
+    """Return the group before a record, which changes it in place; empty if there was none."""
     if not isinstance(state, ClassicGroup):
         return ClassicGroup()
     return ClassicGroup(state.generation, state.protocol_type, state.protocol, state.leader, None, state.members)

@@ -30,7 +30,7 @@ CONNECTOR_ITSELF = -1
 
 
 def consumer_held(member: ConsumerMember) -> Held:
-    """Assigned partitions, and those to be revoked, which the member still has."""
+    """Return assigned partitions, and those to be revoked, which the member still has."""
     held = partitions_owned(member.assigned)
     for topic, partitions in member.pending_revocation.items():
         if partitions:
@@ -39,22 +39,22 @@ def consumer_held(member: ConsumerMember) -> Held:
 
 
 def partitions_owned(assigned: PartitionEpochs) -> dict[Resource, AbstractSet[int]]:
-    """Partitions by topic id, as in a current assignment of a consumer group."""
+    """Return partitions by topic id, as in a current assignment of a consumer group."""
     return {("partition", topic): partitions.keys() for topic, partitions in assigned.items() if partitions}
 
 
 def share_held(member: ShareMember) -> Held:
-    """Partitions that the member reads, along with others."""
+    """Return partitions that the member reads, along with others."""
     return partitions_held(member.assigned)
 
 
 def partitions_held(assigned: Partitions) -> Held:
-    """Partitions by topic id, as in a target of a consumer or share group."""
+    """Return partitions by topic id, as in a target of a consumer or share group."""
     return {("partition", topic): set(partitions) for topic, partitions in assigned.items() if partitions}
 
 
 def streams_held(member: StreamsMember) -> Held:
-    """Assigned tasks by role, and those to be revoked, which the member still has."""
+    """Return assigned tasks by role, and those to be revoked, which the member still has."""
     held: dict[Resource, AbstractSet[int]] = {}
     for tasks in (member.assigned, member.pending_revocation):
         _add("active", tasks.active, held)
@@ -80,7 +80,7 @@ def _add(role: str, tasks: Mapping[str, Iterable[int]], held: dict[Resource, Abs
 
 
 def work_held(work: Work) -> Held:
-    """Connectors and tasks of a worker (Connect on KIP-848)."""
+    """Return connectors and tasks of a worker (Connect on KIP-848)."""
     held: dict[Resource, set[int]] = {("connector", connector): {CONNECTOR_ITSELF} for connector in work.connectors}
     for task in work.tasks:
         held.setdefault(("task", task.connector_id), set()).add(task.task_id)
@@ -88,7 +88,7 @@ def work_held(work: Work) -> Held:
 
 
 def consumer_topics(state: ConsumerGroup) -> set[str]:
-    """Names of the topics that some member subscribes to, by name or by a resolved regular expression."""
+    """Return names of the topics that some member subscribes to, by name or by a resolved regular expression."""
     members = state.members.values()
     names = set().union(*[member.subscribed_topic_names for member in members])
     if state.regexes:
@@ -98,12 +98,12 @@ def consumer_topics(state: ConsumerGroup) -> set[str]:
 
 
 def share_topics(state: ShareGroup) -> set[str]:
-    """Names of the topics that some member subscribes to."""
+    """Return names of the topics that some member subscribes to."""
     return {name for member in state.members.values() for name in member.subscribed_topic_names}
 
 
 def streams_topics(state: StreamsGroup) -> set[str]:
-    """Names of the source, repartition and changelog topics of the topology."""
+    """Return names of the source, repartition and changelog topics of the topology."""
     names: set[str] = set()
     for subtopology in state.topology.subtopologies if state.topology else ():
         names.update(subtopology.source_topics)
@@ -142,7 +142,7 @@ _NEVER = 2**63 - 1
 
 @lru_cache(maxsize=CACHED_BLOBS)
 def classic_subscription(protocol_type: str, protocol: str | None, data: bytes) -> ClassicSubscription | None:
-    """A member's subscription in a classic group; None where it cannot be read."""
+    """Return a member's subscription in a classic group; None where it cannot be read."""
     try:
         blob = decode_subscription(protocol_type, protocol, data)
     except DecodeError:
@@ -160,7 +160,7 @@ def classic_subscription(protocol_type: str, protocol: str | None, data: bytes) 
 def classic_assignment(
     protocol_type: str, protocol: str | None, data: bytes, subscription: bytes
 ) -> ClassicAssignment | None:
-    """What a member of a classic group has after a rebalance; None where it cannot be read.
+    """Return what a member of a classic group has after a rebalance; None where it cannot be read.
 
     An incremental Connect assignment (version 1 and later, KIP-415) only says what is new and what is revoked: the rest
     is in the member's own ``subscription``.

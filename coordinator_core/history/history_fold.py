@@ -61,7 +61,7 @@ class GroupFold:
         return self._recorder.ledger
 
     def feed(self, record: AnyRecord) -> list[HistoryRow]:
-        """Changes the group by a record; returns the rows that this makes final. Raises nothing."""
+        """Change the group by a record; returns the rows that this makes final. Raises nothing."""
         if record.type <= RecordType.OFFSET_COMMIT:
             self.note_commit(record)
             return _NO_ROWS
@@ -70,12 +70,12 @@ class GroupFold:
         return self.after(record, before)
 
     def before(self, record: AnyRecord) -> Any:
-        """What ``after`` needs of the group as it is before the record."""
+        """Return what ``after`` needs of the group as it is before the record."""
         handler = self._handlers.get(record.type)
         return None if handler is None or handler.before is None else handler.before(self.group.state, record)
 
     def after(self, record: AnyRecord, before: Any) -> list[HistoryRow]:
-        """The rows that the record, by which the group has been changed, makes final; raises nothing."""
+        """Return the rows that the record, by which the group has been changed, makes final; raises nothing."""
         handler = self._handlers.get(record.type)
         if handler is None:
             return _NO_ROWS
@@ -106,7 +106,7 @@ class GroupFold:
                 ledger.topic_names[topic_id] = key["topic"]
 
     def open_rows(self) -> Iterator[HistoryRow]:
-        """Rows of what is open as of the last record."""
+        """Return rows of what is open as of the last record."""
         return self._recorder.open_rows()
 
 
@@ -116,7 +116,7 @@ def fold(
     topics: TopicHistory | None = None,
     coverage: Coverage | None = None,
 ) -> Iterator[HistoryRow]:
-    """All rows of one group in one pass: those that are final as they come, at the end those that are open."""
+    """Yield all rows of one group in one pass: those that are final as they come, at the end those that are open."""
     state = GroupFold(group, None, topics, coverage)
     for record in records:
         yield from state.feed(record)

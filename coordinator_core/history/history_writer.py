@@ -154,9 +154,9 @@ class HistoryWriter:
     # --- units -------------------------------------------------------------------------------------------------------
 
     def put(self, kind: str, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> Changed:
-        """A member has (``CURRENT``), or is to have (``TARGET``), exactly these units.
+        """Set what a member has (``CURRENT``) or is to have (``TARGET``); return what ends and what begins by that.
 
-        What becomes of the owners is for the caller to count.
+        Owners are not changed: that is for the caller.
         """
         holdings = self.ledger.current if kind == CURRENT else self.ledger.target
         first = member_id not in holdings.members
@@ -187,7 +187,10 @@ class HistoryWriter:
     # --- epochs and rebalances ---------------------------------------------------------------------------------------
 
     def bump(self, number: int, members: tuple[str, ...], state: str, at: LogPosition) -> OpenEpoch:
-        """The group epoch is bumped: a new epoch opens, and a rebalance to it; the one under way is superseded."""
+        """Return the group epoch is bumped: a new epoch opens, and a rebalance to it.
+
+        The one under way is superseded.
+        """
         ledger, last = self.ledger, self.ledger.epoch
         missing = self.missing_before(number, at)
         causes = self.take_causes(missing, at)
@@ -208,7 +211,7 @@ class HistoryWriter:
         return epoch
 
     def members_before(self, missing: str | None) -> int | None:
-        """Members in the epoch before, None if nobody knows."""
+        """Return members in the epoch before, None if nobody knows."""
         known = self.ledger.last_members
         return 0 if known is None and missing is None else known
 
@@ -266,7 +269,7 @@ class HistoryWriter:
             ledger.ownership.idle.clear()
 
     def wanted(self, at: LogPosition, subscribed: Container[str]) -> Callable[[str], float]:
-        """How many partitions of a topic (its id, in a classic group its name) there are to have at a time.
+        """Return how many partitions of a topic (its id, in a classic group its name) there are to have at a time.
 
         None of one that is gone, or no longer subscribed.
         """
@@ -283,7 +286,7 @@ class HistoryWriter:
         return partitions
 
     def take_causes(self, missing: str | None, at: LogPosition) -> tuple[Cause, ...]:
-        """The causes of the epoch that opens; where the log shows none, that is said."""
+        """Return the causes of the epoch that opens; where the log shows none, that is said."""
         causes = self.ledger.changes
         if missing is not None and self.ledger.last_epoch is None:
             causes = [each for each in causes if each.kind != CauseKind.MEMBER_JOINED]
@@ -305,7 +308,7 @@ class HistoryWriter:
         return f"broker {last.broker} had started {at.timestamp_ms - last.at.timestamp_ms} ms before"
 
     def missing_before(self, epoch: int, at: LogPosition) -> str | None:
-        """What of the history before this epoch was not seen, None if all was."""
+        """Return what of the history before this epoch was not seen, None if all was."""
         before = self.ledger.last_epoch
         if before is None:
             first_ever = epoch <= FIRST_EPOCH or self.ledger.reborn
@@ -319,7 +322,7 @@ class HistoryWriter:
     # --- as of now ---------------------------------------------------------------------------------------------------
 
     def open_rows(self) -> Iterator[HistoryRow]:
-        """Rows of what lasts, and of what ended in the operation under way: a later run may replace them."""
+        """Yield rows of what lasts, and of what ended in the operation under way: a later run may replace them."""
         ledger = self.ledger
         if ledger.ended is not None or ledger.departed or ledger.crossing or ledger.joined:
             settled = HistoryWriter(self.group, ledger.copy(), self.topics, self.coverage)

@@ -47,14 +47,14 @@ class Holdings:
 
     @classmethod
     def of(cls, intervals: Iterable[Interval]) -> Holdings:
-        """Holdings with these intervals open."""
+        """Return holdings with these intervals open."""
         made = cls()
         for member_id, resource, partition, since, epoch, seen in intervals:
             made.members.setdefault(member_id, {}).setdefault(resource, {})[partition] = (since, epoch, seen)
         return made
 
     def put(self, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> Changed:
-        """A member has exactly ``held`` from ``at`` on: what it does not have any more ends, what is new begins."""
+        """Set what a member has from ``at`` on: what it no longer has ends, what is new begins; return both."""
         mine = self.members.get(member_id)
         if mine is None:
             if not held:
@@ -92,7 +92,7 @@ class Holdings:
                 partitions[partition] = (at, epoch, False)
 
     def units(self, member_id: str) -> Iterator[WorkUnit]:
-        """What a member has."""
+        """Yield what a member has."""
         for resource, partitions in self.members.get(member_id, {}).items():
             for partition in partitions:
                 yield WorkUnit(*resource, partition)
@@ -131,7 +131,7 @@ class Ownership:
     idle_max_ms: int = 0
 
     def copy(self) -> Ownership:
-        """The same, apart from what becomes of this one."""
+        """Return the same, apart from what becomes of this one."""
         owners, idle, before = self.owners.copy(), _copy(self.idle), _copy(self.before)
         return replace(self, owners=owners, idle=idle, before=before, replaced={**self.replaced})
 
@@ -176,7 +176,7 @@ class Ownership:
         return owner
 
     def tally(self) -> Tally:
-        """The units given up in this rebalance by what became of them so far."""
+        """Return the units given up in this rebalance by what became of them so far."""
         moved = back = lost = 0
         for resource, before in self.before.items():
             owners = self.owners.get(resource, {})

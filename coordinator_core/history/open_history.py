@@ -51,7 +51,7 @@ class OpenHistory:
     unseen: list[TopicChange] = field(default_factory=list)
 
     def copy(self) -> OpenHistory:
-        """A ledger of its own, on which the operation under way can be ended."""
+        """Return a ledger of its own, on which the operation under way can be ended."""
         return replace(
             self,
             epoch=copy(self.epoch),

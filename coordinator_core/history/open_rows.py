@@ -40,7 +40,7 @@ class OpenEpoch:
     def row(
         self, group_id: str, group_type: str, ended: LogPosition | None = None, ended_by: str | None = None
     ) -> GroupEpochRow:
-        """The row of ``group_epochs``, final if the epoch has ``ended``."""
+        """Return the row of ``group_epochs``, final if the epoch has ``ended``."""
         return GroupEpochRow(
             group_id,
             group_type,
@@ -114,7 +114,7 @@ class OpenRebalance:
     def row(
         self, group_id: str, group_type: str, outcome: str, tally: Tally | None, finished: LogPosition | None
     ) -> RebalanceRow:
-        """The row of ``rebalances``; ``tally`` is None where units have no single owner (share groups)."""
+        """Return the row of ``rebalances``; ``tally`` is None where units have no single owner (share groups)."""
         began = self.at.timestamp_ms
         lasted = None if finished is None else finished.timestamp_ms - began
         unanswered = [Revocation(member, units, at, None, None) for member, (at, units) in self.revoking.items()]
@@ -176,7 +176,7 @@ class OpenMembership:
     missing: str | None = None
 
     def row(self, group_id: str, group_type: str, *, final: bool) -> MembershipRow:
-        """The row of ``memberships``."""
+        """Return the row of ``memberships``."""
         return MembershipRow(
             group_id,
             group_type,

@@ -24,7 +24,7 @@ class Resources:
         self._columns: dict[Resource, Columns] = {}
 
     def columns(self, resource: Resource) -> Columns:
-        """The columns that name a resource, remembered once its topic has a name."""
+        """Return the columns that name a resource, remembered once its topic has a name."""
         columns = self._columns.get(resource)
         if columns is None:
             columns = self._named(*resource)
@@ -37,7 +37,7 @@ class Resources:
         self._columns.clear()
 
     def topic_name(self, topic_id: str) -> str | None:
-        """The name of a topic by its id, as far as anybody told; None: unknown."""
+        """Return the name of a topic by its id, as far as anybody told; None: unknown."""
         known = self._topics.topic_name(topic_id) if self._topics is not None else None
         return known or self._ledger.topic_names.get(topic_id)
 

@@ -51,7 +51,7 @@ _CODERS = {each.name: coder(_HINTS[each.name]) for each in fields(OpenHistory) i
 
 
 def ledger_to_json(ledger: OpenHistory) -> Json:
-    """The open history as what ``json`` can write."""
+    """Return the open history as what ``json`` can write."""
     owned = ledger.ownership
     units = _Units(
         list(ledger.current),
@@ -71,7 +71,7 @@ def ledger_to_json(ledger: OpenHistory) -> Json:
 
 
 def ledger_from_json(stored: Json) -> OpenHistory:
-    """The open history of ``ledger_to_json``; raises StateFormatError if this is none, or of another version."""
+    """Return the open history of ``ledger_to_json``; raises StateFormatError if this is none, or of another version."""
     return read_stored(stored, "history", VERSION, _ledger_from)
 
 

@@ -18,7 +18,7 @@ Seen = dict[str, SubscribedTopic] | None
 
 
 def partition_metadata_before(state: GroupState | None, record: CoordinatorRecord) -> Seen:
-    """The topics as the group saw them before."""
+    """Return the topics as the group saw them before."""
     return state.subscription_metadata if isinstance(state, ConsumerGroup) else None
 
 
@@ -36,7 +36,7 @@ def on_partition_metadata(recorder: HistoryWriter, record: CoordinatorRecord, be
 
 
 def regex_before(state: GroupState | None, record: ConsumerGroupRegularExpressionRecord) -> ResolvedRegex | None:
-    """How the regular expression was resolved before."""
+    """Return how the regular expression was resolved before."""
     return state.regexes.get(record.key["regularExpression"]) if isinstance(state, ConsumerGroup) else None
 
 
@@ -53,7 +53,7 @@ def on_regex(
 
 
 def topology_before(state: GroupState | None, record: CoordinatorRecord) -> Topology | None:
-    """The topology that there was before."""
+    """Return the topology that there was before."""
     return state.topology if isinstance(state, StreamsGroup) else None
 
 
@@ -65,7 +65,7 @@ def on_topology(recorder: HistoryWriter, record: StreamsGroupTopologyRecord, bef
 
 
 def state_partitions_before(state: GroupState | None, record: CoordinatorRecord) -> StatePartitionMetadata | None:
-    """Which share partitions were assignable before."""
+    """Return which share partitions were assignable before."""
     return state.state_partitions if isinstance(state, ShareGroup) else None
 
 

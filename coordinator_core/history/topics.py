@@ -28,7 +28,7 @@ class Used(NamedTuple):
 
 
 def topics_used(topics: TopicHistory | None, metadata_hash: int | None, names: set[str], at: LogPosition) -> Used:
-    """The image of ``names`` that the coordinator used when it wrote the record at ``at``."""
+    """Return the image of ``names`` that the coordinator used when it wrote the record at ``at``."""
     if topics is None:
         return Used(metadata_hash, None, None, -1)
     if metadata_hash is not None:
@@ -42,7 +42,7 @@ def topics_used(topics: TopicHistory | None, metadata_hash: int | None, names: s
 
 
 def changes_between(topics: TopicHistory | None, names: set[str], before: int, now: int) -> list[Cause]:
-    """What happened to topics between two versions of their history."""
+    """Return what happened to topics between two versions of their history."""
     if topics is None or before < 0 or now <= before:
         return []
     return topic_causes(topics.changes(names, before, now))

@@ -27,7 +27,7 @@ from coordinator_core.records import ConnectRecordType, CoordinatorRecord, LogPo
 
 
 def assignors_before(state: GroupState | None, record: ConnectWorkerGroupMemberMetadataRecord) -> list[Assignor] | None:
-    """What a worker offered before; None if nothing is known of it."""
+    """Return what a worker offered before; None if nothing is known of it."""
     known = _worker(state, record)
     return known.assignors if known is not None and known.client_id is not None else None
 
@@ -82,7 +82,7 @@ def _detail(old: Assignor, new: Assignor) -> str:
 
 
 def work_before(state: GroupState | None, record: CoordinatorRecord) -> set[tuple[str, int]]:
-    """What there was to run before."""
+    """Return what there was to run before."""
     return _units(state.work) if isinstance(state, ConnectGroup) else set()
 
 
@@ -148,7 +148,7 @@ def on_target(recorder: HistoryWriter, record: CoordinatorRecord, before: None) 
 
 
 def delay_before(state: GroupState | None, record: ConnectWorkerGroupCurrentMemberAssignmentRecord) -> int:
-    """How long (ms) what a worker runs waits for it if this record ends it."""
+    """Return how long (ms) what a worker runs waits for it if this record ends it."""
     member = _worker(state, record)
     if record.value is not None or member is None or member.current is None or not _units(member.current.work):
         return 0

@@ -70,7 +70,7 @@ class Brokers:
         return self._partitions[topic, partition].leaders
 
     def start(self, broker: int, offset: int) -> Iterator[MetadataRecord]:
-        """A broker registers, and is there; ``offset`` is that of its first record."""
+        """Yield the records with which a broker registers and is unfenced; ``offset`` is that of the first one."""
         self._epochs[broker] = offset
         life = self._lives[broker] = self._lives.get(broker, 0) + 1
         incarnation = ("incarnation", broker) if life == 1 else ("incarnation", broker, life)
@@ -93,7 +93,7 @@ class Brokers:
         yield self._fence(broker, offset, _UNFENCED)
 
     def place(self, time_ms: int, topic: str, topic_id: str, number: int, replicas: tuple[int, ...]) -> MetadataRecord:
-        """A new partition, led by the first of its replicas that is there."""
+        """Return a new partition, led by the first of its replicas that is there."""
         there = [broker for broker in replicas if broker not in self._down]
         leader = Leader(time_ms, there[0] if there else NO_BROKER, 0)
         self._partitions[topic, number] = _Partition(topic_id, number, replicas, there or list(replicas), [leader])
@@ -116,7 +116,7 @@ class Brokers:
         self._partitions = {key: each for key, each in self._partitions.items() if key[0] != topic}
 
     def fail(self, time_ms: int, broker: int) -> Iterator[MetadataRecord]:
-        """A broker is gone: it is fenced, and others lead what it led."""
+        """Yield the records of a broker that stops: it is fenced, and other brokers lead its partitions."""
         self._down.add(broker)
         yield self._fence(broker, self._epochs[broker], _FENCED)
         for partition in self._partitions.values():
@@ -124,7 +124,7 @@ class Brokers:
                 yield self._changed(time_ms, partition)
 
     def come_back(self, time_ms: int, broker: int, offset: int) -> Iterator[MetadataRecord]:
-        """A broker is back, and up to date at once; it leads what nobody else could."""
+        """Yield the records of a broker that returns, in sync at once; it leads the partitions without a leader."""
         self._down.discard(broker)
         yield from self.start(broker, offset)
         for partition in self._partitions.values():

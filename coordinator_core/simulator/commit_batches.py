@@ -39,7 +39,7 @@ _MARKERS = [record_bytes(NewRecord(0, 0, *encode_marker(kind, 0)), 0, 0) for kin
 
 @cache
 def value_parts(topic_id: str | None) -> tuple[bytes, bytes, bytes]:
-    """The value before its offset, between that and its time, and after; the first two are always the same."""
+    """Return the value before its offset, between that and its time, and after; the first two are always the same."""
     value: OffsetCommitValue = {"offset": _OFFSET_MARK, "leaderEpoch": 0, "metadata": "", "commitTimestamp": _TIME_MARK}
     if topic_id is not None:
         value["topicId"] = topic_id
@@ -107,7 +107,7 @@ class StreamColumns:
         return np.where(numbers == self.last[streams], self.last_ms[streams], regular)
 
     def producers(self, streams: Ints, numbers: Ints) -> tuple[Ints, Ints]:
-        """Producer ids and epochs of the transactions of these commits; -1 where there is none."""
+        """Return producer ids and epochs of the transactions of these commits; -1 where there is none."""
         blocks = self.blocks[streams]
         left_open = drawn(self.seeds[streams], numbers) < self.left_open[streams]
         ids, epochs = producers(blocks, numbers, left_open)

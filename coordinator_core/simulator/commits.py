@@ -105,14 +105,14 @@ class CommitStream:
         return np.where(numbers == self.last_number, self.last_ms, self.first_ms + numbers * self.every_ms)
 
     def span(self, until: int) -> tuple[int, int]:
-        """The numbers of the commits that it makes before ``until``, from and to before; each is told once."""
+        """Return the numbers of the commits that it makes before ``until``, from and to before; each is told once."""
         first, self.written = self.written, self._count(until)
         if self.transactions is None:
             self.ended = self.written
         return first, self.written
 
     def markers(self, until: int) -> Markers:
-        """The transactions that end before ``until``, each told once."""
+        """Return the transactions that end before ``until``, each told once."""
         over, outcomes = self._ends(self.ended, self.written)
         count = int(np.searchsorted(over, until))
         decided = np.flatnonzero(outcomes[:count] != OPEN)
@@ -133,7 +133,7 @@ class CommitStream:
         return over, outcomes
 
     def committed(self) -> Iterator[tuple[TopicPartition, tuple[int, int]]]:
-        """What it committed last: partition, offset and time."""
+        """Yield what it committed last: partition, offset and time."""
         last = self.ended - 1
         if self.transactions is not None and last >= 0:
             held = np.flatnonzero(self._ends(0, self.ended)[1] == COMMIT)
@@ -145,7 +145,7 @@ class CommitStream:
                     yield partition, (max(time_ms - since, 0) * speed // 1_000_000, time_ms)
 
     def first_offset(self, now: int) -> int:
-        """How far the first of its partitions is."""
+        """Return how far the first of its partitions is."""
         return max(now - self.since[0], 0) * self.speeds[0] // 1_000_000
 
     def open_transactions(self) -> Iterator[SimulatedTransaction]:
@@ -187,7 +187,9 @@ class CommitStreams:
         first_ms: int,
         transactions: Transactions | None = None,
     ) -> CommitStream:
-        """A member begins to commit what it owns: topics with their ids (None: clients that know none), partitions."""
+        """Begin the commits of a member for what it owns, as topic, topic id (None: a client that knows none) and
+        partition.
+        """
         heads, tails, length = [], [], 0
         for index, each in enumerate(owned):
             head, tail, size = self._pieces(group_id, index, each)
@@ -211,7 +213,7 @@ class CommitStreams:
         return stream
 
     def next_block(self) -> int:
-        """A block of producers that nobody else in the cluster has."""
+        """Return a block of producers that nobody else in the cluster has."""
         self._blocks += 1
         return self.partition << BLOCKS_BITS | self._blocks
 
@@ -227,7 +229,7 @@ class CommitStreams:
         return last
 
     def open_transactions(self) -> list[SimulatedTransaction]:
-        """Transactions in the log that have not ended."""
+        """Return transactions in the log that have not ended."""
         return [*self._left_open, *(each for stream in self.streams for each in stream.open_transactions())]
 
     def forget(self, gone: Callable[[str, str], bool]) -> None:
@@ -239,7 +241,7 @@ class CommitStreams:
             self._over[group_id] = {each: commit for each, commit in commits.items() if not gone(group_id, each[0])}
 
     def chunks(self, until: int) -> Iterator[CommitChunk]:
-        """What is committed before a time, in order of time."""
+        """Yield what is committed before a time, in order of time."""
         spans = np.array([stream.span(until) for stream in self.streams], np.int64).reshape(-1, 2)
         counts = spans[:, 1] - spans[:, 0]
         marked = [

@@ -32,7 +32,7 @@ class KeptRecords:
         )
 
     def load(self, former: CoordinatorState) -> CoordinatorState:
-        """The memory of a coordinator that has read the records; settings are those of the ``former`` one."""
+        """Return the memory of a coordinator that has read the records; settings are those of the ``former`` one."""
         log = CoordinatorShard(family=self.family)
         fresh = type(former)(
             former.group_classes, former.config, former.partition, former.end_offset, log, profile=former.profile

@@ -305,7 +305,7 @@ class GroupTruth:
             self._end("converged", batch)
 
     def rows(self) -> Iterator[Row]:
-        """The rebalances that are over and in the log; they are told once."""
+        """Yield the rebalances that are over and in the log; they are told once."""
         kept = []
         for each in self.rebalances:
             if each.outcome == "open" or each.batch.base_offset < 0:
@@ -315,7 +315,7 @@ class GroupTruth:
         self.rebalances = kept
 
     def last_rows(self) -> Iterator[Row]:
-        """The rebalances that the end of the simulation cuts off."""
+        """Yield the rebalances that the end of the simulation cuts off."""
         for each in self.rebalances:
             yield self._row(each)
 
@@ -374,7 +374,9 @@ def _changes(before: Mapping[str, str | None], now: Mapping[str, str | None]) ->
 def ending(
     group: GroupTruth, live: AnyGroup | None, commits: Committed, transactions: Iterable[SimulatedTransaction]
 ) -> Row:
-    """How a group was left: its members, the offsets committed last, and the transactions that have not ended."""
+    """Return how a group was left: its members, the offsets committed last, and the transactions that have not
+    ended.
+    """
     return {
         "kind": "ending",
         "group_id": group.group_id,

@@ -58,13 +58,13 @@ class PartitionLog:
         self.leader_epoch += 1
 
     def append(self, time_ms: int, records: Sequence[AnyRecord]) -> GroupBatch:
-        """The next batch of the coordinator."""
+        """Return the next batch of the coordinator."""
         batch = GroupBatch(time_ms, records, self.partition, self.leader_epoch)
         self.waiting.append(batch)
         return batch
 
     def pieces(self, until: int) -> Iterator[Piece]:
-        """All that was written before a time; everything up to then has to be known.
+        """Yield all that was written before a time; everything up to then has to be known.
 
         Of one time, commits come first: who loses a partition then has still committed.
         """
@@ -114,7 +114,7 @@ class PartitionLog:
 
 
 def metadata_log(plan: TopicPlan) -> Iterator[Piece]:
-    """The log of ``__cluster_metadata``, each step of the topics one batch."""
+    """Yield the log of ``__cluster_metadata``, each step of the topics one batch."""
     offset = 0
     for step in plan.steps:
         records = [

@@ -394,7 +394,7 @@ class Scenario(Part):
     def instances(
         self, partition: int, family: Family = Family.GROUP, only: GroupKind | None = None
     ) -> Iterator[tuple[str, int, ScenarioGroup]]:
-        """The groups of one log partition: id, number and script; ``only`` those of that type."""
+        """Yield the groups of one log partition: id, number and script; ``only`` those of that type."""
         for name, group in self.groups.items():
             if group.family is not family or only not in (None, group.type):
                 continue
@@ -403,16 +403,16 @@ class Scenario(Part):
                     yield group_id, number, group
 
     def ids(self, name: str) -> Iterator[str]:
-        """The ids of the groups of that name, by number."""
+        """Yield the ids of the groups of that name, by number."""
         for number in range(self.groups[name].count):
             yield name.replace(_NUMBER, str(number))
 
     def topic_name(self, name: str, number: int) -> str:
-        """The topic that the group of that number means by the name."""
+        """Return the topic that the group of that number means by the name."""
         return name.replace(_NUMBER, str(number % self.topics[name].count))
 
 
 def partition_of(group_id: str, partitions: int) -> int:
-    """The partition of a coordinator's log that holds the group: ``Utils.abs`` of its Java hash code, modulo."""
+    """Return the partition of a coordinator's log that holds the group: ``Utils.abs`` of its Java hash code, modulo."""
     code = string_hash(group_id)
     return (0 if code == -(2**31) else abs(code)) % partitions

@@ -27,12 +27,12 @@ class SeededRandom:
         self._seed = self._state = seed & _MASK
 
     def fork(self, *labels: str | int) -> SeededRandom:
-        """The sequence of that name, whatever has been drawn from this one."""
+        """Return the sequence of that name, whatever has been drawn from this one."""
         name = "\0".join(map(str, labels)).encode()
         return SeededRandom(xxhash.xxh3_64_intdigest(name, self._seed))
 
     def bits(self) -> int:
-        """The next 64 bits."""
+        """Return the next 64 bits."""
         self._state = (self._state + _GAMMA) & _MASK
         mixed = self._state
         mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
@@ -40,19 +40,19 @@ class SeededRandom:
         return mixed ^ (mixed >> 31)
 
     def below(self, limit: int) -> int:
-        """A whole number from 0 to below ``limit``; 0 where that is not above 0."""
+        """Return a whole number from 0 to below ``limit``; 0 where that is not above 0."""
         return self.bits() * limit >> 64 if limit > 0 else 0
 
     def between(self, low: int, high: int) -> int:
-        """A whole number from ``low`` to ``high``, both included."""
+        """Return a whole number from ``low`` to ``high``, both included."""
         return low + self.below(high - low + 1)
 
     def fraction(self) -> float:
-        """A number from 0 to below 1."""
+        """Return a number from 0 to below 1."""
         return (self.bits() >> 11) * 2.0**-53
 
     def waiting(self, mean: int) -> int:
-        """The time to the next of events that come on average every ``mean``, at least 1."""
+        """Return the time to the next of events that come on average every ``mean``, at least 1."""
         return max(1, round(-mean * math.log1p(-self.fraction())))
 
     def pick(self, options: Sequence[T]) -> T:
@@ -69,10 +69,10 @@ class SeededRandom:
         return chosen
 
     def uuid(self) -> UUID:
-        """A UUID of version 4."""
+        """Return a UUID of version 4."""
         return UUID(int=self.bits() << 64 | self.bits(), version=4)
 
     def uuids(self) -> Iterator[UUID]:
-        """UUIDs without end."""
+        """Yield uUIDs without end."""
         while True:
             yield self.uuid()

@@ -117,7 +117,7 @@ class Shard:
         self.at(self.now + delay_ms, action)
 
     def run(self) -> Iterator[Piece]:
-        """The log, piece by piece, as time goes by."""
+        """Yield the log, piece by piece, as time goes by."""
         for step in self.plan.steps:
             self.at(step.time_ms, partial(self._publish, step))
         for leader in self._leaders:
@@ -146,7 +146,7 @@ class Shard:
         return self.commits.count
 
     def take_truth(self) -> Iterator[Row]:
-        """What is known for good of the log so far, each row once."""
+        """Yield what is known for good of the log so far, each row once."""
         yield from self._rows
         self._rows.clear()
         for group in self.groups.values():
@@ -164,7 +164,7 @@ class Shard:
             yield ending(group, self.group(group_id), commits.get(group_id, {}), left_open)
 
     def group(self, group_id: str) -> AnyGroup | None:
-        """What the coordinator has of a group."""
+        """Return what the coordinator has of a group."""
         memory = self.memory
         return memory.group(group_id) if isinstance(memory, ConnectCoordinatorState) else memory.live.get(group_id)
 

@@ -84,7 +84,7 @@ class ShareStates:
         self._truth: list[dict[str, Any]] = []
 
     def run(self) -> Iterator[Piece]:
-        """The log, piece by piece."""
+        """Yield the log, piece by piece."""
         writes = sorted(self._writes(), key=lambda write: (write.time_ms, write.which))
         leaders = self._plan.leaders_after_start(LOG_TOPICS[Family.SHARE], self._partition)
         for base in range(0, len(writes), PIECE_RECORDS):

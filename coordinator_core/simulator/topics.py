@@ -63,7 +63,7 @@ class TopicPlan:
 
 
 def plan_topics(scenario: Scenario, seed: int) -> TopicPlan:
-    """The steps of a scenario's topics from its start, the first with the brokers and what is there at once."""
+    """Return the steps of a scenario's topics from its start, the first with the brokers and what is there at once."""
     chance = SeededRandom(seed).fork("topics")
     rates: dict[str, float] = {}
     logs = Counter(LOG_TOPICS[family] for family, _ in scenario.logs)

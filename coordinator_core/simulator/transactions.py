@@ -45,7 +45,9 @@ class Transactions:
 
 
 def producers(blocks: Ints, numbers: Ints, left_open: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """Ids and epochs of the producers of transactions: one that is left open was that of a producer of its own."""
+    """Return ids and epochs of the producers of transactions: one that is left open was that of a producer of
+    its own.
+    """
     first = blocks << _BLOCK_BITS
     ids = np.where(left_open, first + _STRAY + numbers % _STRAY, first + numbers // EPOCHS)
     return ids, np.where(left_open, 0, numbers % EPOCHS)

@@ -36,13 +36,13 @@ UNKNOWN_TAGGED_TYPE: Final = pa.map_(pa.int64(), pa.binary())
 
 @cache
 def message_type(message: Message) -> pa.StructType:
-    """The struct that holds any version of a message."""
+    """Return the struct that holds any version of a message."""
     fields = _fields(message.fields, flexible=len(message.flexible) > 0)
     return pa.struct([*fields, pa.field(TRAILING_BYTES, pa.binary())])
 
 
 def to_arrow(rows: list[Fields], arrow_type: pa.DataType) -> pa.Array:
-    """Decoded keys or values as an array of their message's struct."""
+    """Return decoded keys or values as an array of their message's struct."""
     return pa.array([_with_map_items(row) for row in rows], arrow_type)
 
 

@@ -1,8 +1,8 @@
 """Whole Arrow batches of keys and values to Arrow structs, one struct type for each record type.
 
-The work is done a column at a time with numpy on the raw buffers. Rows that hold anything unusual (an error, a newer
-version, an unknown tagged field, trailing bytes, a very long list) are decoded by the plain decoder, so the two always
-agree; so are record types with few rows, for which columns do not pay.
+The work is done a column at a time with numpy on the raw buffers. The plain decoder decodes rows that hold anything
+unusual (an error, a newer version, an unknown tagged field, trailing bytes, a very long list), so that both always
+agree. It also decodes record types with few rows, for which columns are not faster.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DecodedType:
     values: pa.StructArray
 
     def over(self, count: int) -> pa.StructArray:
-        """The values as a column of a batch of ``count`` rows, null in the rows of other types."""
+        """Return the values as a column of a batch of ``count`` rows, null in the rows of other types."""
         return expand(self.values, self.rows, count)
 
 
@@ -59,7 +59,7 @@ class Decoded:
 
 
 def decode_keys(keys: pa.Array | pa.ChunkedArray, family: Family = Family.GROUP) -> Decoded:
-    """Keys of one log (any binary array) by record type; a null key is neither in a group nor an error."""
+    """Return the keys of one log (any binary array) by record type; a null key is neither in a group nor an error."""
     source = RowBytes.of(keys)
     rows = _valid_rows(source)
     decoded = Decoded(_leading_numbers(source, rows))
@@ -75,9 +75,9 @@ def decode_keys(keys: pa.Array | pa.ChunkedArray, family: Family = Family.GROUP)
 
 
 def decode_values(values: pa.Array | pa.ChunkedArray, types: Numbers, family: Family = Family.GROUP) -> Decoded:
-    """Values of one log by record type, given the type of each row (``numbers`` of the decoded keys).
+    """Return the values of one log by record type, given the type of each row (``numbers`` of the decoded keys).
 
-    Rows whose type no schema knows are passed over: their key is an error already.
+    Rows of types without a schema are skipped: their key is an error already.
     """
     source = RowBytes.of(values)
     rows = _valid_rows(source)
@@ -97,13 +97,13 @@ def _decode_value_fields(record_type: int, family: Family, data: bytes) -> Field
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """The plain decoder for single rows; it puts what it cannot decode into ``errors``."""
+    """The plain decoder for single rows; rows that it cannot decode go to ``errors``."""
 
     decode_one: Callable[[bytes], Fields]
     errors: dict[int, DecodeError]
 
     def decode(self, source: RowBytes, rows: Ints) -> tuple[Ints, list[Fields]]:
-        """The rows that decode, and their fields."""
+        """Return the rows that decode, and their fields."""
         good, decoded = [], []
         for row in rows.tolist():
             try:

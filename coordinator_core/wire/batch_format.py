@@ -68,7 +68,7 @@ MAX_BATCH_BYTES = 64 << 20
 
 
 class Kind(Enum):
-    """What a row read from a log is."""
+    """The kind of a row that is read from a log."""
 
     RECORD = "record"
     CONTROL = "control"
@@ -77,7 +77,7 @@ class Kind(Enum):
 
 
 class BatchHeader(NamedTuple):
-    """One batch. For message formats v0 and v1 the fields they lack hold Kafka's "none" values (-1).
+    """The header of one batch. In message formats v0 and v1 missing fields hold Kafka's "none" values (-1).
 
     ``position`` is the byte position in the file, ``size`` the batch's bytes there. ``base_timestamp`` is the delete
     horizon when that bit is set (KIP-534); timestamps of records are still relative to it.
@@ -106,27 +106,27 @@ class BatchHeader(NamedTuple):
 
     @property
     def timestamp_type(self) -> int:
-        """The key of TIMESTAMP_TYPES."""
+        """The timestamp type: a key of TIMESTAMP_TYPES."""
         return -1 if self.magic == 0 else int(bool(self.attributes & LOG_APPEND_TIME_BIT))
 
     @property
     def is_transactional(self) -> bool:
-        """True for data written in a transaction and for the markers that end one."""
+        """Whether the batch is data written in a transaction, or a marker that ends one."""
         return self.magic >= 2 and bool(self.attributes & TRANSACTIONAL_BIT)
 
     @property
     def is_control(self) -> bool:
-        """True when the records of the batch are control records."""
+        """Whether the records of the batch are control records."""
         return self.magic >= 2 and bool(self.attributes & CONTROL_BIT)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When the cleaner may drop the batch's tombstones or markers, if it has said so."""
+        """When the cleaner may remove the batch's tombstones or markers; None if it is not set."""
         return self.base_timestamp if self.magic >= 2 and self.attributes & DELETE_HORIZON_BIT else None
 
 
 class DamageKind(Enum):
-    """Why bytes of a log gave no records."""
+    """Why bytes of a log contain no readable records."""
 
     TRUNCATED = "truncated"
     """The file ends within a batch, as after a crash or in a copy of a live file."""
@@ -135,10 +135,10 @@ class DamageKind(Enum):
 
 
 class Damage(NamedTuple):
-    """Bytes of a log that gave no records: the quarantine's row.
+    """Bytes of a log without readable records: the row of the quarantine.
 
-    ``size`` bytes from ``position`` on; ``data`` holds them, or their beginning when they are more than
-    ``MAX_DAMAGE_BYTES``. ``base_offset`` and ``last_offset`` are what the batch's header claims, -1 when it has none.
+    ``size`` bytes from ``position`` on; ``data`` holds them, or only their beginning if they are more than
+    ``MAX_DAMAGE_BYTES``. ``base_offset`` and ``last_offset`` are what the batch's header says, -1 if it has no header.
     """
 
     kind: DamageKind
@@ -154,14 +154,14 @@ MAX_DAMAGE_BYTES = 1 << 20
 
 
 def read_header(data: bytes | memoryview, at: int, position: int) -> BatchHeader:
-    """The v2 header at ``data[at:]``; ``position`` is where that lies in the file."""
+    """Return the v2 header at ``data[at:]``; ``position`` is where that lies in the file."""
     base, length, leader_epoch, magic, crc, attributes, last_delta, *rest = HEADER_STRUCT.unpack_from(data, at)
     first = (position, length + LOG_OVERHEAD, magic, base, base + last_delta, leader_epoch, crc, attributes)
     return BatchHeader._make((*first, *rest))
 
 
 def read_headers(data: NDArray[np.uint8], positions: NDArray[np.int64]) -> NDArray[np.void]:
-    """The v2 headers at these positions of ``data``, as one structured array of dtype ``HEADER``."""
+    """Return the v2 headers at these positions of ``data``, as one structured array of dtype ``HEADER``."""
     if not len(positions):
         return np.empty(0, HEADER)
     rows = np.lib.stride_tricks.sliding_window_view(data, HEADER_SIZE)[positions]

@@ -40,7 +40,11 @@ class LogRecord(NamedTuple):
 
 
 def batch_records(data: bytes | memoryview, header: BatchHeader) -> list[LogRecord]:
-    """The records of a v2 batch whose bytes are ``data``. Raises LogFormatError naming the record that is damaged."""
+    """Return the records of a v2 batch whose bytes are ``data``.
+
+    Raises:
+        LogFormatError: a record is damaged; the message names it.
+    """
     body = bytes(decompress(header.attributes & CODEC_MASK, memoryview(data)[HEADER_SIZE:]))
     if not 0 <= header.record_count <= len(body) // MIN_RECORD_BYTES:
         raise LogFormatError(f"{header.record_count} records in {len(body)} bytes")
@@ -60,7 +64,7 @@ def batch_records(data: bytes | memoryview, header: BatchHeader) -> list[LogReco
 
 
 def sequence_of(base_sequence: int, offset_delta: int) -> int:
-    """A record's sequence number; sequence numbers wrap from 2^31 - 1 to 0."""
+    """Return a record's sequence number; sequence numbers wrap from 2^31 - 1 to 0."""
     return (base_sequence + offset_delta) % (INT32_MAX + 1) if base_sequence >= 0 else -1
 
 

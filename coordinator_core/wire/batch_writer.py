@@ -1,4 +1,6 @@
-"""Records to record batch v2: for tests, benchmarks and simulated logs. Brokers and Kafka's tools read the result."""
+"""Records to record batch v2, for tests, benchmarks and simulated logs. Brokers and Kafka's tools can read the
+result.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ class NewRecord(NamedTuple):
 
 
 class Producer(NamedTuple):
-    """Who writes a batch; the defaults mean nobody in particular."""
+    """The producer that writes a batch; the defaults mean that there is none."""
 
     id: int = -1
     epoch: int = -1
@@ -52,7 +54,8 @@ def encode_batch(
     control: bool = False,
     log_append_time: int | None = None,
 ) -> bytes:
-    """One batch of records in ascending offset order. Its last offset is the last record's.
+    """Return the bytes of one batch; records are in ascending offset order, and the last one's is the batch's last
+    offset.
 
     With ``log_append_time`` the batch is stamped LogAppendTime: readers see that time for every record.
     """
@@ -80,7 +83,7 @@ def encode_batch(
 def encode_marker_batch(
     control_type: int, coordinator_epoch: int, *, offset: int, timestamp: int, producer: Producer, leader_epoch: int = 0
 ) -> bytes:
-    """The control batch that ends a transaction; ``control_type`` is ``control.ABORT`` or ``control.COMMIT``."""
+    """Return the control batch that ends a transaction; ``control_type`` is ``control.ABORT`` or ``control.COMMIT``."""
     key, value = encode_marker(control_type, coordinator_epoch)
     record = NewRecord(offset, timestamp, key, value)
     return encode_batch([record], leader_epoch=leader_epoch, producer=producer, transactional=True, control=True)
@@ -96,7 +99,7 @@ def encode_empty_batch(
     transactional: bool = False,
     control: bool = False,
 ) -> bytes:
-    """A batch as compaction leaves it when it removes all records but keeps the batch."""
+    """Return a batch as compaction leaves it when it removes all records but keeps the batch."""
     return frame(
         b"",
         base_offset=base_offset,
@@ -122,7 +125,9 @@ def frame(
     leader_epoch: int = 0,
     producer: Producer = Producer(),  # noqa: B008
 ) -> bytes:
-    """The header with its CRC, then ``body``: the records as they go to the file, compressed if they are to be."""
+    """Return the header with its CRC, then ``body``: the records as they go to the file, compressed if they are
+    to be.
+    """
     batch = bytearray(HEADER_SIZE)
     length = HEADER_SIZE - LOG_OVERHEAD + len(body)
     delta = last_offset - base_offset
@@ -136,7 +141,7 @@ def frame(
 
 
 def varint(value: int) -> bytes:
-    """A zigzag varint, as record batches use for lengths and deltas."""
+    """Return a zigzag varint, as record batches use for lengths and deltas."""
     zigzag = value << 1 if value >= 0 else (-value << 1) - 1
     if zigzag < 0x80:
         return _ONE_BYTE[zigzag]
@@ -157,7 +162,9 @@ def _attributes(compression: str, transactional: bool, control: bool, stamped: b
 
 
 def record_bytes(record: NewRecord, offset_delta: int, timestamp_delta: int) -> bytes:
-    """One record of a batch, by what its offset and time differ from those of the first."""
+    """Return the bytes of one record of a batch, given how its offset and time differ from those of the first
+    record.
+    """
     headers = b"".join(_field(key.encode()) + _field(value) for key, value in record.headers)
     body = b"".join(
         (

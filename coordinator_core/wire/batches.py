@@ -1,8 +1,8 @@
 """Segments to records: ``read_columns`` gives Arrow record batches, ``read_rows`` one record at a time.
 
 Both read through a ``read_at(position, size)`` callable in bounded memory, start and stop at byte positions (see
-``framing.boundaries``), and give the same records; the second is the reference for the first. What gives no records
-comes as Damage, in between, and reading goes on behind it.
+``framing.boundaries``), and give the same records; the second is the reference for the first. Bytes without readable
+records come as Damage in between, and reading continues behind them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ GROUP_BYTES = 32 << 20
 def read_rows(
     read_at: ReadAt, size: int, start: int = 0, stop: int | None = None, *, name: str = ""
 ) -> Iterator[LogRow | Damage]:
-    """Each record as a LogRecord, each batch that compaction has emptied as its BatchHeader, and Damage.
+    """Yield each record as a LogRecord, each batch that compaction has emptied as its BatchHeader, and Damage.
 
     Parameters and errors are those of ``framing.scan``.
     """
@@ -56,7 +56,7 @@ def read_rows(
 def read_columns(
     read_at: ReadAt, size: int, start: int = 0, stop: int | None = None, *, name: str = ""
 ) -> Iterator[pa.RecordBatch | Damage]:
-    """The same as Arrow record batches of schema ``log_columns.LOG_COLUMNS``, in file order.
+    """Yield the records as Arrow record batches of schema ``log_columns.LOG_COLUMNS``, in file order, and Damage.
 
     Parameters and errors are those of ``framing.scan``.
     """

@@ -1,4 +1,4 @@
-"""Readers and writers of one value, derived from a layout: the plain interpreter that all else is measured by.
+"""Readers and writers of one value, derived from a layout: the plain interpreter that is the reference for all others.
 
 A reader takes ``(data, position)`` and returns ``(value, next position)``; a writer appends to a bytearray. Both are
 closures, made once for each layout.
@@ -38,7 +38,7 @@ UNKNOWN_TAGGED_FIELDS: Final = "_unknownTaggedFields"
 
 @lru_cache(maxsize=4096)
 def reader(node: Node) -> Read:
-    """The reader of a node."""
+    """Return the reader of a node of a layout."""
     match node:
         case Scalar(name):
             return scalar_reader(name)
@@ -52,7 +52,7 @@ def reader(node: Node) -> Read:
 
 @lru_cache(maxsize=4096)
 def writer(node: Node) -> Write:
-    """The writer of a node; it raises EncodeError for what the node cannot carry."""
+    """Return the writer of a node of a layout. It raises EncodeError for a value that the node cannot hold."""
     match node:
         case Scalar(name):
             return scalar_writer(name)

@@ -1,7 +1,7 @@
-"""A layout as columns: for each node what reads it in many rows at once, and what steps over it.
+"""A layout as columns: for each node a reader that reads it in many rows at once, or skips it.
 
-Elements of varying size are found by walking: the first elements of all rows, then all the second ones, and so on; all
-that were found are then read at once.
+Elements of varying size are found by walking: the first elements of all rows, then all the second ones, and so on. All
+elements that were found are then read together.
 """
 
 from __future__ import annotations
@@ -28,19 +28,21 @@ SHORT_LIST: Final = 16
 
 
 class Column(Protocol):
-    """Reads one node in every row of a cursor, which it moves on."""
+    """Reads one node in every row of a cursor, and moves the cursor forward."""
 
     def read(self, cursor: Cursor) -> pa.Array:
-        """The values, in the Arrow type that the column was made for."""
+        """Return the values in the Arrow type that the column was made for."""
         ...
 
     def skip(self, cursor: Cursor) -> None:
-        """Only moves on."""
+        """Move the cursor forward without reading."""
         ...
 
 
 def column(node: Node, arrow_type: pa.DataType, *, in_tag: bool = False) -> Column:
-    """The column of a node; a struct in ``arrow_type`` may have more fields than this version, which are null."""
+    """Return the column of a node; a struct in ``arrow_type`` may have more fields than this version, which are
+    null.
+    """
     match node:
         case Scalar(name):
             return ScalarColumn(name)
@@ -72,20 +74,20 @@ class ScalarColumn:
 
 
 class Run:
-    """Neighbouring fields of fixed width, fetched at once."""
+    """Neighbouring fields of fixed width, read together."""
 
     def __init__(self, slots: list[Slot]) -> None:
         self.types = {slot.name: slot.node.name for slot in slots if isinstance(slot.node, Scalar)}
         self.record = np.dtype([(name, WIRE_TYPES[wire]) for name, wire in self.types.items()])
 
     def read(self, cursor: Cursor) -> Iterator[tuple[str, pa.Array]]:
-        """The columns by name."""
+        """Yield the columns with their names."""
         records = cursor.fixed(self.record.itemsize).view(self.record)
         for name, wire in self.types.items():
             yield name, _convert(wire, records[name], cursor)
 
     def skip(self, cursor: Cursor) -> None:
-        """Only moves on."""
+        """Move the cursor forward without reading."""
         cursor.step(self.record.itemsize)
 
 
@@ -96,7 +98,7 @@ def _convert(wire: str, raw: Raw, cursor: Cursor) -> pa.Array:
 
 
 class SizedColumn:
-    """Text or bytes behind their length."""
+    """Text or bytes with their length before them."""
 
     def __init__(self, node: Sized) -> None:
         self.node = node
@@ -152,7 +154,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 class ArrayColumn:
-    """Elements behind their count."""
+    """Elements with their count before them."""
 
     def __init__(self, node: Array, arrow_type: pa.ListType) -> None:
         self.node = node
@@ -260,7 +262,7 @@ def _steps(node: Struct, arrow_type: pa.StructType) -> Iterator[tuple[str, Run |
 
 
 class NullableStructColumn:
-    """A struct behind its presence, which inside a tagged field is a varint."""
+    """A struct with a presence marker before it, which inside a tagged field is a varint."""
 
     def __init__(self, node: Struct, arrow_type: pa.StructType, *, in_tag: bool) -> None:
         self.arrow_type = arrow_type

@@ -26,10 +26,10 @@ INT32 = struct.Struct(">i")
 
 
 def decompress(codec: int, data: bytes | memoryview, *, magic: int = 2) -> bytes | memoryview:
-    """The bytes behind ``data``, compressed with that codec (its number in the batch's attributes).
+    """Return the decompressed bytes of ``data``; ``codec`` is the number in the batch's attributes.
 
-    Raises LogFormatError when they are damaged, when they expand to more than MAX_BATCH_BYTES, or for a codec that
-    Kafka does not have.
+    Raises:
+        LogFormatError: the bytes are damaged, they expand to more than MAX_BATCH_BYTES, or Kafka has no such codec.
     """
     if codec >= len(CODECS):
         raise LogFormatError(f"compression codec {codec} is none of Kafka's")
@@ -49,7 +49,7 @@ def decompress(codec: int, data: bytes | memoryview, *, magic: int = 2) -> bytes
 
 
 def compress(codec: int, data: bytes) -> bytes:
-    """``data`` as Kafka's Java producer would frame it for that codec."""
+    """Return ``data`` compressed and framed as Kafka's Java producer does for that codec."""
     name = CODECS[codec]
     if name == "none":
         return data
@@ -123,5 +123,7 @@ def _with_right_checksum(data: bytes | memoryview) -> bytes:
 
 
 def broken_lz4_checksum(head: bytes | bytearray) -> int:
-    """The header checksum as KAFKA-3160 has it, ``head`` being the frame up to the checksum: magic included."""
+    """Return the header checksum as computed in KAFKA-3160; ``head`` is the frame up to the checksum, magic
+    included.
+    """
     return xxhash.xxh32_intdigest(bytes(head)) >> 8 & 0xFF

@@ -30,7 +30,9 @@ END_TXN_MARKER = struct.Struct(">hi")
 
 
 class ControlRecord(NamedTuple):
-    """``coordinator_epoch`` is the transaction coordinator's, None when the record is no marker."""
+    """A control record. ``coordinator_epoch`` is that of the transaction coordinator, None if the record is not a
+    marker.
+    """
 
     type: int
     coordinator_epoch: int | None
@@ -47,7 +49,7 @@ def control_name(control_type: int) -> str:
 
 
 def parse_control(key: bytes | None, value: bytes | None) -> ControlRecord | None:
-    """What a control record says, or None when its bytes are too short to say it."""
+    """Return the control record, or None if its bytes are too short."""
     if key is None or len(key) < KEY.size:
         return None
     _, control_type = KEY.unpack_from(key)
@@ -59,19 +61,21 @@ def parse_control(key: bytes | None, value: bytes | None) -> ControlRecord | Non
 
 
 def encode_marker(control_type: int, coordinator_epoch: int) -> tuple[bytes, bytes]:
-    """Key and value of the marker that ends a transaction: ``control_type`` is ABORT or COMMIT."""
+    """Return key and value of the marker that ends a transaction: ``control_type`` is ABORT or COMMIT."""
     return KEY.pack(0, control_type), END_TXN_MARKER.pack(0, coordinator_epoch)
 
 
 def snapshot_time_ms(header: bytes | None) -> int:
-    """The time of the last record that a KRaft snapshot sums up, from the value of its header; raises DecodeError."""
+    """Return the time (ms) of the last record that a KRaft snapshot covers, from the value of its header; raises
+    DecodeError.
+    """
     return int((kraft_fields(SNAPSHOT_HEADER, header) or {})["lastContainedLogTimestamp"])
 
 
 def kraft_fields(control_type: int, value: bytes | None) -> Fields | None:
-    """What a control record of the KRaft log says; None where no schema knows its type.
+    """Return the fields of a control record of the KRaft log; None if no schema knows its type.
 
-    All are laid out as version 0, whatever their field ``version`` says. Raises DecodeError.
+    All of them have the layout of version 0, whatever their field ``version`` says. Raises DecodeError.
     """
     message = control_schemas().get(control_type)
     if message is None:

@@ -1,8 +1,8 @@
 """The raw bytes of an Arrow batch, read at many positions at once with numpy.
 
-A Cursor stands at one position in each of many rows. Whatever cannot be read there (too few bytes, a varint of two
-billion, invalid text) does not raise: the row is marked as failed and from then on reads nothing, and the caller
-decodes it again one by one, which tells the error. So the columnar decoder and the plain one cannot disagree.
+A Cursor is at one position in each of many rows. What cannot be read there (too few bytes, a varint of two billion,
+invalid text) does not raise: the row is marked as failed, reads nothing from then on, and the caller decodes it again
+with the plain decoder, which gives the error. So the columnar decoder and the plain one cannot disagree.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PADDING: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class RowBytes:
-    """The bytes of a batch, and where each row's begin and end; null rows begin and end at 0."""
+    """The bytes of a batch, and where each row's bytes begin and end; null rows begin and end at 0."""
 
     data: npt.NDArray[np.uint8]
     buffer: pa.Buffer
@@ -36,7 +36,9 @@ class RowBytes:
 
     @classmethod
     def of(cls, array: pa.Array | pa.ChunkedArray) -> Self:
-        """Any binary, large binary or binary view array (chunked, sliced or not), without a copy where it can be."""
+        """Return the bytes of any binary, large binary or binary view array (chunked, sliced or not), without a
+        copy if possible.
+        """
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks()
         if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
@@ -54,14 +56,14 @@ class RowBytes:
         return cls(np.frombuffer(buffer, np.uint8), buffer, offsets[:-1], offsets[1:], valid)
 
     def row(self, index: int) -> bytes:
-        """The bytes of one row."""
+        """Return the bytes of one row."""
         return self.data[self.starts[index] : self.ends[index]].tobytes()
 
     def gather(self, starts: Ints, ends: Ints) -> tuple[npt.NDArray[np.int32], pa.Buffer]:
-        """The bytes of many ranges one after another, with their Arrow offsets.
+        """Return the bytes of many ranges one after another, with their Arrow offsets.
 
-        Arrow's own take does the copying: the ranges are made the even elements of a binary array over the same
-        buffer. The odd ones are never touched, so the ranges may overlap and stand in any order.
+        Arrow's own take does the copying: the ranges are the even elements of a binary array over the same buffer. The
+        odd elements are never read, so the ranges may overlap and be in any order.
         """
         count = len(starts)
         if not count:
@@ -87,8 +89,8 @@ def _even_indices(count: int) -> pa.Array:
 class Cursor:
     """A position in each of many rows; ``failed`` is shared by all cursors over the same rows.
 
-    ``at`` and ``end`` are positions in the source's bytes; ``row`` says which row an entry belongs to, None if entry
-    i is row i. A failed entry stands at 0 and ends at 0. The arrays are replaced, never written to.
+    ``at`` and ``end`` are positions in the source's bytes; ``row`` says which row an entry belongs to, None if entry i
+    is row i. A failed entry is at 0 and ends at 0. The arrays are replaced, never written to.
     """
 
     __slots__ = ("at", "end", "failed", "row", "source")
@@ -104,37 +106,37 @@ class Cursor:
         return len(self.at)
 
     def pick(self, entries: Ints) -> Cursor:
-        """A cursor over some of the entries, in ascending order; this very one if they are all."""
+        """Return a cursor over some of the entries, in ascending order; this cursor itself if it is all of them."""
         if len(entries) == len(self):
             return self
         return self.over(entries, self.at[entries], self.end[entries])
 
     def put_back(self, entries: Ints, part: Cursor) -> None:
-        """Takes over where a picked cursor has come to."""
+        """Take over the positions that a picked cursor has reached."""
         if part is not self:
             self.at, self.end = self.at.copy(), self.end.copy()
             self.at[entries] = part.at
             self.end[entries] = part.end
 
     def over(self, entries: Ints, starts: Ints, ends: Ints) -> Cursor:
-        """A cursor over some of the entries (one may occur more than once), each between bounds of its own."""
+        """Return a cursor over some of the entries (one may occur more than once), each with bounds of its own."""
         row = entries if self.row is None else self.row[entries]
         return Cursor(self.source, starts, ends, self.failed, row)
 
     def spread(self, starts: Ints, counts: Ints) -> Cursor:
-        """A cursor over the elements of an array in each row: ``counts`` of them, standing at ``starts``."""
+        """Return a cursor over the elements of an array in each row: ``counts`` of them, beginning at ``starts``."""
         entries = np.repeat(np.arange(len(self)), counts)
         return self.over(entries, starts, self.end[entries])
 
     def fail(self, entries: Mask) -> None:
-        """Gives up the entries of a mask."""
+        """Mark the entries of a mask as failed."""
         if entries.any():
             self.failed[entries if self.row is None else self.row[entries]] = True
             self.at = np.where(entries, 0, self.at)
             self.end = np.where(entries, 0, self.end)
 
     def step(self, sizes: int | Ints) -> Ints:
-        """Moves on, and says from where; entries with fewer bytes left fail, and stand still."""
+        """Move forward and return the positions before; entries with fewer bytes left fail and do not move."""
         after = self.at + sizes
         over = after > self.end
         if over.any():
@@ -144,18 +146,20 @@ class Cursor:
         return before
 
     def fixed(self, size: int) -> npt.NDArray[np.void]:
-        """The next ``size`` bytes of each entry, as contiguous records; moves on."""
+        """Return the next ``size`` bytes of each entry as contiguous records, and move forward."""
         data = self.source.data
         anywhere = np.ndarray((len(data) - size + 1,), f"V{size}", data, strides=(1,))
         found: npt.NDArray[np.void] = anywhere[self.step(size)]
         return found
 
     def number(self, kind: str) -> npt.NDArray[np.int64]:
-        """The next big-endian number (numpy type without byte order, such as ``i4``) of each entry; moves on."""
+        """Return the next big-endian number of each entry, and move forward; ``kind`` is a numpy type such as
+        ``i4``.
+        """
         return self.fixed(int(kind[1])).view(f">{kind}").astype(np.int64)
 
     def unsigned_varint(self) -> Ints:
-        """The next unsigned varint of 32 bits of each entry; moves on."""
+        """Return the next unsigned varint of 32 bits of each entry, and move forward."""
         value = self.source.data[self.step(1)].astype(np.int64)
         if value.max(initial=0) < 0x80:
             return value
@@ -180,12 +184,14 @@ class Cursor:
 
 
 def bitmap(null: Mask | None) -> pa.Buffer | None:
-    """Arrow's validity bitmap."""
+    """Return Arrow's validity bitmap; None if no value is null."""
     return None if null is None else pa.py_buffer(np.packbits(~null, bitorder="little"))
 
 
 def expand(array: pa.Array, entries: Ints, count: int) -> pa.Array:
-    """An array of ``count`` values that has those of ``array`` at ``entries`` (ascending), and nulls elsewhere."""
+    """Return an array of ``count`` values that has those of ``array`` at ``entries`` (ascending), and nulls
+    elsewhere.
+    """
     if len(entries) == count:
         return array
     indices = np.zeros(count, np.int64)

@@ -1,8 +1,8 @@
 """The blobs inside classic groups: subscriptions and assignments, and the assignor's own data inside those.
 
-Which blob it is follows from the group's protocol type (``consumer``, ``connect``) and the protocol its members agreed
-on (the assignor's name). A newer version of a consumer or Connect blob is read as far as it is known, the rest kept as
-trailing bytes, as Kafka's own clients do.
+The group's protocol type (``consumer``, ``connect``) and the protocol that its members agreed on (the assignor's name)
+say which blob it is. A newer version of a consumer or Connect blob is read as far as it is known, and the rest is kept
+as trailing bytes, as Kafka's own clients do.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ DecodedT = typing_extensions.TypeVar("DecodedT", covariant=True, default=object)
 
 
 class Blob(NamedTuple, Generic[DecodedT]):
-    """One decoded blob, shared by all that hold the same bytes: not to be changed.
+    """One decoded blob, shared by all owners of the same bytes: it must not be changed.
 
     ``coordinator_core.record_fields.embedded`` has the types of its fields; ``blob_of`` gives a blob its type.
     ``version`` is the one on the wire. ``nested`` is the blob inside (a consumer's user data, a Connect worker's
-    allocation), None where there is none, no schema knows it, or it is not what its schema says; its bytes are in
-    ``fields`` all the same.
+    allocation), None if there is no such blob, no schema knows it, or it does not match its schema; its bytes are
+    always in ``fields``.
     """
 
     message: str
@@ -53,7 +53,7 @@ class Blob(NamedTuple, Generic[DecodedT]):
 
 
 AnyBlob = Blob[Any]
-"""A blob whose message is yet to be looked at."""
+"""A blob whose message is not yet known."""
 
 
 def blob_of(message: type[FieldsT], blob: AnyBlob | None) -> Blob[FieldsT] | None:
@@ -72,7 +72,7 @@ def decode_subscription(
 @overload
 def decode_subscription(protocol_type: str, protocol: str | None, data: bytes | None) -> Blob | None: ...
 def decode_subscription(protocol_type: str, protocol: str | None, data: bytes | None) -> AnyBlob | None:
-    """A member's metadata in a classic group; None if it is empty or of a protocol type that no schema knows.
+    """Return a member's metadata in a classic group; None if it is empty or of a protocol type without a schema.
 
     Raises DecodeError.
     """
@@ -90,7 +90,7 @@ def decode_assignment(
 @overload
 def decode_assignment(protocol_type: str, protocol: str | None, data: bytes | None) -> Blob | None: ...
 def decode_assignment(protocol_type: str, protocol: str | None, data: bytes | None) -> AnyBlob | None:
-    """A member's assignment in a classic group; None if it is empty or of a protocol type that no schema knows.
+    """Return a member's assignment in a classic group; None if it is empty or of a protocol type without a schema.
 
     Raises DecodeError.
     """
@@ -102,7 +102,7 @@ def decode_blob(message: type[FieldsT], data: bytes, protocol: str | None = None
 @overload
 def decode_blob(message: str, data: bytes, protocol: str | None = None) -> Blob: ...
 def decode_blob(message: type[Any] | str, data: bytes, protocol: str | None = None) -> AnyBlob:
-    """Decode a blob, by its message's name or type; ``protocol`` (an assignor) tells what is nested.
+    """Decode a blob by the name or type of its message; ``protocol`` (an assignor) says what is nested in it.
 
     Raises DecodeError.
     """
@@ -117,7 +117,7 @@ def encode_blob(message: type[FieldsT], version: int, fields: FieldsT) -> bytes:
 @overload
 def encode_blob(message: str, version: int, fields: Fields) -> bytes: ...
 def encode_blob(message: type[Any] | str, version: int, fields: Any) -> bytes:
-    """The bytes of a blob; ``nested`` data is encoded where the fields hold it as bytes. Raises EncodeError."""
+    """Return the bytes of a blob; ``nested`` data is encoded where the fields hold it as bytes. Raises EncodeError."""
     name = message if isinstance(message, str) else message.__name__
     schema = _schema(name)
     out = bytearray()
@@ -133,7 +133,7 @@ def encode_blob(message: type[Any] | str, version: int, fields: Any) -> bytes:
 
 
 def of_version(message: type[FieldsT], version: int, fields: FieldsT) -> FieldsT:
-    """Those of the fields that this version of a message has, in structs inside as well."""
+    """Return only those fields that this version of a message has, also in the structs inside."""
     kept: FieldsT = _of_version(_schema(message.__name__).message.fields, version, fields)
     return kept
 

@@ -1,4 +1,4 @@
-"""Where the batches of a segment lie: walking headers, checking CRCs, getting past damage.
+"""The positions of the batches of a segment: walks headers, checks CRCs, gets past damage.
 
 Nothing here opens a file. A segment is a ``read_at(position, size)`` and its length in bytes, and is read a chunk at a
 time, so memory does not depend on the segment's size.
@@ -39,9 +39,9 @@ CRC = struct.Struct(">I")
 
 
 class Block(NamedTuple):
-    """Some whole batches that lie one after the other: ``starts`` within ``data``, their CRCs found right.
+    """Whole batches that follow one another: ``starts`` are positions within ``data``; their CRCs are right.
 
-    ``position`` is where ``data`` begins in the file. All batches are record batch v2, or none is (``legacy``).
+    ``position`` is where ``data`` begins in the file. Either all batches are record batch v2, or none is (``legacy``).
     """
 
     data: bytes
@@ -53,13 +53,14 @@ class Block(NamedTuple):
 def scan(
     read_at: ReadAt, size: int, start: int = 0, stop: int | None = None, *, name: str = ""
 ) -> Iterator[Block | Damage]:
-    """The batches that begin in bytes ``start`` to ``stop`` of a segment of ``size`` bytes, in order.
+    """Yield the batches that begin in bytes ``start`` to ``stop`` of a segment of ``size`` bytes, in order.
 
-    ``start`` must be where a batch begins. What gives no batch comes as Damage: a batch with a wrong CRC (reading goes
-    on at its end if a batch can follow there, else at the next whole batch with a right CRC), bytes between batches,
-    a truncated tail. A tail of zeros is a preallocated file and no damage.
+    ``start`` must be where a batch begins. Bytes without a readable batch come as Damage: a batch with a wrong CRC
+    (reading continues at its end if a batch can follow there, else at the next whole batch with a right CRC), bytes
+    between batches, a truncated tail. A tail of zeros is a preallocated file, not damage.
 
-    Raises LogFormatError (with ``name``) when the file does not even begin like a log and holds no batch.
+    Raises:
+        LogFormatError: the file (``name``) does not begin like a log and holds no batch.
     """
     stop = size if stop is None else min(stop, size)
     position, chunk, budget = start, CHUNK_BYTES, SEARCH_CRC_BYTES
@@ -100,7 +101,8 @@ def scan(
 
 
 def boundaries(read_at: ReadAt, size: int, every: int) -> list[int]:
-    """Byte positions that split a segment into ranges of at least ``every`` bytes, each at a batch with a right CRC.
+    """Return byte positions that split a segment into ranges of at least ``every`` bytes, each at a batch with a right
+    CRC.
 
     Reads headers, not records; a range for ``scan`` lies between two neighbours. Begins with 0 and ends with ``size``.
     """
@@ -119,7 +121,7 @@ def boundaries(read_at: ReadAt, size: int, every: int) -> list[int]:
 
 
 def batch_size(data: bytes, at: int) -> int:
-    """Bytes of the batch that begins there, as its length field says."""
+    """Return bytes of the batch that begins there, as its length field says."""
     length: int = LENGTH.unpack_from(data, at + 8)[0]
     return length + LOG_OVERHEAD
 
@@ -136,7 +138,7 @@ def crc_matches(data: bytes, at: int, end: int) -> bool:
 
 
 def zeros_from(read_at: ReadAt, size: int, position: int) -> bool:
-    """True when only zeros follow: the preallocated rest of a segment."""
+    """Whether only zeros follow: the preallocated rest of a segment."""
     while position < size:
         data = read_at(position, min(CHUNK_BYTES, size - position))
         if data.count(0) != len(data):
@@ -198,7 +200,7 @@ def _split(data: bytes, position: int, starts: list[int], wrong: set[int]) -> It
 
 
 def damaged_batch(data: bytes, position: int, kind: DamageKind, cause: str) -> Damage:
-    """The damage row of one batch whose bounds are known."""
+    """Return the damage row of one batch whose bounds are known."""
     base = OFFSET_AND_LENGTH.unpack_from(data)[0]
     last = base + (LENGTH.unpack_from(data, 23)[0] if data[MAGIC_AT] == 2 else 0)
     return Damage(kind, position, len(data), cause, data[:MAX_DAMAGE_BYTES], base, last)

@@ -1,4 +1,4 @@
-"""Decoded columns as JSON text, the same text that ``json_form`` gives row by row."""
+"""Decoded columns as JSON text, the same text that ``kafka_json`` gives row by row."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from coordinator_core.wire.text_columns import Const, Mask, Part, Plain
 
 
 class UnusualError(CoordinatorAuditError):
-    """The columns hold what only single rows can print, such as unknown tagged fields or trailing bytes."""
+    """The columns hold something that only the row by row code can print, such as unknown tagged fields or
+    trailing bytes.
+    """
 
 
 def json_parts(column: pa.StructArray, layout: Struct) -> Iterator[Part]:
-    """The JSON object of each row of a key or value column, whose rows must all have this layout.
+    """Yield the parts of the JSON object of each row of a key or value column; all rows must have this layout.
 
     Raises UnusualError.
     """

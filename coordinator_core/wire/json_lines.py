@@ -1,7 +1,7 @@
-"""A log as JSON lines, one object a record: position, batch, producer, then the decoded key and value or the marker.
+"""A log as JSON lines, one object per record: position, batch, producer, then the decoded key and value or the marker.
 
 ``line`` renders one row and is the reference; ``lines`` renders a whole record batch, most of it a column at a time, to
-the same text. Rows are those of ``log_columns.LOG_COLUMNS``. Keys and values are in Kafka's JSON (``json_form``). What
+the same text. Rows are those of ``log_columns.LOG_COLUMNS``. Keys and values are in Kafka's JSON (``kafka_json``). What
 does not decode is printed with the reason and its bytes in base64.
 """
 
@@ -40,7 +40,7 @@ FEW_ROWS = 64
 
 
 class Place(NamedTuple):
-    """Where rows come from: log partition (-1: not known), segment file, and the kind of log."""
+    """The place that rows come from: log partition (-1: not known), segment file, and the kind of log."""
 
     partition: int
     segment: str
@@ -97,14 +97,14 @@ def _base64(data: bytes | None) -> str | None:
 
 
 class Lines(NamedTuple):
-    """JSON objects, one a row, each with its line end, and the errors of the records that did not decode."""
+    """JSON objects, one per row, each with its line end, and the errors of the records that did not decode."""
 
     text: Text
     errors: list[str]
 
 
 def lines(columns: pa.RecordBatch, place: Place) -> Lines:
-    """All rows of a record batch, in order."""
+    """Return all rows of a record batch as JSON lines, in order."""
     rendered = list(_rendered_together(columns, place))
     left = np.ones(columns.num_rows, np.bool_)
     for rows, _ in rendered:

@@ -1,8 +1,8 @@
 """Decoded keys and values as the JSON that Kafka's generated converters print, and back.
 
-Fields stand in the order of Kafka's declarations; bytes are base64; a tagged field that equals its default is left
-out, as Kafka cannot tell it from an absent one. What no schema knows is kept beside: ``_unknownTaggedFields`` (tag to
-base64) and ``_trailingBytes`` (base64).
+Fields are in the order of Kafka's declarations; bytes are base64; a tagged field that equals its default is left out,
+as Kafka cannot distinguish it from an absent one. Bytes that no schema describes are kept in ``_unknownTaggedFields``
+(tag to base64) and ``_trailingBytes`` (base64).
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ Convert = Callable[[Any], Any]
 
 
 def key_to_json(record_type: int, fields: Fields, family: Family = Family.GROUP) -> Fields:
-    """A decoded key as JSON-ready values."""
+    """Return a decoded key as JSON-ready values."""
     message = record_schema(record_type, family).key
     return {} if message is None else _to_json(layout(message, message.versions.start), fields)
 
 
 def value_to_json(record_type: int, version: int, fields: Fields, family: Family = Family.GROUP) -> Fields:
-    """A decoded value as JSON-ready values."""
+    """Return a decoded value as JSON-ready values."""
     return _to_json(layout(record_schema(record_type, family).value, version), fields)
 
 
 def key_from_json(record_type: int, fields: Fields, family: Family = Family.GROUP) -> Fields:
-    """The decoded key behind its JSON; raises EncodeError for bad base64."""
+    """Return the decoded key of this JSON; raises EncodeError for bad base64."""
     message = record_schema(record_type, family).key
     return {} if message is None else _from_json(layout(message, message.versions.start), fields)
 
 
 def value_from_json(record_type: int, version: int, fields: Fields, family: Family = Family.GROUP) -> Fields:
-    """The decoded value behind its JSON; raises EncodeError for bad base64."""
+    """Return the decoded value of this JSON; raises EncodeError for bad base64."""
     return _from_json(layout(record_schema(record_type, family).value, version), fields)
 
 

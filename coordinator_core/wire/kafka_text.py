@@ -1,4 +1,4 @@
-"""What Kafka's own tools print for a log: its console formatters, and kafka-dump-log with a decoder.
+"""The text that Kafka's own tools print for a log: its console formatters, and kafka-dump-log with a decoder.
 
 ``formatted`` is the line of ``kafka-console-consumer --formatter ...MessageFormatter`` for one record; ``batch_line``
 and ``record_line`` are those of ``kafka-dump-log`` with ``--offsets-decoder``, ``--share-group-state-decoder`` or
@@ -41,9 +41,9 @@ BLOBS = {"subscription": "ConsumerProtocolSubscription", "assignment": "Consumer
 
 
 def formatted(record: LogRecord, types: frozenset[int], family: Family) -> str | None:
-    """A console formatter's line; None for what it passes over: control records, other types.
+    """Return a console formatter's line; None for records that it skips: control records and other types.
 
-    Raises DecodeError, where the formatter too fails.
+    Raises DecodeError where the formatter fails too.
     """
     if record.batch.is_control or record.key is None or key_type(record.key) not in types:
         return None
@@ -56,7 +56,7 @@ def formatted(record: LogRecord, types: frozenset[int], family: Family) -> str |
 
 
 def batch_line(batch: BatchHeader, *, valid: bool = True) -> str:
-    """kafka-dump-log's line of a batch, or of a message of the old formats."""
+    """Return kafka-dump-log's line for a batch, or for a message of the old formats."""
     if batch.magic >= 2:
         horizon = batch.delete_horizon_ms
         last_sequence = sequence_of(batch.base_sequence, batch.last_offset - batch.base_offset)
@@ -77,7 +77,7 @@ def batch_line(batch: BatchHeader, *, valid: bool = True) -> str:
 
 
 def record_line(record: LogRecord, family: Family) -> str:
-    """kafka-dump-log's line of a record."""
+    """Return kafka-dump-log's line for a record."""
     batch = record.batch
     key_size, value_size = (-1 if field is None else len(field) for field in (record.key, record.value))
     line = (

@@ -41,9 +41,12 @@ class _Message(NamedTuple):
 
 
 def legacy_records(data: bytes | memoryview, position: int) -> list[LogRecord]:
-    """The records of one message, which is a wrapper when compressed; ``position`` is where it lies in the file.
+    """Return the records of one message, which is a wrapper if it is compressed; ``position`` is its place in the file.
 
-    All of them name the same batch: the wrapper. Raises LogFormatError naming what is damaged.
+    All of them name the same batch: the wrapper.
+
+    Raises:
+        LogFormatError: the message is damaged; the error names what.
     """
     outer = _message(data, 0)
     codec = outer.attributes & CODEC_MASK

@@ -1,4 +1,4 @@
-"""The columns of a log as Arrow: one row a record, with everything that its batch says about it."""
+"""The columns of a log as Arrow: one row per record, with everything that its batch says about it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ timestamp, key, value and sequence are null. Times are milliseconds. ``timestamp
 
 
 def columns_of_rows(rows: Sequence[LogRow]) -> pa.RecordBatch:
-    """The rows as Arrow, one Python object after the other."""
+    """Return the rows as Arrow; they are converted one by one."""
     cells = [_cells(row) for row in rows]
     return pa.RecordBatch.from_pylist(cells, schema=LOG_COLUMNS)
 
@@ -64,10 +64,10 @@ def columns_of_rows(rows: Sequence[LogRow]) -> pa.RecordBatch:
 def columns_of_records(
     data: pa.Buffer, octets: Octets, records: RecordBounds, headers: NDArray[np.void], positions: Ints
 ) -> pa.RecordBatch:
-    """Records that ``record_columns`` has found, joined with their batches' headers.
+    """Return the records that ``record_columns`` has found, joined with the headers of their batches.
 
-    ``records.batch`` indexes ``headers`` (dtype ``batch_format.HEADER``) and ``positions``, the batches' places
-    in the file.
+    ``records.batch`` indexes ``headers`` (dtype ``batch_format.HEADER``) and ``positions``, the batches' places in the
+    file.
     """
     batch = records.batch
     field = {name: _native(headers[name]) for name in headers.dtype.names or ()}
@@ -104,7 +104,10 @@ def columns_of_records(
 
 
 def in_file_order(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """The parts as one, ordered by their batches' positions; records of one batch must be in one part, in order."""
+    """Return the parts as one, ordered by their batches' positions.
+
+    Records of one batch must be in one part, in order.
+    """
     whole = pa.concat_batches(parts)
     return whole.take(np.argsort(whole.column("batch_position").to_numpy(), kind="stable"))
 

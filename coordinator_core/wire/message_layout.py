@@ -1,6 +1,6 @@
-"""One version of a message, resolved: a tree of nodes that says which bytes follow which.
+"""The layout of one version of a message: a tree of nodes that says which bytes follow which.
 
-Both codecs (``row`` and ``columnar``) are derived from these trees.
+Both codecs (``record_codec`` and ``batch_decode``) are derived from these trees.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """Text or bytes behind their length.
+    """Text or bytes with their length before them.
 
     Lengths: int16 (string), int32 (bytes), unsigned varint plus 1 (compact); ``utf16_string`` has an int32 count of
     UTF-16 code units, 0 standing for null (Kafka Streams' named topologies).
@@ -49,7 +49,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Array:
-    """Elements behind their count: int32, or an unsigned varint plus 1 (compact)."""
+    """Elements with their count before them: int32, or an unsigned varint plus 1 (compact)."""
 
     element: Node
     compact: bool
@@ -58,7 +58,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slot:
-    """A named field of a struct; ``default`` is REQUIRED where there is none."""
+    """A named field of a struct; ``default`` is REQUIRED if it has no default."""
 
     name: str
     node: Node
@@ -68,7 +68,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Struct:
-    """Named fields, in the order in which Kafka declares them; on the wire the tagged ones come last.
+    """Named fields, in the order in which Kafka declares them; on the wire the tagged ones are last.
 
     A nullable struct begins with its presence: int8 -1 or 1, and inside a tagged field an unsigned varint 0 or 1.
     """
@@ -88,7 +88,7 @@ class Struct:
         return tuple(sorted(((slot.tag, slot) for slot in self.declared if slot.tag is not None), key=itemgetter(0)))
 
     def present(self) -> Struct:
-        """The same struct without a presence."""
+        """Return the same struct without a presence marker."""
         return Struct(self.declared, self.flexible, nullable=False)
 
 
@@ -97,14 +97,17 @@ Node = Scalar | Sized | Array | Struct
 
 @lru_cache(maxsize=1024)
 def layout(message: Message, version: int) -> Struct:
-    """The fields of ``message`` at ``version`` in wire order; raises SchemaError for a version it does not have."""
+    """Return the fields of ``message`` at ``version`` in wire order.
+
+    Raises SchemaError for a version it does not have.
+    """
     if version not in message.versions:
         raise SchemaError(f"{message.name} has no version {version}")
     return _struct(message.fields, version, version in message.flexible, nullable=False)
 
 
 def smallest(node: Node) -> int:
-    """The fewest bytes that a value of this node takes."""
+    """Return the smallest number of bytes that a value of this node takes."""
     match node:
         case Scalar(name):
             return SCALAR_SIZES[name]

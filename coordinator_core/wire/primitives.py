@@ -35,7 +35,7 @@ Write = Callable[[bytearray, Any], None]
 
 
 def need(data: bytes, position: int, size: int) -> int:
-    """The position ``size`` bytes on; raises UnderflowError where the data ends before it."""
+    """Return the position ``size`` bytes later; raises UnderflowError if the data ends before it."""
     end = position + size
     if end > len(data):
         raise UnderflowError(f"{size} bytes wanted, {len(data) - position} left", position=position)
@@ -43,18 +43,18 @@ def need(data: bytes, position: int, size: int) -> int:
 
 
 def read_unsigned_varint(data: bytes, position: int) -> tuple[int, int]:
-    """An unsigned varint of 32 bits (at most 5 bytes)."""
+    """Return an unsigned varint of 32 bits (at most 5 bytes)."""
     return _read_varint(data, position, 32)
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """A zigzag varint of 32 bits (at most 5 bytes)."""
+    """Return a zigzag varint of 32 bits (at most 5 bytes)."""
     raw, position = _read_varint(data, position, 32)
     return (raw >> 1) ^ -(raw & 1), position
 
 
 def read_varlong(data: bytes, position: int) -> tuple[int, int]:
-    """A zigzag varint of 64 bits (at most 10 bytes)."""
+    """Return a zigzag varint of 64 bits (at most 10 bytes)."""
     raw, position = _read_varint(data, position, 64)
     return (raw >> 1) ^ -(raw & 1), position
 
@@ -76,7 +76,7 @@ def _read_varint(data: bytes, position: int, bits: int) -> tuple[int, int]:
 
 
 def write_unsigned_varint(out: bytearray, value: int) -> None:
-    """Appends an unsigned varint, in its shortest form."""
+    """Append an unsigned varint in its shortest form."""
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
@@ -84,7 +84,7 @@ def write_unsigned_varint(out: bytearray, value: int) -> None:
 
 
 def scalar_reader(name: str) -> Read:
-    """The reader of a fixed-width type."""
+    """Return the reader of a fixed-width type."""
     if name == "boolean":
         return _read_boolean
     if name == "uuid":
@@ -100,7 +100,7 @@ def scalar_reader(name: str) -> Read:
 
 
 def scalar_writer(name: str) -> Write:
-    """The writer of a fixed-width type; raises EncodeError for a value it cannot hold."""
+    """Return the writer of a fixed-width type; it raises EncodeError for a value out of range."""
     if name == "boolean":
         return _write_boolean
     if name == "uuid":
@@ -140,12 +140,12 @@ def _write_uuid(out: bytearray, value: str) -> None:
 
 
 def uuid_text(data: bytes) -> str:
-    """Kafka's text of 16 bytes: base64url without padding (22 characters)."""
+    """Return 16 bytes as Kafka writes a uuid: base64url without padding (22 characters)."""
     return urlsafe_b64encode(data)[:22].decode("ascii")
 
 
 def uuid_bytes(text: str) -> bytes:
-    """The 16 bytes behind Kafka's text of a uuid; raises EncodeError."""
+    """Return the 16 bytes of Kafka's text of a uuid; raises EncodeError."""
     try:
         data = urlsafe_b64decode(f"{text}==")
     except (Base64Error, ValueError) as error:

@@ -45,7 +45,7 @@ class DecodedRecord(NamedTuple):
 
 
 def record_schema(record_type: int, family: Family = Family.GROUP) -> RecordSchema:
-    """The schema of a record type; raises SchemaError."""
+    """Return the schema of a record type; raises SchemaError."""
     schema = record_schemas(family).get(record_type)
     if schema is None:
         raise SchemaError(f"{family.value} has no record type {record_type}")
@@ -53,7 +53,7 @@ def record_schema(record_type: int, family: Family = Family.GROUP) -> RecordSche
 
 
 def key_type(data: bytes) -> int:
-    """The record type in the first two bytes of a key; raises UnderflowError."""
+    """Return the record type in the first two bytes of a key; raises UnderflowError."""
     try:
         need(data, 0, 2)
     except UnderflowError as error:
@@ -63,7 +63,7 @@ def key_type(data: bytes) -> int:
 
 
 def decode_key(data: bytes, family: Family = Family.GROUP) -> tuple[int, Fields]:
-    """A key as ``(record type, fields)``; raises UnknownTypeError or another DecodeError."""
+    """Return a key as ``(record type, fields)``; raises UnknownTypeError or another DecodeError."""
     number = key_type(data)
     schema = record_schemas(family).get(number)
     if schema is None or schema.key is None:
@@ -72,9 +72,12 @@ def decode_key(data: bytes, family: Family = Family.GROUP) -> tuple[int, Fields]
 
 
 def decode_value(data: bytes, record_type: int, family: Family = Family.GROUP) -> tuple[int, Fields]:
-    """A value as ``(version, fields)``; raises UnknownVersionError or another DecodeError.
+    """Return a value as ``(version, fields)``; ``record_type`` is that of the key.
 
-    ``record_type`` is that of the key; SchemaError if no schema has it.
+    Raises:
+        UnknownVersionError: the version is newer than the schemas.
+        DecodeError: the bytes do not decode.
+        SchemaError: no schema has this record type.
     """
     message = record_schema(record_type, family).value
     try:
@@ -85,7 +88,7 @@ def decode_value(data: bytes, record_type: int, family: Family = Family.GROUP) -
 
 
 def decode_metadata(data: bytes) -> tuple[int, int, Fields]:
-    """A value of the metadata log as ``(record type, version, fields)``; raises DecodeError."""
+    """Return a value of the metadata log as ``(record type, version, fields)``; raises DecodeError."""
     position = 0
     header = []
     for name in ("frame", "type", "version"):
@@ -104,7 +107,7 @@ def decode_metadata(data: bytes) -> tuple[int, int, Fields]:
 
 
 def decode_record(key: bytes | None, value: bytes | None, family: Family = Family.GROUP) -> DecodedRecord:
-    """Key and value of one record (``key`` is ignored for the metadata log); raises DecodeError."""
+    """Return key and value of one record (``key`` is ignored for the metadata log); raises DecodeError."""
     if family is Family.METADATA:
         if value is None:
             raise DecodeError("a metadata record without a value", record_type="metadata")
@@ -121,7 +124,7 @@ def decode_record(key: bytes | None, value: bytes | None, family: Family = Famil
 
 
 def encode_key(record_type: int, fields: Mapping[str, Any], family: Family = Family.GROUP) -> bytes:
-    """The bytes of a key; raises EncodeError, or SchemaError for an unknown type."""
+    """Return the bytes of a key; raises EncodeError, or SchemaError for an unknown type."""
     message = record_schema(record_type, family).key
     if message is None:
         raise SchemaError(f"records of {family.value} have no key")
@@ -129,7 +132,7 @@ def encode_key(record_type: int, fields: Mapping[str, Any], family: Family = Fam
 
 
 def encode_value(record_type: int, version: int, fields: Mapping[str, Any], family: Family = Family.GROUP) -> bytes:
-    """The bytes of a value; raises EncodeError, or SchemaError for an unknown type or version."""
+    """Return the bytes of a value; raises EncodeError, or SchemaError for an unknown type or version."""
     message = record_schema(record_type, family).value
     out = bytearray()
     if family is Family.METADATA:
@@ -141,7 +144,7 @@ def encode_value(record_type: int, version: int, fields: Mapping[str, Any], fami
 
 
 def encode_record(record: DecodedRecord, family: Family = Family.GROUP) -> tuple[bytes | None, bytes | None]:
-    """Key and value of one record, None where there is none; the inverse of ``decode_record``."""
+    """Return the bytes of key and value of one record, None for a missing one; the inverse of ``decode_record``."""
     key = None if family is Family.METADATA else encode_key(record.type, record.key, family)
     if record.value is None or record.value_version is None:
         return key, None

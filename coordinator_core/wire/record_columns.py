@@ -24,7 +24,7 @@ FEW_BATCHES = 24
 
 
 class RecordBounds(NamedTuple):
-    """Where the fields of records lie in a buffer; every array has one item a record.
+    """The places of the fields of records in a buffer; every array has one item per record.
 
     ``batch`` is the index of the record's batch. A length of -1 is a null. Records that cannot be read this way
     (damaged ones, and those with headers, which coordinators never write) are marked in ``odd``.
@@ -40,13 +40,13 @@ class RecordBounds(NamedTuple):
     odd: NDArray[np.bool_]
 
     def without(self, batches: Ints) -> RecordBounds:
-        """The records of all other batches."""
+        """Return the records of all batches but these."""
         keep = ~np.isin(self.batch, batches)
         return RecordBounds._make(column[keep] for column in self)
 
 
 class Bounds(NamedTuple):
-    """Where records lie in a buffer, batch after batch: of each its batch's index, and the positions around it.
+    """The places of records in a buffer, batch after batch: the index of each one's batch, and the positions around it.
 
     ``misfits`` are the batches whose record lengths do not add up to their size; they have no records here.
     """
@@ -58,10 +58,10 @@ class Bounds(NamedTuple):
 
 
 def record_bounds(data: bytes, starts: Ints, ends: Ints, counts: Ints) -> Bounds:
-    """The bounds of all records: ``data[starts[i]:ends[i]]`` holds the ``counts[i]`` of batch i, uncompressed.
+    """Return the bounds of all records: ``data[starts[i]:ends[i]]`` holds the ``counts[i]`` of batch i, uncompressed.
 
-    All batches are walked side by side, record by record, as long as there are enough of them; what is left of the
-    longest is walked one by one.
+    All batches are walked side by side, record by record, as long as there are enough of them; the rest of the longest
+    ones is walked one by one.
     """
     octets = np.frombuffer(data, np.uint8)
     misfit = (counts < 0) | (counts * MIN_RECORD_BYTES > ends - starts)
@@ -132,7 +132,7 @@ def _after_long_record(data: bytes | Octets, at: int) -> int:
 
 
 def parse_records(octets: Octets, bounds: Bounds) -> RecordBounds:
-    """The fields of the records within these bounds."""
+    """Return the fields of the records within these bounds."""
     ends = bounds.after
     odd = np.zeros(len(ends), np.bool_)
     length, at = _varints(octets, bounds.before, odd)
@@ -147,7 +147,9 @@ def parse_records(octets: Octets, bounds: Bounds) -> RecordBounds:
 
 
 def cut(data: pa.Buffer, records: RecordBounds) -> tuple[pa.Array, pa.Array]:
-    """The keys and values as Arrow binary arrays. ``records`` must hold no odd ones and lie in ascending order."""
+    """Return the keys and values as Arrow binary arrays. ``records`` must contain no odd ones and be in ascending
+    order.
+    """
     count = len(records.batch)
     if not count:
         empty = pa.array([], pa.binary())

@@ -13,7 +13,7 @@ NO_BATCH = -1
 
 
 class RecordDecoder:
-    """Decodes the records of one family; records with the same key share one dict of key fields."""
+    """Decodes the records of one family. Records with the same key share one dict of key fields."""
 
     def __init__(self, family: Family) -> None:
         self.family = family
@@ -22,7 +22,7 @@ class RecordDecoder:
     def record(
         self, at: LogPosition, key: bytes, value: bytes | None, batch_base_offset: int | None = None
     ) -> AnyRecord:
-        """Return the record at a position; the key is not looked at for the metadata log, which has none.
+        """Return the decoded record at a position; ``key`` is ignored for the metadata log, whose records have no keys.
 
         Raises:
             DecodeError: the bytes do not decode; UnknownTypeError for a type without a schema.

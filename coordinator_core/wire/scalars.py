@@ -1,4 +1,4 @@
-"""Fixed-width values, as many as there are rows, from big-endian bytes to Arrow."""
+"""Fixed-width values of many rows, from big-endian bytes to Arrow."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ALPHABET: Final = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs
 
 
 def to_arrow(name: str, raw: Raw) -> pa.Array:
-    """Values of a wire type as an Arrow array."""
+    """Return values of a wire type as an Arrow array."""
     if name == "uuid":
         return _uuids(raw)
     if name == "boolean":

@@ -1,6 +1,6 @@
-"""Record formats as data: loads ``schemas/*/*.json`` and answers what a record type looks like.
+"""Record formats as data: loads ``schemas/*/*.json`` and describes each record type.
 
-A schema file describes one record type (key and value) or one embedded message. Its fields carry Kafka's own message
+A schema file describes one record type (key and value) or one embedded message. Its fields use Kafka's own message
 vocabulary: ``type`` (a primitive, ``struct``, or ``[]`` and the type of the elements), ``struct`` (the name of the
 struct), ``versions`` (absent: all of the message), ``nullable`` (true or versions), ``tag`` (a tagged field, KIP-482),
 ``default`` (what Kafka reads where the field is absent, and leaves out of its JSON) and ``about``. ``flexible`` gives
@@ -29,7 +29,8 @@ REQUIRED: Final = object()
 class Field:
     """One declared field of a message.
 
-    ``fields`` are those of its struct or of its array's struct elements, and ``struct`` is the name of that struct.
+    ``fields`` are the fields of its struct, or of the struct elements of its array; ``struct`` is the name of that
+    struct.
     """
 
     name: str
@@ -55,7 +56,8 @@ class Message:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordSchema:
-    """One record type. ``name`` is Kafka's name of the type; ``key`` is None where records have none (metadata log).
+    """The schema of one record type. ``name`` is Kafka's name of the type; ``key`` is None where records have no key
+    (metadata log).
 
     ``written`` says for each value version which Kafka versions write it.
     """
@@ -71,8 +73,8 @@ class RecordSchema:
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """A field that holds a blob: ``subscription`` or ``assignment`` of a member of a group of ``protocol_type``, or a
-    field of another blob, where ``protocol`` (if given) is the one that the group agreed on.
+    """A field that holds a blob: ``subscription`` or ``assignment`` of a member of a group of ``protocol_type``,
+    or a field of another blob; ``protocol`` (if given) is the one that the group agreed on.
     """
 
     field: str
@@ -82,7 +84,7 @@ class Carrier:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EmbeddedSchema:
-    """One blob inside a classic group.
+    """The schema of one blob inside a classic group.
 
     ``version_field`` is the type of its leading version, None if it has none. ``newer_readable``: a newer version
     begins as the highest known one does.
@@ -98,21 +100,21 @@ class EmbeddedSchema:
 
 @cache
 def record_schemas(family: Family) -> Mapping[int, RecordSchema]:
-    """All record types of one log, by the number that its records carry."""
+    """Return all record types of one log, by the number in their records."""
     schemas = (_record(source) for source in _read(family.value))
     return {schema.type: schema for schema in sorted(schemas, key=lambda schema: schema.type)}
 
 
 @cache
 def embedded_schemas() -> Mapping[str, EmbeddedSchema]:
-    """All embedded blobs, by message name."""
+    """Return all embedded blobs, by message name."""
     loaded = [_embedded(source) for source in _read("embedded")]
     return {schema.message.name: schema for schema in loaded}
 
 
 @cache
 def control_schemas() -> Mapping[int, Message]:
-    """The values of the metadata log's control records (KRaft), by the type in their key."""
+    """Return the values of the metadata log's control records (KRaft), by the type in their key."""
     return {source["type"]: _message(source["value"]) for source in _read("control")}
 
 

@@ -1,6 +1,6 @@
 """Tagged fields (KIP-482) of many rows at once.
 
-Only what brokers write is read here: known tags in ascending order. Rows with any other are left to the plain decoder.
+Only what brokers write is read here: known tags in ascending order. All other rows are left to the plain decoder.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ class _Readable(Protocol):
 
 
 class TaggedColumns:
-    """The tagged fields of a struct: ``columns`` holds name and column of each tag."""
+    """Reads the tagged fields of a struct: ``columns`` holds name and column of each tag."""
 
     def __init__(self, columns: Mapping[int, tuple[str, _Readable]]) -> None:
         self.columns = columns
 
     def read(self, cursor: Cursor) -> dict[str, pa.Array]:
-        """The fields that occur, by name; null where a row leaves them out."""
+        """Return the fields that occur, by name; null in rows without the field."""
         places: dict[int, list[tuple[Ints, Ints, Ints]]] = {}
         for entries, tags, starts, ends in self._fields(cursor):
             if _all_equal(tags) and tags[0] in self.columns:
@@ -48,7 +48,7 @@ class TaggedColumns:
         return expand(array, entries, len(cursor))
 
     def skip(self, cursor: Cursor) -> None:
-        """Only moves on."""
+        """Move the cursor forward without reading."""
         for _ in self._fields(cursor):
             pass
 

@@ -1,9 +1,9 @@
-"""Columns of text put together from parts, many rows at once.
+"""Columns of text joined from parts, many rows at once.
 
-A part is one string for all rows (Const), a few words and which row has which (Coded), or one string a row (Plain).
-Parts that stand next to each other are folded as long as few distinct combinations can arise, so that most of the
-joining is done once for many rows. What is left is put together in one pass: the words of all parts are laid side by
-side, and Arrow takes those of the first row, of the second, and so on, which gives the text as it will be written.
+A part is one string for all rows (Const), a few words and a code for each row (Coded), or one string per row (Plain).
+Parts that are next to each other are combined as long as few distinct combinations can arise, so that most of the
+joining is done once for many rows. The rest is joined in one pass: the words of all parts are placed side by side, and
+Arrow takes those of the first row, of the second, and so on, which gives the text as it will be written.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ Part = Const | Coded | Plain
 
 
 def integers(column: pa.Array) -> list[Part]:
-    """Whole numbers in decimal, ``null`` for nulls."""
+    """Return integers in decimal, ``null`` for nulls."""
     if column.null_count:
         return [_with_nulls(combined(integers(column.fill_null(0)), len(column)), column)]
     values = column.to_numpy()
@@ -109,19 +109,19 @@ def strings(column: pa.Array) -> list[Part]:
 
 
 def words(column: pa.Array) -> Part:
-    """The same for strings of which few are distinct."""
+    """Return JSON strings of which few are distinct, ``null`` for nulls."""
     return _by_word(column, _quoted)
 
 
 def base64(column: pa.Array) -> Part:
-    """Bytes as JSON strings of base64, ``null`` for nulls."""
+    """Return bytes as JSON strings of base64, ``null`` for nulls."""
     return _by_word(
         column, lambda words: pa.array([f'"{b64encode(word).decode()}"' for word in words.to_pylist()], TEXT)
     )
 
 
 def names(of: Sequence[str], codes: NDArray[np.integer]) -> Part:
-    """Row i has ``of[codes[i]]``, as it is."""
+    """Return a part whose row i has ``of[codes[i]]`` unchanged."""
     return _coded(pa.array(of, TEXT), codes.astype(np.int32))
 
 
@@ -133,7 +133,7 @@ def _coded(words: pa.Array, codes: NDArray[np.int32]) -> Const | Coded:
 
 
 def replaced(part: Part, where: Mask, text: str) -> Part:
-    """The part with ``text`` in the rows of a mask."""
+    """Return the part with ``text`` in the rows of a mask."""
     if not where.any():
         return part
     if isinstance(part, Coded):
@@ -145,7 +145,7 @@ def replaced(part: Part, where: Mask, text: str) -> Part:
 
 
 def optional(before: str, part: Part, behind: str, absent: Sequence[str]) -> Part:
-    """The part between two strings; nothing at all in rows that have one of the ``absent`` texts."""
+    """Return the part between two strings; empty text in rows that have one of the ``absent`` texts."""
 
     def framed(column: pa.Array) -> pa.Array:
         return pc.if_else(pc.is_in(column, pa.array(absent, TEXT)), "", _join(before, column, behind))
@@ -170,7 +170,7 @@ def picked(part: Part, rows: NDArray[np.int64]) -> Part:
 
 
 def folded(parts: Iterable[Part], count: int) -> list[Part]:
-    """The same text in fewer parts, ``count`` being the number of rows."""
+    """Return the same text in fewer parts; ``count`` is the number of rows."""
     found: list[Part] = []
     for part in parts:
         both = _fold(found[-1], part, count) if found else None
@@ -179,13 +179,13 @@ def folded(parts: Iterable[Part], count: int) -> list[Part]:
 
 
 def combined(parts: Iterable[Part], count: int) -> Part:
-    """The same text as one part."""
+    """Return the same text as one part."""
     found = folded(parts, count)
     return found[0] if len(found) == 1 else Plain(_laid_out(found, count).rows())
 
 
 def column(parts: Iterable[Part], count: int) -> pa.Array:
-    """The same text as a string column."""
+    """Return the same text as a string column."""
     return laid_out(parts, count).rows()
 
 
@@ -200,14 +200,14 @@ class Text:
         return len(self.pieces)
 
     def rows(self, low: int = 0, high: int | None = None) -> pa.StringArray:
-        """Rows ``low`` to ``high`` as a string column."""
+        """Return rows ``low`` to ``high`` as a string column."""
         wanted = self.pieces[low:high]
         edges, content = self._taken(wanted)
         ends = np.ascontiguousarray(edges[:: wanted.shape[1]])
         return pa.StringArray.from_buffers(len(wanted), pa.py_buffer(ends), content)
 
     def on_end(self, low: int, high: int) -> memoryview:
-        """The bytes of rows ``low`` to ``high``, one row after the other."""
+        """Return the bytes of rows ``low`` to ``high``, one row after the other."""
         edges, content = self._taken(self.pieces[low:high])
         return memoryview(content)[: edges[-1]]
 
@@ -218,7 +218,7 @@ class Text:
 
 
 def laid_out(parts: Iterable[Part], count: int) -> Text:
-    """The parts, folded, as the text of ``count`` rows."""
+    """Return the parts, folded, as the text of ``count`` rows."""
     return _laid_out(folded(parts, count), count)
 
 
@@ -242,7 +242,7 @@ def _laid_out(parts: Sequence[Part], count: int) -> Text:
 
 
 def merged(texts: Sequence[tuple[NDArray[np.int64], Text]], count: int) -> Text:
-    """Texts of some rows each, with the numbers of these rows, as the text of all ``count`` rows."""
+    """Return one text of all ``count`` rows from texts of some rows each, given with the numbers of these rows."""
     nothing = 0
     pieces = np.full((count, max((text.pieces.shape[1] for _, text in texts), default=1)), nothing, np.int32)
     words = [pa.array([""], TEXT)]

@@ -1,9 +1,9 @@
-"""What became of transactional records: committed, aborted, still open, or not to be known (KIP-98, KIP-890).
+"""Outcomes of transactional records: committed, aborted, still open, or unknown (KIP-98, KIP-890).
 
-Within one log partition a transaction of a producer is everything transactional it has written since its last marker;
-its next marker decides it. The marker's producer epoch is the data's (older brokers) or higher (KIP-890, fencing), and
-never lower. Compaction keeps a marker as long as data of its transaction is left; a control batch that it has emptied
-still ends a transaction, but no longer says how.
+Within one log partition a transaction of a producer is everything transactional that it has written since its last
+marker; its next marker decides it. The marker's producer epoch is that of the data (older brokers) or higher (KIP-890,
+fencing), never lower. Compaction keeps a marker as long as data of its transaction is left. A control batch that
+compaction has emptied still ends a transaction, but no longer says how.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from coordinator_core.wire.cursor import Ints
 
 
 class TransactionOutcome(Enum):
-    """Of a transaction, and so of each record in it."""
+    """The outcome of a transaction, and so of each record in it."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
@@ -51,7 +51,7 @@ NOBODYS_MARKER = Marker(np.iinfo(np.int64).min, 0, 0, TransactionOutcome.UNKNOWN
 
 
 def markers(columns: pa.RecordBatch) -> list[Marker]:
-    """The markers among rows of schema ``log_columns.LOG_COLUMNS``, in their order."""
+    """Return the markers among rows of schema ``log_columns.LOG_COLUMNS``, in order."""
     ends = columns.filter(pc.and_(columns.column("is_control"), columns.column("is_transactional")))
     names = ("producer_id", "producer_epoch", "batch_last_offset", "control_type")
     rows = zip(*(ends.column(name).to_pylist() for name in names), strict=True)
@@ -59,17 +59,17 @@ def markers(columns: pa.RecordBatch) -> list[Marker]:
 
 
 def holes(columns: pa.RecordBatch) -> list[int]:
-    """The offsets with which holes between batches begin, in rows of that schema: gone by compaction, or lost."""
+    """Return the offsets where holes between batches begin, in rows of that schema: removed by compaction, or lost."""
     base, last = (columns.column(f"batch_{name}_offset").to_numpy() for name in ("base", "last"))
     found: list[int] = (last[:-1][base[1:] > last[:-1] + 1] + 1).tolist()
     return found
 
 
 def outcomes(columns: pa.RecordBatch, ends: Sequence[Marker], *, holes: Sequence[int] = ()) -> pa.Array:
-    """The outcome of each row of schema ``log_columns.LOG_COLUMNS`` as a string; null where there is no transaction.
+    """Return the outcome of each row of schema ``log_columns.LOG_COLUMNS`` as a string; null outside transactions.
 
     ``ends`` are the markers of the same log partition, in any order. ``holes`` are offsets at which a part of the log
-    is missing: across one, no marker decides, and rows without a later marker are unknown instead of open.
+    is missing: no marker decides across a hole, and rows without a later marker are unknown instead of open.
     """
     transactional = pc.and_(columns.column("is_transactional"), pc.invert(columns.column("is_control")))
     rows = np.flatnonzero(transactional.to_numpy(zero_copy_only=False))

@@ -39,7 +39,7 @@ class _Group:
                 self.topics[change["name"]] = Topic(change["name"], change["id"], change["partitions"])
 
     def step(self, step: Mapping[str, Any]) -> Step:
-        """What one step gives; where the assignor fails, nothing of its result is applied."""
+        """Return what one step gives; where the assignor fails, nothing of its result is applied."""
         self.change_topics(step.get("topics", ()))
         for regex, topics in step.get("regexes", {}).items():
             self.view.resolve(regex, topics)
@@ -106,7 +106,7 @@ class _Group:
 def run(
     group_type: AssignedGroupType, assignor: str, case: Mapping[str, Any], profile: Profile, assign: Assign
 ) -> dict[str, Any]:
-    """Every step of the case, one after another."""
+    """Return every step of the case, one after another."""
     group = _Group(group_type, assignor, case, profile, assign)
     return {"steps": [group.step(step) for step in case["steps"]]}
 

@@ -33,7 +33,7 @@ RUNNERS: dict[str, Runner] = {
 def run_case(
     case: Mapping[str, Any], profile: Profile = DEFAULT, *, presented: bool = False, assign: Assign = registry.assign
 ) -> dict[str, Any]:
-    """The ``expected`` of one case, ``{"steps": [...]}`` for most kinds.
+    """Return the ``expected`` of one case, ``{"steps": [...]}`` for most kinds.
 
     ``presented`` keeps what the coordinator gave the assignor. Raises InputError for an unknown kind or for input
     that lacks what its kind needs.

@@ -17,7 +17,7 @@ from coordinator_core.errors import AssignorError, InputError
 
 
 def runner(name: str) -> Callable[[Mapping[str, Any], Profile, Assign], dict[str, Any]]:
-    """Runs cases of this assignor. Its memory lives as long as its member is in the group."""
+    """Run cases of this assignor. Its memory lives as long as its member is in the group."""
 
     def run(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, Any]:
         broker_racks = {broker["id"]: broker.get("rack") for broker in case["brokers"]}

@@ -40,7 +40,7 @@ class StreamsCase:
             self.configs = StreamsConfigs(num_standby_replicas=change["num_standby_replicas"])
 
     def step(self, step: Mapping[str, Any]) -> Step:
-        """What one step gives; where the assignor fails, nothing of its result is applied."""
+        """Return what one step gives; where the assignor fails, nothing of its result is applied."""
         self.change_topology(step)
         if step["op"] == "join":
             member = step["member"]
@@ -92,7 +92,7 @@ class StreamsCase:
 
 
 def sticky(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, Any]:
-    """Every step of a case of the ``sticky`` assignor."""
+    """Return every step of a case of the ``sticky`` assignor."""
 
     def run_assignor(spec: StreamsGroupSpec, profile: Profile) -> Assignment[Tasks]:
         return assign("sticky", spec, TopicImage.of(()), profile)

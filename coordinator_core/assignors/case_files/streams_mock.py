@@ -52,7 +52,7 @@ class _SharedSets(StreamsView):
 
 
 def run(case: Mapping[str, Any], profile: Profile, assign: object = None) -> dict[str, Any]:
-    """Every step of the case, one after another."""
+    """Return every step of the case, one after another."""
     group = StreamsCase(_SharedSets(jdk=profile.jdk), _assign, case, profile)
     return {"steps": [group.step(step) for step in case["steps"]]}
 

@@ -14,7 +14,7 @@ NO_GENERATION = -1
 
 
 def generation_or_none(generation: int | None) -> int:
-    """The generation as a number that compares: -1 where there is none."""
+    """Return the generation as a number that compares: -1 where there is none."""
     return NO_GENERATION if generation is None else generation
 
 

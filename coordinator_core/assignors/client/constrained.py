@@ -14,7 +14,7 @@ from coordinator_core.errors import AssignorError
 
 
 def unassigned(everything: Iterable[int], assigned: Iterable[int]) -> list[int]:
-    """What is in the first sequence and not in the second; both in the same order.
+    """Return what is in the first sequence and not in the second; both in the same order.
 
     Kafka walks them side by side. An owned partition that does not exist is never met, so that everything behind it
     counts as unassigned, owned or not.

@@ -21,12 +21,12 @@ Serialised = Mapping[str, Sequence[int]]
 
 
 def leader_order(joined: Mapping[str, M]) -> dict[str, M]:
-    """Members of a JoinGroup response in the order in which a Java leader iterates over them."""
+    """Return members of a JoinGroup response in the order in which a Java leader iterates over them."""
     return {member: joined[member] for member in hash_order(STRING, list(joined))}
 
 
 def subscribed_member(subscription: ConsumerProtocolSubscription, instance_id: str | None = None) -> ClassicMemberSpec:
-    """A member by the decoded ``ConsumerProtocolSubscription`` in its group's record."""
+    """Return a member by the decoded ``ConsumerProtocolSubscription`` in its group's record."""
     generation = subscription.get("generationId", -1)
     return ClassicMemberSpec(
         topics=subscription["topics"],
@@ -43,7 +43,7 @@ def subscribed_member(subscription: ConsumerProtocolSubscription, instance_id: s
 
 
 def serialised(work: Sequence[TopicPartition]) -> Serialised:
-    """Partitions in the order of the leader's list, as its member will read them."""
+    """Return partitions in the order of the leader's list, as its member will read them."""
     topics: dict[str, list[int]] = {}
     for topic, number in work:
         topics.setdefault(topic, []).append(number)
@@ -51,7 +51,7 @@ def serialised(work: Sequence[TopicPartition]) -> Serialised:
 
 
 def recorded(assignment: ConsumerProtocolAssignment) -> Serialised:
-    """The decoded ``ConsumerProtocolAssignment`` of a member, in the same form (some clients repeat topics)."""
+    """Return the decoded ``ConsumerProtocolAssignment`` of a member, in the same form (some clients repeat topics)."""
     return serialised(
         [(topic["topic"], number) for topic in assignment["assignedPartitions"] for number in topic["partitions"]]
     )

@@ -34,7 +34,7 @@ class PartitionIds:
         self._missing: dict[tuple[int, int], int] = {}
 
     def of(self, topic: int, number: int) -> int:
-        """The partition's number, newly given if the topic has no such partition."""
+        """Return the partition's number, newly given if the topic has no such partition."""
         if 0 <= number < self.counts[topic]:
             return self.first[topic] + number
         partition = self._missing.get((topic, number))
@@ -45,11 +45,11 @@ class PartitionIds:
         return partition
 
     def of_topic(self, topic: int) -> range:
-        """All partitions of a topic."""
+        """Return all partitions of a topic."""
         return range(self.first[topic], self.first[topic + 1])
 
     def name(self, partition: int) -> TopicPartition:
-        """The partition as the outside knows it."""
+        """Return the partition as the outside knows it."""
         return self.topics[self.topic_of[partition]], self.number_of[partition]
 
     @property
@@ -82,6 +82,6 @@ class LeaderView:
         self.subscribed: list[list[int]] = [[index[t] for t in spec.topics if t in index] for spec in self.specs]
 
     def result(self, work: Sequence[Iterable[int]]) -> dict[str, list[TopicPartition]]:
-        """Partitions by member number, as names, in the leader's order of members."""
+        """Return partitions by member number, as names, in the leader's order of members."""
         name = self.partitions.name
         return {self.members[m]: [name(partition) for partition in work[m]] for m in self.order}

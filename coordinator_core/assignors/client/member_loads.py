@@ -45,11 +45,11 @@ class MemberLoads:
         self.size[m] += 1
 
     def lightest(self, topic: int) -> int | None:
-        """The active subscriber with the fewest partitions, the first by member id among equals."""
+        """Return the active subscriber with the fewest partitions, the first by member id among equals."""
         return self._lightest(self._subscribers[topic])
 
     def lightest_near(self, topic: int, partition: int) -> int | None:
-        """The same among the members whose rack is no mismatch for the partition."""
+        """Return the same among the members whose rack is no mismatch for the partition."""
         key = topic, self._racks.of_partition[partition]
         near = self._near.get(key)
         if near is None:

@@ -22,7 +22,8 @@ class PartitionMovements:
         self._by_topic: dict[int, dict[Pair, HashMap[TopicPartition, None]]] = {}
 
     def instead_of(self, partition: int, owner: int, new_owner: int) -> int:
-        """The partition to move instead: one of the topic that went from the new owner to the old one, if any did.
+        """Return the partition to move instead: one of the topic that went from the new owner to the old one, if any
+        did.
 
         The old owner is the partition's first one when it has moved before. The partition returned may thus belong to
         another member than ``owner``.

@@ -43,7 +43,7 @@ class Racks:
         return bool(rack) and not rack & self._near(partition)
 
     def members_near(self, partition: int) -> int:
-        """How many members are in the racks of the partition's replicas."""
+        """Return how many members are in the racks of the partition's replicas."""
         mask = self._near(partition)
         count = self._counts.get(mask)
         if count is None:

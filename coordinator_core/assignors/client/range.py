@@ -69,7 +69,7 @@ class _TopicShares:
         self.by_racks = racks.matter(members, self.partitions)
 
     def room(self, member: int) -> int:
-        """How many more partitions the member may take; one of the extras while any is left."""
+        """Return how many more partitions the member may take; one of the extras while any is left."""
         return max(0, self.quota + (self.extras > 0) - self.taken[member])
 
     def take(self, member: int, partitions: Sequence[int], work: list[list[int]]) -> None:

@@ -13,7 +13,10 @@ from coordinator_core.wire.embedded import decode_blob
 
 
 def sticky_data(member: ClassicMemberSpec) -> MemberData:
-    """Partitions and generation of the user data (version 0 has no generation); nothing where it is unreadable."""
+    """Return partitions and generation of the user data (version 0 has no generation).
+
+    Nothing where it is unreadable.
+    """
     if not member.user_data:
         return MemberData((), None)
     try:
@@ -25,7 +28,7 @@ def sticky_data(member: ClassicMemberSpec) -> MemberData:
 
 
 def cooperative_data(member: ClassicMemberSpec) -> MemberData:
-    """Owned partitions, with the generation of the subscription (version 2) or else that of the user data."""
+    """Return owned partitions, with the generation of the subscription (version 2) or else that of the user data."""
     owned = member.owned or ()
     if member.generation is not None:
         return MemberData(owned, member.generation)

@@ -18,7 +18,7 @@ CONNECTOR = -1
 
 
 def worker(metadata: Blob[ConnectProtocolMetadata]) -> WorkerSpec:
-    """A worker by its ``ConnectProtocolMetadata``; what it runs is in its allocation, which version 0 lacks."""
+    """Return a worker by its ``ConnectProtocolMetadata``; what it runs is in its allocation, which version 0 lacks."""
     allocation = blob_of(ConnectProtocolAssignment, metadata.nested)
     running = worker_assignment(allocation.fields) if allocation else None
     return WorkerSpec(
@@ -30,7 +30,7 @@ def worker(metadata: Blob[ConnectProtocolMetadata]) -> WorkerSpec:
 
 
 def worker_assignment(assignment: ConnectProtocolAssignment) -> LeaderAssignment:
-    """A decoded ``ConnectProtocolAssignment`` as the worker reads it."""
+    """Return a decoded ``ConnectProtocolAssignment`` as the worker reads it."""
     connectors, tasks = _work(assignment["assignment"] or ())
     revoked_connectors, revoked_tasks = _work(assignment.get("revoked") or ())
     return LeaderAssignment(

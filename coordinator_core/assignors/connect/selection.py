@@ -28,7 +28,7 @@ class VersionRange(NamedTuple):
 
 
 def select_assignor(offered: Mapping[str, Sequence[str]]) -> str:
-    """The assignor that all workers support; of several, the one that most of them put first.
+    """Return the assignor that all workers support; of several, the one that most of them put first.
 
     ``offered`` lists each worker's assignors in its order of preference. Ties go by the first worker's preference.
     Raises AssignorError (UNSUPPORTED_ASSIGNOR) if there is none.
@@ -42,7 +42,7 @@ def select_assignor(offered: Mapping[str, Sequence[str]]) -> str:
 
 
 def select_worker(ranges: Mapping[str, VersionRange], former: str | None = None) -> str:
-    """The worker that is to compute the assignment: one whose range covers every worker's range.
+    """Return the worker that is to compute the assignment: one whose range covers every worker's range.
 
     The worker that did it before does it again if it can, else the first in the group's order does. Raises
     AssignorError (FATAL) if no range covers all.
@@ -82,7 +82,7 @@ def breaches(
     target: Mapping[str, Iterable[ConnectorOrTask]],
     waiting: Collection[ConnectorOrTask] = (),
 ) -> list[WorkBreach]:
-    """Every broken invariant of a target assignment; none: it may be installed.
+    """Return every broken invariant of a target assignment; none: it may be installed.
 
     ``workers`` and ``configured`` are those that the assignment was computed from, although the group may have moved
     on since.

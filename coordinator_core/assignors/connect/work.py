@@ -33,7 +33,7 @@ class ConnectorsAndTasks(NamedTuple):
 
     @classmethod
     def union(cls, works: Iterable[ConnectorsAndTasks]) -> ConnectorsAndTasks:
-        """All of them together."""
+        """Return all of them together."""
         union = cls.of()
         for work in works:
             union.add(work)
@@ -61,7 +61,7 @@ class ConnectorsAndTasks(NamedTuple):
         return ConnectorsAndTasks.of(sorted(self.connectors, key=utf16), sorted(self.tasks, key=task_order))
 
     def units(self) -> list[ConnectorOrTask]:
-        """Connectors, then tasks."""
+        """Return connectors, then tasks."""
         return [*self.connectors, *self.tasks]
 
     def __bool__(self) -> bool:
@@ -100,7 +100,7 @@ class Share(NamedTuple):
 
 
 def configured(spec: ConnectGroupSpec) -> ConnectorsAndTasks:
-    """Every configured connector and task, in order; raises AssignorError for a negative number of tasks."""
+    """Return every configured connector and task, in order; raises AssignorError for a negative number of tasks."""
     names = sorted(spec.connectors, key=utf16)
     for name in names:
         if spec.connectors[name] < 0:
@@ -109,7 +109,10 @@ def configured(spec: ConnectGroupSpec) -> ConnectorsAndTasks:
 
 
 def config_offset(spec: ConnectGroupSpec) -> int:
-    """The largest offset of the config topic that a worker has read; raises AssignorError for a group of none."""
+    """Return the largest offset of the config topic that a worker has read.
+
+    Raises AssignorError for a group of none.
+    """
     if spec.leader not in spec.members:
         raise AssignorError("NullPointerException", f"the leader {spec.leader!r} is not among the workers")
     return max(worker.config_offset for worker in spec.members.values())
@@ -118,7 +121,10 @@ def config_offset(spec: ConnectGroupSpec) -> int:
 def written(
     spec: ConnectGroupSpec, jdk: int, shares: Mapping[str, Share], *, error: int = NO_ERROR, delay_ms: int = 0
 ) -> dict[str, LeaderAssignment]:
-    """The round as the workers read it. The bytes group tasks by connector; connectors pass through a ``HashSet``."""
+    """Return the round as the workers read it.
+
+    The bytes group tasks by connector; connectors pass through a ``HashSet``.
+    """
     assignments = {}
     for worker in spec.members:
         start, stop = shares.get(worker) or Share(ConnectorsAndTasks.of(), ConnectorsAndTasks.of())
@@ -147,7 +153,8 @@ def _by_connector(connectors: Iterable[str], tasks: Collection[ConnectorTask]) -
 def target(
     workers: Mapping[str, WorkerSpec], assignments: Mapping[str, LeaderAssignment]
 ) -> dict[str, ConnectorsAndTasks]:
-    """What each worker runs once it has followed a round: what it ran, without what it stops, and what it starts.
+    """Return what each worker runs once it has followed a round: what it ran, without what it stops, and what it
+    starts.
 
     A round of the eager protocol says all of it, one that failed changes nothing.
     """

@@ -14,7 +14,7 @@ ADDED, REMOVED, DROPPED = 0, 1, 2
 
 
 def ints(numbers: Iterable[int]) -> Ints:
-    """The numbers as an array."""
+    """Return the numbers as an array."""
     return np.fromiter(numbers, np.int64)
 
 
@@ -59,13 +59,13 @@ class AssignmentChanges:
             self.put(DROPPED, member, self.numbers[topic], -1)
 
     def columns(self) -> Columns:
-        """All changes so far."""
+        """Return all changes so far."""
         none = np.empty(0, np.int64)
         return Columns(*(np.concatenate(column) for column in zip((none,) * 4, *self._chunks, strict=True)))
 
 
 def by_member(columns: Columns, members: Iterable[int]) -> Iterator[tuple[int, list[tuple[int, int, int]]]]:
-    """The changes (kind, topic, partition) of each of these members, in order."""
+    """Yield the changes (kind, topic, partition) of each of these members, in order."""
     order = np.argsort(columns.member, kind="stable")
     kind, member, topic, partition = (column[order] for column in columns)
     for index in members:

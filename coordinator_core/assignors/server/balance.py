@@ -23,11 +23,11 @@ class OneTopic:
         return numbers ^ numbers >> 16
 
     def order(self, numbers: Ints, capacity: int = DEFAULT_CAPACITY, **how: bool) -> list[int]:
-        """The numbers in the order of a HashMap of their keys; see ``hash_order``."""
+        """Return the numbers in the order of a HashMap of their keys; see ``hash_order``."""
         return hash_order(INTEGER, numbers.tolist(), capacity, **how)
 
     def parts(self, numbers: Ints) -> tuple[Ints, Ints]:
-        """Numbers of the topics, and partitions."""
+        """Return numbers of the topics, and partitions."""
         return np.full_like(numbers, self.topic), numbers
 
 
@@ -49,7 +49,7 @@ class AllTopics:
         return codes ^ (codes & 0xFFFF_FFFF) >> 16
 
     def order(self, numbers: Ints, capacity: int = DEFAULT_CAPACITY, **how: bool) -> list[int]:
-        """The numbers in the order of a HashMap of their keys; see ``hash_order``."""
+        """Return the numbers in the order of a HashMap of their keys; see ``hash_order``."""
         topic, partition = self.parts(numbers)
         names = [self.topics[number] for number in topic.tolist()]
         by_key = dict(zip(zip(names, partition.tolist(), strict=True), numbers.tolist(), strict=True))
@@ -57,7 +57,7 @@ class AllTopics:
         return [by_key[key] for key in keys]
 
     def parts(self, numbers: Ints) -> tuple[Ints, Ints]:
-        """Numbers of the topics, and partitions."""
+        """Return numbers of the topics, and partitions."""
         topic = np.searchsorted(self.bases, numbers, side="right") - 1
         return topic, numbers - self.bases[topic]
 

@@ -43,7 +43,7 @@ class CopiedAssignments:
         self._result = [had.previous for had in members.values()]
 
     def all(self) -> dict[str, Partitions]:
-        """The assignments of all members; those without edits stay as they are."""
+        """Return the assignments of all members; those without edits stay as they are."""
         columns = self._edits.columns()
         had_some = np.fromiter(map(bool, self._result), bool, len(self._result))
         touched = np.zeros(len(self._result), bool)

@@ -48,7 +48,7 @@ def edited(
     *,
     keep_empty: bool,
 ) -> Partitions:
-    """The copy of ``previous`` after the changes; see ``Copies`` for the rest."""
+    """Return the copy of ``previous`` after the changes; see ``Copies`` for the rest."""
     sizes = {topic: len(numbers) for topic, numbers in previous.items()}
     logs: dict[str, list[tuple[bool, int]]] = {}
     born: set[str] = set()

@@ -25,7 +25,7 @@ class PreviousAssignments(NamedTuple):
 
     @classmethod
     def of(cls, members: Sequence[MemberSpec], order: Iterable[int], topics: Mapping[str, int]) -> PreviousAssignments:
-        """The rows of members in that order; partitions of other topics are left out."""
+        """Return the rows of members in that order; partitions of other topics are left out."""
         order = list(order)
         previous = [members[index].previous for index in order]
         sets = list(chain.from_iterable(had.values() for had in previous))
@@ -44,6 +44,6 @@ class PreviousAssignments(NamedTuple):
         return np.concatenate((ints((0,)), np.cumsum(wide)))
 
     def by_topic(self, topics: int) -> list[Ints]:
-        """The rows of each topic, in order."""
+        """Return the rows of each topic, in order."""
         order = np.argsort(self.topic, kind="stable")
         return np.split(order, np.cumsum(np.bincount(self.topic, minlength=topics))[:-1])

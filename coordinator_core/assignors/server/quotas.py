@@ -19,12 +19,15 @@ from coordinator_core.errors import AssignorError
 
 
 def map_capacity(size: int) -> int:
-    """The capacity that Kafka's AssignorHelpers asks for a map or set of that size."""
+    """Return the capacity that Kafka's AssignorHelpers asks for a map or set of that size."""
     return (size + 1) * 4 // 3 + 1
 
 
 def assignable(spec: GroupSpec, image: TopicImage, topic: str) -> list[int]:
-    """The topic's partitions that may be assigned, ascending; raises AssignorError when there is no such topic."""
+    """Return the topic's partitions that may be assigned, ascending.
+
+    Raises AssignorError when there is no such topic.
+    """
     partitions = range(partition_count(image, topic, missing_topic(topic)))
     if spec.assignable is None:
         return list(partitions)
@@ -33,7 +36,7 @@ def assignable(spec: GroupSpec, image: TopicImage, topic: str) -> list[int]:
 
 
 def shares(members: int, partitions: int) -> tuple[int, list[int]]:
-    """How many members each partition is to have, and how many partitions each member, in order of members."""
+    """Return how many members each partition is to have, and how many partitions each member, in order of members."""
     sharing = -(-members // partitions) if partitions else 0
     precise = sharing * partitions / members
     marks = [math.ceil(precise * index) for index in range(members + 1)]

@@ -13,7 +13,7 @@ _MISSING = "Member is subscribed to a non-existent topic"
 
 
 def assign(spec: GroupSpec, image: TopicImage, profile: Profile) -> Assignment[Partitions]:
-    """Ranges of partitions, the larger ones to the members that come first.
+    """Return ranges of partitions, the larger ones to the members that come first.
 
     Raises AssignorError (PartitionAssignorException) for a subscribed topic that does not exist.
     """

@@ -21,7 +21,7 @@ from coordinator_core.cluster.image import TopicImage
 
 
 def assign_differing(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[str, Partitions]:
-    """The members' partitions; empty when nobody subscribes to an existing topic."""
+    """Return the members' partitions; empty when nobody subscribes to an existing topic."""
     members = list(spec.members.values())
     subscribers: dict[str, list[int]] = {}
     for index, member in enumerate(members):

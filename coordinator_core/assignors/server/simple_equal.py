@@ -19,7 +19,7 @@ from coordinator_core.cluster.image import TopicImage
 
 
 def assign_equal(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[str, Partitions]:
-    """The members' partitions; empty when the members subscribe to nothing."""
+    """Return the members' partitions; empty when the members subscribe to nothing."""
     members = list(spec.members.values())
     if not members[0].subscribed:
         return {}

@@ -10,7 +10,10 @@ from coordinator_core.errors import AssignorError, InputError
 
 
 def partition_count(image: TopicImage, topic_id: str, missing: str) -> int:
-    """Partitions of a topic; raises AssignorError with the message ``missing`` when the image has no such topic."""
+    """Return partitions of a topic.
+
+    Raises AssignorError with the message ``missing`` when the image has no such topic.
+    """
     topic = image.by_id.get(topic_id)
     if topic is None:
         raise AssignorError("PartitionAssignorException", missing)
@@ -20,12 +23,14 @@ def partition_count(image: TopicImage, topic_id: str, missing: str) -> int:
 
 
 def missing_topic(topic_id: str) -> str:
-    """What Kafka's uniform and simple assignors say of a subscribed topic that is not there."""
+    """Return what Kafka's uniform and simple assignors say of a subscribed topic that is not there."""
     return f"Members are subscribed to topic {topic_id} which doesn't exist in the topic metadata."
 
 
 def assigned_partitions(spec: GroupSpec) -> Mapping[str, Collection[int]]:
-    """The partitions that count as assigned: the inverted target assignment, or the previous ones of all members."""
+    """Return the partitions that count as assigned: the inverted target assignment, or the previous ones of all
+    members.
+    """
     if spec.assigned is not None:
         return spec.assigned
     assigned: dict[str, set[int]] = {}

@@ -25,7 +25,7 @@ TOPIC_ID_PARTITION: KeyType[TopicIdPartition] = KeyType(
 
 
 def assign_differing_3_9(spec: GroupSpec, image: TopicImage) -> dict[str, Partitions]:
-    """The members' partitions; empty when nobody subscribes to an existing topic."""
+    """Return the members' partitions; empty when nobody subscribes to an existing topic."""
     builder = _Builder(spec, image)
     if not builder.counts:
         return {}
@@ -80,7 +80,9 @@ class _Movements:
         self.by_pair.setdefault((partition[0], giver, taker), HashMap(TOPIC_ID_PARTITION))[partition] = None
 
     def instead(self, partition: TopicIdPartition, giver: str, taker: str) -> TopicIdPartition:
-        """The partition to move: one of the topic that went from the taker to the giver before, if there is one."""
+        """Return the partition to move: one of the topic that went from the taker to the giver before, if there
+        is one.
+        """
         giver = self.by_partition.get(partition, (giver, ""))[0]
         return next(iter(self.by_pair.get((partition[0], taker, giver), ())), partition)
 

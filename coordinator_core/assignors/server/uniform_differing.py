@@ -25,7 +25,7 @@ MAX_ROUNDS = 16
 
 
 def assign_differing(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[str, Partitions]:
-    """The members' partitions; empty when nobody subscribes to an existing topic."""
+    """Return the members' partitions; empty when nobody subscribes to an existing topic."""
     return _Builder(spec, image).build(profile)
 
 

@@ -28,7 +28,7 @@ Run = tuple[int, Sequence[int]]
 
 
 def assign_equal(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[str, Partitions]:
-    """The members' partitions; empty when the members subscribe to no existing topic."""
+    """Return the members' partitions; empty when the members subscribe to no existing topic."""
     first = next(iter(spec.members.values()))
     topics = hash_order(UUID, first.topics, copy_capacity(first.subscribed, profile.jdk))
     if not topics:

@@ -74,7 +74,7 @@ class StreamsConsumer:
 def streams_consumer(
     subscription: Blob[ConsumerProtocolSubscription], assignment: Blob[ConsumerProtocolAssignment]
 ) -> StreamsConsumer | None:
-    """A consumer by the decoded blobs of its group's record; None if their user data is not that of Streams."""
+    """Return a consumer by the decoded blobs of its group's record; None if their user data is not that of Streams."""
     said = blob_of(StreamsSubscriptionInfo, subscription.nested)
     told = blob_of(StreamsAssignmentInfo, assignment.nested)
     if said is None or told is None:

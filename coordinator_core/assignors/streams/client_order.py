@@ -18,7 +18,7 @@ Order = tuple[bool, int, int, bytes]
 
 
 def process_order(process_id: str) -> Order:
-    """A sort key for process ids: ``UUID.compareTo`` compares two signed halves."""
+    """Return a sort key for process ids: ``UUID.compareTo`` compares two signed halves."""
     if not _UUID.fullmatch(process_id):
         return True, 0, 0, utf16(process_id)
     raw = bytes.fromhex(process_id.replace("-", ""))
@@ -26,7 +26,7 @@ def process_order(process_id: str) -> Order:
 
 
 def subtopology_order(subtopology_id: str) -> Order:
-    """A sort key for subtopology ids: 2 comes before 10."""
+    """Return a sort key for subtopology ids: 2 comes before 10."""
     number = int(subtopology_id) if is_number(subtopology_id) else 0
     return not is_number(subtopology_id), number, 0, utf16(subtopology_id)
 

@@ -25,15 +25,15 @@ class Placement:
         return task in self.active[process] or task in self.standby[process]
 
     def count(self, process: int) -> int:
-        """Tasks of the process in all roles."""
+        """Return tasks of the process in all roles."""
         return len(self.active[process]) + len(self.standby[process])
 
     def load(self, process: int) -> float:
-        """Tasks of the process in all roles for each of its members."""
+        """Return tasks of the process in all roles for each of its members."""
         return self.count(process) / self.sizes[process]
 
     def active_load(self, process: int) -> float:
-        """Active tasks of the process for each of its members."""
+        """Return active tasks of the process for each of its members."""
         return len(self.active[process]) / self.sizes[process]
 
     def least_loaded(self, processes: Iterable[int]) -> int | None:

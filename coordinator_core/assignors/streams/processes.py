@@ -38,7 +38,7 @@ class Processes:
         self._queues: list[PriorityQueue | None] = [None] * len(names)
 
     def in_order(self) -> Iterable[int]:
-        """Processes in the order of a HashMap by process id, made for as many entries as there are members."""
+        """Return processes in the order of a HashMap by process id, made for as many entries as there are members."""
         return (self.ids[process] for process in hash_order(STRING, list(self.ids), len(self.counts)))
 
     def level(self) -> bool:

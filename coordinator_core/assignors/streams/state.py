@@ -48,7 +48,7 @@ class TaskState:
         return range(len(self.members))
 
     def lag(self, process: int, task: int) -> int:
-        """How much the process has to read before it can run the task; least where it runs already."""
+        """Return how much the process has to read before it can run the task; least where it runs already."""
         if self._running.get(task) == process:
             return _RUNNING
         return self._ends.get(task, _NO_END) - self._offsets.get(task, {}).get(process, 0)
@@ -60,11 +60,11 @@ class TaskState:
         return task in self._ends and self.lag(process, task) <= self.acceptable_lag
 
     def ready(self, task: int) -> list[int]:
-        """The processes whose copy is caught up, ascending."""
+        """Return the processes whose copy is caught up, ascending."""
         return [process for process in self._with_copy(task) if self.caught_up(process, task)]
 
     def by_lag(self, task: int) -> list[int]:
-        """All processes, the one with the least lag first."""
+        """Return all processes, the one with the least lag first."""
         return sorted(self.processes, key=lambda process: (self.lag(process, task), process))
 
     def is_behind(self, process: int, task: int) -> bool:

@@ -35,7 +35,7 @@ class NumberedTopology:
                 self.stateful.extend(range(first, len(self.tasks)))
 
     def numbers(self, tasks: Partitions) -> Iterable[int]:
-        """The numbers of the tasks; those that the topology does not have are left out."""
+        """Yield the numbers of the tasks; those that the topology does not have are left out."""
         for subtopology, partitions in tasks.items():
             first = self._first.get(subtopology)
             if first is not None:
@@ -43,7 +43,7 @@ class NumberedTopology:
                 yield from [first + partition for partition in partitions if 0 <= partition < count]
 
     def by_partition(self) -> list[int]:
-        """All tasks by partition, then subtopology id."""
+        """Return all tasks by partition, then subtopology id."""
         most = max(self._counts.values(), default=0)
         return [
             self._first[name] + partition
@@ -53,7 +53,7 @@ class NumberedTopology:
         ]
 
     def by_subtopology(self, numbers: Sequence[int]) -> dict[str, list[int]]:
-        """Partitions by subtopology id, both ascending."""
+        """Return partitions by subtopology id, both ascending."""
         found: dict[str, list[int]] = {}
         for number in sorted(numbers):
             subtopology, partition = self.tasks[number]

@@ -85,7 +85,7 @@ class CommitFold:
                 ]
 
     def partitions(self) -> Iterator[PartitionCommits]:
-        """What is known of each partition."""
+        """Yield what is known of each partition."""
         for (topic, number), each in sorted(self._partitions.items()):
             yield PartitionCommits(
                 topic,
@@ -99,7 +99,7 @@ class CommitFold:
             )
 
     def transactions(self) -> Iterator[OpenTransaction]:
-        """Transactions that did not end."""
+        """Yield transactions that did not end."""
         for producer_id, records in self._open.items():
             partitions = {_key(record) for record in records}
             yield OpenTransaction(producer_id, records[0].at, len(partitions))

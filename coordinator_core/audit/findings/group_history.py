@@ -85,7 +85,7 @@ class GroupHistory:
         rows: Iterable[AuditedRow | PartitionCommits | OpenTransaction],
         partitions: Mapping[str, int],
     ) -> GroupHistory:
-        """The history that these rows are of, in whatever order they come."""
+        """Return the history that these rows are of, in whatever order they come."""
         by_type: dict[type, list[Any]] = defaultdict(list)
         for row in rows:
             by_type[type(row)].append(row)
@@ -136,7 +136,7 @@ class GroupHistory:
         until_ms: int | None = None,
         complete: bool = True,
     ) -> FindingRow:
-        """A finding about this group; it lasts from the first to the last evidence, or ``until_ms``."""
+        """Return a finding about this group; it lasts from the first to the last evidence, or ``until_ms``."""
         times = [at.timestamp_ms for at in evidence]
         return FindingRow(
             self.group_id,
@@ -176,12 +176,12 @@ def _assignment_order(row: AssignmentRow) -> tuple[int, str, str, str, str, int]
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things: ``1 partition``, ``2 partitions``."""
+    """Return a number of things: ``1 partition``, ``2 partitions``."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def client_name(row: MembershipRow) -> str:
-    """A member by what stays the same when it starts again: its instance id, or client id and host."""
+    """Return a member by what stays the same when it starts again: its instance id, or client id and host."""
     if row.instance_id is not None:
         return f"instance {row.instance_id}"
     if row.client_id is None:

@@ -28,7 +28,7 @@ NO_GENERATION_BEFORE = GenerationBefore(None, {})
 
 
 def generation_before(scene: JudgedGroup, record: CoordinatorRecord) -> GenerationBefore:
-    """What ``on_generation`` needs of the group before."""
+    """Return what ``on_generation`` needs of the group before."""
     state = scene.group.state
     return (
         GenerationBefore(state.generation, state.members) if isinstance(state, ClassicGroup) else NO_GENERATION_BEFORE

@@ -20,7 +20,7 @@ WORK = "work"
 
 
 def epoch_before(scene: JudgedGroup, record: CoordinatorRecord) -> int | None:
-    """The group epoch before the record."""
+    """Return the group epoch before the record."""
     state = scene.group.state
     return state.group_epoch if isinstance(state, ConnectGroup) else None
 

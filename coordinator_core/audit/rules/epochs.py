@@ -36,7 +36,7 @@ NO_EPOCHS = EpochsBefore(None, None)
 
 
 def epochs_before(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord) -> EpochsBefore:
-    """What the rules of epochs need of the group before."""
+    """Return what the rules of epochs need of the group before."""
     state = scene.group.state
     return EpochsBefore(state.group_epoch, state.assignment_epoch) if isinstance(state, kind.state) else NO_EPOCHS
 

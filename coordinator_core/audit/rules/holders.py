@@ -1,4 +1,4 @@
-"""In whose hands every partition and task is, kept up record by record."""
+"""Which members have which partitions and tasks, kept up to date record by record."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ HOLDS_NOTHING: Held = {}
 
 
 class Holders:
-    """The holders of each unit that may have one only; standby and warm-up tasks are not among them.
+    """The holders of each unit that only one member may have; standby and warm-up tasks are not among them.
 
-    ``held`` has what each member has, of any role. ``clashing`` has, for the units that are in several hands, all of
-    their holders.
+    ``held`` has what each member has, in any role. ``clashing`` has all holders of the units that several members have.
     """
 
     __slots__ = ("_owners", "clashing", "held")
@@ -27,7 +26,9 @@ class Holders:
             self.put(member_id, units)
 
     def put(self, member_id: str, held: Held) -> list[tuple[WorkUnit, str]]:
-        """A member has exactly these units now; returns those it took that another one has, with the first of them."""
+        """Replace what a member has; return each unit that it takes from another member, with the first of its
+        holders.
+        """
         before = self.held.get(member_id, HOLDS_NOTHING)
         if held:
             self.held[member_id] = held
@@ -45,7 +46,7 @@ class Holders:
         return clashes
 
     def clear(self) -> None:
-        """Nobody has anything."""
+        """Forget what all members have."""
         self.held.clear()
         self.clashing.clear()
         self._owners.clear()
@@ -83,7 +84,7 @@ class Holders:
 
 
 def minus(held: Held, *others: Held) -> Iterator[WorkUnit]:
-    """The units of ``held`` that none of the others has."""
+    """Yield the units of ``held`` that none of the others has."""
     for resource, partitions in held.items():
         rest: AbstractSet[int] = partitions
         for other in others:
@@ -95,14 +96,14 @@ def minus(held: Held, *others: Held) -> Iterator[WorkUnit]:
 
 
 def both(left: Held, right: Held) -> Iterator[WorkUnit]:
-    """The units that both have."""
+    """Yield the units that both have."""
     for resource in left.keys() & right.keys():
         for partition in sorted(left[resource] & right[resource]):
             yield WorkUnit(*resource, partition)
 
 
 def name(unit: WorkUnit) -> str:
-    """A unit as text: ``topic-3``, ``active task 0_3``, ``connector c``, ``task c-0``."""
+    """Return a unit as text: ``topic-3``, ``active task 0_3``, ``connector c``, ``task c-0``."""
     role, what, partition = unit
     if role == "partition":
         return f"{what}-{partition}"
@@ -112,6 +113,6 @@ def name(unit: WorkUnit) -> str:
 
 
 def names(units: list[WorkUnit], most: int = 3) -> str:
-    """Units as text, no more than ``most`` of them."""
+    """Return units as text, at most ``most`` of them by name."""
     listed = ", ".join(name(unit) for unit in units[:most])
     return listed + (f" and {len(units) - most} more" if len(units) > most else "")

@@ -75,7 +75,7 @@ class JudgedGroup:
         self.rows.append(Violation(rule, at, self.group.group_id, member_id, detail))
 
     def keep(self, violations: Violations) -> None:
-        """Keeps those of the violations that replay sees which no gap in the log explains."""
+        """Keep those of the violations that replay sees which no gap in the log explains."""
         self.rows += [seen for seen in violations if self._certain(seen)]
 
     def _certain(self, seen: Violation) -> bool:
@@ -105,7 +105,7 @@ class JudgedGroup:
         operation.crossed = operation.crossed_epoch = None
 
     def member(self, member_id: str) -> Any:
-        """The member as a group with epochs has it, None if it has none."""
+        """Return the member as a group with epochs has it, None if it has none."""
         state = self.group.state
         return state.members.get(member_id) if isinstance(state, EpochGroup) else None
 
@@ -157,13 +157,13 @@ def _target(group: Group) -> dict[str, Held]:
 
 
 def classic_held(group: ClassicGroup, member: ClassicMember) -> Held:
-    """What a member of a classic group has, nothing where its assignment cannot be read."""
+    """Return what a member of a classic group has, nothing where its assignment cannot be read."""
     given = classic_assignment(group.protocol_type or "", group.protocol, member.assignment, member.subscription)
     return {} if given is None else given.held
 
 
 def joined(left: Held, right: Held) -> Held:
-    """All units of both."""
+    """Return all units of both."""
     if not right:
         return left
     return {key: left.get(key, frozenset()) | right.get(key, frozenset()) for key in (*left, *right)}

@@ -49,7 +49,7 @@ class MemberBefore(NamedTuple):
 
 
 def member_before(scene: JudgedGroup, record: MemberRecord) -> MemberBefore:
-    """What ``on_member`` needs of the group before."""
+    """Return what ``on_member`` needs of the group before."""
     member = scene.member(record.key["memberId"])
     return MemberBefore(member, member is not None and member.has_metadata)
 
@@ -127,7 +127,7 @@ class CurrentBefore(NamedTuple):
 
 
 def current_before(kind: EpochKind, scene: JudgedGroup, record: CurrentRecord) -> CurrentBefore:
-    """What ``on_current`` needs of the group before."""
+    """Return what ``on_current`` needs of the group before."""
     member_id, operation = record.key["memberId"], scene.operation
     member = scene.member(member_id)
     if member is None or not member.has_current:

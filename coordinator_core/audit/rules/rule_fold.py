@@ -90,21 +90,21 @@ class RuleFold:
         return self._scene.watch
 
     def feed(self, record: AnyRecord) -> list[Violation]:
-        """Changes the group by a record; returns what rules this breaks, as ``after`` does. Raises nothing."""
+        """Change the group by a record; returns what rules this breaks, as ``after`` does. Raises nothing."""
         if record.type <= RecordType.OFFSET_COMMIT:
             return self.on_commit(record)
         before = self.before(record)
         return self.after(record, before, self._scene.group.apply(record))
 
     def before(self, record: AnyRecord) -> Any:
-        """What ``after`` needs of the group as it is before the record."""
+        """Return what ``after`` needs of the group as it is before the record."""
         self._follow(record)
         operations.begin(self._scene, record)
         handler = self._handlers.get(record.type)
         return None if handler is None or handler.before is None else handler.before(self._scene, record)
 
     def after(self, record: AnyRecord, before: Any, seen: Violations) -> list[Violation]:
-        """The rules that a record breaks, or shows to be broken by the operation before it; raises nothing.
+        """Return the rules that a record breaks, or shows to be broken by the operation before it; raises nothing.
 
         ``seen`` is what replay saw of the rules when it changed the group.
         """
@@ -116,13 +116,13 @@ class RuleFold:
         return self._taken()
 
     def on_commit(self, record: OffsetCommitRecord) -> list[Violation]:
-        """The rules that an offset commit breaks; raises nothing."""
+        """Return the rules that an offset commit breaks; raises nothing."""
         if self._is_next(record):
             on_commit(self._scene, record)
         return self._taken()
 
     def open_rows(self) -> list[Violation]:
-        """What the operation under way lacks, if no more of it follows."""
+        """Return what the operation under way lacks, if no more of it follows."""
         watch, coverage = self._scene.watch, self._coverage
         operation = watch.operation
         if operation is None or coverage is None or watch.last is None:
@@ -164,7 +164,7 @@ class RuleFold:
 
 
 def judge(records: Iterable[AnyRecord], group: Group, coverage: Coverage | None = None) -> Iterator[Violation]:
-    """All violations in a group's records, in one pass."""
+    """Yield all violations in a group's records, in one pass."""
     rules = RuleFold(group, None, coverage)
     for record in records:
         yield from rules.feed(record)

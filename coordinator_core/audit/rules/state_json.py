@@ -10,12 +10,12 @@ VERSION = 5
 
 
 def watch_to_json(watch: KnownFacts) -> Json:
-    """The watch as what ``json`` can write."""
+    """Return the watch as what ``json`` can write."""
     return {"version": VERSION, "watch": coder(KnownFacts).to_json(watch)}
 
 
 def watch_from_json(stored: Json) -> KnownFacts:
-    """The watch of ``watch_to_json``; raises StateFormatError if this is none, or of another version."""
+    """Return the watch of ``watch_to_json``; raises StateFormatError if this is none, or of another version."""
     return read_stored(stored, "state of the rules", VERSION, _watch_from)
 
 

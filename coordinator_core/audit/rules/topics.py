@@ -19,7 +19,7 @@ from coordinator_core.records import CoordinatorRecord
 
 
 def share_target_before(scene: JudgedGroup, record: ShareGroupTargetAssignmentMemberRecord) -> Partitions | None:
-    """The member's target before, None where it may not have been seen."""
+    """Return the member's target before, None where it may not have been seen."""
     state, member_id = scene.group.state, record.key["memberId"]
     if not scene.watch.knows_member("target", member_id):
         return None
@@ -52,7 +52,7 @@ def on_share_state(scene: JudgedGroup, record: CoordinatorRecord, before: None) 
 
 
 def topology_epoch_before(scene: JudgedGroup, record: CoordinatorRecord) -> int | None:
-    """The epoch of the topology before."""
+    """Return the epoch of the topology before."""
     state = scene.group.state
     return state.topology.epoch if isinstance(state, StreamsGroup) and state.topology is not None else None
 

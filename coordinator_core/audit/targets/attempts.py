@@ -59,7 +59,7 @@ class Attempts:
         self.settings = settings
 
     def of(self, image: TopicImage) -> Iterator[Attempt]:
-        """Every attempt with these topics."""
+        """Yield every attempt with these topics."""
         view, story = self.group_view.view, self.group_view.orders.story
         older = isinstance(self.state, ConsumerGroup) and self.state.subscription_metadata is not None
         profiles = self.settings.profiles_for(recorded_topics=older)
@@ -80,7 +80,9 @@ class Attempts:
                     yield Attempt(other, spec, assignor, profile, order.story + how, release)
 
     def assignors(self) -> list[str]:
-        """The assignors that may have been chosen: where votes are even, it depends on who asks now (KIP-848)."""
+        """Return the assignors that may have been chosen: where votes are even, it depends on who asks now
+        (KIP-848).
+        """
         if isinstance(self.state, StreamsGroup):
             return ["sticky"]
         if not isinstance(self.state, ConsumerGroup):
@@ -88,7 +90,7 @@ class Attempts:
         return list(dict.fromkeys(name or self.settings.default_assignor for name in self._chosen()))
 
     def by_other_defaults(self, image: TopicImage) -> Iterator[Attempt]:
-        """Attempts where no member chose: by what else may be the brokers' default, which no log tells."""
+        """Yield attempts where no member chose: by what else may be the brokers' default, which no log tells."""
         if not isinstance(self.state, ConsumerGroup) or all(self._chosen()):
             return
         view = self.group_view.view
@@ -145,7 +147,7 @@ class Attempts:
 
 
 def name_orders(names: tuple[str, ...], jdk: int) -> Iterator[tuple[str, ...]]:
-    """Lists of the same names that give their HashSet another order than this list does."""
+    """List of the same names that give their HashSet another order than this list does."""
     slots = table_size(copy_capacity(len(names), jdk))
 
     def slot(name: str) -> int:

@@ -33,7 +33,7 @@ class TargetAuditState:
     connect: ConnectTargetState = field(default_factory=ConnectTargetState)
 
     def view_of(self, kind: RecordTypes, jdk: int | None) -> GroupView:
-        """The view of the group as one of that type."""
+        """Return the view of the group as one of that type."""
         if self.view is None or self.view.kind is not kind:
             self.view = GroupView.of(kind, jdk or DEFAULT_JDK)
         return self.view

@@ -58,14 +58,14 @@ class TargetAuditor:
         self.coverage = coverage
 
     def feed(self, record: AnyRecord, leader_epoch: int | None = None) -> list[TargetAuditRow]:
-        """Changes the group by a record; returns the verdicts that this completes, as ``after`` does."""
+        """Change the group by a record; returns the verdicts that this completes, as ``after`` does."""
         if record.type <= RecordType.OFFSET_COMMIT:
             return _NO_ROWS
         self.group.apply(record)
         return self.after(record, leader_epoch)
 
     def after(self, record: AnyRecord, leader_epoch: int | None) -> list[TargetAuditRow]:
-        """The verdicts that a record, by which the group has been changed, completes; raises nothing.
+        """Return the verdicts that a record, by which the group has been changed, completes; raises nothing.
 
         ``leader_epoch`` is that of its batch, None if unknown.
         """
@@ -180,7 +180,7 @@ def audit_group(
     settings: AuditSettings | None = None,
     coverage: Coverage | None = None,
 ) -> Iterator[TargetAuditRow]:
-    """All verdicts on one group in one pass; ``records`` in offset order."""
+    """Yield all verdicts on one group in one pass; ``records`` in offset order."""
     auditor = TargetAuditor(group, None, topics, settings, coverage)
     for record in records:
         yield from auditor.feed(record)

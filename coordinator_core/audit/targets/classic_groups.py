@@ -92,7 +92,7 @@ class ClassicAudit:
         return self.gap is not None and self.gap.is_after(self.memory.seen)
 
     def row(self) -> TargetAuditRow:
-        """The verdict; raises nothing."""
+        """Return the verdict; raises nothing."""
         members = {each["memberId"]: each["assignment"] for each in self.value["members"]}
         if self.memory.generation == self.value["generation"]:
             return self._kept(members)
@@ -308,7 +308,7 @@ def generation_row(
     missing: str | None = None,
     topics_at: LogPosition | None = None,
 ) -> TargetAuditRow:
-    """The row of a classic group's generation; its record has members."""
+    """Return the row of a classic group's generation; its record has members."""
     assert record.value is not None
     value = record.value
     return TargetAuditRow(
@@ -333,7 +333,7 @@ def generation_row(
 
 
 def written(assignments: Mapping[str, Serialised]) -> dict[str, list[tuple[str, list[int]]]]:
-    """Assignments with their orders, without those members that get nothing."""
+    """Return assignments with their orders, without those members that get nothing."""
     return {
         member: [(topic, list(numbers)) for topic, numbers in mine.items()]
         for member, mine in assignments.items()

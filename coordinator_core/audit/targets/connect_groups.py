@@ -75,7 +75,7 @@ class ConnectAudit:
         self.told: dict[str, LeaderAssignment] = {}
 
     def row(self) -> TargetAuditRow:
-        """The verdict; takes the round into memory; raises nothing."""
+        """Return the verdict; takes the round into memory; raises nothing."""
         try:
             self._read()
         except DecodeError as error:

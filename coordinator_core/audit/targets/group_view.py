@@ -39,7 +39,7 @@ class GroupView:
 
     @classmethod
     def of(cls, kind: RecordTypes, jdk: int) -> GroupView:
-        """The view of a group without members."""
+        """Return the view of a group without members."""
         if kind.group is GroupType.STREAMS:
             return cls(kind, StreamsView(jdk=jdk))
         assigned = AssignedType.SHARE if kind.group is GroupType.SHARE else AssignedType.CONSUMER
@@ -79,7 +79,7 @@ class GroupView:
             self.asked[member_id] = assignor
 
     def ordered(self, members: MemberMap) -> View:
-        """The same view with the members in the order of that map."""
+        """Return the same view with the members in the order of that map."""
         view = copy(self.view)
         items = ((member, self.view.members[member]) for member in members)
         ordered: TimelineHashMap[str, Any] = TimelineHashMap.restored(STRING, members.capacity, items)
@@ -99,7 +99,7 @@ def recorded_partitions(
 
 
 def recorded_tasks(value: StreamsGroupTargetAssignmentMemberValue) -> Tasks:
-    """Tasks of a streams target record, in its order."""
+    """Return tasks of a streams target record, in its order."""
     active, standby, warmup = (
         {each["subtopologyId"]: each["partitions"] for each in tasks}
         for tasks in (value["activeTasks"], value["standbyTasks"], value["warmupTasks"])

@@ -48,7 +48,7 @@ class MissingInput(NamedTuple):
 
 
 def subscriber(value: ConsumerGroupMemberMetadataValue | ShareGroupMemberMetadataValue) -> Subscriber:
-    """A member of a consumer or share group by its metadata record."""
+    """Return a member of a consumer or share group by its metadata record."""
     return Subscriber(
         tuple(value["subscribedTopicNames"]),
         (value["subscribedTopicRegex"] or None) if "subscribedTopicRegex" in value else None,
@@ -58,13 +58,13 @@ def subscriber(value: ConsumerGroupMemberMetadataValue | ShareGroupMemberMetadat
 
 
 def process(value: StreamsGroupMemberMetadataValue) -> Process:
-    """A member of a streams group by its metadata record."""
+    """Return a member of a streams group by its metadata record."""
     tags = {each["key"]: each["value"] for each in value["clientTags"]}
     return Process(value["processId"], value["instanceId"], value["rackId"], tags)
 
 
 def subscribed_names(state: EpochState) -> set[str]:
-    """The names of the topics that the group's metadata hash is over."""
+    """Return the names of the topics that the group's metadata hash is over."""
     if isinstance(state, StreamsGroup):
         return set() if state.topology is None else topology_names(state.topology)
     names = {name for member in state.members.values() for name in member.subscribed_topic_names}
@@ -77,7 +77,7 @@ def subscribed_names(state: EpochState) -> set[str]:
 
 
 def topology_names(topology: Topology) -> set[str]:
-    """The topics of a topology: sources, repartition topics and changelogs (KIP-1071)."""
+    """Return the topics of a topology: sources, repartition topics and changelogs (KIP-1071)."""
     names: set[str] = set()
     for each in topology.subtopologies:
         names.update(each.source_topics)
@@ -88,7 +88,9 @@ def topology_names(topology: Topology) -> set[str]:
 def topics_used(
     state: EpochState, at: LogPosition, history: TopicHistory | None, clock_slack_ms: int
 ) -> Topics | MissingInput:
-    """The topics of the moment, proven by the group's hash, or as brokers before 4.1 recorded them with the group."""
+    """Return the topics of the moment, proven by the group's hash, or as brokers before 4.1 recorded them with the
+    group.
+    """
     if isinstance(state, ConsumerGroup) and state.subscription_metadata is not None:
         return Topics(_recorded_image(state), None, None)
     names = subscribed_names(state)
@@ -118,7 +120,9 @@ def _recorded_image(state: ConsumerGroup) -> TopicImage:
 
 
 def assignor_of(state: GroupState, default: str) -> str:
-    """The name of the assignor that the group uses: that of most members, else the broker's default (KIP-848)."""
+    """Return the name of the assignor that the group uses: that of most members, else the broker's default
+    (KIP-848).
+    """
     if isinstance(state, ShareGroup):
         return "simple"
     if isinstance(state, StreamsGroup):
@@ -131,7 +135,7 @@ def assignor_of(state: GroupState, default: str) -> str:
 
 
 def assignable(state: EpochState) -> Mapping[str, set[int]] | None:
-    """The partitions of a share group whose state is initialised; None: all may be assigned."""
+    """Return the partitions of a share group whose state is initialised; None: all may be assigned."""
     if not isinstance(state, ShareGroup):
         return None
     if state.state_partitions is None:
@@ -140,7 +144,7 @@ def assignable(state: EpochState) -> Mapping[str, set[int]] | None:
 
 
 def judgements(view: SubscriptionView, operation: TargetOperation) -> list[bool]:
-    """What the coordinator may hold of whether all members subscribe to the same, the likeliest first.
+    """Return what the coordinator may hold of whether all members subscribe to the same, the likeliest first.
 
     With an epoch record it judged anew, the joining member included. Without one its earlier judgement holds, unless it
     had to look at the topics again and found them as they were.
@@ -167,7 +171,7 @@ def subscription_spec(
     *,
     homogeneous: bool,
 ) -> GroupSpecs:
-    """What the assignor of a consumer or share group was called with.
+    """Return what the assignor of a consumer or share group was called with.
 
     ``homogeneous`` is the coordinator's judgement whether the subscriptions are all the same, ``names`` are
     subscriptions in another order than the record's. A share group's joiner enters the map of members before.
@@ -187,7 +191,9 @@ def subscription_spec(
 
 
 def streams_spec(view: StreamsView, operation: TargetOperation, state: StreamsGroup, image: TopicImage) -> GroupSpecs:
-    """What the assignor of a streams group was called with; without subtopologies where the topology is not ready."""
+    """Return what the assignor of a streams group was called with; without subtopologies where the topology is not
+    ready.
+    """
     updates: dict[str, Process | None] = {}
     member = operation.member
     if member is not None and member.value is not None and "processId" in member.value:

@@ -85,7 +85,7 @@ class MemberOrders:
         self.leaders.append(Reload(offset, f"leader epoch {epoch}"))
 
     def possible(self, registrations: Iterable[tuple[int, LogPosition]]) -> Iterator[PossibleOrder]:
-        """Orders that a reload may have left, those of reloads with evidence first, each order once.
+        """Yield orders that a reload may have left, those of reloads with evidence first, each order once.
 
         ``registrations`` are brokers that started, with the positions in the metadata log.
         """

@@ -52,7 +52,9 @@ class TargetOperation:
 
 
 def cut(kind: RecordTypes, end: TargetEpochRecord, before: Sequence[AnyRecord]) -> TargetOperation:
-    """The operation that ends with the target epoch ``end``; ``before`` are the records of its batch up to there."""
+    """Return the operation that ends with the target epoch ``end``; ``before`` are the records of its batch up to
+    there.
+    """
     cutter = _Cutter(before)
     operation = TargetOperation(kind, end, 0)
     operation.targets = cutter.many(kind.target, value=True)
@@ -90,14 +92,14 @@ class _Cutter:
         self.position = len(records)
 
     def one(self, record_type: int, *, value: bool | None = None) -> AnyRecord | None:
-        """The record just before, if it is of this type and, where asked, a value or a tombstone."""
+        """Return the record just before, if it is of this type and, where asked, a value or a tombstone."""
         if self.position and self._is(self.position - 1, record_type, value):
             self.position -= 1
             return self.records[self.position]
         return None
 
     def many(self, record_type: int, *, value: bool) -> list[AnyRecord]:
-        """The records just before of this type, in log order."""
+        """Return the records just before of this type, in log order."""
         end = self.position
         while self.one(record_type, value=value):
             pass
@@ -119,7 +121,9 @@ class _Cutter:
         return None
 
     def replacement(self, kind: RecordTypes, member: MemberRecord | None) -> _Replacement | None:
-        """A static member's replacement that the records just before end: 8T 7T 5T of the old id, 5 7 8 of the new."""
+        """Return a static member's replacement that the records just before end: 8T 7T 5T of the old id, 5 7 8 of the
+        new.
+        """
         shape = (
             (kind.current, False),
             (kind.target, False),

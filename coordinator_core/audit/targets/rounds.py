@@ -75,7 +75,10 @@ class Round:
 def rounds(
     records: Iterable[AnyRecord], group: Group, topics: TopicHistory | None, settings: AuditSettings
 ) -> Iterator[Round]:
-    """The rounds of one group; those whose topics are unknown, or that no assignor of Kafka made, are left out."""
+    """Yield the rounds of one group.
+
+    Those whose topics are unknown, or that no assignor of Kafka made, are left out.
+    """
     workers = ConnectTargetState()
     for record in records:
         if record.type <= RecordType.OFFSET_COMMIT:
@@ -151,7 +154,7 @@ def asks_again(told: Iterable[LeaderAssignment]) -> bool:
 
 
 def connect_units(work: ConnectorsAndTasks) -> frozenset[WorkUnit]:
-    """What a worker runs, as units: a connector is its task -1."""
+    """Return what a worker runs, as units: a connector is its task -1."""
     return frozenset(WorkUnit("", connector, CONNECTOR) for connector in work.connectors) | frozenset(
         WorkUnit("", connector, number) for connector, number in work.tasks
     )
@@ -207,7 +210,7 @@ def _streams(record: CoordinatorRecord, state: StreamsGroup, image: TopicImage, 
 
 
 def tasks_of(topology: Topology, image: TopicImage) -> tuple[SubtopologyTasks, ...] | None:
-    """The tasks of a topology with these topics; None where it is not ready (KIP-1071)."""
+    """Return the tasks of a topology with these topics; None where it is not ready (KIP-1071)."""
     configured = configure(topology, image)
     if configured.problem is not None:
         return None

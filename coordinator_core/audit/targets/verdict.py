@@ -33,7 +33,7 @@ UNDECIDED = Judgement(Verdict.UNKNOWN, difference_count=None)
 
 
 def units(work: Work) -> Iterator[WorkUnit]:
-    """Every partition or task of one member's work."""
+    """Yield every partition or task of one member's work."""
     if isinstance(work, Tasks):
         for role, tasks in (("active", work.active), ("standby", work.standby), ("warm-up", work.warmup)):
             for name, numbers in tasks.items():
@@ -70,14 +70,14 @@ def judge(
 
 
 def figures_of(spec: GroupSpecs, image: TopicImage, members: Mapping[str, Work]) -> TargetFigures:
-    """The figures of one assignment."""
+    """Return the figures of one assignment."""
     return _figures(measure(spec, image, Assignment(members)))
 
 
 def differences(
     expected: Mapping[str, Work], recorded: Mapping[str, Work], name_of: Callable[[str], str]
 ) -> Iterator[str]:
-    """Each partition or task whose members differ, such as ``p3 of orders: m1 expected, m2 recorded``."""
+    """Yield each partition or task whose members differ, such as ``p3 of orders: m1 expected, m2 recorded``."""
     ours, theirs = _holders(expected), _holders(recorded)
     for unit in sorted(ours.keys() | theirs.keys()):
         if ours.get(unit, set()) != theirs.get(unit, set()):
@@ -87,7 +87,7 @@ def differences(
 
 
 def described(unit: WorkUnit, name_of: Callable[[str], str]) -> str:
-    """A partition or task in words."""
+    """Return a partition or task in words."""
     if unit.role:
         return f"{unit.role} task {unit.name}_{unit.number}"
     return f"p{unit.number} of {name_of(unit.name)}"
@@ -101,7 +101,7 @@ def broken_invariants(
     shared: bool,
     name_of: Callable[[str], str],
 ) -> list[str]:
-    """What an assignment may never be, whichever assignor made it.
+    """Return what an assignment may never be, whichever assignor made it.
 
     ``wanted`` holds by member the partitions it may be given (streams: every task, whoever gets it). ``shared``:
     several members may have one partition (share groups).

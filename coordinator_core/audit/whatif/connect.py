@@ -22,7 +22,7 @@ MOST_FOLLOWING = 100
 
 
 def changes(happened: Sequence[Round]) -> list[Round]:
-    """The rounds that something else led to than the round before, which asks for another where work is to move.
+    """Return the rounds that something else led to than the round before, which asks for another where work is to move.
 
     The longest delay that was announced is known at the end.
     """

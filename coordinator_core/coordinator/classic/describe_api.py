@@ -8,7 +8,7 @@ from coordinator_core.records import Fields
 
 
 def described(group: LiveClassicGroup) -> Fields:
-    """The group's own fields of a DescribeGroups response; metadata is shown of a stable group only."""
+    """Return the group's own fields of a DescribeGroups response; metadata is shown of a stable group only."""
     stable = group.state is ClassicGroupState.STABLE
     return {
         "protocolType": group.protocol_type or "",

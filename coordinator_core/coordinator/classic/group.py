@@ -70,7 +70,10 @@ class LiveClassicMember:
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """The metadata that the member gave for this protocol; raises ApiError where Kafka fails for lack of it."""
+        """Return the metadata that the member gave for this protocol.
+
+        Raises ApiError where Kafka fails for lack of it.
+        """
         for name, metadata in self.protocols:
             if name == protocol:
                 return metadata
@@ -107,7 +110,7 @@ class LiveClassicGroup:
         return self.state is ClassicGroupState.EMPTY
 
     def tombstones(self) -> list[tuple[RecordType, Fields, None]]:
-        """The one record of a classic group."""
+        """Return the one record of a classic group."""
         return [(RecordType.GROUP_METADATA, {"group": self.group_id}, None)]
 
     def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
@@ -231,7 +234,9 @@ class LiveClassicGroup:
         return any(self.protocol_counts.get(name, 0) == len(self.members) for name, _ in protocols)
 
     def select_protocol(self) -> str:
-        """The protocol with most votes: each member votes for the first one on its list that all members support."""
+        """Return the protocol with most votes: each member votes for the first one on its list that all members
+        support.
+        """
         votes: HashMap[str, int] = HashMap(STRING)
         for member in self.members.values():
             vote = next(
@@ -244,7 +249,7 @@ class LiveClassicGroup:
         return max(votes, key=votes.__getitem__)
 
     def current_topics(self) -> frozenset[str] | None:
-        """The topics that members subscribe to; None if these are no consumers, or do not say it as such."""
+        """Return the topics that members subscribe to; None if these are no consumers, or do not say it as such."""
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE or (self.members and self.protocol is None):
             return None
         try:

@@ -11,7 +11,7 @@ from coordinator_core.records import Fields
 
 
 def leave(op: Operation, request: Request, group: LiveClassicGroup) -> Fields:
-    """Members leave, each answered for itself. An administrator names static ones by instance id alone."""
+    """Return members leave, each answered for itself. An administrator names static ones by instance id alone."""
     answers = [responses.leave_group_member(each, _leave_one(op, group, each)) for each in request.data["members"]]
     if any(answer["errorCode"] == ErrorCode.NONE for answer in answers):
         _after_removal(op, group)

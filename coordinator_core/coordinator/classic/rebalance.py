@@ -23,17 +23,17 @@ _CAN_REBALANCE = (ClassicGroupState.STABLE, ClassicGroupState.COMPLETING_REBALAN
 
 
 def heartbeat_key(group_id: str, member_id: str) -> str:
-    """The key of a member's session timer."""
+    """Return the key of a member's session timer."""
     return f"heartbeat-{group_id}-{member_id}"
 
 
 def join_key(group_id: str) -> str:
-    """The key of the timer that ends the join phase."""
+    """Return the key of the timer that ends the join phase."""
     return f"join-{group_id}"
 
 
 def sync_key(group_id: str) -> str:
-    """The key of the timer for members that do not send SyncGroup."""
+    """Return the key of the timer for members that do not send SyncGroup."""
     return f"sync-{group_id}"
 
 
@@ -101,7 +101,7 @@ def refuse_sync(op: Operation, member: LiveClassicMember, error: ErrorCode) -> b
 
 
 def joined(group: LiveClassicGroup, member: LiveClassicMember, version: int) -> Fields:
-    """The answer to a member that joined this generation; the leader learns of all members."""
+    """Return the answer to a member that joined this generation; the leader learns of all members."""
     return responses.join_group_response(
         version,
         member.member_id,
@@ -114,7 +114,7 @@ def joined(group: LiveClassicGroup, member: LiveClassicMember, version: int) -> 
 
 
 def current_members(group: LiveClassicGroup, version: int) -> list[Fields]:
-    """The members as their leader is told of them."""
+    """Return the members as their leader is told of them."""
     return [
         responses.join_group_member(version, member.member_id, member.instance_id, member.metadata(group.protocol))
         for member in group.members.values()

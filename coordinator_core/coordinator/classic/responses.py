@@ -20,7 +20,7 @@ def join_group_response(
     skip_assignment: bool = False,
     members: list[Fields] | None = None,
 ) -> Fields:
-    """A JoinGroup response; a null protocol is the coordinator's own, which before version 7 goes out as ""."""
+    """Return a JoinGroup response; a null protocol is the coordinator's own, which before version 7 goes out as ""."""
     response: Fields = {"throttleTimeMs": 0, "errorCode": int(error), "generationId": generation}
     if version >= 7:
         response["protocolType"] = protocol_type
@@ -48,7 +48,7 @@ def sync_group_response(
     protocol: str | None = None,
     assignment: bytes = b"",
 ) -> Fields:
-    """A SyncGroup response."""
+    """Return a SyncGroup response."""
     response = heartbeat_response(version, error)
     if version >= 5:
         response["protocolType"] = protocol_type
@@ -58,12 +58,12 @@ def sync_group_response(
 
 
 def heartbeat_response(version: int, error: ErrorCode = ErrorCode.NONE) -> Fields:
-    """A Heartbeat response."""
+    """Return a Heartbeat response."""
     return {"throttleTimeMs": 0, "errorCode": int(error)} if version >= 1 else {"errorCode": int(error)}
 
 
 def leave_group_response(version: int, members: list[Fields], error: ErrorCode = ErrorCode.NONE) -> Fields:
-    """A LeaveGroup response; before version 3 it answers for the one member that the request named."""
+    """Return a LeaveGroup response; before version 3 it answers for the one member that the request named."""
     response = heartbeat_response(version, error)
     if version >= 3:
         response["members"] = members
@@ -73,5 +73,5 @@ def leave_group_response(version: int, members: list[Fields], error: ErrorCode =
 
 
 def leave_group_member(member: dict[str, Any], error: ErrorCode = ErrorCode.NONE) -> Fields:
-    """What became of one member of a LeaveGroup request."""
+    """Return what became of one member of a LeaveGroup request."""
     return {"memberId": member["memberId"], "groupInstanceId": member["groupInstanceId"], "errorCode": int(error)}

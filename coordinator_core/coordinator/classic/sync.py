@@ -11,7 +11,9 @@ from coordinator_core.records import Fields
 
 
 def sync(op: Operation, request: Request, group: LiveClassicGroup) -> Fields | None:
-    """A member asks for its assignment; the leader brings those of all, which ends the rebalance."""
+    """Serve SyncGroup of a classic group: a member asks for its assignment. The leader brings the assignments of
+    all members, which ends the rebalance.
+    """
     data = request.data
     error = _refusal(group, data)
     if error is None and group.state is ClassicGroupState.PREPARING_REBALANCE:

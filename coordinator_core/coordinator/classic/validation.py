@@ -47,22 +47,22 @@ LEAVE_GROUP = RequestShape(
 
 
 def check_join_group(request: Request) -> Fields:
-    """The data of a JoinGroup request; raises ApiError."""
+    """Return the data of a JoinGroup request; raises ApiError."""
     return checked(request, JOIN_GROUP, range(2, 10))
 
 
 def check_sync_group(request: Request) -> Fields:
-    """The data of a SyncGroup request; raises ApiError."""
+    """Return the data of a SyncGroup request; raises ApiError."""
     return checked(request, SYNC_GROUP, range(6))
 
 
 def check_heartbeat(request: Request) -> Fields:
-    """The data of a Heartbeat request; raises ApiError."""
+    """Return the data of a Heartbeat request; raises ApiError."""
     return checked(request, HEARTBEAT, range(5))
 
 
 def check_leave_group(request: Request) -> Fields:
-    """The data of a LeaveGroup request; before version 3 it names one member only. Raises ApiError."""
+    """Return the data of a LeaveGroup request; before version 3 it names one member only. Raises ApiError."""
     data = checked(request, LEAVE_GROUP, range(6))
     if request.version < 3:
         leaving = {"memberId": data["memberId"], "groupInstanceId": None, "reason": None}
@@ -71,7 +71,7 @@ def check_leave_group(request: Request) -> Fields:
 
 
 def check_member(group: LiveClassicGroup, member_id: str, instance_id: str | None) -> None:
-    """Raises ApiError unless this is a member, and the one that holds the instance id if one is given."""
+    """Raise ApiError unless this is a member, and the one that holds the instance id if one is given."""
     if instance_id is not None:
         holder = group.static_members.get(instance_id)
         if holder is None:
@@ -85,7 +85,7 @@ def check_member(group: LiveClassicGroup, member_id: str, instance_id: str | Non
 def check_offset_commit(
     group: LiveClassicGroup, member_id: str, instance_id: str | None, generation: int, *, transactional: bool
 ) -> None:
-    """Raises ApiError unless the commit comes from a member of this generation, or from nobody to an empty group."""
+    """Raise ApiError unless the commit comes from a member of this generation, or from nobody to an empty group."""
     empty = group.state is ClassicGroupState.EMPTY
     if generation < 0 and empty:
         return

@@ -19,7 +19,9 @@ _OK: Fields = {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None}
 
 
 def prepare(op: Operation, request: Request) -> Fields:
-    """The group as the worker needs it for the assignor; what it is given is what its answer is validated against."""
+    """Return the group as the worker needs it for the assignor; what it is given is what its answer is validated
+    against.
+    """
     data = validation.check_prepare(request)
     group, computation = _computing(op, data)
     memory_of(op).computations[data["groupId"]] = replace(
@@ -50,7 +52,9 @@ def prepare(op: Operation, request: Request) -> Fields:
 
 
 def install(op: Operation, request: Request) -> Fields:
-    """The target that the worker computed, if it holds what it must; where the assignor failed all stays as it is."""
+    """Return the target that the worker computed, if it holds what it must; where the assignor failed all stays as it
+    is.
+    """
     data = validation.check_install(request)
     group_id = data["groupId"]
     group, computation = _computing(op, data)

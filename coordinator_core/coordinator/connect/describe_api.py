@@ -8,7 +8,7 @@ from coordinator_core.records import Fields
 
 
 def described(group: ConnectGroup) -> Fields:
-    """The group's own fields; ``unassigned`` is the work that waits for a worker to come back."""
+    """Return the group's own fields; ``unassigned`` is the work that waits for a worker to come back."""
     return {
         "groupEpoch": group.group_epoch or 0,
         "assignmentEpoch": group.assignment_epoch or 0,

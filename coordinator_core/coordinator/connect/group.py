@@ -47,18 +47,18 @@ class ConnectCoordinatorState(CoordinatorState):
         self.log.apply(record, producer_id)
 
     def rebalance_timeout_ms(self, group_id: str, member_id: str) -> int:
-        """How long the worker may take to stop work, or to compute an assignment, as it said when it joined."""
+        """Return how long the worker may take to stop work, or to compute an assignment, as it said when it joined."""
         return self.rebalance_timeouts.get((group_id, member_id), self.session_timeout_ms)
 
     def group(self, group_id: str) -> ConnectGroup | None:
-        """The group of that id."""
+        """Return the group of that id."""
         entry = self.log.groups.get(group_id)
         state = None if entry is None else entry.state
         return state if isinstance(state, ConnectGroup) else None
 
 
 def as_fields(some: Iterable[ConnectorOrTask]) -> list[ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks]:
-    """Connectors and tasks as records and responses have them."""
+    """Return connectors and tasks as records and responses have them."""
     ordered = sorted(some, key=lambda unit: (unit, -1) if isinstance(unit, str) else unit)
     if not ordered:
         return []
@@ -70,7 +70,7 @@ def as_fields(some: Iterable[ConnectorOrTask]) -> list[ConnectWorkerGroupConnect
 
 
 def from_fields(values: Iterable[dict[str, list[object]]]) -> list[ConnectorOrTask]:
-    """The connectors and tasks of a request, in its order; a unit given twice is there twice."""
+    """Return the connectors and tasks of a request, in its order; a unit given twice is there twice."""
     found: list[ConnectorOrTask] = []
     for each in values:
         found += [str(connector) for connector in each["connectors"]]

@@ -36,24 +36,26 @@ _ASSIGNOR_FIELDS = ("name", "minimumVersion", "maximumVersion", "reason", "versi
 
 
 def memory_of(op: Operation) -> ConnectCoordinatorState:
-    """The memory of a Connect coordinator; raises ApiError in one of other groups."""
+    """Return the memory of a Connect coordinator; raises ApiError in one of other groups."""
     if not isinstance(op.memory, ConnectCoordinatorState):
         raise ApiError(ErrorCode.INVALID_REQUEST, "This coordinator has no Connect groups.")
     return op.memory
 
 
 def delay_key(group_id: str) -> str:
-    """The key of the timer after which the work of workers that left is given away."""
+    """Return the key of the timer after which the work of workers that left is given away."""
     return f"scheduled-rebalance-{group_id}"
 
 
 def computation_key(group_id: str) -> str:
-    """The key of the timer within which a worker has to compute the assignment."""
+    """Return the key of the timer within which a worker has to compute the assignment."""
     return f"compute-assignment-{group_id}"
 
 
 def handle_heartbeat(op: Operation, request: Request) -> Fields:
-    """A worker joins (epoch 0), leaves (-1) or lives: it reports what it runs, and learns what it is to run."""
+    """Serve a heartbeat: a worker joins (epoch 0), leaves (-1) or stays; it reports what it runs and learns what
+    to run.
+    """
     data = validation.check_heartbeat(request)
     memory = memory_of(op)
     group_id, member_id, epoch = data["groupId"], data["memberId"], data["memberEpoch"]
@@ -106,14 +108,14 @@ def _lost_its_answer(group: ConnectGroup, member: ConnectMember, data: Fields) -
 
 
 def fenced(epoch: int, known: int) -> ApiError:
-    """The refusal of a member epoch that is not the worker's."""
+    """Return the refusal of a member epoch that is not the worker's."""
     return (
         greater_epoch_error("connect", epoch, known) if epoch > known else smaller_epoch_error("connect", epoch, known)
     )
 
 
 def heartbeat_response(epoch: int, interval_ms: int = 0) -> Fields:
-    """A ConnectGroupHeartbeat response."""
+    """Return a ConnectGroupHeartbeat response."""
     return {
         "throttleTimeMs": 0,
         "errorCode": 0,
@@ -227,7 +229,7 @@ def _ranges(group: ConnectGroup) -> dict[str, VersionRange]:
 
 
 def assignor_of(group: ConnectGroup) -> str:
-    """The assignor that all workers support; raises ApiError if there is none."""
+    """Return the assignor that all workers support; raises ApiError if there is none."""
     try:
         return select_assignor({each: [a.name for a in member.assignors] for each, member in group.members.items()})
     except AssignorError as error:

@@ -34,14 +34,14 @@ UnwrittenConnect = tuple[ConnectRecordType, KeyT, ValueT | None]
 def group_epoch(
     group_id: str, epoch: int
 ) -> UnwrittenConnect[ConnectWorkerGroupMetadataKey, ConnectWorkerGroupMetadataValue]:
-    """The group epoch."""
+    """Return the group epoch."""
     return ConnectRecordType.GROUP_METADATA, {"groupId": group_id}, {"epoch": epoch}
 
 
 def work(
     group_id: str, epoch: int, units: Iterable[ConnectorOrTask]
 ) -> UnwrittenConnect[ConnectWorkerGroupConnectorsTasksMetadataKey, ConnectWorkerGroupConnectorsTasksMetadataValue]:
-    """All that the group has to run, as of a group epoch."""
+    """Return all that the group has to run, as of a group epoch."""
     value: ConnectWorkerGroupConnectorsTasksMetadataValue = {"epoch": epoch, "connectorsTasks": as_fields(units)}
     return ConnectRecordType.CONNECTORS_TASKS_METADATA, {"groupId": group_id}, value
 
@@ -49,7 +49,7 @@ def work(
 def configuration(
     group_id: str, settings: Mapping[str, str]
 ) -> UnwrittenConnect[ConnectWorkerGroupConfigurationKey, ConnectWorkerGroupConfigurationValue]:
-    """The group's configuration."""
+    """Return the record of the group's configuration."""
     pairs: list[ConnectWorkerGroupConfigurationEntry] = [
         {"name": name, "value": value} for name, value in settings.items()
     ]
@@ -59,14 +59,14 @@ def configuration(
 def worker(
     group_id: str, member_id: str, value: ConnectWorkerGroupMemberMetadataValue
 ) -> UnwrittenConnect[MemberKey, ConnectWorkerGroupMemberMetadataValue]:
-    """A worker's metadata."""
+    """Return the record of a worker's metadata."""
     return ConnectRecordType.MEMBER_METADATA, member_key(group_id, member_id), value
 
 
 def target(
     group_id: str, epoch: int, members: list[ConnectWorkerGroupTargetAssignmentMember]
 ) -> UnwrittenConnect[ConnectWorkerGroupTargetAssignmentKey, ConnectWorkerGroupTargetAssignmentValue]:
-    """The target assignment of all workers."""
+    """Return the record of the target assignment of all workers."""
     value: ConnectWorkerGroupTargetAssignmentValue = {"assignmentEpoch": epoch, "members": members}
     return ConnectRecordType.TARGET_ASSIGNMENT, {"groupId": group_id}, value
 
@@ -74,7 +74,7 @@ def target(
 def target_of_worker(
     member_id: str, units: Iterable[ConnectorOrTask], version: int = 0, metadata: bytes = b"", error: int = 0
 ) -> ConnectWorkerGroupTargetAssignmentMember:
-    """What one worker is to run."""
+    """Return what one worker is to run."""
     work = as_fields(units)
     return {"memberId": member_id, "error": error, "connectorsTasks": work, "version": version, "metadata": metadata}
 
@@ -88,7 +88,7 @@ def current(
     metadata: bytes = b"",
     error: int = 0,
 ) -> UnwrittenConnect[MemberKey, ConnectWorkerGroupCurrentMemberAssignmentValue]:
-    """What a worker runs."""
+    """Return the record of what a worker runs."""
     value: ConnectWorkerGroupCurrentMemberAssignmentValue = {
         "memberEpoch": epoch,
         "error": error,
@@ -100,7 +100,7 @@ def current(
 
 
 def worker_tombstones(group_id: str, member_id: str) -> list[UnwrittenConnect]:
-    """The worker goes, after what it runs."""
+    """Return the tombstones of a worker: of what it runs, then of its metadata."""
     key = member_key(group_id, member_id)
     return [
         (ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT, key, None),
@@ -109,7 +109,7 @@ def worker_tombstones(group_id: str, member_id: str) -> list[UnwrittenConnect]:
 
 
 def group_tombstones(group_id: str, group: ConnectGroup) -> list[UnwrittenConnect]:
-    """A group without workers goes: those of its records that there are, the group's own last."""
+    """Return the tombstones of a group without workers, of the records that it has; the group's own record is last."""
     key: ConnectWorkerGroupMetadataKey = {"groupId": group_id}
     there = {
         ConnectRecordType.TARGET_ASSIGNMENT: group.assignment_epoch is not None,

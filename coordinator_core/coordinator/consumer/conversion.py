@@ -24,7 +24,8 @@ from coordinator_core.groups.shard import CoordinatorShard
 
 
 def upgrade(op: Operation, classic: LiveClassicGroup) -> LiveConsumerGroup:
-    """The consumer group that the classic one becomes, as its records will make it; raises ApiError where it cannot.
+    """Return the consumer group that the classic one becomes, as its records will make it; raises ApiError where it
+    cannot.
 
     Its epochs are the generation, its target and current assignments the last ones of the classic group. Members that
     wait for a rebalance are told to join again.

@@ -11,7 +11,7 @@ from coordinator_core.records import Fields
 
 
 def group_state(group: LiveConsumerGroup) -> ConsumerGroupState:
-    """The state of the group."""
+    """Return the state of the group."""
     if group.is_empty:
         return ConsumerGroupState.EMPTY
     if group.group_epoch > group.assignment_epoch:
@@ -22,7 +22,7 @@ def group_state(group: LiveConsumerGroup) -> ConsumerGroupState:
 
 
 def described(group: LiveConsumerGroup, topics: TopicImage, default_assignor: str) -> Fields:
-    """The group's own fields of a ConsumerGroupDescribe response (version 1)."""
+    """Return the group's own fields of a ConsumerGroupDescribe response (version 1)."""
     return {
         "groupEpoch": group.group_epoch,
         "assignmentEpoch": group.assignment_epoch,

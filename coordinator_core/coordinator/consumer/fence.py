@@ -20,7 +20,9 @@ from coordinator_core.records import Fields
 
 
 def leave(op: Operation, data: Fields) -> Fields:
-    """A heartbeat with epoch -1: the member goes; with -2: a static member goes for a while, and keeps its place."""
+    """Serve a heartbeat that leaves: with epoch -1 the member is removed, with -2 a static member leaves
+    temporarily and keeps its place.
+    """
     group_id, member_id, epoch = data["groupId"], data["memberId"], data["memberEpoch"]
     instance_id = data["instanceId"]
     group = group_of(op, group_id, LiveConsumerGroup, "consumer")
@@ -46,7 +48,7 @@ def _gone_for_a_while(member: ConsumerMember) -> ConsumerMember:
 
 
 def fence(op: Operation, group: LiveConsumerGroup, members: Sequence[ConsumerMember]) -> None:
-    """Remove the members. If only classic members are left, the group becomes a classic one where that is allowed."""
+    """Remove the members. If only classic members remain, the group becomes a classic one where that is allowed."""
     if not members or downgrade_after_leave(op, group, members):
         return
     for member in members:
@@ -66,14 +68,14 @@ def fence(op: Operation, group: LiveConsumerGroup, members: Sequence[ConsumerMem
 
 
 def member_expired(op: Operation, group_id: str, member_id: str) -> None:
-    """A member's session ended, or a classic member did not join or sync in time."""
+    """Remove a member whose session ended, or that did not join or sync in time with the classic protocol."""
     group = group_with(op, group_id, member_id, LiveConsumerGroup)
     if group is not None:
         fence(op, group, [group.log.members[member_id]])
 
 
 def revocation_expired(op: Operation, group_id: str, member_id: str, epoch: int) -> None:
-    """A member did not give up its partitions in time; if it has since left the epoch, it did."""
+    """Remove a member that did not revoke its partitions in time; nothing happens if it has left that epoch since."""
     group = group_with(op, group_id, member_id, LiveConsumerGroup)
     if group is not None and group.log.members[member_id].member_epoch == epoch:
         fence(op, group, [group.log.members[member_id]])

@@ -58,13 +58,13 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
         return self._homogeneous
 
     def tombstones(self, renamed: Mapping[str, str] | None = None) -> list[Unwritten]:
-        """All records of the group; ``renamed`` members have records under a new id already."""
+        """Return all records of the group; ``renamed`` members have records under a new id already."""
         names = renamed or {}
         members = [names.get(member_id, member_id) for member_id in self.view.members]
         return group_tombstones(self.group_id, members, self.log.regexes)
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
-        """The member that holds that instance id.
+        """Return the member that holds that instance id.
 
         Raises ApiError, as Kafka does, for an id whose holder went by another instance id before it left: nobody can
         join with it any more.
@@ -82,7 +82,9 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
         return partition not in self.owned.get(topic_id, ())
 
     def preferred_assignor(self, old: ConsumerMember, new: ConsumerMember) -> str | None:
-        """The server assignor that most members ask for once ``new`` is in the place of ``old``; None: nobody does."""
+        """Return the server assignor that most members ask for once ``new`` is in the place of ``old``; None: nobody
+        does.
+        """
         return self.assignors.preferred(old.server_assignor, new.server_assignor)
 
     def follow(self, record: AnyRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
@@ -197,7 +199,7 @@ def is_reconciled_to(member: ConsumerMember, epoch: int) -> bool:
 
 
 def subscriber(member: ConsumerMember) -> Subscriber:
-    """The member as an assignor is told of it."""
+    """Return the member as an assignor is told of it."""
     return Subscriber(
         tuple(member.subscribed_topic_names), member.subscribed_topic_regex, member.instance_id, member.rack_id
     )

@@ -20,7 +20,9 @@ from coordinator_core.records import Fields
 
 
 def handle_heartbeat(op: Operation, request: Request) -> Fields:
-    """A member joins (epoch 0), leaves (-1, -2) or lives: it reports what it owns, and learns what it is to own."""
+    """Serve a heartbeat: a member joins (epoch 0), leaves (-1, -2) or stays; it reports what it owns and learns
+    what it is assigned.
+    """
     data = validation.check_heartbeat(request, op.memory.config)
     if data["memberEpoch"] < 0:
         return leave(op, data)

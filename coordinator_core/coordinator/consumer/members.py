@@ -1,4 +1,4 @@
-"""The member that a request is about: found, made, or put in the place of a static member's former self."""
+"""The member that a request is about: found, made, or put in the place of the static member that it replaces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from coordinator_core.records import Fields
 
 
 def new_member(member_id: str) -> ConsumerMember:
-    """A member of which nothing is known yet."""
+    """Return a member before anything is known about it."""
     return ConsumerMember(
         member_id,
         client_id="",
@@ -33,7 +33,8 @@ def new_member(member_id: str) -> ConsumerMember:
 def joining_static(
     op: Operation, group: LiveConsumerGroup, member_id: str, instance_id: str, *, classic: bool
 ) -> ConsumerMember:
-    """A static member that joins: new, or in the place of the one that held its instance id, with all it had.
+    """Return a static member that joins: a new one, or one that takes the place and everything of the former holder of
+    its instance id.
 
     Between two consumers the former must have left (epoch -2) before; raises ApiError otherwise.
     """
@@ -52,7 +53,9 @@ def joining_static(
 
 
 def updated(member: ConsumerMember, request: Request, data: Fields) -> ConsumerMember:
-    """The member as its heartbeat describes it; what the heartbeat leaves out stays. The same object if that is all."""
+    """Return the member as its heartbeat describes it; what the heartbeat leaves out is kept. The same object if
+    nothing changes.
+    """
     names, regex, timeout = data["subscribedTopicNames"], data["subscribedTopicRegex"], data["rebalanceTimeoutMs"]
     if (
         names is regex is data["serverAssignor"] is data["rackId"] is member.classic is None

@@ -79,7 +79,7 @@ def update_target(
 
 
 def current_target(group: LiveConsumerGroup, member: ConsumerMember) -> Partitions:
-    """The member's part of the target that there is; a static member takes on that of its former self."""
+    """Return the member's part of the target that there is; a static member takes on that of its former self."""
     if member.instance_id is None:
         return group.view.targets.get(member.member_id, {})
     former = group.view.static.get(member.instance_id)
@@ -95,7 +95,7 @@ def move(
     *,
     subscription_changed: bool,
 ) -> ConsumerMember:
-    """The member's step towards the target; written if it changes anything."""
+    """Return the member's step towards the target; written if it changes anything."""
     if not subscription_changed and is_reconciled_to(member, target.epoch):
         return member
     names = _subscribed_names(group.log.regexes, member)

@@ -30,7 +30,7 @@ class Goal(NamedTuple):
 
 
 def reconcile(member: ConsumerMember, goal: Goal, owned: Owned) -> ConsumerMember:
-    """The member after this heartbeat's step towards the goal; the same object if it stays where it is."""
+    """Return the member after this heartbeat's step towards the goal; the same object if it stays where it is."""
     epoch = member.member_epoch or 0
     if member.state in (None, ConsumerMemberState.STABLE):
         if epoch != goal.epoch:

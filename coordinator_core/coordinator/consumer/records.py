@@ -37,7 +37,7 @@ from coordinator_core.records import RecordType
 
 
 def member_metadata(group_id: str, member: ConsumerMember) -> Unwritten[MemberKey, ConsumerGroupMemberMetadataValue]:
-    """The member's metadata."""
+    """Return the member's metadata."""
     classic: ConsumerGroupMemberMetadataClassicMemberMetadata | None = None
     if member.classic is not None:
         classic = {
@@ -63,7 +63,7 @@ def member_metadata(group_id: str, member: ConsumerMember) -> Unwritten[MemberKe
 def current_assignment(
     group_id: str, member: ConsumerMember
 ) -> Unwritten[MemberKey, ConsumerGroupCurrentMemberAssignmentValue]:
-    """The member's current assignment."""
+    """Return the member's current assignment."""
     value: ConsumerGroupCurrentMemberAssignmentValue = {
         "memberEpoch": known(member.member_epoch),
         "previousMemberEpoch": known(member.previous_member_epoch),
@@ -77,7 +77,7 @@ def current_assignment(
 def target_assignment(
     group_id: str, member_id: str, target: Mapping[str, Sequence[int]]
 ) -> Unwritten[MemberKey, ConsumerGroupTargetAssignmentMemberValue]:
-    """A member's target assignment."""
+    """Return a member's target assignment."""
     partitions: list[ConsumerGroupTargetAssignmentMemberTopicPartition] = [
         {"topicId": topic, "partitions": list(numbers)} for topic, numbers in target.items()
     ]
@@ -88,7 +88,7 @@ def target_assignment(
 def target_epoch(
     group_id: str, epoch: int, timestamp_ms: int
 ) -> Unwritten[ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue]:
-    """The epoch and time of the target assignment; time 0 is not written."""
+    """Return the epoch and time of the target assignment; time 0 is not written."""
     value: ConsumerGroupTargetAssignmentMetadataValue = {"assignmentEpoch": epoch}
     if timestamp_ms:
         value["assignmentTimestamp"] = timestamp_ms
@@ -98,7 +98,7 @@ def target_epoch(
 def group_epoch(
     group_id: str, epoch: int, metadata_hash: int
 ) -> Unwritten[ConsumerGroupMetadataKey, ConsumerGroupMetadataValue]:
-    """The group epoch and the hash of its topics; a zero hash is not written."""
+    """Return the group epoch and the hash of its topics; a zero hash is not written."""
     value: ConsumerGroupMetadataValue = {"epoch": epoch}
     if metadata_hash:
         value["metadataHash"] = metadata_hash
@@ -108,7 +108,7 @@ def group_epoch(
 def resolved_regex(
     group_id: str, regex: str, resolved: ResolvedRegex | None
 ) -> Unwritten[ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue]:
-    """What a regex resolves to; None: nobody subscribes to it any more."""
+    """Return the record of what a regex resolves to; None: its tombstone, as no member subscribes to it any more."""
     value: ConsumerGroupRegularExpressionValue | None = None
     if resolved is not None:
         value = {"topics": resolved.topics, "version": resolved.version, "timestamp": resolved.timestamp}
@@ -119,12 +119,12 @@ def resolved_regex(
 def partition_metadata_tombstone(
     group_id: str,
 ) -> Unwritten[ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue]:
-    """Brokers before 4.1 kept topics in a record of their own; it goes."""
+    """Return the tombstone of the record in which brokers before 4.1 kept the group's topics."""
     return RecordType.CONSUMER_GROUP_PARTITION_METADATA, {"groupId": group_id}, None
 
 
 def group_tombstones(group_id: str, members: Sequence[str], regexes: Iterable[str]) -> list[Unwritten]:
-    """The whole group goes, with these members and resolved regexes."""
+    """Return the tombstones of the whole group with these members and resolved regexes."""
     key: ConsumerGroupMetadataKey = {"groupId": group_id}
     return [
         *tombstones_of_all(record_types.CONSUMER_RECORDS, group_id, members),

@@ -28,7 +28,7 @@ class RegexChange(IntEnum):
 
 
 def task_key(group_id: str) -> str:
-    """The key of the background work that resolves the group's regexes."""
+    """Return the key of the background work that resolves the group's regexes."""
     return f"{group_id}-regex"
 
 
@@ -57,7 +57,7 @@ def update(op: Operation, group: LiveConsumerGroup, old: ConsumerMember, new: Co
 
 
 def validate(regex: str) -> None:
-    """Raises ApiError if the regex is not valid."""
+    """Raise ApiError if the regex is not valid."""
     error = re2.error_in(regex)
     if error is not None:
         raise ApiError(

@@ -10,7 +10,7 @@ from coordinator_core.records import Fields
 
 
 def described(group: LiveShareGroup, topics: TopicImage) -> Fields:
-    """The group's own fields of a ShareGroupDescribe response (version 1)."""
+    """Return the group's own fields of a ShareGroupDescribe response (version 1)."""
     return {
         "groupEpoch": group.group_epoch,
         "assignmentEpoch": group.assignment_epoch,

@@ -40,7 +40,7 @@ class LiveShareGroup(LiveEpochGroup[ShareGroup]):
         return self.log.state_partitions or StatePartitionMetadata()
 
     def tombstones(self) -> list[Unwritten]:
-        """All records of the group."""
+        """Return all records of the group."""
         return group_tombstones(self.group_id, list(self.view.members))
 
     def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
@@ -83,5 +83,5 @@ class LiveShareGroup(LiveEpochGroup[ShareGroup]):
 
 
 def subscriber(member: ShareMember) -> Subscriber:
-    """The member as the assignor is told of it."""
+    """Return the member as the assignor is told of it."""
     return Subscriber(tuple(member.subscribed_topic_names), rack_id=member.rack_id)

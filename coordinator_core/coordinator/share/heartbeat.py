@@ -26,7 +26,7 @@ ASSIGNOR = "simple"
 
 
 def handle_heartbeat(op: Operation, request: Request) -> Fields:
-    """A member joins (epoch 0), leaves (-1) or lives, and learns what it is to share in."""
+    """Serve a heartbeat: a member joins (epoch 0), leaves (-1) or stays, and learns which partitions it shares."""
     data = validation.check_heartbeat(request)
     group_id, member_id, epoch, names = (
         data[name] for name in ("groupId", "memberId", "memberEpoch", "subscribedTopicNames")
@@ -173,7 +173,7 @@ def _move(
 
 
 def expect_heartbeat(op: Operation, group_id: str, member_id: str) -> None:
-    """Expect a sign of life within the group's session timeout."""
+    """Expect another heartbeat within the group's session timeout."""
     timeout = op.memory.group_config(group_id).share_session_timeout_ms
     op.arm(session_key(group_id, member_id), timeout, FENCE, group_id, member_id)
 
@@ -189,7 +189,7 @@ def fence(op: Operation, group: LiveShareGroup, member: ShareMember) -> None:
 
 
 def member_expired(op: Operation, group_id: str, member_id: str) -> None:
-    """A member's session ended."""
+    """Remove a member whose session ended."""
     group = group_with(op, group_id, member_id, LiveShareGroup)
     if group is not None:
         fence(op, group, group.log.members[member_id])

@@ -33,7 +33,7 @@ from coordinator_core.records import RecordType
 
 
 def member_metadata(group_id: str, member: ShareMember) -> Unwritten[MemberKey, ShareGroupMemberMetadataValue]:
-    """The member's metadata."""
+    """Return the member's metadata."""
     value: ShareGroupMemberMetadataValue = {
         "rackId": member.rack_id,
         "clientId": known(member.client_id),
@@ -46,7 +46,7 @@ def member_metadata(group_id: str, member: ShareMember) -> Unwritten[MemberKey, 
 def current_assignment(
     group_id: str, member: ShareMember
 ) -> Unwritten[MemberKey, ShareGroupCurrentMemberAssignmentValue]:
-    """The member's current assignment."""
+    """Return the member's current assignment."""
     value: ShareGroupCurrentMemberAssignmentValue = {
         "memberEpoch": known(member.member_epoch),
         "previousMemberEpoch": known(member.previous_member_epoch),
@@ -59,7 +59,7 @@ def current_assignment(
 def target_assignment(
     group_id: str, member_id: str, target: Mapping[str, Sequence[int]]
 ) -> Unwritten[MemberKey, ShareGroupTargetAssignmentMemberValue]:
-    """A member's target assignment."""
+    """Return a member's target assignment."""
     key = member_key(group_id, member_id)
     return RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER, key, {"topicPartitions": _partitions(target)}
 
@@ -67,7 +67,7 @@ def target_assignment(
 def target_epoch(
     group_id: str, epoch: int, timestamp_ms: int
 ) -> Unwritten[ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue]:
-    """The epoch and time of the target assignment; time 0 is not written."""
+    """Return the epoch and time of the target assignment; time 0 is not written."""
     value: ShareGroupTargetAssignmentMetadataValue = {"assignmentEpoch": epoch}
     if timestamp_ms:
         value["assignmentTimestamp"] = timestamp_ms
@@ -77,14 +77,14 @@ def target_epoch(
 def group_epoch(
     group_id: str, epoch: int, metadata_hash: int
 ) -> Unwritten[ShareGroupMetadataKey, ShareGroupMetadataValue]:
-    """The group epoch and the hash of its topics."""
+    """Return the group epoch and the hash of its topics."""
     return RecordType.SHARE_GROUP_METADATA, {"groupId": group_id}, {"epoch": epoch, "metadataHash": metadata_hash}
 
 
 def state_partitions(
     group_id: str, metadata: StatePartitionMetadata
 ) -> Unwritten[ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue]:
-    """Which share partitions have state, get it or lose it."""
+    """Return the record that says which share partitions have state, and which get or lose it."""
     value: ShareGroupStatePartitionMetadataValue = {
         "initializingTopics": _topics(metadata.initializing),
         "initializedTopics": _topics(metadata.initialized),
@@ -94,7 +94,7 @@ def state_partitions(
 
 
 def group_tombstones(group_id: str, members: Sequence[str]) -> list[Unwritten]:
-    """The whole group goes, with these members."""
+    """Return the tombstones of the whole group with these members."""
     key: ShareGroupMetadataKey = {"groupId": group_id}
     return [
         *tombstones_of_all(record_types.SHARE_RECORDS, group_id, members),

@@ -80,7 +80,7 @@ def assigned_tasks(assignment: bytes) -> Tasks:
 def assignment(
     tasks: Tasks, configured: ConfiguredTopology | None, topics: TopicImage, metadata: bytes, now: int
 ) -> bytes:
-    """What a thread is told to run, in the versions of its subscription; warm-ups are standbys to it.
+    """Return what a thread is told to run, in the versions of its subscription; warm-ups are standbys to it.
 
     Raises DecodeError if the subscription is not one of Streams.
     """

@@ -24,7 +24,8 @@ from coordinator_core.records import Fields
 
 
 def upgrade(op: Operation, classic: LiveClassicGroup, topology: Fields) -> LiveStreamsGroup:
-    """The streams group that the classic one becomes, as its records will make it; raises ApiError where it cannot.
+    """Return the streams group that the classic one becomes, as its records will make it; raises ApiError where it
+    cannot.
 
     Its epochs are the generation, its target and current assignments the last ones of the classic group. Its members
     run the topology that the joining one brings. Those that wait for a rebalance are told to join again.

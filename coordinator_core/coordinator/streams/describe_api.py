@@ -18,12 +18,12 @@ from coordinator_core.records import Fields
 
 
 def state_of(group: LiveStreamsGroup) -> StreamsGroupState:
-    """The state of the group; a new one is empty."""
+    """Return the state of the group; a new one is empty."""
     return group_state(group.log) or StreamsGroupState.ASSIGNING
 
 
 def described(group: LiveStreamsGroup) -> Fields:
-    """The group's own fields of a StreamsGroupDescribe response (version 0)."""
+    """Return the group's own fields of a StreamsGroupDescribe response (version 0)."""
     return {
         "groupEpoch": group.group_epoch,
         "assignmentEpoch": group.assignment_epoch,

@@ -20,9 +20,10 @@ from coordinator_core.records import Fields
 
 
 def leave(op: Operation, data: Fields) -> Fields:
-    """A heartbeat with epoch -1: the member goes, and may ask for the end of the whole application.
+    """Serve a heartbeat that leaves: with epoch -1 the member is removed; it may ask to shut down the whole
+    application.
 
-    With epoch -2 a static member goes for a while and keeps its place (KIP-1071).
+    With epoch -2 a static member leaves temporarily and keeps its place (KIP-1071).
     """
     group_id, member_id, instance_id = data["groupId"], data["memberId"], data["instanceId"]
     group = group_of(op, group_id, LiveStreamsGroup, "streams")
@@ -50,7 +51,7 @@ def _gone_for_a_while(member: StreamsMember) -> StreamsMember:
 
 
 def request_shutdown(group: LiveStreamsGroup, member_id: str) -> None:
-    """The first member that asks for the end of the application is the one that all are told of."""
+    """Note that a member asks to shut down the application; members are told about the first one that asks."""
     if group.shutdown_member is None:
         group.shutdown_member = member_id
 
@@ -71,7 +72,7 @@ def streams_response(member_id: str, epoch: int, **fields: object) -> Fields:
 
 
 def fence(op: Operation, group: LiveStreamsGroup, members: Sequence[StreamsMember]) -> None:
-    """Remove the members. If only classic threads are left, the group becomes a classic one again (KIP-1071)."""
+    """Remove the members. If only classic threads remain, the group becomes a classic one again (KIP-1071)."""
     if not members or downgrade_after_leave(op, group, {member.member_id for member in members}):
         return
     for member in members:
@@ -90,14 +91,14 @@ def fence(op: Operation, group: LiveStreamsGroup, members: Sequence[StreamsMembe
 
 
 def member_expired(op: Operation, group_id: str, member_id: str) -> None:
-    """A member's session ended."""
+    """Remove a member whose session ended."""
     group = group_with(op, group_id, member_id, LiveStreamsGroup)
     if group is not None:
         fence(op, group, [group.log.members[member_id]])
 
 
 def revocation_expired(op: Operation, group_id: str, member_id: str, epoch: int) -> None:
-    """A member did not give up its tasks in time; if it has since left the epoch, it did."""
+    """Remove a member that did not revoke its tasks in time; nothing happens if it has left that epoch since."""
     group = group_with(op, group_id, member_id, LiveStreamsGroup)
     if group is not None and group.log.members[member_id].member_epoch == epoch:
         fence(op, group, [group.log.members[member_id]])

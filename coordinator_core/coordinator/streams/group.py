@@ -36,7 +36,7 @@ Holders = dict[tuple[str, int], set[str]]
 
 
 def initial_rebalance_key(group_id: str) -> str:
-    """The key of the timer that holds back the first assignment until more members have joined."""
+    """Return the key of the timer that holds back the first assignment until more members have joined."""
     return f"initial-rebalance-timeout-{group_id}"
 
 
@@ -79,16 +79,16 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
         return (initial_rebalance_key(self.group_id),)
 
     def tombstones(self) -> list[Unwritten]:
-        """All records of the group."""
+        """Return all records of the group."""
         return group_tombstones(self.group_id, list(self.view.members))
 
     def static_member(self, instance_id: str | None) -> StreamsMember | None:
-        """The member that holds that instance id."""
+        """Return the member that holds that instance id."""
         member_id = None if instance_id is None else self.view.static.get(instance_id)
         return None if member_id is None else self.log.members.get(member_id)
 
     def target(self, member_id: str) -> Tasks:
-        """The member's part of the target that there is."""
+        """Return the member's part of the target that there is."""
         return self.view.targets.get(member_id) or NO_TASKS
 
     def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
@@ -158,5 +158,5 @@ def _hold(holders: Holders, task: tuple[str, int], name: str, *, holds: bool) ->
 
 
 def process(member: StreamsMember) -> Process:
-    """The member as the assignor is told of it."""
+    """Return the member as the assignor is told of it."""
     return Process(member.process_id or "", member.instance_id, member.rack_id, member.client_tags)

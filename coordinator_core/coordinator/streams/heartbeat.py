@@ -31,7 +31,7 @@ from coordinator_core.records import Fields
 
 
 class Status(IntEnum):
-    """What a member is told beside its tasks."""
+    """What a response tells a member beside its tasks."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -70,7 +70,9 @@ class _Step:
 
 
 def handle_heartbeat(op: Operation, request: Request) -> Fields:
-    """A member joins (epoch 0) with its topology, leaves (-1) or lives, reports its tasks and learns which to run."""
+    """Serve a heartbeat: a member joins (epoch 0) with its topology, leaves (-1) or stays; it reports its tasks
+    and learns which to run.
+    """
     kip_1071 = op.memory.profile.is_kip_1071
     data = validation.check_heartbeat(request, kip_1071=kip_1071)
     if data["memberEpoch"] < 0:

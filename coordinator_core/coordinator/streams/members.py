@@ -1,4 +1,4 @@
-"""The member that a heartbeat is about: found, made, or put in the place of a static member's former self."""
+"""The member that a heartbeat is about: found, made, or put in the place of the static member that it replaces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from coordinator_core.records import Fields
 
 
 def new_member(member_id: str) -> StreamsMember:
-    """A member of which nothing is known yet."""
+    """Return a member before anything is known about it."""
     return StreamsMember(
         member_id,
         client_id="",
@@ -34,9 +34,10 @@ def new_member(member_id: str) -> StreamsMember:
 def joining_static(
     op: Operation, group: LiveStreamsGroup, member_id: str, instance_id: str, *, classic: bool
 ) -> StreamsMember:
-    """A static member that joins: new, or in the place of the one that held its instance id, with all it had.
+    """Return a static member that joins: a new one, or one that takes the place and everything of the former holder of
+    its instance id.
 
-    Unless one of the two speaks the classic protocol the former must have left (epoch -2) before; raises ApiError
+    Unless one of the two speaks the classic protocol, the former must have left (epoch -2) before; raises ApiError
     otherwise.
     """
     former = group.static_member(instance_id)
@@ -56,7 +57,9 @@ def joining_static(
 
 
 def updated(member: StreamsMember, request: Request, data: Fields) -> StreamsMember:
-    """The member as its heartbeat describes it; what the heartbeat leaves out stays. The same object if that is all."""
+    """Return the member as its heartbeat describes it; what the heartbeat leaves out is kept. The same object if
+    nothing changes.
+    """
     endpoint, tags, timeout = data["userEndpoint"], data["clientTags"], data["rebalanceTimeoutMs"]
     if (
         endpoint is tags is data["rackId"] is data["topology"] is data["processId"] is None

@@ -50,7 +50,9 @@ def look_at_topics(op: Operation, group: LiveStreamsGroup, topology: Topology) -
 
 
 def update_epoch(op: Operation, group: LiveStreamsGroup, configuration: TopologyOnTopics, *, bump: bool) -> int:
-    """The group epoch after this request: bumped if asked for, and if topics, topology or configurations changed."""
+    """Return the group epoch after this request: bumped if asked for, and if topics, topology or configurations
+    changed.
+    """
     topology = configuration.topology
     validated = topology.epoch if topology.problem is None else records.NOT_VALIDATED
     configs = assignment_configs(op, group.group_id)
@@ -93,7 +95,7 @@ def first_assignment(op: Operation, group_id: str) -> None:
 def move(
     op: Operation, group: LiveStreamsGroup, member: StreamsMember, epoch: int, target: Tasks, owned: OwnedTasks
 ) -> StreamsMember:
-    """The member's step towards the target; written if it changes anything."""
+    """Return the member's step towards the target; written if it changes anything."""
     moved = reconcile(group, member, epoch, target, owned)
     if moved is member or moved == member:
         return moved

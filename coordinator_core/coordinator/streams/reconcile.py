@@ -33,7 +33,7 @@ class _Step(NamedTuple):
 def reconcile(
     group: LiveStreamsGroup, member: StreamsMember, epoch: int, target: Tasks, owned: OwnedTasks
 ) -> StreamsMember:
-    """The member after this heartbeat's step towards the target of that epoch; the same object if it stays."""
+    """Return the member after this heartbeat's step towards the target of that epoch; the same object if it stays."""
     now_at = member.member_epoch or 0
     if member.state == StreamsMemberState.STABLE:
         return member if now_at == epoch else _next(group, member, now_at, epoch, target, owned)

@@ -41,7 +41,7 @@ NOT_VALIDATED = -1
 
 
 def member_metadata(group_id: str, member: StreamsMember) -> Unwritten[MemberKey, StreamsGroupMemberMetadataValue]:
-    """The member's metadata."""
+    """Return the member's metadata."""
     endpoint = member.user_endpoint
     value: StreamsGroupMemberMetadataValue = {
         "instanceId": member.instance_id,
@@ -58,12 +58,12 @@ def member_metadata(group_id: str, member: StreamsMember) -> Unwritten[MemberKey
 
 
 def pairs(values: Mapping[str, str]) -> list[StreamsGroupMemberMetadataKeyValue]:
-    """A map as records have it, by key."""
+    """Return a map as records have it, by key."""
     return [{"key": key, "value": values[key]} for key in sorted(values, key=utf16)]
 
 
 def topology_value(given: Fields) -> StreamsGroupTopologyValue:
-    """The topology of a heartbeat, of which the record keeps every field."""
+    """Return the topology of a heartbeat, of which the record keeps every field."""
     subtopologies: list[StreamsGroupTopologySubtopology] = [
         {
             "subtopologyId": each["subtopologyId"],
@@ -98,14 +98,16 @@ def _internal_topic(topic: Fields) -> StreamsGroupTopologyTopicInfo:
 def topology(
     group_id: str, value: StreamsGroupTopologyValue
 ) -> Unwritten[StreamsGroupTopologyKey, StreamsGroupTopologyValue]:
-    """The topology of the group."""
+    """Return the topology of the group."""
     return RecordType.STREAMS_GROUP_TOPOLOGY, {"groupId": group_id}, value
 
 
 def group_epoch(
     group_id: str, epoch: int, metadata_hash: int, validated_topology_epoch: int, configs: Mapping[str, str]
 ) -> Unwritten[StreamsGroupMetadataKey, StreamsGroupMetadataValue]:
-    """The group epoch, the hash of its topics, the validated topology and the configurations of the assignment."""
+    """Return the group epoch, the hash of its topics, the validated topology and the configurations of the
+    assignment.
+    """
     value: StreamsGroupMetadataValue = {"epoch": epoch, "metadataHash": metadata_hash}
     if validated_topology_epoch != NOT_VALIDATED:
         value["validatedTopologyEpoch"] = validated_topology_epoch
@@ -117,7 +119,7 @@ def group_epoch(
 def target_assignment(
     group_id: str, member_id: str, target: Tasks
 ) -> Unwritten[MemberKey, StreamsGroupTargetAssignmentMemberValue]:
-    """A member's target assignment."""
+    """Return a member's target assignment."""
     value: StreamsGroupTargetAssignmentMemberValue = {
         "activeTasks": task_ids(target.active),
         "standbyTasks": task_ids(target.standby),
@@ -129,7 +131,7 @@ def target_assignment(
 def target_epoch(
     group_id: str, epoch: int, timestamp_ms: int
 ) -> Unwritten[StreamsGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataValue]:
-    """The epoch and time of the target assignment; time 0 is not written."""
+    """Return the epoch and time of the target assignment; time 0 is not written."""
     value: StreamsGroupTargetAssignmentMetadataValue = {"assignmentEpoch": epoch}
     if timestamp_ms:
         value["assignmentTimestamp"] = timestamp_ms
@@ -139,7 +141,7 @@ def target_epoch(
 def current_assignment(
     group_id: str, member: StreamsMember
 ) -> Unwritten[MemberKey, StreamsGroupCurrentMemberAssignmentValue]:
-    """The member's current assignment."""
+    """Return the member's current assignment."""
     assigned, revoking = member.assigned, member.pending_revocation
     value: StreamsGroupCurrentMemberAssignmentValue = {
         "memberEpoch": known(member.member_epoch),
@@ -156,7 +158,7 @@ def current_assignment(
 
 
 def group_tombstones(group_id: str, members: Sequence[str]) -> list[Unwritten]:
-    """The whole group goes, with these members; its topology last."""
+    """Return the tombstones of the whole group with these members; that of its topology is last."""
     key: StreamsGroupMetadataKey = {"groupId": group_id}
     return [
         *tombstones_of_all(record_types.STREAMS_RECORDS, group_id, members),

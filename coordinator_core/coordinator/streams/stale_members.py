@@ -13,7 +13,7 @@ from coordinator_core.assignors.inputs import Partitions, TaskId, Tasks
 def retain_only(
     targets: Mapping[str, Tasks], stale: Collection[str], before: Mapping[str, Tasks], processes: Mapping[str, str]
 ) -> dict[str, Tasks]:
-    """The targets, in which ``stale`` members have nothing that they did not have in the targets ``before``.
+    """Return the targets, in which ``stale`` members have nothing that they did not have in the targets ``before``.
 
     Active tasks that are left over go to the other members, each to the one with the fewest whose process
     (``processes`` by member) does not have the task yet; copies of state are left out, and give way where all have one.

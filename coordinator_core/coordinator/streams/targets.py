@@ -35,7 +35,7 @@ class TaskTarget(NamedTuple):
 
 
 def assignment_configs(op: Operation, group_id: str) -> Mapping[str, str]:
-    """The group's configurations that an assignment depends on."""
+    """Return the group's configurations that an assignment depends on."""
     config = op.memory.group_config(group_id)
     if not op.memory.profile.is_kip_1071:
         return _configs(config.streams_num_standby_replicas)
@@ -117,7 +117,7 @@ def compute_target(
     configs: Mapping[str, str],
     updated: StreamsMember | None = None,
 ) -> Mapping[str, Tasks]:
-    """The target for this epoch, written; nobody gets anything from a topology that is not ready."""
+    """Return the target for this epoch, written; nobody gets anything from a topology that is not ready."""
     kip_1071 = op.memory.profile.is_kip_1071
     updates = {} if updated is None else _updates(group, updated)
     subtopologies = [

@@ -45,12 +45,14 @@ class TaskOffsets:
         self._reports.pop(member_id, None)
 
     def of_member(self, member_id: str) -> tuple[Offsets, Offsets]:
-        """Offsets and end offsets that the member reported."""
+        """Return offsets and end offsets that the member reported."""
         report = self._reports.get(member_id)
         return ({}, {}) if report is None else (report.offsets, report.end_offsets)
 
     def of_process(self, process_id: str) -> dict[TaskId, int]:
-        """Offsets of the state that the process has on disk; where its members differ the most recent report holds."""
+        """Return offsets of the state that the process has on disk; where its members differ the most recent report
+        holds.
+        """
         merged: dict[TaskId, int] = {}
         for report in self._reports.values():
             if report.process_id == process_id:
@@ -58,21 +60,21 @@ class TaskOffsets:
         return merged
 
     def lag(self, process_id: str, task: TaskId) -> int | None:
-        """How far the process's copy is behind the end that any member knows; None where that is not known."""
+        """Return how far the process's copy is behind the end that any member knows; None where that is not known."""
         offset = self.of_process(process_id).get(task)
         ends = [report.end_offsets[task] for report in self._reports.values() if task in report.end_offsets]
         return None if offset is None or not ends else max(ends) - offset
 
 
 def from_fields(values: Iterable[Fields] | None) -> dict[TaskId, int] | None:
-    """The offsets of a heartbeat."""
+    """Return the offsets of a heartbeat."""
     if values is None:
         return None
     return {(each["subtopologyId"], each["partition"]): each["offset"] for each in values}
 
 
 def as_fields(offsets: Offsets) -> list[Fields]:
-    """The offsets as StreamsGroupDescribe has them."""
+    """Return the offsets as StreamsGroupDescribe has them."""
     return [
         {"subtopologyId": subtopology_id, "partition": partition, "offset": offsets[subtopology_id, partition]}
         for subtopology_id, partition in sorted(offsets)

@@ -86,7 +86,7 @@ MAX_PORT = 65_535
 
 
 def check_heartbeat(request: Request, *, kip_1071: bool) -> Fields:
-    """The data of a StreamsGroupHeartbeat; raises ApiError for what is wrong with it by itself.
+    """Return the data of a StreamsGroupHeartbeat; raises ApiError for what is wrong with it by itself.
 
     ``kip_1071``: what the document defines and Kafka 4.3.1 does not have is allowed, and its own rules hold.
     """
@@ -171,13 +171,13 @@ def _joining(data: Fields) -> None:
 
 
 def check_capacity(group: LiveStreamsGroup, config: BrokerConfig) -> None:
-    """Raises ApiError if the group is full: for a member that comes back as well."""
+    """Raise ApiError if the group is full: for a member that comes back as well."""
     if len(group.log.members) >= config.group_streams_max_size:
         raise group_full_error("streams", config.group_streams_max_size)
 
 
 def check_member_epoch(member: StreamsMember, data: Fields) -> None:
-    """Raises ApiError unless the epoch is the member's, or the one before (its answer may have been lost).
+    """Raise ApiError unless the epoch is the member's, or the one before (its answer may have been lost).
 
     With the epoch before, the member must not own more than it was assigned. Epoch 0 rejoins and is always right.
     """
@@ -200,7 +200,7 @@ def _within(owned: list[dict[str, Any]] | None, assigned: Partitions | Partition
 
 
 def check_tasks_exist(configured: ConfiguredTopology, data: Fields) -> None:
-    """Raises ApiError if the member owns a task that the topology does not have."""
+    """Raise ApiError if the member owns a task that the topology does not have."""
     for role in TASK_FIELDS:
         for each in data[role] or ():
             subtopology_id = each["subtopologyId"]
@@ -218,7 +218,7 @@ def check_tasks_exist(configured: ConfiguredTopology, data: Fields) -> None:
 
 
 def check_topology(given: Fields) -> None:
-    """Raises ApiError for a new topology that breaks one of the document's rules (KIP-1071, request validation)."""
+    """Raise ApiError for a new topology that breaks one of the document's rules (KIP-1071, request validation)."""
     subtopologies = given["subtopologies"]
     sources = {name for each in subtopologies for name in each["sourceTopics"]}
     sinks = {name for each in subtopologies for name in each["repartitionSinkTopics"]}
@@ -260,7 +260,7 @@ def check_offset_commit(
     *,
     transactional: bool,
 ) -> Callable[[str, str, int], None] | None:
-    """Raises ApiError unless the commit comes from a member at an epoch that it had, or from nobody to an empty group.
+    """Raise ApiError unless the commit comes from a member at an epoch that it had, or from nobody to an empty group.
 
     An older epoch is good for tasks that were assigned no later than it (KIP-1251): what is returned judges each
     partition by topic name, topic id and number. None: all are good.
@@ -292,7 +292,7 @@ def check_offset_commit(
 
 
 def check_offset_fetch(group: LiveStreamsGroup, member_id: str | None, epoch: int) -> None:
-    """Raises ApiError unless the fetch comes from a member at its epoch, or does not say from whom."""
+    """Raise ApiError unless the fetch comes from a member at its epoch, or does not say from whom."""
     if member_id is None and epoch < 0:
         return
     known = member_of(group.log.members, member_id or "", group.group_id).member_epoch or 0

@@ -33,24 +33,24 @@ class ComparedRecord(NamedTuple):
 
 
 def written(record: CoordinatorRecord) -> ComparedRecord:
-    """A record of the model."""
+    """Return a record of the model."""
     return ComparedRecord(int(record.type), plain(record.key), record.value_version, plain(record.value))
 
 
 def recorded(record: Fields) -> ComparedRecord:
-    """A record of a trace, by its JSON."""
+    """Return a record of a trace, by its JSON."""
     return ComparedRecord(record["key_type"], record["key"], record["value_version"], record["value"])
 
 
 def recorded_bytes(record: Fields) -> ComparedRecord:
-    """A record of a trace, by its bytes; raises DecodeError."""
+    """Return a record of a trace, by its bytes; raises DecodeError."""
     value = None if record["value_hex"] is None else bytes.fromhex(record["value_hex"])
     decoded = decode_record(bytes.fromhex(record["key_hex"]), value)
     return ComparedRecord(decoded.type, plain(decoded.key), decoded.value_version, plain(decoded.value))
 
 
 def plain(value: Any) -> Any:
-    """The value with bytes as base64, as Kafka's JSON has them."""
+    """Return the value with bytes as base64, as Kafka's JSON has them."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, dict):
@@ -96,7 +96,7 @@ def same(actual: Any, expected: Any) -> bool:
 
 
 def canonical_text(value: Any, ordered: Collection[str] = ()) -> str:
-    """The value as text in which the order of all lists but the ``ordered`` ones is settled."""
+    """Return the value as text in which the order of all lists but the ``ordered`` ones is settled."""
     return json.dumps(_canonical(value, "", ordered), sort_keys=True)
 
 
@@ -114,7 +114,7 @@ def _canonical(value: Any, name: str, ordered: Collection[str]) -> Any:
 
 
 def shown(expected: Any, actual: Any) -> list[str]:
-    """What differs, a line each: ``-`` is expected and missing, ``+`` is there and not expected."""
+    """Return what differs, a line each: ``-`` is expected and missing, ``+`` is there and not expected."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         return [
             f"{name}: {line}"

@@ -9,7 +9,7 @@ from coordinator_core.groups.classic.state import ClassicGroup, ClassicGroupStat
 
 
 def group_state(group: ClassicGroup) -> ClassicGroupState:
-    """The state that the last record proves: STABLE with members, else EMPTY.
+    """Return the state that the last record proves: STABLE with members, else EMPTY.
 
     A rebalance that has begun since then is not in the log, nor are the members that joined for it.
     """
@@ -22,7 +22,7 @@ def is_consumer_group(group: ClassicGroup) -> bool:
 
 
 def describe_classic(group_id: str, group: ClassicGroup) -> dict[str, Any]:
-    """The group as ``Admin.describeClassicGroups`` gives it; the coordinator's node is unknown to the log."""
+    """Return the group as ``Admin.describeClassicGroups`` gives it; the coordinator's node is unknown to the log."""
     return {
         "coordinator": None,
         "groupId": group_id,
@@ -35,7 +35,7 @@ def describe_classic(group_id: str, group: ClassicGroup) -> dict[str, Any]:
 
 
 def describe_consumer(group_id: str, group: ClassicGroup) -> dict[str, Any]:
-    """A classic group of consumers as ``Admin.describeConsumerGroups`` gives it: without epochs and targets.
+    """Return a classic group of consumers as ``Admin.describeConsumerGroups`` gives it: without epochs and targets.
 
     The empty group id, which simple groups may have, is refused by that call.
     """

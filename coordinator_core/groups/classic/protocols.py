@@ -20,7 +20,10 @@ COOPERATIVE_STICKY = "cooperative-sticky"
 
 
 def subscription(group: ClassicGroup, member: ClassicMember) -> Blob | None:
-    """The member's metadata; None if it is empty, of a type that no schema knows, or not what its schema says."""
+    """Return the member's metadata.
+
+    None if it is empty, of a type that no schema knows, or not what its schema says.
+    """
     try:
         return decode_subscription(group.protocol_type or "", group.protocol, member.subscription)
     except DecodeError:
@@ -28,7 +31,10 @@ def subscription(group: ClassicGroup, member: ClassicMember) -> Blob | None:
 
 
 def assignment(group: ClassicGroup, member: ClassicMember) -> Blob | None:
-    """The member's assignment; None if it is empty, of a type that no schema knows, or not what its schema says."""
+    """Return the member's assignment.
+
+    None if it is empty, of a type that no schema knows, or not what its schema says.
+    """
     try:
         return decode_assignment(group.protocol_type or "", group.protocol, member.assignment)
     except DecodeError:
@@ -36,7 +42,7 @@ def assignment(group: ClassicGroup, member: ClassicMember) -> Blob | None:
 
 
 def assigned_partitions(data: bytes) -> list[TopicPartition] | None:
-    """A consumer's assignment in the order of the bytes (some clients repeat topics); None if it is not one."""
+    """Return a consumer's assignment in the order of the bytes (some clients repeat topics); None if it is not one."""
     if not data:
         return []
     try:

@@ -60,7 +60,7 @@ HANDLERS: Mapping[int, Callable[[ClassicGroup, AnyRecord], Violations]] = {
 
 
 def apply(state: ClassicGroup, record: CoordinatorRecord) -> Violations:
-    """Changes ``state`` in place by a GROUP_METADATA record, which holds the whole group; returns the violations seen.
+    """Change ``state`` in place by a GROUP_METADATA record, which holds the whole group; returns the violations seen.
 
     A record of another type changes nothing.
     """

@@ -6,7 +6,7 @@ from coordinator_core.groups.connect.state import ConnectGroup, ConnectGroupStat
 
 
 def group_state(group: ConnectGroup) -> ConnectGroupState | None:
-    """The group's state; None where the log has not shown what it needs."""
+    """Return the group's state; None where the log has not shown what it needs."""
     if not group.members:
         return ConnectGroupState.EMPTY
     if group.group_epoch is None or group.assignment_epoch is None:

@@ -177,7 +177,7 @@ HANDLERS: Mapping[int, Callable[[ConnectGroup, AnyRecord], Violations]] = {
 
 
 def apply(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
-    """Changes ``state`` in place by one record of ``__worker_offsets``; returns violations seen, raises nothing.
+    """Change ``state`` in place by one record of ``__worker_offsets``; returns violations seen, raises nothing.
 
     A record of another type changes nothing.
     """

@@ -89,16 +89,16 @@ class ConnectGroup:
 
 
 def max_delay_ms(group: ConnectGroup) -> int:
-    """How long the work of a worker that left waits for it."""
+    """Return how long the work of a worker that left waits for it."""
     text = group.configuration.get(MAX_DELAY_CONFIG, "")
     return int(text) if text.isdecimal() and text.isascii() else DEFAULT_MAX_DELAY_MS
 
 
 def units(work: Work) -> tuple[ConnectorOrTask, ...]:
-    """Connectors and tasks alike."""
+    """Return connectors and tasks alike."""
     return (*work.connectors, *((task.connector_id, task.task_id) for task in work.tasks))
 
 
 def unassigned(group: ConnectGroup) -> set[ConnectorOrTask]:
-    """The connectors and tasks that no worker is to run."""
+    """Return the connectors and tasks that no worker is to run."""
     return set(units(group.work)).difference(*(units(target.work) for target in group.targets.values()))

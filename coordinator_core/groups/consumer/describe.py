@@ -20,7 +20,7 @@ TELLS_PROTOCOL = 22
 
 
 def group_state(group: ConsumerGroup) -> ConsumerGroupState | None:
-    """The group's state, by the rules of KIP-848; None where the log has not shown what they need."""
+    """Return the group's state, by the rules of KIP-848; None where the log has not shown what they need."""
     if not group.members:
         return ConsumerGroupState.EMPTY
     if group.group_epoch is None or group.assignment_epoch is None:
@@ -43,7 +43,8 @@ def is_reconciled(member: ConsumerMember, assignment_epoch: int) -> bool:
 
 
 def preferred_assignor(group: ConsumerGroup) -> str | None:
-    """The server assignor that most members ask for, None if none asks for one: then the broker's default serves.
+    """Return the server assignor that most members ask for, None if none asks for one: then the broker's default
+    serves.
 
     Between equals the order of the coordinator's own map decides, as if members had asked in the order they came.
     """
@@ -66,7 +67,7 @@ def describe_consumer(
     whole: bool,
     tells_protocol: bool = True,
 ) -> dict[str, Any]:
-    """The group as ``Admin.describeConsumerGroups`` gives it; the coordinator's node is unknown to the log.
+    """Return the group as ``Admin.describeConsumerGroups`` gives it; the coordinator's node is unknown to the log.
 
     ``default_assignor`` is the first of the broker's ``group.consumer.assignors``. ``whole``: what was not seen is not
     there. Otherwise what depends on it is null: the assignor that most members ask for, and targets. Brokers before 4.0

@@ -115,7 +115,7 @@ HANDLERS: Mapping[int, Callable[[ConsumerGroup, AnyRecord], Violations]] = {
 
 
 def apply(state: ConsumerGroup, record: CoordinatorRecord) -> Violations:
-    """Changes ``state`` in place by one record of types 3 to 8 or 16; returns the violations seen, raises nothing.
+    """Change ``state`` in place by one record of types 3 to 8 or 16; returns the violations seen, raises nothing.
 
     A record of another type changes nothing.
     """

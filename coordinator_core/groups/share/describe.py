@@ -10,12 +10,12 @@ from coordinator_core.groups.share.state import ShareGroup, ShareGroupState, Sha
 
 
 def group_state(group: ShareGroup) -> ShareGroupState:
-    """The group's state: a share group is stable as soon as it has members (KIP-932)."""
+    """Return the group's state: a share group is stable as soon as it has members (KIP-932)."""
     return ShareGroupState.STABLE if group.members else ShareGroupState.EMPTY
 
 
 def describe_share(group_id: str, group: ShareGroup, topics: TopicImage | None, state: str | None) -> dict[str, Any]:
-    """The group as ``Admin.describeShareGroups`` gives it; the coordinator's node is unknown to the log."""
+    """Return the group as ``Admin.describeShareGroups`` gives it; the coordinator's node is unknown to the log."""
     return {
         "coordinator": None,
         "groupEpoch": group.group_epoch,

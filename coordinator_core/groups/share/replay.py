@@ -86,7 +86,7 @@ HANDLERS: Mapping[int, Callable[[ShareGroup, AnyRecord], Violations]] = {
 
 
 def apply(state: ShareGroup, record: CoordinatorRecord) -> Violations:
-    """Changes ``state`` in place by one record of types 10 to 15; returns the violations seen, raises nothing.
+    """Change ``state`` in place by one record of types 10 to 15; returns the violations seen, raises nothing.
 
     A record of another type changes nothing.
     """

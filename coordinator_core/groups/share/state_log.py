@@ -40,7 +40,7 @@ class SharePartition(NamedTuple):
 
     @classmethod
     def of(cls, record: ShareStateRecord) -> SharePartition:
-        """The share partition that a record is about."""
+        """Return the share partition that a record is about."""
         return cls(record.key["groupId"], record.key["topicId"], record.key["partition"])
 
 
@@ -125,7 +125,7 @@ def _updated(known: SharePartitionState | None, value: ShareUpdateValue, at: Log
 
 
 def state_batches(batches: Iterable[ShareSnapshotStateBatch | ShareUpdateStateBatch]) -> Iterable[StateBatch]:
-    """The batches of a record."""
+    """Return the batches of a record."""
     return [
         StateBatch(each["firstOffset"], each["lastOffset"], each["deliveryState"], each["deliveryCount"])
         for each in batches

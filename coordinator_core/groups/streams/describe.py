@@ -23,7 +23,10 @@ from coordinator_core.records import Fields
 
 
 def group_state(group: StreamsGroup) -> StreamsGroupState | None:
-    """The group's state, in the order in which Kafka 4.3 checks; None where the log has not shown what it needs."""
+    """Return the group's state, in the order in which Kafka 4.3 checks.
+
+    None where the log has not shown what it needs.
+    """
     if not group.members:
         return StreamsGroupState.EMPTY
     if group.topology is None or group.validated_topology_epoch != group.topology.epoch:
@@ -45,7 +48,7 @@ def is_reconciled(member: StreamsMember, assignment_epoch: int) -> bool:
 def describe_streams(
     group_id: str, group: StreamsGroup, topics: TopicImage | None, state: str | None, *, reloaded: bool, whole: bool
 ) -> dict[str, Any]:
-    """The group as ``Admin.describeStreamsGroups`` gives it; the coordinator's node is unknown to the log.
+    """Return the group as ``Admin.describeStreamsGroups`` gives it; the coordinator's node is unknown to the log.
 
     ``whole``: what was not seen is not there. A target that was not seen is null otherwise.
     Internal topics have the partition counts of the topology on these topics. They have those recorded where it is not
@@ -88,12 +91,12 @@ def _member(group: StreamsGroup, member: StreamsMember, *, whole: bool) -> dict[
 
 
 def endpoint_shown(endpoint: Endpoint | None) -> Fields | None:
-    """An endpoint as records and responses have it."""
+    """Return an endpoint as records and responses have it."""
     return None if endpoint is None else {"host": endpoint.host, "port": endpoint.port}
 
 
 def tasks_shown(tasks: TargetTasks | CurrentTasks) -> Fields:
-    """Tasks by role, as responses have them."""
+    """Return tasks by role, as responses have them."""
     return {
         "activeTasks": task_ids(tasks.active),
         "standbyTasks": task_ids(tasks.standby),

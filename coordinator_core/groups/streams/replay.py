@@ -117,7 +117,7 @@ def _topology(state: StreamsGroup, record: StreamsGroupTopologyRecord) -> Violat
 
 
 def topology_of(value: StreamsGroupTopologyValue) -> Topology:
-    """The topology of a topology record's value."""
+    """Return the topology of a topology record's value."""
     return Topology(value["epoch"], [_subtopology(each) for each in value["subtopologies"]])
 
 
@@ -163,7 +163,7 @@ HANDLERS: Mapping[int, Callable[[StreamsGroup, AnyRecord], Violations]] = {
 
 
 def apply(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
-    """Changes ``state`` in place by one record of types 17 to 23; returns the violations seen, raises nothing.
+    """Change ``state`` in place by one record of types 17 to 23; returns the violations seen, raises nothing.
 
     A record of another type changes nothing.
     """

@@ -13,7 +13,7 @@ def has_regexes(topology: Topology) -> bool:
 
 
 def resolved(topology: Topology, topics: TopicImage) -> Topology:
-    """The topology with the topics that its regexes match among its source topics, and without regexes.
+    """Return the topology with the topics that its regexes match among its source topics, and without regexes.
 
     The topology's own internal topics are never among them.
     """
@@ -29,7 +29,7 @@ def resolved(topology: Topology, topics: TopicImage) -> Topology:
 
 
 def without_topics(topology: Topology, topics: TopicImage) -> list[str]:
-    """The regexes that match no topic."""
+    """Return the regexes that match no topic."""
     names = list(topics.by_name)
     regexes = sorted({regex for each in topology.subtopologies for regex in each.source_topic_regex})
     return [regex for regex in regexes if not re2.matching(regex, names)]

@@ -123,5 +123,5 @@ class StreamsGroup(EpochGroup[StreamsMember, TargetTasks]):
 
 
 def task_ids(tasks: Mapping[str, Iterable[int]]) -> list[StreamsGroupTargetAssignmentMemberTaskIds]:
-    """Tasks by subtopology id, then partition."""
+    """Return tasks by subtopology id, then partition."""
     return [{"subtopologyId": key, "partitions": sorted(tasks[key])} for key in sorted(tasks, key=utf16)]

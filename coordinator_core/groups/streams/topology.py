@@ -74,7 +74,7 @@ class _NotConfigurableError(Exception):
 
 
 def configure(topology: Topology, topics: TopicImage) -> ConfiguredTopology:
-    """The topology on these topics; raises nothing, what is amiss is in the outcome."""
+    """Return the topology on these topics; raises nothing, what is amiss is in the outcome."""
     try:
         _require_matches(topology, topics)
         topology = resolved(topology, topics)
@@ -118,12 +118,12 @@ class _Counts:
             self._decide_changelogs(subtopology)
 
     def of(self, topic: str) -> int | None:
-        """The partition count of a topic."""
+        """Return the partition count of a topic."""
         existing = self._existing.get(topic)
         return self._decided.get(topic) if existing is None else existing.partitions
 
     def configured(self, subtopology: Subtopology) -> ConfiguredSubtopology:
-        """The subtopology with the counts decided for its internal topics."""
+        """Return the subtopology with the counts decided for its internal topics."""
         return ConfiguredSubtopology(
             max(self._count(topic) for topic in _sources(subtopology)),
             tuple(sorted(set(subtopology.source_topics))),
@@ -247,7 +247,7 @@ def _same(counts: Mapping[str, int], shown: Mapping[str, int]) -> int:
 
 
 def required_topics(topology: Topology | None) -> list[str]:
-    """The topics that the topology reads or needs for itself, by subtopology."""
+    """Return the topics that the topology reads or needs for itself, by subtopology."""
     return [
         name
         for each in (() if topology is None else topology.subtopologies)
@@ -260,7 +260,7 @@ def required_topics(topology: Topology | None) -> list[str]:
 
 
 def subtopology_of_sources(topology: Topology, configured: ConfiguredTopology | None) -> dict[str, str]:
-    """The subtopology that reads a topic, by name; by the topics of the moment where a regex names them."""
+    """Return the subtopology that reads a topic, by name; by the topics of the moment where a regex names them."""
     found = {
         name: each.subtopology_id
         for each in topology.subtopologies

@@ -24,7 +24,9 @@ TopicPartitions = Mapping[str, Sequence[int]]
 def subscription(
     protocol: str, topics: Sequence[str], owned: TopicPartitions, generation: int, rack: str | None
 ) -> bytes:
-    """A member's subscription under an assignor, with the user data that the assignor wants; generation -1: none."""
+    """Return a member's subscription under an assignor, with the user data that the assignor wants; generation -1:
+    none.
+    """
     cooperative = protocol == "cooperative-sticky"
     user_data = None
     if cooperative:
@@ -43,7 +45,7 @@ def subscription(
 
 
 def assignment(partitions: TopicPartitions) -> bytes:
-    """A member's assignment."""
+    """Return a member's assignment."""
     fields: ConsumerProtocolAssignment = {"assignedPartitions": _listed(partitions), "userData": None}
     return encode_blob(ConsumerProtocolAssignment, PROTOCOL_VERSION, fields)
 
@@ -51,7 +53,7 @@ def assignment(partitions: TopicPartitions) -> bytes:
 def partitions_of(
     entries: Iterable[ConsumerProtocolSubscriptionTopicPartition | ConsumerProtocolAssignmentTopicPartition],
 ) -> dict[str, list[int]]:
-    """Partitions by topic name, as a decoded assignment lists them."""
+    """Return partitions by topic name, as a decoded assignment lists them."""
     return {each["topic"]: list(each["partitions"]) for each in entries}
 
 

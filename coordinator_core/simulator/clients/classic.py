@@ -159,7 +159,7 @@ class ClassicClient(Client):
     # --- sleep -------------------------------------------------------------------------------------------------------
 
     def session_key(self) -> str:
-        """The key of the member's session timer, in whatever type of group it is."""
+        """Return the key of the member's session timer, in whatever type of group it is."""
         live = self.shard.memory.live.get(self.group_id)
         key = session_key if isinstance(live, LiveConsumerGroup) else heartbeat_key
         return key(self.group_id, self.member_id)
@@ -185,7 +185,7 @@ class ClassicClient(Client):
 
     @abstractmethod
     def protocols(self) -> Mapping[str, bytes]:
-        """What the member supports, with its metadata for each."""
+        """Return what the member supports, with its metadata for each."""
 
     @abstractmethod
     def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
@@ -227,14 +227,14 @@ class ClassicConsumer(ClassicClient):
         return self._assignor == "cooperative-sticky"
 
     def protocols(self) -> Mapping[str, bytes]:
-        """The one assignor that it is configured with."""
+        """Return the one assignor that it is configured with."""
         owned = self._owned if self._cooperative else self._sticky
         generation = self._sticky_generation
         data = blobs.subscription(self._assignor, self.wish.topics, owned, generation, self.wish.rack)
         return {self._assignor: data}
 
     def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
-        """The assignor's decision about the topics as the leader sees them."""
+        """Return the assignor's decision about the topics as the leader sees them."""
         image = self.shard.topics
         specs = {each["memberId"]: _spec(protocol, each) for each in members}
         names = sorted({topic for spec in specs.values() for topic in spec.topics})

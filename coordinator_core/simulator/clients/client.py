@@ -283,7 +283,7 @@ class Client(ABC):
 
     @abstractmethod
     def session_key(self) -> str:
-        """The key of the member's session timer."""
+        """Return the key of the member's session timer."""
 
     @abstractmethod
     def settled(self) -> bool:

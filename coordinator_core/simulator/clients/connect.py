@@ -45,7 +45,7 @@ class ConnectWorker(ClassicClient):
         return f"http://{self.client_id}:8083/"
 
     def protocols(self) -> Mapping[str, bytes]:
-        """The protocol that it is configured with, and those before it."""
+        """Return the protocol that it is configured with, and those before it."""
         wanted = VERSIONS[self.wish.assignor or EAGER]
         offset = self.wish.configs.offset
         return {
@@ -74,7 +74,7 @@ class ConnectWorker(ClassicClient):
         return encode_blob(ConnectProtocolAssignment, version, fields)
 
     def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
-        """The assignor's decision, by the newest configuration that some worker has read."""
+        """Return the assignor's decision, by the newest configuration that some worker has read."""
         blobs = {each["memberId"]: decode_subscription("connect", protocol, each["metadata"]) for each in members}
         workers = {member: worker(blob) for member, blob in blobs.items() if isinstance(blob, Blob)}
         offset = max(each.config_offset for each in workers.values())

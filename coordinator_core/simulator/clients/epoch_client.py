@@ -27,7 +27,7 @@ class EpochClient(Client):
         """Back to epoch 0, with empty hands."""
 
     def identity(self, epoch: int) -> Fields:
-        """What every heartbeat says: the group, the member and its epoch."""
+        """Return what every heartbeat says: the group, the member and its epoch."""
         return {"groupId": self.group_id, "memberId": self.member_id, "memberEpoch": epoch}
 
     def refused(self, api: str, error: ErrorCode) -> None:
@@ -42,7 +42,7 @@ class EpochClient(Client):
             self._stop()
 
     def session_key(self) -> str:
-        """The key of the member's session timer."""
+        """Return the key of the member's session timer."""
         return session_key(self.group_id, self.member_id)
 
 
