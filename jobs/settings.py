@@ -22,6 +22,7 @@ UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
 """What pydantic says of a key that a section does not have."""
 NULL = "tag:yaml.org,2002:null"
 ENVIRONMENT_PREFIX = "COORDINATOR_AUDIT_"
+DEFAULT_ORIGIN = "default"
 
 
 class Section(BaseModel):
@@ -106,7 +107,7 @@ def load(
 
 def layers(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any] | None) -> Iterator[Layer]:
     """The layers, the weakest first."""
-    yield _from_file(conf() / "defaults.yaml")._replace(origin="default")
+    yield _from_file(conf() / "defaults.yaml")._replace(origin=DEFAULT_ORIGIN)
     if file is not None:
         yield _from_file(file)
     for name, text in sorted(environment.items()):
@@ -162,6 +163,11 @@ def explain(stack: Iterable[Layer]) -> list[Effective]:
     for layer in kept:
         origins.update(dict.fromkeys((name for name, _ in _leaves(layer.values)), layer.origin))
     return [Effective(name, value, origins[name]) for name, value in _leaves(settings.model_dump(mode="json"))]
+
+
+def is_given(name: str, stack: Iterable[Layer]) -> bool:
+    """Return whether a layer other than the defaults sets this dotted name."""
+    return any(each.name == name and each.origin != DEFAULT_ORIGIN for each in explain(stack))
 
 
 def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -39,10 +39,10 @@ class AnswerSource:
         if self.store is None:
             logs = find_logs(self.log or [], snapshots=True)
             return LogAnswers(logs, self.console.warn, settings.load(self.config, flags=flags))
-        from jobs.cli.table_options import open_tables
+        from jobs.cli.table_options import open_filled_tables
         from jobs.queries.from_tables.answers import StoredAnswers
 
-        tables, chosen = open_tables(self.console, self.config, flags)
+        tables, chosen = open_filled_tables(self.console, self.config, flags)
         return StoredAnswers(tables, chosen.cluster, chosen.audit)
 
     def check(self) -> None:

@@ -8,16 +8,13 @@ from typing import Annotated
 import typer
 
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
-from coordinator_core.errors import UsageError
 from coordinator_core.groups.violations import Violation
 from jobs.cli.answer_source import AnswerSource, refuse_unknown
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import GroupOption, SinceOption, parse_time
+from jobs.cli.options import MATCHED, GroupOption, SinceOption, parse_time, read_kinds
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.formatting import plain
 
-MATCHED = 3
-"""Exit code when something is of a kind that ``--fail-on`` names."""
 VIOLATION = "violation"
 KINDS = (*(verdict.value for verdict in Verdict), VIOLATION)
 
@@ -33,7 +30,7 @@ def audit_command(
     ] = "",
 ) -> None:
     """Verdicts on all assignments, with what is not identical and what broke a rule; with --json every row."""
-    failing = _kinds(fail_on)
+    failing = read_kinds(fail_on, KINDS)
     start = 0 if since is None else parse_time(since)
     known = source.answers()
     counts: Counter[tuple[str, ...]] = Counter()
@@ -47,6 +44,8 @@ def audit_command(
     broken = list(known.violations(group, start))
     if not (counts or broken):
         refuse_unknown(known, group)
+    if not counts:
+        source.console.warn("no target assignment was found, so none was judged")
     if source.json:
         for violation in broken:
             print_json({"table": "violations", **plain(violation)})
@@ -57,13 +56,6 @@ def audit_command(
     seen = {verdict for *_, verdict in counts} | ({VIOLATION} if broken else set())
     if seen & failing:
         raise typer.Exit(MATCHED)
-
-
-def _kinds(text: str) -> set[str]:
-    kinds = {each.strip() for each in text.split(",") if each.strip()}
-    for unknown in sorted(kinds.difference(KINDS)):
-        raise UsageError(f"--fail-on knows no {unknown!r}: there are {', '.join(KINDS)}")
-    return kinds
 
 
 def _tally(counts: Counter[tuple[str, ...]]) -> list[Line]:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import InputError
 from coordinator_core.groups.describe import Description, describe, group_state
 from coordinator_core.groups.epochs import EpochGroup
@@ -98,9 +99,18 @@ def owners_command(
     if image is None:
         source.console.warn("no topics are known of that moment: groups that record topic ids match no topic name")
     found = list(owners((group for group, _ in then.groups()), image, topic, partition))
-    if not found and image is not None and topic not in image.by_name:
-        raise InputError(f"no topic {topic!r} in these logs at that moment")
+    if not found and image is not None:
+        _require_partition(image, topic, partition)
     print_lines([owner._asdict() for owner in found], as_json=source.json, title=f"owners of {topic}")
+
+
+def _require_partition(image: TopicImage, topic: str, partition: int | None) -> None:
+    """Raise InputError where the cluster did not have the topic, or this partition of it, at the moment."""
+    known = image.by_name.get(topic)
+    if known is None:
+        raise InputError(f"no topic {topic!r} in these logs at that moment")
+    if partition is not None and not 0 <= partition < known.partitions:
+        raise InputError(f"topic {topic!r} had partitions 0 to {known.partitions - 1} at that moment, not {partition}")
 
 
 def _find(then: GroupsThen, group_id: str) -> tuple[Group, GroupOffsets]:

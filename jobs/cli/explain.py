@@ -8,14 +8,18 @@ import typer
 
 from coordinator_core.audit.explain import GROUP_LOG, Sentence, explain, find_rebalance
 from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.findings.rows import FindingKind
 from coordinator_core.errors import InputError
 from coordinator_core.records import LogPosition
 from jobs.cli.answer_source import AnswerSource, refuse_unknown
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import GroupOption
+from jobs.cli.options import MATCHED, GroupOption, read_kinds
 from jobs.cli.output import print_json, print_lines, print_text, utc
 from jobs.formatting import plain
 from jobs.queries.interface import Answers
+
+ANY = "any"
+FINDING_KINDS = tuple(kind.value for kind in FindingKind)
 
 
 class RebalanceReference(NamedTuple):
@@ -87,12 +91,26 @@ def _position(at: LogPosition) -> str:
 def findings_command(
     source: AnswerSource,
     group: GroupOption = None,
+    min_score: Annotated[
+        float, typer.Option("--min-score", metavar="SCORE", help="Leave out findings with a lower score.")
+    ] = 0.0,
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            "--fail-on",
+            metavar="KINDS",
+            help=f"Exit with code {MATCHED} if a finding of one of these kinds is listed: {ANY}, or kinds separated by "
+            "commas (docs/findings.md lists them).",
+        ),
+    ] = "",
 ) -> None:
-    """What an operator should look at, the most urgent first; thresholds are in the settings (section findings)."""
+    """List what an operator should look at, the most urgent first. Thresholds: section findings of the settings."""
+    failing = read_kinds(fail_on, FINDING_KINDS, every=ANY)
     answers = source.answers()
-    rows = answers.findings(group)
-    if not rows:
+    found = answers.findings(group)
+    if not found:
         refuse_unknown(answers, group)
+    rows = [row for row in found if row.score >= min_score]
     if source.json:
         lines = [plain(row) for row in rows]
     else:
@@ -111,3 +129,5 @@ def findings_command(
             for row in rows
         ]
     print_lines(lines, as_json=source.json, title="findings")
+    if any(row.kind in failing for row in rows):
+        raise typer.Exit(MATCHED)

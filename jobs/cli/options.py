@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -51,6 +53,26 @@ AtOffsetOption = Annotated[
         help="As of this end offset of a partition of the coordinator log: records below it count; repeatable.",
     ),
 ]
+
+
+MATCHED = 3
+"""Exit code when something is of a kind that ``--fail-on`` names."""
+
+
+def read_kinds(text: str, known: Sequence[str], *, every: str | None = None) -> set[str]:
+    """Return the kinds that a comma-separated ``--fail-on`` names; ``every`` is the word for all of them.
+
+    Raises UsageError for a kind that is not known.
+    """
+    kinds = {each.strip() for each in text.split(",") if each.strip()}
+    if every in kinds:
+        return set(known)
+    for unknown in sorted(kinds.difference(known)):
+        named = (*known, *([every] if every else []))
+        close = difflib.get_close_matches(unknown, named, 1)
+        hint = f": did you mean {close[0]!r}?" if close else "."
+        raise UsageError(f"--fail-on knows no {unknown!r}{hint} Known: {', '.join(named)}")
+    return kinds
 
 
 def parse_time(text: str) -> int:

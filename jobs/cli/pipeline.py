@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 from pyspark.sql import Row
+from pyspark.sql import functions as F  # noqa: N812
 
+from coordinator_core.errors import InputError
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.console import Console
 from jobs.cli.option_groups import with_options
@@ -19,6 +21,8 @@ from jobs.pipeline import offsets as committed
 from jobs.pipeline.lag import read_end_offsets
 from jobs.sources.dump import DumpFormat, Kafka, open_dump
 from jobs.tables.catalog import CATALOG
+from jobs.tables.delta import Tables
+from jobs.tables.log import LOG_RECORDS
 
 OFFSET_RANGE = re.compile(r"(?P<partition>\d+):(?P<first>\d*)-(?P<end>\d*)")
 
@@ -61,10 +65,25 @@ def ingest_command(
             dumps = open_dump(at.spark, paths, shape=shape, topic=topic, kafka=kafka)
         with console.step("taking them in"):
             rows = ingest.run(at, dumps, chosen.cluster)
+            damaged = _damaged(at, rows)
     _print(console, "taken in", rows, INGESTED + GAPS)
     for row in rows:
         if row.missing_offsets:
             console.warn(f"{_log(row)}: {row.missing_offsets} offsets are missing")
+    taken = sum(row.records for row in rows)
+    if count := damaged["number"]:
+        what = f"{count} damaged lines or stretches of bytes, the first in {damaged.source}: {damaged.error}"
+        if count == taken:
+            raise InputError(f"no record was ingested: {what}")
+        console.warn(f"not records, and put in quarantine: {what}")
+
+
+def _damaged(at: Tables, rows: list[Row]) -> Row:
+    """What these runs ingested that is not a record: its ``number``, and ``source`` and ``error`` of the first one."""
+    run_ids = {row.run_id for row in rows}
+    first = F.min_by(F.struct("source", "error"), F.struct("source", "place"))
+    found = at.read(LOG_RECORDS).where(F.col("run_id").isin(run_ids) & (F.col("kind") == "damaged"))
+    return found.agg(F.count("*").alias("number"), first.alias("first")).select("number", "first.*").collect()[0]
 
 
 def _offset_range(text: str) -> tuple[int, tuple[int | None, int | None]]:
@@ -133,6 +152,8 @@ def tables_command(
         for table in CATALOG.values()
         if at.exists(table)
     ]
+    if not lines:
+        raise InputError(f"no tables of coordinator-audit at {at.home}")
     print_lines(lines, as_json=console.json, title=f"tables at {at.home}")
 
 

@@ -71,9 +71,9 @@ def _of_logs(console: Console, logs: list[LogFile], settings: Settings, ends: Ma
 
 
 def _of_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> Report:
-    from jobs.cli.table_options import open_tables
+    from jobs.cli.table_options import open_filled_tables
     from jobs.report.stored import stored_report
 
-    at, chosen = open_tables(console, config, flags)
+    at, chosen = open_filled_tables(console, config, flags)
     with console.step("reading the tables"):
         return stored_report(at, chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from jobs import settings
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.options import ConfigOption, RemoteOption, TablesOption
 from jobs.tables import session
+from jobs.tables.clusters import choose_cluster
 from jobs.tables.delta import Tables
 from jobs.tables.lease import WRITER, held
 from jobs.tables.log import LOG_RECORDS
@@ -28,6 +30,20 @@ def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) ->
     with console.step("starting Spark"):
         spark = session.get_or_create(chosen.spark)
     return Tables(spark, chosen.tables), chosen
+
+
+def open_filled_tables(
+    console: Console, config: Path | None, flags: dict[str, Any]
+) -> tuple[Tables, settings.Settings]:
+    """Open tables for a question; the settings that are returned name the cluster that it is about.
+
+    Raises:
+        InputError: the tables do not hold that cluster, or none is named and they do not hold exactly one.
+    """
+    tables, chosen = open_tables(console, config, flags)
+    is_named = settings.is_given("cluster", settings.layers(config, os.environ, flags))
+    cluster = choose_cluster(tables, chosen.cluster if is_named else None)
+    return tables, chosen.model_copy(update={"cluster": cluster})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ import typer
 
 from coordinator_core.coordinator.traces.compare import shown
 from coordinator_core.coordinator.traces.run import StepResult, run_traces
+from coordinator_core.errors import InputError
 from jobs.cli.console import JsonOption, QuietOption
 from jobs.cli.json_lines import read_lines
 
@@ -33,6 +34,8 @@ def trace_command(file: FileArgument, quiet: QuietOption = False, as_json: JsonO
             print(json.dumps(_as_object(result)))
         elif not as_json and not (quiet and result.equal):
             _print(result)
+    if not steps:
+        raise InputError(f"{file}: no steps of a trace in it, so nothing was compared")
     if as_json:
         print(json.dumps({"equal": equal, "steps": steps}))
     else:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from coordinator_core.assignors.coordinator_view import SubscriptionView
-from coordinator_core.audit.rows import TargetAuditRow, Verdict
+from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.audit_state import TargetAuditState
-from coordinator_core.audit.targets.classic_groups import ClassicAudit
+from coordinator_core.audit.targets.classic_groups import ClassicAudit, generation_row
 from coordinator_core.audit.targets.connect_groups import ConnectAudit
 from coordinator_core.audit.targets.conversions import downgrade_row, upgrade_row
 from coordinator_core.audit.targets.epoch_groups import EpochTargetAudit
 from coordinator_core.audit.targets.gap import Gap
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH, cut
+from coordinator_core.audit.targets.verdict import UNDECIDED
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.consumer.state import ConsumerGroup
@@ -131,6 +132,9 @@ class TargetAuditor:
             rows = [ConnectAudit(memory.connect, record, self.settings).row()]
         elif protocol_type == CONSUMER_PROTOCOL_TYPE:
             rows = [ClassicAudit(memory.classic, record, self.topics, self.settings, gap).row()]
+        else:
+            missing = f"the assignor of protocol type {protocol_type!r}: consumer and connect are recomputed"
+            rows = [generation_row(record, UNDECIDED, basis=Basis.LEADER, missing=missing)]
         memory.classic.keep(record.at.offset, value)
         return rows
 

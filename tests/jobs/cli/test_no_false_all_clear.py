@@ -1,0 +1,109 @@
+"""Exit code 0 and an empty answer mean that something was looked for and could have been found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from coordinator_core.errors import InputError
+from jobs.cli.app import app
+from tests.core.builders import GroupLog, classic_member
+from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.logs import batch, write_segment
+
+if TYPE_CHECKING:
+    from jobs.api import CoordinatorAudit
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def schema_registry(tmp_path: Path) -> Path:
+    """A classic group of a protocol type for which no assignor is known."""
+    log = GroupLog("registry")
+    members = [classic_member("a", b"\x00", b"\x01")]
+    write_segment(tmp_path / "__consumer_offsets-0", [batch(log.classic(1, members, protocolType="sr", protocol="v0"))])
+    return tmp_path
+
+
+def test_a_protocol_type_without_an_assignor_has_the_verdict_unknown(schema_registry: Path) -> None:
+    (row,) = map(json.loads, run("audit", "--log", schema_registry, "--json").stdout.splitlines())
+    assert (row["verdict"], row["group_type"], row["expected"]) == ("unknown", "CLASSIC", None)
+    assert "protocol type 'sr'" in row["missing"]
+    assert run("audit", "--log", schema_registry, "--fail-on", "unknown").exit_code == 3
+
+
+def test_an_audit_that_judged_nothing_says_so(tmp_path: Path) -> None:
+    log = GroupLog("simple")
+    write_segment(tmp_path / "__consumer_offsets-0", [batch(log.commit("orders", 0, 5))])
+    result = run("audit", "--log", tmp_path)
+    assert result.exit_code == 0
+    assert "none was judged" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--fail-on", "any"], 3),
+        (["--fail-on", "any", "--min-score", "1000"], 0),
+        (["--fail-on", "empty_members"], 3),
+        (["--fail-on", "transaction_left_open"], 0),
+        (["--fail-on", "empty_member"], 2),
+    ],
+)
+def test_findings_gate(options: list[str], code: int) -> None:
+    result = run("findings", "--log", SAMPLE_LOGS, *options)
+    assert result.exit_code == code
+    if code == 2:
+        assert "did you mean 'empty_members'" in result.stderr
+
+
+def test_a_score_below_which_findings_are_left_out() -> None:
+    rows = [json.loads(line) for line in run("findings", "--log", SAMPLE_LOGS, "--json").stdout.splitlines()]
+    least = sorted(row["score"] for row in rows)[len(rows) // 2]
+    kept = run("findings", "--log", SAMPLE_LOGS, "--json", "--min-score", least).stdout.splitlines()
+    assert [json.loads(line) for line in kept] == [row for row in rows if row["score"] >= least]
+    assert 0 < len(kept) < len(rows)
+
+
+def test_a_file_without_steps_compares_nothing(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").write_text("")
+    result = run("trace", tmp_path / "empty.jsonl")
+    assert result.exit_code == 1
+    assert "nothing was compared" in result.stderr
+
+
+def test_a_partition_that_the_topic_does_not_have() -> None:
+    result = run("owners", "__consumer_offsets", 99, "--log", SAMPLE_LOGS)
+    assert result.exit_code == 1
+    assert "partitions 0 to" in result.stderr
+
+
+def test_the_only_cluster_of_the_tables_is_taken_and_another_one_refused(sample: CoordinatorAudit) -> None:
+    from jobs.tables.clusters import choose_cluster
+
+    assert choose_cluster(sample.tables, None) == choose_cluster(sample.tables, "sample") == "sample"
+    with pytest.raises(InputError, match="'default'.*sample"):
+        choose_cluster(sample.tables, "default")
+
+
+def test_several_clusters_are_listed(spark, tmp_path: Path) -> None:
+    from jobs.tables.clusters import choose_cluster
+    from jobs.tables.delta import Tables
+    from jobs.tables.log import RUNS
+
+    tables = Tables(spark, str(tmp_path))
+    tables.create(RUNS)
+    with pytest.raises(InputError, match="no cluster"):
+        choose_cluster(tables, None)
+    names = [field.name for field in RUNS.schema]
+    rows = spark.createDataFrame([(name, *[None] * (len(names) - 1)) for name in ("east", "west")], RUNS.schema)
+    tables.append(RUNS, rows, "two")
+    with pytest.raises(InputError, match=r"east, west"):
+        choose_cluster(tables, None)
