@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.audit.rules.table import RULES, Severity
 from coordinator_core.records import LOG_TOPICS, Family
-from jobs.pipeline import gaps
+from jobs.pipeline import gaps, given_partitions
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
 from jobs.tables.history import TOPIC_HISTORY
@@ -27,6 +27,7 @@ MEASURES = (
     "undecoded_runs",
     "missing_offsets",
     "damaged_offsets",
+    "absent_partitions",
     "quarantine_rate",
     "unknown_types",
     "misplaced_groups",
@@ -36,7 +37,7 @@ MEASURES = (
     "divergent_targets",
     "hours_since_last_record",
 )
-NO_COUNTS: Final = ("quarantine_rate", "misplaced_groups", "hours_since_last_record")
+NO_COUNTS: Final = ("absent_partitions", "quarantine_rate", "misplaced_groups", "hours_since_last_record")
 """Measures of which nothing is known where a table has no row of a cluster; the others are 0 then."""
 
 JOBS: Final = ("ingest", "decode")
@@ -54,7 +55,7 @@ def measure(tables: Tables, now: datetime, offsets_partitions: int | None) -> Da
         MissingTableError: nothing was taken in yet.
     """
     parts = _ledger(tables) | _gaps(tables) | _quarantine(tables) | _placement(tables, offsets_partitions)
-    parts |= _protocol(tables) | _freshness(tables, now)
+    parts |= _absent(tables, offsets_partitions) | _protocol(tables) | _freshness(tables, now)
     measured = {name for names in parts for name in names}
     # One row a cluster and part, brought together by one aggregation: joins would shuffle anew for each part.
     rows = [
@@ -105,6 +106,11 @@ def _gaps(tables: Tables) -> Parts:
         sums = gaps.summary(gaps.find_gaps(log, log)).agg(*(F.sum(name).alias(name) for name in names))
         found = found.unionByName(sums.withColumn("cluster", F.lit(row.cluster)))
     return {names: found}
+
+
+def _absent(tables: Tables, offsets_partitions: int | None) -> Parts:
+    found = given_partitions.absent(tables, OFFSETS_TOPIC, offsets_partitions)
+    return {} if found is None else {("absent_partitions",): found}
 
 
 def _quarantine(tables: Tables) -> Parts:

@@ -58,14 +58,17 @@ def report_command(
 def _of_logs(console: Console, logs: list[LogFile], settings: Settings, ends: Mapping[TopicPartition, int]) -> Report:
     warnings: list[str] = []
     with console.step(f"reading {len(logs)} logs"):
+        covered = list(coverage(logs))
+        there = {(log.topic, log.partition) for log in covered}
         origin = Origin(
             cluster=settings.cluster,
             software=software_version(),
             made_ms=time.time_ns() // 1_000_000,
-            coverage=list(coverage(logs)),
+            coverage=covered,
             topics_known=any(file.family is Family.METADATA for file in logs),
             warnings=warnings,
             ends=ends,
+            empty=[place for log in logs if (place := (log.topic, log.partition)) not in there and log.topic],
         )
         return build(group_histories(logs, warnings.append, audit=settings.audit), settings.findings, origin)
 

@@ -54,7 +54,8 @@ def run(tables: Tables, dumps: list[Dump], cluster: str) -> list[Row]:
     if not dumps:
         return unfinished
     ingest(tables, dumps, cluster, run_id)
-    return [*unfinished, *runs.account_ingest(tables, run_id, cluster)]
+    given = frozenset[tuple[str, int]]().union(*(dump.given for dump in dumps))
+    return [*unfinished, *runs.account_ingest(tables, run_id, cluster, given)]
 
 
 def next_offsets(tables: Tables, cluster: str) -> dict[str, dict[int, int]]:

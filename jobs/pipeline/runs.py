@@ -54,8 +54,14 @@ def undecoded(tables: Tables) -> list[Undecoded]:
     return sorted(Undecoded(row.run_id, row.records) for row in runs.where("NOT is_decoded").collect())
 
 
-def account_ingest(tables: Tables, run_id: str, cluster: str | None = None) -> list[Row]:
-    """Write what an ingest run took; ``cluster`` is needed for a run that found nothing new."""
+def account_ingest(
+    tables: Tables, run_id: str, cluster: str | None = None, given: Iterable[tuple[str, int]] = ()
+) -> list[Row]:
+    """Write what an ingest run took, and return its rows of ``runs``.
+
+    ``cluster`` is needed for a run that found nothing new. ``given`` are log partitions that its dumps had: those
+    without a new record get a row with 0 records, so that an empty partition is not taken for an absent one.
+    """
     log = tables.read(LOG_RECORDS)
     taken = (
         log.where(F.col("run_id") == run_id)
@@ -71,7 +77,11 @@ def account_ingest(tables: Tables, run_id: str, cluster: str | None = None) -> l
         .collect()
     )
     nothing_new = {"cluster": cluster, "records": 0, "control": 0, "empty_batches": 0}
-    rows: list[dict[str, Any]] = [row.asDict() for row in taken] or [nothing_new]
+    rows: list[dict[str, Any]] = [row.asDict() for row in taken]
+    there = {(row.log_topic, row.log_partition) for row in taken}
+    for topic, partition in sorted(set(given) - there):
+        rows.append(nothing_new | {"log_topic": topic, "log_partition": partition})
+    rows = rows or [nothing_new]
     for name in {row.cluster for row in taken}:
         of_cluster = log.where(F.col("cluster") == name)
         broken = _broken(of_cluster, [row for row in taken if row.cluster == name and row.first_offset is not None])

@@ -41,6 +41,7 @@ class ReportHeader(NamedTuple):
     topics_known: bool
     warnings: Sequence[str]
     ends: Mapping[TopicPartition, int] = {}
+    empty: Sequence[tuple[str, int]] = ()
 
 
 def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportHeader) -> Report:
@@ -66,7 +67,7 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
         first_ms=first,
         last_ms=last,
         coverage=tuple(source.coverage),
-        absent=tuple(absent(source.coverage, topics)),
+        absent=tuple(absent(source.coverage, topics, source.empty)),
         warnings=tuple(source.warnings[:MOST_WARNINGS]),
         warnings_seen=len(source.warnings),
         topics_known=source.topics_known,

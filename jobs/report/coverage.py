@@ -25,11 +25,19 @@ def coverage(logs: Iterable[LogPart]) -> Iterator[LogCoverage]:
             yield found
 
 
-def absent(covered: Iterable[LogCoverage], counts: Mapping[str, int]) -> Iterator[AbsentPartitions]:
-    """Log topics that lack partitions; ``counts`` has the partitions of each topic, as far as topics are known."""
+def absent(
+    covered: Iterable[LogCoverage], counts: Mapping[str, int], empty: Iterable[tuple[str, int]] = ()
+) -> Iterator[AbsentPartitions]:
+    """Return the log topics that lack partitions.
+
+    ``counts`` has the partitions of each topic, as far as topics are known. ``empty`` are partitions that were given
+    and have no record: they are not absent.
+    """
     given: defaultdict[str, set[int]] = defaultdict(set)
     for each in covered:
         given[each.topic].add(each.partition)
+    for topic, partition in empty:
+        given[topic].add(partition)
     for topic, there in sorted(given.items()):
         if min(there) < 0:  # a dump that does not tell its partition may be of any
             continue

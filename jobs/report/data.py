@@ -39,7 +39,7 @@ class LogCoverage(NamedTuple):
 
 
 class AbsentPartitions(NamedTuple):
-    """Partitions of a log topic of which no record is there: they are empty, or were not given."""
+    """Partitions of a log topic that were not given, or of which nobody says that they are empty."""
 
     topic: Annotated[str, "the log's topic"]
     partitions: Annotated[tuple[int, ...], "those without a record"]
@@ -173,7 +173,7 @@ class Report(NamedTuple):
     first_ms: Annotated[int | None, "earliest event; null: none"]
     last_ms: Annotated[int | None, "latest event"]
     coverage: Annotated[tuple[LogCoverage, ...], "what is there of each log partition"]
-    absent: Annotated[tuple[AbsentPartitions, ...], "log partitions of which nothing is there"]
+    absent: Annotated[tuple[AbsentPartitions, ...], "log partitions that were not given"]
     warnings: Annotated[tuple[str, ...], "what could not be read, the first of it"]
     warnings_seen: Annotated[int, "how much could not be read"]
     topics_known: Annotated[bool, "the logs say which topics existed when"]

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
+from jobs.pipeline import given_partitions
 from jobs.pipeline.group_history import histories
 from jobs.pipeline.log_start import is_start
 from jobs.report.build import ReportHeader, build
@@ -29,6 +30,9 @@ BLOCK = 1 << 16
 def stored_report(tables: Tables, settings: Settings) -> Report:
     """The report on the cluster that the settings name, as of the end of what was replayed; empty if nothing was."""
     covered = list(stored_coverage(tables, settings.cluster))
+    there = {(log.topic, log.partition) for log in covered}
+    given = given_partitions.given(tables).where(F.col("cluster") == settings.cluster)
+    places = [(row.log_topic, row.log_partition) for row in given.collect()]
     source = ReportHeader(
         cluster=settings.cluster,
         software=software_version(),
@@ -37,6 +41,7 @@ def stored_report(tables: Tables, settings: Settings) -> Report:
         topics_known=any(FAMILIES[log.topic] is Family.METADATA for log in covered),
         warnings=[],
         ends=stored_ends(tables, settings.cluster),
+        empty=[place for place in places if place not in there],
     )
     return build(histories(tables, settings.cluster), settings.findings, source)
 

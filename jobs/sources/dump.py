@@ -18,7 +18,15 @@ from coordinator_core.errors import InputError
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.errors import one_line
 from jobs.sources import kafka_columns
-from jobs.sources.files import KNOWN_TOPICS, LOG_SUFFIX, SEGMENT, SNAPSHOT_SUFFIX, find_logs, refuse_empty_files
+from jobs.sources.files import (
+    KNOWN_TOPICS,
+    LOG_SUFFIX,
+    SEGMENT,
+    SNAPSHOT_SUFFIX,
+    UNKNOWN_PARTITION,
+    find_logs,
+    refuse_empty_files,
+)
 from jobs.sources.json_source import JsonLines
 from jobs.sources.segments import SegmentsSource
 
@@ -63,13 +71,15 @@ class Dump(NamedTuple):
     """``rows`` have the columns ``tables.log.DUMPED``.
 
     ``detailed``: they know their batches and transactions. ``extents``: the log partitions in it (rows without a
-    position apart). ``distinct``: no position occurs twice.
+    position apart). ``distinct``: no position occurs twice. ``given``: topic and partition of each log partition that
+    is known to be part of the dump, whether it holds a record or not.
     """
 
     rows: DataFrame
     detailed: bool
     extents: list[DumpExtent]
     distinct: bool
+    given: frozenset[tuple[str, int]] = frozenset()
 
 
 def open_dump(
@@ -98,19 +108,22 @@ def open_dump(
 
 
 def _open_live(spark: SparkSession, url: str, kafka: Kafka) -> Dump:
-    from jobs.sources.kafka_broker import KafkaLog
+    from jobs.sources.kafka_broker import KafkaLog, topic_partitions
 
     servers, _, topic = url.removeprefix(LIVE_SCHEME).partition("/")
     if not servers or not topic:
         raise InputError(f"{url}: {LIVE_SCHEME}HOST:PORT[,HOST:PORT]/TOPIC is wanted")
     spark.dataSource.register(KafkaLog)
-    options = {"topic": topic, "config": json.dumps({**kafka.config, "bootstrap.servers": servers})}
+    config = {**kafka.config, "bootstrap.servers": servers}
+    options = {"topic": topic, "config": json.dumps(config)}
     if topic in kafka.since:
         options["since"] = json.dumps(kafka.since[topic])
     if kafka.ranges:
         options["ranges"] = json.dumps(kafka.ranges)
     rows = spark.read.format(KafkaLog.name()).options(**options).load()
-    return Dump(rows, False, [DumpExtent(topic, None, 0)], True)
+    # The broker says which partitions are empty only if all of them were asked for.
+    given = frozenset() if kafka.ranges else frozenset((topic, number) for number in topic_partitions(config, topic))
+    return Dump(rows, False, [DumpExtent(topic, None, 0)], True, given)
 
 
 def _open(spark: SparkSession, shape: DumpFormat, files: list[str], topic: str, topics: list[str]) -> Dump:
@@ -145,7 +158,8 @@ def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: li
     snapshots = [(log.partition, log.segment) for log in logs if log.is_snapshot]
     once = len(set(snapshots)) == len(snapshots)
     distinct = named and once and all(len(of_log) == 1 for of_log in folders.values())
-    return Dump(rows, True, list(extents.values()), distinct)
+    given = frozenset(place for place in extents if place[1] != UNKNOWN_PARTITION)
+    return Dump(rows, True, list(extents.values()), distinct, given)
 
 
 def _survey(rows: DataFrame) -> tuple[list[DumpExtent], bool]:

@@ -26,6 +26,7 @@ from coordinator_core.errors import InputError
 from jobs.sources.dump_batches import SPARK_SCHEMA, dumped_batches
 
 TIMEOUT_S: Final = 30.0
+LOOK_S: Final = 5.0
 MESSAGES_A_CALL: Final = 2000
 
 SETTINGS: Final = {
@@ -104,6 +105,20 @@ class KafkaLogReader(DataSourceReader):
             yield from dumped_batches({**row, "source": source} for row in read_range(consumer, partition))
         finally:
             consumer.close()
+
+
+def topic_partitions(config: Mapping[str, str], topic: str) -> list[int]:
+    """Return the partitions that a broker names for a topic; none where it is not reached from this process.
+
+    Under Spark Connect the broker may be reached by Spark alone, and what is missing then shows when it reads.
+    """
+    consumer = Consumer({**SETTINGS, **config})
+    try:
+        return sorted(consumer.list_topics(topic, timeout=LOOK_S).topics[topic].partitions)
+    except KafkaException:
+        return []
+    finally:
+        consumer.close()
 
 
 def plan(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,7 +91,7 @@ def test_the_only_cluster_of_the_tables_is_taken_and_another_one_refused(sample:
     from jobs.tables.clusters import choose_cluster
 
     assert choose_cluster(sample.tables, None) == choose_cluster(sample.tables, "sample") == "sample"
-    with pytest.raises(InputError, match="'default'.*sample"):
+    with pytest.raises(InputError, match=r"'default'.*sample"):
         choose_cluster(sample.tables, "default")
 
 
@@ -107,3 +109,35 @@ def test_several_clusters_are_listed(spark, tmp_path: Path) -> None:
     tables.append(RUNS, rows, "two")
     with pytest.raises(InputError, match=r"east, west"):
         choose_cluster(tables, None)
+
+
+def test_absent_partitions_are_counted_and_empty_ones_are_not(spark, tmp_path: Path) -> None:
+    from jobs.api import CoordinatorAudit
+    from jobs.checks.measures import measure
+
+    log = GroupLog("g")
+    write_segment(tmp_path / "logs" / "__consumer_offsets-0", [batch(log.commit("orders", 0, 5))])
+    (empty := tmp_path / "logs" / "__consumer_offsets-2").mkdir()
+    (empty / "00000000000000000000.log").write_bytes(b"")
+    audit = CoordinatorAudit(spark, str(tmp_path / "tables"), "c")
+    audit.ingest(str(tmp_path / "logs"))
+    audit.decode()
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    assert measure(audit.tables, now, 3).collect()[0].absent_partitions == 1
+    assert measure(audit.tables, now, None).collect()[0].absent_partitions is None
+
+
+def test_the_headline_of_the_report_names_absent_partitions(tmp_path: Path) -> None:
+    quarter = tmp_path / "logs"
+    shutil.copytree(SAMPLE_LOGS, quarter)
+    shutil.rmtree(quarter / "__consumer_offsets-1")
+    page = tmp_path / "report.html"
+    assert run("report", "--log", quarter, "--out", page).exit_code == 0
+    told = json.loads(page.with_suffix(".json").read_text())
+    assert [(each["topic"], each["partitions"]) for each in told["absent"]] == [("__consumer_offsets", [1, 2])]
+    assert "2 of 4 partitions of __consumer_offsets were not given" in page.read_text()
+    for number in (1, 2):
+        (quarter / f"__consumer_offsets-{number}").mkdir()
+        (quarter / f"__consumer_offsets-{number}" / "00000000000000000000.log").write_bytes(b"")
+    assert run("report", "--log", quarter, "--out", page).exit_code == 0
+    assert "were not given" not in page.read_text()

@@ -153,8 +153,8 @@ def test_partitions_of_which_nothing_is_there_are_named(written):
     data = json.loads(written.with_suffix(".json").read_text())
     assert data["absent"] == [{"topic": "__consumer_offsets", "partitions": [2], "known": 4}]
     page = written.read_text()
-    assert "nothing of 1 of 4 partitions of __consumer_offsets" in page
-    assert "no record is there (2)" in page
+    assert "1 of 4 partitions of __consumer_offsets were not given" in page
+    assert "were not given (2)" in page
 
 
 @pytest.mark.parametrize(("counts", "known"), [({}, 4), ({"__consumer_offsets": 6}, 6)], ids=["unknown", "known"])

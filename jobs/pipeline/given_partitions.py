@@ -1,0 +1,55 @@
+"""Which partitions of the coordinator logs the dumps had, empty ones included, and how many are absent."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from jobs.pipeline.seen_files import DUMPED_FILES
+from jobs.sources.files import FAMILIES, METADATA_TOPIC
+from jobs.tables.delta import Tables
+from jobs.tables.history import TOPIC_HISTORY
+from jobs.tables.log import RUNS
+
+IN_FOLDER = r"(?:^|/)([a-zA-Z0-9._-]+)-(\d+)/[^/]+$"
+"""A file in the folder of a log partition, as brokers name it."""
+
+
+def given(tables: Tables) -> DataFrame:
+    """Return ``cluster``, ``log_topic`` and ``log_partition`` of each partition that a dump had, empty ones included.
+
+    A partition counts as given where a run names it, or where its folder had a segment file, even one without a record.
+    """
+    places = tables.read(RUNS).where("job = 'ingest'").select("cluster", "log_topic", "log_partition")
+    if tables.exists(DUMPED_FILES):
+        topic, partition = (F.regexp_extract("path", IN_FOLDER, number) for number in (1, 2))
+        files = tables.read(DUMPED_FILES).where(topic != "")
+        named = files.select("cluster", topic.alias("log_topic"), partition.cast("int").alias("log_partition"))
+        places = places.unionByName(named)
+    known = [name for name in FAMILIES if name != METADATA_TOPIC]
+    return places.where(F.col("log_topic").isin(known) & F.col("log_partition").isNotNull()).distinct()
+
+
+def absent(tables: Tables, offsets_topic: str, offsets_partitions: int | None) -> DataFrame | None:
+    """Return ``cluster`` and ``absent_partitions``: how many partitions of its given log topics were not given.
+
+    ``offsets_partitions`` is the partition count of ``offsets_topic``; None: as the metadata log says. A cluster whose
+    counts are not known has no row. None where the tables cannot tell of any cluster.
+    """
+    there = given(tables).groupBy("cluster", "log_topic").agg(F.count("*").alias("given"))
+    counts = None
+    if tables.exists(TOPIC_HISTORY):
+        counts = (
+            tables.read(TOPIC_HISTORY).where("until IS NULL").selectExpr("cluster", "topic AS log_topic", "partitions")
+        )
+    if offsets_partitions is not None:
+        clusters = there.select("cluster").distinct()
+        stated = clusters.select("cluster", F.lit(offsets_topic).alias("log_topic"), F.lit(offsets_partitions))
+        stated = stated.toDF("cluster", "log_topic", "partitions")
+        others = None if counts is None else counts.where(F.col("log_topic") != offsets_topic)
+        counts = stated if others is None else stated.unionByName(others)
+    if counts is None:
+        return None
+    missing = F.greatest(F.lit(0), F.col("partitions") - F.col("given"))
+    known = there.join(counts, ["cluster", "log_topic"])
+    return known.groupBy("cluster").agg(F.sum(missing).alias("absent_partitions"))
