@@ -5,11 +5,11 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.pipeline.seen_files import DUMPED_FILES
 from jobs.sources.files import FAMILIES, METADATA_TOPIC
 from jobs.tables.delta import Tables
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.log import RUNS
+from jobs.tables.nightly import DUMPED_FILES
 
 IN_FOLDER = r"(?:^|/)([a-zA-Z0-9._-]+)-(\d+)/[^/]+$"
 """A file in the folder of a log partition, as brokers name it."""
