@@ -1,4 +1,4 @@
-"""What an assignment is worth: balance, movement and rack locality, in numbers."""
+"""Figures of an assignment: balance, movement and rack locality."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class AssignmentMetrics:
     """Counts over one assignment.
 
     ``imbalance`` is the largest load of a member minus the smallest (partitions, or tasks of every role). ``kept``
-    counts the units that stay where they were, ``moved`` those that another member held before, ``fresh`` those that
-    nobody held, ``lost`` those held before and assigned to nobody now. ``rack_misses`` counts the partitions whose
-    member has a rack that no replica is in (0 where racks are unknown).
+    counts the units that stay with their member, ``moved`` those that another member held before, ``fresh`` those that
+    no member held, and ``lost`` those held before and assigned to no member now. ``rack_misses`` counts the partitions
+    whose member has a rack without a replica (0 where racks are unknown).
     """
 
     members: int
@@ -44,7 +44,7 @@ class AssignmentMetrics:
 
 
 def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) -> AssignmentMetrics:
-    """Return the figures of an assignment of that group; a connector itself counts as one more of its tasks."""
+    """Return the figures of an assignment of this group; a connector itself counts as one of its tasks."""
     before = {member: set(_previous(had)) for member, had in spec.members.items()}
     held = set[PartitionOrTask]().union(*before.values())
     loads: list[int] = []

@@ -10,12 +10,12 @@ from coordinator_core.assignors.java_order import HashMap, TimelineHashMap
 
 @dataclass(slots=True)
 class AssignorVotes:
-    """How many members ask for each assignor, in the coordinator's own order, which decides where votes are even."""
+    """How many members ask for each assignor. The order is the coordinator's own, which decides if votes are equal."""
 
     counts: TimelineHashMap[str, int] = field(default_factory=lambda: TimelineHashMap(STRING))
 
     def change(self, old: str | None, new: str | None) -> None:
-        """A member asks for another assignor (None: for none)."""
+        """Count that a member changed the assignor it asks for (None: none)."""
         if old is not None:
             count = self.counts.get(old, 0) - 1
             if count > 0:
@@ -26,7 +26,9 @@ class AssignorVotes:
             self.counts[new] = self.counts.get(new, 0) + 1
 
     def preferred(self, old: str | None, new: str | None) -> str | None:
-        """Return what most would ask for if a member changed from ``old`` to ``new``; None: nobody asks for any."""
+        """Return what most members would ask for if one changed from ``old`` to ``new``; None if no member asks
+        for an assignor.
+        """
         counts: HashMap[str, int] = HashMap(STRING, len(self.counts) * 4 // 3 + 1)
         counts.update(self.counts)
         if old is not None:

@@ -1,9 +1,10 @@
-"""What the group coordinator presents to a server-side assignor, in the order in which it presents it.
+"""The input of server-side assignors, in the order in which the group coordinator presents it.
 
-The views below hold the part of a group's state that decides about it. Feed them what the coordinator's log says, in
-the log's order (a member's record, its tombstone, a target, its tombstone, a resolved regular expression); then
-``spec`` gives what the assignor is called with when some members are joining, updated or replaced right now. Source:
-Kafka 4.3.1, TargetAssignmentBuilder and ModernGroup.
+The views below hold the part of a group's state that decides the order. Feed them the records of the coordinator's log,
+in the log's order (a member's record, its tombstone, a target, its tombstone, a resolved regular expression); then
+``spec`` returns what the assignor is called with while some members are joining, updated or replaced.
+
+Source: Kafka 4.3.1, TargetAssignmentBuilder and ModernGroup.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Process:
 
 
 def presented_members(members: Iterable[str], updates: Mapping[str, object | None]) -> list[str]:
-    """Member ids as an assignor sees them: the group's, in its map's order, then the updates (None: removed)."""
+    """Return member ids as an assignor sees them: the group's, in its map's order, then the updates (None: removed)."""
     present = list(members)
     if all(update is not None for update in updates.values()):
         known = set(present)
@@ -70,7 +71,7 @@ def presented_members(members: Iterable[str], updates: Mapping[str, object | Non
 
 
 def presented_sets(entries: Iterable[tuple[str, Sequence[int]]], jdk: int, *, ids: bool) -> Partitions:
-    """Return a target as the coordinator keeps it after reading its record: a HashMap of copied HashSets.
+    """Return a target as the coordinator keeps it after it has read its record: a HashMap of copied HashSets.
 
     The keys are topic ids (``ids``) or subtopology ids.
     """
@@ -105,7 +106,7 @@ class SubscriptionView:
         self._subscribed_regexes: Counter[str] = Counter()
 
     def put_member(self, member: str, subscriber: Subscriber) -> None:
-        """A member's metadata record."""
+        """Apply a member's metadata record."""
         self._count(self.members.get(member), -1)
         self._count(subscriber, +1)
         self.members[member] = subscriber
@@ -114,9 +115,9 @@ class SubscriptionView:
         self.homogeneous = self.rejudged()
 
     def put_again(self, member: str) -> None:
-        """A member's current assignment record: the coordinator puts the member into its map again.
+        """Apply a member's current assignment record: the coordinator puts the member into its map again.
 
-        That can make the map grow, and subscriptions that were resolved meanwhile are judged anew.
+        That can make the map grow, and subscriptions that were resolved since then are compared again.
         """
         self.members[member] = self.members.get(member, Subscriber())
         if self._subscribed_regexes:
@@ -131,7 +132,7 @@ class SubscriptionView:
             self._matched.update(topics)
 
     def remove_member(self, member: str) -> None:
-        """The tombstone of a member's metadata record."""
+        """Apply the tombstone of a member's metadata record."""
         old = self.members.pop(member, None)
         self._count(old, -1)
         if old is not None and old.instance_id is not None:
@@ -139,24 +140,24 @@ class SubscriptionView:
         self.homogeneous = self.rejudged()
 
     def put_target(self, member: str, entries: Iterable[tuple[str, Sequence[int]]]) -> None:
-        """A member's target assignment record: topic ids and partitions in its order."""
+        """Apply a member's target assignment record: topic ids and partitions in its order."""
         target = presented_sets(entries, self.jdk, ids=True)
         self._reassign(member, self.targets.get(member, {}), target)
         self.targets[member] = target
 
     def remove_target(self, member: str) -> None:
-        """The tombstone of a member's target assignment record."""
+        """Apply the tombstone of a member's target assignment record."""
         self._reassign(member, self.targets.pop(member, {}), {})
 
     def resolve(self, regex: str, topics: Sequence[str] | None) -> None:
-        """A resolved regular expression's record, or its tombstone (None)."""
+        """Apply the record of a resolved regular expression, or its tombstone (None)."""
         self._matched.subtract(self.regexes.pop(regex, ()))
         if topics is not None:
             self.regexes[regex] = copied_order(STRING, topics, self.jdk)
             self._matched.update(self.regexes[regex])
 
     def rejudged(self) -> bool:
-        """Whether the group as it is counts as homogeneous; ``homogeneous`` is the judgement of an earlier moment."""
+        """Whether the group counts as homogeneous now; ``homogeneous`` is what was decided earlier."""
         return self._judge(self._named, self._matched, self._subscribed_regexes, len(self.members))
 
     def judge(self, member: str, subscriber: Subscriber) -> bool:
@@ -182,10 +183,11 @@ class SubscriptionView:
         assignable: Mapping[str, Collection[int]] | None = None,
         entered: Collection[str] = (),
     ) -> GroupSpec:
-        """Return what the assignor gets while ``updates`` (None: removed) are laid over the group.
+        """Return the assignor's input while ``updates`` (None: removed) replace members of the group.
 
-        ``homogeneous`` overrides the group's own judgement; ``assignable`` is a share group's initialised partitions.
-        ``entered`` are updated members that the coordinator put into its map before (share groups: whoever joins).
+        ``homogeneous`` overrides what the group itself has decided; ``assignable`` has a share group's initialised
+        partitions. ``entered`` are updated members that the coordinator put into its map before (share groups: a member
+        that joins).
         """
         updates = updates or {}
         members = self.members
@@ -258,30 +260,32 @@ class StreamsView:
         self.static: dict[str, str] = {}
 
     def put_member(self, member: str, process: Process) -> None:
-        """A member's metadata record."""
+        """Apply a member's metadata record."""
         self.members[member] = process
         if process.instance_id is not None:
             self.static[process.instance_id] = member
 
     def put_again(self, member: str) -> None:
-        """A member's current assignment record: the coordinator puts the member into its map again, which may grow."""
+        """Apply a member's current assignment record: the coordinator puts the member into its map again, which
+        may grow.
+        """
         self.members[member] = self.members.get(member, Process(""))
 
     def remove_member(self, member: str) -> None:
-        """The tombstone of a member's metadata record."""
+        """Apply the tombstone of a member's metadata record."""
         old = self.members.pop(member, None)
         if old is not None and old.instance_id is not None and self.static.get(old.instance_id) == member:
             del self.static[old.instance_id]
 
     def put_target(self, member: str, target: Tasks) -> None:
-        """A member's target assignment record: tasks by role, subtopologies and partitions in its order."""
+        """Apply a member's target assignment record: tasks by role, subtopologies and partitions in its order."""
         active, standby, warmup = (
             presented_sets(role.items(), self.jdk, ids=False) for role in (target.active, target.standby, target.warmup)
         )
         self.targets[member] = Tasks(active, standby, warmup)
 
     def remove_target(self, member: str) -> None:
-        """The tombstone of a member's target assignment record."""
+        """Apply the tombstone of a member's target assignment record."""
         self.targets.pop(member, None)
 
     def spec(
@@ -290,7 +294,7 @@ class StreamsView:
         configs: StreamsConfigs,
         updates: Mapping[str, Process | None] | None = None,
     ) -> StreamsGroupSpec:
-        """Return what the assignor gets while ``updates`` (None: removed) are laid over the group."""
+        """Return the assignor's input while ``updates`` (None: removed) replace members of the group."""
         updates = updates or {}
         specs: dict[str, StreamsMemberSpec] = {}
         for member in presented_members(self.members, updates):

@@ -1,7 +1,8 @@
-"""Connect's assignors used for a group on KIP-848, whose target says what each worker shall run in the end.
+"""Connect's assignors for a group on KIP-848, whose target says what each worker is to run in the end.
 
-The incremental assignor stops work in one round and gives it away in the next; the coordinator of such a group sees to
-that order itself. So the worker that computes runs rounds on their own results until nothing is left to be stopped.
+The incremental assignor stops work in one round and assigns it again in the next one; the coordinator of such a group
+takes care of that order itself. So the worker that computes the target runs rounds on their own results until nothing
+is left to be stopped.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from coordinator_core.cluster.image import TopicImage
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTarget:
-    """What each worker shall run. ``waiting`` is work that nobody gets until ``delay_ms`` have passed (0: no delay).
+    """What each worker is to run. ``waiting`` is work that no worker gets until ``delay_ms`` have passed (0: no delay).
 
-    ``error`` is that of the assignor; the target is then what the workers run already. ``memory`` goes to the same
+    ``error`` is that of the assignor; the target is then what the workers already run. ``memory`` is passed to the same
     worker's next computation, whose ``last_completed_generation`` is ``generation``.
     """
 

@@ -1,8 +1,8 @@
-"""What an assignor is given and what it gives back, as plain data, for every type of group.
+"""The input and the result of assignors as plain data, for every type of group.
 
-Orders are part of the data: members, topics and partitions stand in the order in which Kafka's coordinator (or the
-group's leader) iterates over them, because Kafka's assignors break ties by it. ``presented`` builds such specs from the
-state of a group; a caller who does not care may use any order.
+Orders are part of the data: members, topics and partitions are in the order in which Kafka's coordinator (or the
+group's leader) iterates over them, because Kafka's assignors break ties by it. ``coordinator_view`` builds such specs
+from the state of a group; where the order does not matter, any order may be used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NO_PARTITIONS: Partitions = {}
 
 
 class AssignedGroupType(StrEnum):
-    """The types of group, by the names that ListGroups gives them; Connect's is the one of its KIP-848 proposal."""
+    """The types of group, by their names in ListGroups; Connect's name is that of its KIP-848 proposal."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
@@ -32,9 +32,9 @@ class AssignedGroupType(StrEnum):
 class MemberSpec:
     """One member of a consumer or share group.
 
-    ``topics`` holds the ids of the subscribed topics that exist; ``names`` counts the subscribed names, those of
-    missing topics included (-1: as many as ``topics``), since Kafka sizes its sets by it. ``previous`` is the member's
-    target assignment before this one.
+    ``topics`` holds the ids of the subscribed topics that exist; ``names`` counts the subscribed names, including those
+    of missing topics (-1: as many as ``topics``), since Kafka sizes its sets by it. ``previous`` is the member's target
+    assignment before this one.
     """
 
     topics: Sequence[str]
@@ -84,7 +84,7 @@ class StreamsMemberSpec:
     """One member (thread) of a streams group (KIP-1071).
 
     ``task_offsets`` and ``task_end_offsets`` are the sums of changelog offsets that the member's process reported for
-    tasks whose state it holds; their difference is the task's lag.
+    tasks whose state it has; their difference is the task's lag.
     """
 
     process_id: str
@@ -129,8 +129,8 @@ class StreamsGroupSpec:
 class ClassicMemberSpec:
     """One member of a classic group as its leader sees it.
 
-    ``owned`` and ``user_data`` are None where the member sent none; ``generation`` is None before subscription
-    version 2 or where it is absent.
+    ``owned`` and ``user_data`` are None if the member sent none; ``generation`` is None before subscription version 2
+    or if it is absent.
     """
 
     topics: Sequence[str]
@@ -143,7 +143,7 @@ class ClassicMemberSpec:
 
 @dataclass(frozen=True, slots=True)
 class ClassicGroupSpec:
-    """A classic group; ``memory`` is what the leader's assignor kept from its former round (None: a fresh one)."""
+    """A classic group; ``memory`` is what the leader's assignor kept from its last round (None: a new assignor)."""
 
     members: Mapping[str, ClassicMemberSpec]
     memory: Any = None
@@ -168,8 +168,8 @@ class WorkerSpec:
 class ConnectGroupSpec:
     """A Connect group in one rebalance, as its leader sees it.
 
-    ``connectors`` counts the tasks of each configured connector, as of ``config_offset`` in the config topic, where the
-    leader has read to. ``memory`` is what the leader's assignor kept from its former round (None: a fresh one).
+    ``connectors`` counts the tasks of each configured connector, as of ``config_offset``, up to which the leader has
+    read the config topic. ``memory`` is what the leader's assignor kept from its last round (None: a new assignor).
     """
 
     members: Mapping[str, WorkerSpec]
@@ -191,9 +191,9 @@ W = TypeVar("W")
 
 @dataclass(frozen=True, slots=True)
 class Assignment(Generic[W]):
-    """What an assignor decided: work by member (``Partitions`` or ``Tasks``), in the order of Java's result map.
+    """The result of an assignor: work by member (``Partitions`` or ``Tasks``), in the order of Java's result map.
 
-    ``memory`` is handed to the same leader's next round, where the assignor has one (classic sticky, Connect).
+    ``memory`` is passed to the same leader's next round, if the assignor keeps any (classic sticky, Connect).
     """
 
     members: Mapping[str, W]

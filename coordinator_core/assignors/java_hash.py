@@ -26,7 +26,7 @@ def int32(value: int) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def string_hash(text: str) -> int:
-    """``String.hashCode``: 31-polynomial over UTF-16 code units."""
+    """Return ``String.hashCode``: a polynomial with base 31 over UTF-16 code units."""
     value = 0
     if text.isascii():
         for unit in text.encode():
@@ -45,7 +45,9 @@ def utf16(text: str) -> bytes:
 
 @lru_cache(maxsize=1 << 16)
 def uuid_bits(uuid: str) -> tuple[int, int]:
-    """Most and least significant signed longs of a Uuid in Kafka's base64url form; raises InputError otherwise."""
+    """Return the most and least significant signed longs of a Uuid in Kafka's base64url form; raises InputError
+    otherwise.
+    """
     try:
         raw = urlsafe_b64decode(uuid + "==")
     except ValueError as cause:
@@ -57,14 +59,14 @@ def uuid_bits(uuid: str) -> tuple[int, int]:
 
 @lru_cache(maxsize=1 << 16)
 def uuid_hash(uuid: str) -> int:
-    """``Uuid.hashCode`` of Kafka's 128-bit id."""
+    """Return ``Uuid.hashCode`` of Kafka's 128-bit id."""
     most, least = uuid_bits(uuid)
     mixed = most ^ least
     return int32(mixed >> 32 ^ mixed)
 
 
 def spread(hash_code: int) -> int:
-    """HashMap's secondary hash of a hash code."""
+    """Return HashMap's secondary hash of a hash code."""
     return int32(hash_code ^ (hash_code & 0xFFFF_FFFF) >> 16)
 
 
@@ -92,6 +94,6 @@ TASK_ID: KeyType[tuple[str, int]] = KeyType(
 
 
 def spreads(key_type: KeyType[K], keys: Sequence[K]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """HashMap's secondary hashes of many keys, as an array."""
+    """Return HashMap's secondary hashes of many keys, as an array."""
     codes = np.fromiter(map(key_type.hash_code, keys), np.int64, len(keys))
     return codes ^ (codes & 0xFFFF_FFFF) >> 16

@@ -7,9 +7,9 @@ from functools import lru_cache
 
 
 class PriorityQueue:
-    """A queue of small integers, the one with the least priority first; ties go by the heap's sift rules.
+    """A queue of small integers, the one with the smallest priority first; ties are decided by the heap's sift rules.
 
-    ``priority`` is looked up by element and may change while an element is out of the queue.
+    ``priority`` is looked up by element and may change while an element is not in the queue.
     """
 
     __slots__ = ("_heap", "_priority")
@@ -65,10 +65,10 @@ class PriorityQueue:
         return first
 
     def level_round(self) -> list[int]:
-        """Poll every element once, adding it back at once with a larger priority, where all priorities are equal.
+        """Poll every element once and add it back with a larger priority; all priorities must be equal.
 
         Returns the elements in the order in which they are polled. The caller raises their priorities by the same
-        amount. It is the same permutation of the heap for every round.
+        amount. The permutation of the heap is the same in every round.
         """
         polled, after = _permutations(len(self._heap))
         order = [self._heap[at] for at in polled]

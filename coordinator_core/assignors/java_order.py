@@ -1,8 +1,9 @@
-"""The iteration orders of Java's collections, where Kafka's assignors let them decide.
+"""The iteration orders of Java's collections, which decide results of Kafka's assignors.
 
-``HashMap`` and ``TimelineHashMap`` keep their tables step by step and can be changed at will. ``hash_order`` gives the
-order of a HashMap that was only ever filled, from the keys alone. Sources: java.util.HashMap, HashSet and
-PriorityQueue (Java SE 17 and 21), org.apache.kafka.timeline.TimelineHashMap.
+``HashMap`` and ``TimelineHashMap`` keep their tables step by step and can be changed. ``hash_order`` returns the order
+of a HashMap that was only filled, from the keys alone.
+
+Sources: java.util.HashMap, HashSet and PriorityQueue (Java SE 17 and 21), org.apache.kafka.timeline.TimelineHashMap.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class HashMap(MutableMapping[K, V], Generic[K, V]):
             self._double()
 
     def compute_if_absent(self, key: K, make: Callable[[], V]) -> V:
-        """Return the value of the key, made and inserted at its bucket's head if there is none."""
+        """Return the value of the key; if there is none, make it and insert it at the head of its bucket."""
         if len(self._values) > threshold(self._capacity):
             self._double()
         if key not in self._values:
@@ -153,7 +154,9 @@ class TimelineHashMap(MutableMapping[K, V], Generic[K, V]):
 
     @classmethod
     def restored(cls, key_type: KeyType[K], capacity: int, items: Iterable[tuple[K, V]]) -> TimelineHashMap[K, V]:
-        """Return a map of that capacity that iterates in the order of these items of another of that capacity."""
+        """Return a map of that capacity that iterates in the order of ``items``, which are those of another map
+        of that capacity.
+        """
         restored = cls(key_type, capacity * 3 // 4)
         for key, value in reversed(list(items)):
             restored._add(key)
@@ -227,8 +230,8 @@ def hash_order(
 ) -> list[K]:
     """Return the order of a HashMap of that initial capacity into which distinct keys were put one after another.
 
-    ``at_head``: they came by computeIfAbsent, which doubles a full table only when it is called again; ``touched``:
-    it was, for a key that is there.
+    ``at_head``: they were added by computeIfAbsent, which doubles a full table only when it is called again;
+    ``touched``: it was called again, for an existing key.
     """
     if len(keys) < 2:
         return list(keys)
@@ -252,7 +255,7 @@ def slot_order(
     at_head: bool = False,
     touched: bool = False,
 ) -> np.ndarray[Any, np.dtype[np.intp]] | None:
-    """Return indices of secondary hashes in HashMap's order, or None if some bucket became a tree on the way."""
+    """Return indices of secondary hashes in HashMap's order, or None if a bucket became a tree on the way."""
     size = len(hashes)
     to_hold = size - (at_head and not touched)
     capacity = table_size(capacity)
@@ -276,9 +279,10 @@ def grouped_order(
 ) -> tuple[Ints, set[int]]:
     """Return the orders of many HashMaps at once: indices of all keys, group by group, each group in HashMap's order.
 
-    ``group`` and ``hashes`` hold one entry a key, in the order of insertion; ``capacity`` (as asked for) and
-    ``to_hold`` (how many keys the table must hold without growing: all of them, or one less where the last one came by
-    computeIfAbsent) one entry a group. The groups returned beside may have a tree and must be ordered by themselves.
+    ``group`` and ``hashes`` have one entry per key, in the order of insertion; ``capacity`` (as asked for) and
+    ``to_hold`` have one entry per group. ``to_hold`` is how many keys the table must hold without growing: all of them,
+    or one less if the last one was added by computeIfAbsent. The second result has the groups that may have a tree:
+    they must be ordered by themselves.
     """
     tables = 1 << np.ceil(np.log2(np.maximum(capacity, 1))).astype(np.int64)
     first = np.maximum(tables, DEFAULT_CAPACITY)
@@ -322,5 +326,5 @@ def int_order(numbers: Sequence[int], capacity: int = DEFAULT_CAPACITY) -> list[
 
 
 def copied_order(key_type: KeyType[K], keys: Sequence[K], jdk: int) -> list[K]:
-    """Return the order of ``new HashSet<>(list)``; keys that occur again count for its capacity only."""
+    """Return the order of ``new HashSet<>(list)``; keys that are repeated count only for its capacity."""
     return hash_order(key_type, list(dict.fromkeys(keys)), copy_capacity(len(keys), jdk))

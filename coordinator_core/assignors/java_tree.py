@@ -1,7 +1,7 @@
-"""Tree bins: what a bucket of java.util.HashMap becomes once too many keys collide in it.
+"""Tree bins: the form of a bucket of java.util.HashMap in which too many keys collide.
 
-A bin is a red-black tree for lookups and, beside it, the chain that iteration follows. Iteration order depends on the
-tree: a new key is chained right behind its tree parent, and after each change the root moves to the chain's front.
+A bin is a red-black tree for lookups and a chain that iteration follows. Iteration order depends on the tree: a new key
+is chained right behind its parent in the tree, and after each change the root moves to the front of the chain.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class TreeBin(Generic[K]):
         self._root_to_front()
 
     def discard(self, key: K, *, by_iterator: bool = False) -> bool:
-        """Remove a key; False when the bin has become so small that it must be a chain again.
+        """Remove a key; return False if the bin has become so small that it must be a chain again.
 
         An iterator's remove neither shrinks the bin nor moves the root.
         """

@@ -1,9 +1,9 @@
-"""What the leader of a classic group makes of the members that the broker shows it, from and to their blobs.
+"""One assignment by the leader of a classic group, from the members that the broker shows it to the members' blobs.
 
-The results are those of Kafka's Java client. librdkafka and kafka-python have assignors of the same names: their range
-and round robin give the same sets of partitions, but write topics and partitions in orders of their own; their sticky
-assignors follow the general algorithm of older Java clients, and can differ where several results are as good. So
-their assignments are to be compared as sets (``same_sets``).
+The results are those of Kafka's Java client. librdkafka and kafka-python have assignors with the same names: their
+range and round robin give the same sets of partitions, but write topics and partitions in other orders; their sticky
+assignors follow the general algorithm of older Java clients, and can differ where several results are equally good. So
+their assignments have to be compared as sets (``same_sets``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from coordinator_core.errors import AssignorError
 
 @dataclass(frozen=True, slots=True)
 class LeaderRound:
-    """What the leader's assignor returned: assignments by member, or the error that it threw, and what it keeps."""
+    """What the leader's assignor returned: assignments by member, or the error that it threw, and its memory."""
 
     assignments: Mapping[str, Serialised]
     error: AssignorError | None
@@ -37,10 +37,13 @@ def leader_round(
     memory: Any = None,
     profile: Profile = DEFAULT,
 ) -> LeaderRound:
-    """One assignment of a classic group of consumers by the assignor of that name.
+    """Run one assignment of a classic group of consumers by the assignor of that name.
 
     ``members`` are in the order of the JoinGroup response, which is that of the group's record. ``memory`` is that of
-    the same leader's last round. Raises InputError for an assignor that is not Kafka's.
+    the same leader's last round.
+
+    Raises:
+        InputError: the assignor is not one of Kafka's.
     """
     spec = ClassicGroupSpec(leader_order(members), memory)
     assignments: dict[str, Serialised] = {}

@@ -1,4 +1,4 @@
-"""Whose behaviour an assignor reproduces: a release of Kafka on a Java version, or a KIP."""
+"""The behaviour that an assignor reproduces: that of a Kafka release on a Java version, or of a KIP."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Profile:
 
     @property
     def is_kip_1071(self) -> bool:
-        """Whether streams groups are to do what KIP-1071 defines beyond what the release has of it."""
+        """Whether streams groups do what KIP-1071 defines and the release does not have."""
         return self.name == KIP_1071
 
 
 KIP_1071 = "kip-1071"
-"""The profile of what KIP-1071 defines beyond what a release has of it."""
+"""The profile of what KIP-1071 defines and a release does not have."""
 
 PROFILES: dict[str, Profile] = {
     profile.name: profile
@@ -43,7 +43,7 @@ DEFAULT = PROFILES["kafka-4.3.1"]
 
 
 def profile(name: str = DEFAULT.name, jdk: int = DEFAULT.jdk) -> Profile:
-    """Return the profile of that name on that Java version; raises UsageError when there is none."""
+    """Return the profile of that name on that Java version; raises UsageError if there is none."""
     if name not in PROFILES:
         raise UsageError(f"no profile {name!r}; there are {', '.join(sorted(PROFILES))}")
     if jdk < 8:

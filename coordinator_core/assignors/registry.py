@@ -18,10 +18,10 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import InputError
 
 Assignor = Callable[[Any, TopicImage, Profile], Assignment[Any]]
-"""Spec of the group type it serves, topics, behaviour -> assignment; raises AssignorError where Kafka throws."""
+"""Spec of the group type it serves, topics, profile -> assignment; raises AssignorError where Kafka throws."""
 
 Assign = Callable[[str, GroupSpecs, TopicImage, Profile], Assignment[Any]]
-"""The same for all assignors, chosen by name: what ``assign`` is."""
+"""The signature of ``assign``: all assignors, chosen by name."""
 
 ASSIGNORS: dict[tuple[AssignedGroupType, str], Assignor] = {
     (AssignedGroupType.CLASSIC, "range"): client_range.assign_range,
@@ -40,7 +40,7 @@ ASSIGNORS: dict[tuple[AssignedGroupType, str], Assignor] = {
 
 
 def assignor(group_type: AssignedGroupType, name: str) -> Assignor:
-    """Return the assignor that groups of this type know by this name; raises InputError when there is none."""
+    """Return the assignor of this name for groups of this type; raises InputError if there is none."""
     try:
         return ASSIGNORS[group_type, name]
     except KeyError:

@@ -1,1 +1,1 @@
-"""Chains of rebalances written as JSON: a group, and step by step what happens to it and what Kafka then assigned."""
+"""Chains of rebalances as JSON: a group, then step by step what happens to it and what Kafka assigned."""

@@ -1,4 +1,4 @@
-"""The kinds of case, by the name in their ``assignor`` field, and how to run one."""
+"""The kinds of case, by the name in their ``assignor`` field, and the function that runs each kind."""
 
 from __future__ import annotations
 
@@ -33,10 +33,12 @@ RUNNERS: dict[str, Runner] = {
 def run_case(
     case: Mapping[str, Any], profile: Profile = DEFAULT, *, presented: bool = False, assign: Assign = registry.assign
 ) -> dict[str, Any]:
-    """Return the ``expected`` of one case, ``{"steps": [...]}`` for most kinds.
+    """Return the ``expected`` part of one case, ``{"steps": [...]}`` for most kinds.
 
-    ``presented`` keeps what the coordinator gave the assignor. Raises InputError for an unknown kind or for input
-    that lacks what its kind needs.
+    ``presented`` keeps what the coordinator gave the assignor.
+
+    Raises:
+        InputError: the kind is unknown, or the input lacks what its kind needs.
     """
     kind = case.get("assignor")
     if kind not in RUNNERS:

@@ -1,4 +1,4 @@
-"""Cases of classic groups' assignors: each step one round, assigned by the member that is leader in it."""
+"""Cases of classic groups' assignors: each step is one round, assigned by the member that leads the group in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from coordinator_core.errors import AssignorError, InputError
 
 
 def runner(name: str) -> Callable[[Mapping[str, Any], Profile, Assign], dict[str, Any]]:
-    """Run cases of this assignor. Its memory lives as long as its member is in the group."""
+    """Return the function that runs cases of this assignor. The assignor's memory lives while its member is in
+    the group.
+    """
 
     def run(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, Any]:
         broker_racks = {broker["id"]: broker.get("rack") for broker in case["brokers"]}

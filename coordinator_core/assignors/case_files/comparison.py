@@ -19,7 +19,7 @@ from coordinator_core.errors import AssignorError, InputError
 class Row:
     """The figures of one assignor in one round of a case; ``error`` says why there are none.
 
-    ``round`` counts assignments from 1; ``all`` sums them up (of members, units and imbalance it gives the largest).
+    ``round`` counts assignments from 1; ``all`` sums them up (for members, units and imbalance it has the largest).
     """
 
     assignor: str
@@ -41,10 +41,13 @@ NO_METRICS = AssignmentMetrics(0, 0, 0, 0, 0, 0, 0, 0)
 def compare_case(
     case: Mapping[str, Any], profile: Profile = DEFAULT, assignors: Sequence[str] | None = None
 ) -> list[Row]:
-    """Run a case with each assignor (all that serve its type of group, if None); round by round, then in all.
+    """Run a case with each assignor (None: all of its type of group); return the rows by round, then those of all
+    rounds.
 
-    Each assignor starts from its own former results where the case carries them from step to step. Raises InputError
-    for an unknown assignor and for a case in which nothing is assigned.
+    Each assignor starts from its own former results where the case carries them from step to step.
+
+    Raises:
+        InputError: an assignor is unknown, or nothing is assigned in the case.
     """
     rows: list[Row] = []
     for name in assignors or _names(case, profile):

@@ -1,4 +1,4 @@
-"""Cases of Connect's assignors: each step one round, assigned by the worker that is leader in it."""
+"""Cases of Connect's assignors: each step is one round, assigned by the worker that leads the group in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROTOCOLS = {"EAGER": "default", "COMPATIBLE": "compatible", "SESSIONED": "sessi
 
 
 def run(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, Any]:
-    """Return the rounds of one case. A worker's assignor lives as long as the worker is in the group."""
+    """Return the rounds of one case. A worker's assignor is kept as long as the worker is in the group."""
     protocol = PROTOCOLS.get(case["protocol"])
     if protocol is None:
         raise InputError(f"no Connect protocol {case['protocol']!r}; there are {', '.join(PROTOCOLS)}")

@@ -21,7 +21,7 @@ _KEYS: dict[str, java_hash.KeyType[Any]] = {
 
 
 def run(case: Mapping[str, Any], profile: Profile, assign: object = None) -> dict[str, Any]:
-    """Replay the operations on the table; the orders asked for and the hash codes of the first keys."""
+    """Replay the operations on the table; return the orders asked for and the hash codes of the first keys."""
     table = _table(case, profile)
     orders: list[list[Any]] = [list(table)] if case["table"] == "hashset_copy" else []
     for operation, *argument in case["ops"]:

@@ -18,7 +18,7 @@ StreamsAssign = Callable[[StreamsGroupSpec, Profile], Assignment[Tasks]]
 
 
 class StreamsCase:
-    """The group of a case, as the steps have left it."""
+    """The group of a case after the steps so far."""
 
     def __init__(
         self, view: StreamsView, run_assignor: StreamsAssign, case: Mapping[str, Any], profile: Profile
@@ -31,7 +31,7 @@ class StreamsCase:
         self.change_topology(case)
 
     def change_topology(self, change: Mapping[str, Any]) -> None:
-        """Other subtopologies, another number of standby replicas."""
+        """Set other subtopologies, or another number of standby replicas."""
         if "subtopologies" in change:
             self.subtopologies = [
                 SubtopologyTasks(each["id"], each["tasks"], each["stateful"]) for each in change["subtopologies"]
@@ -40,7 +40,7 @@ class StreamsCase:
             self.configs = StreamsConfigs(num_standby_replicas=change["num_standby_replicas"])
 
     def step(self, step: Mapping[str, Any]) -> Step:
-        """Return what one step gives; where the assignor fails, nothing of its result is applied."""
+        """Return the result of one step; if the assignor fails, nothing of its result is applied."""
         self.change_topology(step)
         if step["op"] == "join":
             member = step["member"]

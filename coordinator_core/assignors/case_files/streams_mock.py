@@ -1,7 +1,7 @@
 """Cases of kind ``streams-mock``: the assignor that Kafka ships for its own tests of streams groups.
 
-It adds tasks to the very sets that the coordinator gave it. Where that leaves a member's target as it seems to have
-been, the coordinator writes no record, and the changed sets stay, in their own order. So this kind keeps real sets.
+It adds tasks to the same sets that the coordinator gave it. If a member's target then looks unchanged, the coordinator
+writes no record, and the changed sets stay, in their own order. So this kind keeps real sets.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from coordinator_core.errors import AssignorError
 
 
 class HashSet(Sequence[int]):
-    """A HashSet of integers that can be added to, in iteration order."""
+    """A HashSet of integers that elements can be added to, in iteration order."""
 
     def __init__(self, numbers: Iterable[int] = (), capacity: int = 16) -> None:
         self._table: HashMap[int, None] = HashMap(INTEGER, capacity)

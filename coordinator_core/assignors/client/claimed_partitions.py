@@ -1,4 +1,4 @@
-"""What members of a sticky group say they own, and who is believed.
+"""The partitions that members of a sticky group say they own, and which of these claims count.
 
 Source: Kafka 4.3.1 ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``.
 """
@@ -14,7 +14,7 @@ NO_GENERATION = -1
 
 
 def generation_or_none(generation: int | None) -> int:
-    """Return the generation as a number that compares: -1 where there is none."""
+    """Return the generation as a number that can be compared: -1 for None."""
     return NO_GENERATION if generation is None else generation
 
 
@@ -28,10 +28,10 @@ class MemberData:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedPartitions:
-    """Who owns what.
+    """The owners of partitions by the members' claims.
 
     ``owned[m]`` holds the partitions that member m keeps a claim on; ``contested`` those that two members claimed in
-    one generation. ``equal`` tells whether Kafka takes all subscriptions for equal.
+    one generation. ``equal``: Kafka treats all subscriptions as equal.
     """
 
     owned: list[list[int]]
@@ -40,10 +40,10 @@ class ClaimedPartitions:
 
 
 def settle(view: LeaderView, data: Sequence[MemberData]) -> ClaimedPartitions:
-    """Settle the members' claims: of two claims to a partition that of the later generation stands.
+    """Return the owners by the members' claims: of two claims to a partition, the one of the later generation counts.
 
-    The rival's generation is the one of its subscription, even where the claims come from its user data: Kafka's
-    sticky assignor compares these two.
+    The rival's generation is that of its subscription, even if the claims are from its user data: Kafka's sticky
+    assignor compares these two.
     """
     owned: list[list[int]] = [[] for _ in view.members]
     contested: set[int] = set()
@@ -88,7 +88,9 @@ def _all_equal(view: LeaderView) -> bool:
 
 
 def former_owners(view: LeaderView, data: Sequence[MemberData], max_generation: int) -> dict[int, int]:
-    """Owner of each partition in the latest generation before the current one, from the members that fell behind."""
+    """Return the owner of each partition in the latest generation before the current one, from members that fell
+    behind.
+    """
     owners: dict[int, tuple[int, int]] = {}
     index, partition_of = view.partitions.index, view.partitions.of
     for m in view.order:

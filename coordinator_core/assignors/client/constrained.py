@@ -14,9 +14,9 @@ from coordinator_core.errors import AssignorError
 
 
 def unassigned(everything: Iterable[int], assigned: Iterable[int]) -> list[int]:
-    """Return what is in the first sequence and not in the second; both in the same order.
+    """Return what is in the first sequence and not in the second, in the order of both.
 
-    Kafka walks them side by side. An owned partition that does not exist is never met, so that everything behind it
+    Kafka walks them side by side. An owned partition that does not exist is never reached, so that everything behind it
     counts as unassigned, owned or not.
     """
     rest = iter(assigned)
@@ -31,7 +31,7 @@ def unassigned(everything: Iterable[int], assigned: Iterable[int]) -> list[int]:
 
 
 class ConstrainedAssignment:
-    """Gives every member the least share (``min_quota``) and as many as needed one partition more.
+    """Gives every member the least share (``min_quota``), and as many members as needed one partition more.
 
     ``work[m]`` are the partitions of member m. ``transfers`` holds partitions that another member may still own, with
     their new owners.

@@ -20,9 +20,9 @@ from coordinator_core.errors import AssignorError
 class GeneralAssignment:
     """Works on ``work[m]``, the partitions of member m. ``former`` names owners of an earlier generation.
 
-    Members whose work cannot change are settled before the others are balanced. Where members claim partitions that
-    do not exist, Kafka assigns partitions twice and fails in some cases; ``_unsound`` then takes its slow path, which
-    sees the same.
+    Members whose work cannot change are settled before the others are balanced. If members claim partitions that do not
+    exist, Kafka assigns partitions twice and fails in some cases; ``_unsound`` then takes its slow path, which does the
+    same.
     """
 
     def __init__(

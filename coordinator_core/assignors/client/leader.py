@@ -1,4 +1,4 @@
-"""The members of a classic group as its Java leader sees them, and assignments as their blobs hold them."""
+"""The members of a classic group in the order in which its Java leader sees them, and assignments as in their blobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coordinator_core.record_fields.embedded import ConsumerProtocolAssignment, 
 M = TypeVar("M")
 
 ASSIGNS_ALL = frozenset(("range", "roundrobin", "sticky"))
-"""Assignors that leave no partition of a subscribed topic out, not even for a while."""
+"""Assignors that assign each partition of a subscribed topic in every rebalance."""
 
 Serialised = Mapping[str, Sequence[int]]
 """A member's partitions as its assignment blob holds them: topics as they first occur, partitions in order."""
@@ -26,7 +26,7 @@ def leader_order(joined: Mapping[str, M]) -> dict[str, M]:
 
 
 def subscribed_member(subscription: ConsumerProtocolSubscription, instance_id: str | None = None) -> ClassicMemberSpec:
-    """Return a member by the decoded ``ConsumerProtocolSubscription`` in its group's record."""
+    """Return a member from the decoded ``ConsumerProtocolSubscription`` in its group's record."""
     generation = subscription.get("generationId", -1)
     return ClassicMemberSpec(
         topics=subscription["topics"],
@@ -43,7 +43,7 @@ def subscribed_member(subscription: ConsumerProtocolSubscription, instance_id: s
 
 
 def serialised(work: Sequence[TopicPartition]) -> Serialised:
-    """Return partitions in the order of the leader's list, as its member will read them."""
+    """Return partitions by topic in the order of the leader's list, as its member will read them."""
     topics: dict[str, list[int]] = {}
     for topic, number in work:
         topics.setdefault(topic, []).append(number)

@@ -1,4 +1,4 @@
-"""A classic group as its leader sees it, on integers.
+"""A classic group as its leader sees it, with integers for names.
 
 Members and topics are numbered in the order of ``String.compareTo`` and partitions in the order (topic, partition), so
 that every tie that Kafka breaks by a name is a comparison of integers.
@@ -19,8 +19,8 @@ TopicPartition = tuple[str, int]
 class PartitionIds:
     """Numbers for partitions: ``0 .. total - 1`` are those of the topics, in order of (topic, partition).
 
-    A member may claim a partition that its topic does not have (the topic was created anew with fewer). Such a
-    partition gets a number from ``total`` on, because Kafka's sticky assignors do not tell it from a real one.
+    A member may claim a partition that its topic does not have (the topic was created again with fewer). Such a
+    partition gets a number from ``total`` on, because Kafka's sticky assignors do not distinguish it from a real one.
     """
 
     def __init__(self, counts: Mapping[str, int]) -> None:
@@ -34,7 +34,7 @@ class PartitionIds:
         self._missing: dict[tuple[int, int], int] = {}
 
     def of(self, topic: int, number: int) -> int:
-        """Return the partition's number, newly given if the topic has no such partition."""
+        """Return the partition's number; a partition that its topic does not have gets a new one."""
         if 0 <= number < self.counts[topic]:
             return self.first[topic] + number
         partition = self._missing.get((topic, number))
@@ -49,7 +49,7 @@ class PartitionIds:
         return range(self.first[topic], self.first[topic + 1])
 
     def name(self, partition: int) -> TopicPartition:
-        """Return the partition as the outside knows it."""
+        """Return topic and number of a partition."""
         return self.topics[self.topic_of[partition]], self.number_of[partition]
 
     @property
@@ -82,6 +82,6 @@ class LeaderView:
         self.subscribed: list[list[int]] = [[index[t] for t in spec.topics if t in index] for spec in self.specs]
 
     def result(self, work: Sequence[Iterable[int]]) -> dict[str, list[TopicPartition]]:
-        """Return partitions by member number, as names, in the leader's order of members."""
+        """Return partitions by member id, with topic names, in the leader's order of members."""
         name = self.partitions.name
         return {self.members[m]: [name(partition) for partition in work[m]] for m in self.order}

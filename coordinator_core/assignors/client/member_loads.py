@@ -40,7 +40,7 @@ class MemberLoads:
         self._chosen_from = np.array(list(accumulate((len(mine) for mine in chosen[:-1]), initial=0)), np.int64)
 
     def give(self, partition: int, m: int) -> None:
-        """Count the partition as the member's."""
+        """Count the partition for the member."""
         self.owner[partition] = m
         self.size[m] += 1
 
@@ -49,7 +49,7 @@ class MemberLoads:
         return self._lightest(self._subscribers[topic])
 
     def lightest_near(self, topic: int, partition: int) -> int | None:
-        """Return the same among the members whose rack is no mismatch for the partition."""
+        """Return the same as ``lightest``, among the members whose rack matches the partition."""
         key = topic, self._racks.of_partition[partition]
         near = self._near.get(key)
         if near is None:
@@ -62,7 +62,7 @@ class MemberLoads:
         return int(members[self.size[members].argmin()]) if len(members) else None
 
     def settle(self, members: Sequence[int]) -> None:
-        """Leave these members out from now on."""
+        """Leave these members out from now on: their work is final."""
         if not members:
             return
         self.active[members] = False
@@ -82,7 +82,7 @@ class MemberLoads:
         return not gains.any()
 
     def spread(self) -> int:
-        """Sum of the differences between all pairs of active members: 0 is perfect balance."""
+        """Return the sum of the differences between all pairs of active members: 0 is perfect balance."""
         sizes = np.sort(self.size[self.active])
         n = len(sizes)
         return int((sizes * (2 * np.arange(n) - n + 1)).sum())

@@ -1,4 +1,4 @@
-"""Which partitions a sticky assignor has moved between which members, so that moves of one topic do not cross.
+"""The partitions that a sticky assignor has moved, and between which members, so that moves of one topic do not cross.
 
 Source: Kafka 4.3.1 ``AbstractStickyAssignor.PartitionMovements``.
 """
@@ -22,11 +22,11 @@ class PartitionMovements:
         self._by_topic: dict[int, dict[Pair, HashMap[TopicPartition, None]]] = {}
 
     def instead_of(self, partition: int, owner: int, new_owner: int) -> int:
-        """Return the partition to move instead: one of the topic that went from the new owner to the old one, if any
-        did.
+        """Return the partition to move instead: one of the topic that went from the new owner to the old one, if there
+        is one.
 
-        The old owner is the partition's first one when it has moved before. The partition returned may thus belong to
-        another member than ``owner``.
+        If the partition has moved before, its first owner counts as the old owner. The returned partition may thus
+        belong to another member than ``owner``.
         """
         moved = self._by_topic.get(self._partitions.topic_of[partition])
         if moved is None:

@@ -12,7 +12,7 @@ from coordinator_core.cluster.image import TopicImage
 
 
 class Racks:
-    """One bit a rack: ``of_member[m]`` (0: the member has none) and ``of_partition[p]`` (0: none known)."""
+    """One bit per rack: ``of_member[m]`` (0: the member has none) and ``of_partition[p]`` (0: none known)."""
 
     def __init__(self, view: LeaderView, image: TopicImage) -> None:
         bits: dict[str, int] = {}
@@ -30,7 +30,9 @@ class Racks:
                 self.of_partition[first + number] = mask
 
     def matter(self, members: Iterable[int], partitions: Sequence[int]) -> bool:
-        """Whether Kafka assigns these by racks: they share a rack, and not every partition is on every rack."""
+        """Whether Kafka uses racks here: members and partitions share a rack, and not every partition is on every
+        rack.
+        """
         on_members = reduce(or_, (self.of_member[m] for m in members), 0)
         if not on_members:
             return False
@@ -51,7 +53,9 @@ class Racks:
         return count
 
     def next_near(self, partition: int, members: Sequence[int], start: int) -> int | None:
-        """Place in the list of the first member in the partition's racks, looked for from ``start`` round."""
+        """Return the place in the list of the first member in the partition's racks, searching from ``start`` and
+        around.
+        """
         mask = self._near(partition)
         if mask:
             for at in chain(range(start, len(members)), range(start)):

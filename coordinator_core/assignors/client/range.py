@@ -1,4 +1,4 @@
-"""The range assignor of consumers: each topic's partitions in consecutive runs, by racks where that is possible.
+"""The range assignor of consumers: each topic's partitions in consecutive ranges, by racks where that is possible.
 
 Source: Kafka 4.3.1 ``RangeAssignor`` (KIP-345 for static members, KIP-881 for racks).
 """
@@ -18,12 +18,14 @@ from coordinator_core.cluster.image import TopicImage
 
 
 def static_first(member_id: str, spec: ClassicMemberSpec) -> tuple[bool, bytes]:
-    """Sorts static members before dynamic ones, by instance id and member id (Kafka's ``MemberInfo``)."""
+    """Return a sort key that puts static members before dynamic ones, by instance id and member id (Kafka's
+    ``MemberInfo``).
+    """
     return spec.instance_id is None, utf16(member_id if spec.instance_id is None else spec.instance_id)
 
 
 def assign_range(spec: ClassicGroupSpec, image: TopicImage, profile: Profile) -> Assignment[Sequence[TopicPartition]]:
-    """Range assignment of a classic group; each member's partitions in the order of the leader's list."""
+    """Assign ranges in a classic group; each member's partitions are in the order of the leader's list."""
     view = LeaderView(spec.members, image)
     racks = Racks(view, image)
     shares = [_TopicShares(view, racks, topic, members) for topic, members in _subscribers(view).items()]

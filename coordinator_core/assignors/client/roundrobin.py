@@ -1,4 +1,5 @@
-"""The round robin assignor of consumers: partitions and members in order, one each, skipping who does not subscribe.
+"""The round robin assignor of consumers: partitions and members in order, one each; members without the topic are
+skipped.
 
 Source: Kafka 4.3.1 ``RoundRobinAssignor``.
 """
@@ -18,7 +19,7 @@ from coordinator_core.errors import AssignorError
 def assign_round_robin(
     spec: ClassicGroupSpec, image: TopicImage, profile: Profile
 ) -> Assignment[Sequence[TopicPartition]]:
-    """Round robin assignment of a classic group; raises AssignorError for a group without members, as Kafka does."""
+    """Assign a classic group round robin; raises AssignorError for a group without members, as Kafka does."""
     if not spec.members:
         raise AssignorError("IllegalArgumentException", "CircularIterator can only be used on non-empty lists")
     view = LeaderView(spec.members, image)

@@ -20,7 +20,7 @@ from coordinator_core.cluster.image import TopicImage
 
 
 def assign_sticky(spec: ClassicGroupSpec, image: TopicImage, profile: Profile) -> Assignment[Sequence[TopicPartition]]:
-    """Sticky assignment by the members' user data; ``memory`` is the largest generation that the leader has seen."""
+    """Assign by the members' user data; ``memory`` is the largest generation that the leader has seen."""
     stickiness = _Stickiness(spec, image, sticky_data)
     return Assignment(stickiness.view.result(stickiness.work), stickiness.max_generation)
 
@@ -28,7 +28,7 @@ def assign_sticky(spec: ClassicGroupSpec, image: TopicImage, profile: Profile) -
 def assign_cooperative_sticky(
     spec: ClassicGroupSpec, image: TopicImage, profile: Profile
 ) -> Assignment[Sequence[TopicPartition]]:
-    """Sticky assignment by owned partitions, without those that another member has yet to give up."""
+    """Assign by owned partitions, leaving out those that another member still has to revoke."""
     stickiness = _Stickiness(spec, image, cooperative_data)
     work = stickiness.work
     transfers = _transfers(stickiness.view, work) if stickiness.transfers is None else stickiness.transfers
@@ -39,11 +39,11 @@ def assign_cooperative_sticky(
 
 
 MEMBER_DATA = {"sticky": sticky_data, "cooperative-sticky": cooperative_data}
-"""How each of the assignors reads what members own, by its name."""
+"""How each assignor, by name, reads what members own."""
 
 
 def remembered(name: str, spec: ClassicGroupSpec) -> int:
-    """``memory`` after a round of this group, also where the round itself fails: the largest generation seen."""
+    """Return ``memory`` after a round of this group, even if the round itself fails: the largest generation seen."""
     return _largest(spec.memory, [MEMBER_DATA[name](member) for member in spec.members.values()])
 
 

@@ -13,10 +13,7 @@ from coordinator_core.wire.embedded import decode_blob
 
 
 def sticky_data(member: ClassicMemberSpec) -> MemberData:
-    """Return partitions and generation of the user data (version 0 has no generation).
-
-    Nothing where it is unreadable.
-    """
+    """Return partitions and generation of the user data (version 0 has no generation); nothing if it is unreadable."""
     if not member.user_data:
         return MemberData((), None)
     try:

@@ -1,1 +1,1 @@
-"""The assignors of Kafka Connect, run by the worker that leads the group."""
+"""The assignors of Kafka Connect, which the leader of the group runs."""

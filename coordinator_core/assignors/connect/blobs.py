@@ -18,7 +18,9 @@ CONNECTOR = -1
 
 
 def worker(metadata: Blob[ConnectProtocolMetadata]) -> WorkerSpec:
-    """Return a worker by its ``ConnectProtocolMetadata``; what it runs is in its allocation, which version 0 lacks."""
+    """Return a worker from its ``ConnectProtocolMetadata``; what it runs is in its allocation, which version 0
+    lacks.
+    """
     allocation = blob_of(ConnectProtocolAssignment, metadata.nested)
     running = worker_assignment(allocation.fields) if allocation else None
     return WorkerSpec(

@@ -23,7 +23,7 @@ from coordinator_core.cluster.image import TopicImage
 
 
 def assign_eager(spec: ConnectGroupSpec, image: TopicImage, profile: Profile) -> Assignment[LeaderAssignment]:
-    """Eager assignment of a Connect group; topics play no part."""
+    """Assign a Connect group eagerly; topics are not used."""
     if spec.config_offset < config_offset(spec):
         return Assignment(written(spec, profile.jdk, {}, error=CONFIG_MISMATCH))
     shares = {worker: Share(ConnectorsAndTasks.of(), ConnectorsAndTasks.of()) for worker in spec.members}

@@ -1,7 +1,9 @@
 """Connect's incremental cooperative assignor (KIP-415).
 
-Workers keep what they run. New work goes to the workers with the least; work of a worker that left waits for it to come
-back, up to the largest delay; a worker with too much is told to stop some, which others get in the next round.
+Workers keep what they run. New work goes to the workers with the least work. The work of a worker that left waits for
+its return, up to the largest delay. A worker with too much work stops some of it, which other workers get in the next
+round.
+
 Source: Kafka 4.3.1 ``IncrementalCooperativeAssignor``, protocols ``compatible`` and ``sessioned``.
 """
 
@@ -38,10 +40,10 @@ BACKOFF_MULTIPLIER = 40
 class AssignorMemory:
     """What a leader's assignor keeps from round to round.
 
-    ``assigned`` is all that was assigned after the round of ``generation``, lost work included; ``revoked`` what was to
-    stop in it. ``candidates`` are workers that had nothing while lost work waited, first in line to get it.
-    ``rebalance_at_ms`` is the time of the scheduled rebalance (0: none), ``delay_ms`` the delay last announced.
-    ``balancing`` tells that the round stopped work for balance, ``consecutive`` how often in a row that was put off.
+    ``assigned`` is all that was assigned after the round of ``generation``, lost work included; ``revoked`` is what
+    that round stopped. ``candidates`` are workers that had nothing while lost work waited: they are the first to get
+    it. ``rebalance_at_ms`` is the time of the scheduled rebalance (0: none), ``delay_ms`` the delay last announced.
+    ``balancing``: the round stopped work for balance; ``consecutive`` counts how often in a row that was postponed.
     """
 
     assigned: ConnectorsAndTasks = field(default_factory=ConnectorsAndTasks.of)
@@ -55,12 +57,12 @@ class AssignorMemory:
     consecutive: int = 0
 
     def without_delay(self) -> AssignorMemory:
-        """With no rebalance scheduled."""
+        """Return the same memory without a scheduled rebalance."""
         return replace(self, candidates=(), rebalance_at_ms=0, delay_ms=0)
 
 
 def assign_incremental(spec: ConnectGroupSpec, image: TopicImage, profile: Profile) -> Assignment[LeaderAssignment]:
-    """One round of a Connect group, topics play no part; ``memory`` is a ``Memory``."""
+    """Assign one round of a Connect group; topics are not used. ``memory`` is an ``AssignorMemory``."""
     memory: AssignorMemory = spec.memory or AssignorMemory()
     if spec.config_offset < config_offset(spec):
         return Assignment(written(spec, profile.jdk, {}, error=CONFIG_MISMATCH), memory)

@@ -1,7 +1,7 @@
-"""How a Connect group picks who assigns, and which assignments it accepts (Connect on KIP-848).
+"""How a Connect group selects the worker that assigns, and which assignments it accepts (Connect on KIP-848).
 
-The document's worked cases leave the work of a worker that is gone unassigned while the group waits for it, although
-its rule says that everything must be assigned: ``waiting`` names such work.
+The document's worked cases leave the work of a worker that left unassigned while the group waits for it, although its
+rule says that everything must be assigned: ``waiting`` names such work.
 """
 
 from __future__ import annotations
@@ -28,10 +28,13 @@ class VersionRange(NamedTuple):
 
 
 def select_assignor(offered: Mapping[str, Sequence[str]]) -> str:
-    """Return the assignor that all workers support; of several, the one that most of them put first.
+    """Return the assignor that all workers support; of several, the one that most workers put first.
 
-    ``offered`` lists each worker's assignors in its order of preference. Ties go by the first worker's preference.
-    Raises AssignorError (UNSUPPORTED_ASSIGNOR) if there is none.
+    ``offered`` lists each worker's assignors in its order of preference. Ties are decided by the first worker's
+    preference.
+
+    Raises:
+        AssignorError: there is none (UNSUPPORTED_ASSIGNOR).
     """
     preferences = list(offered.values())
     common = [name for name in preferences[0] if all(name in names for names in preferences)] if preferences else []
@@ -42,10 +45,12 @@ def select_assignor(offered: Mapping[str, Sequence[str]]) -> str:
 
 
 def select_worker(ranges: Mapping[str, VersionRange], former: str | None = None) -> str:
-    """Return the worker that is to compute the assignment: one whose range covers every worker's range.
+    """Return the worker that computes the assignment: one whose version range covers every worker's range.
 
-    The worker that did it before does it again if it can, else the first in the group's order does. Raises
-    AssignorError (FATAL) if no range covers all.
+    The worker that computed the last assignment does it again if it can, otherwise the first one in the group's order.
+
+    Raises:
+        AssignorError: no range covers all others (FATAL).
     """
     if not ranges:
         raise AssignorError("FATAL", "no worker in the group")
@@ -60,7 +65,7 @@ def select_worker(ranges: Mapping[str, VersionRange], former: str | None = None)
 
 
 class WorkInvariant(StrEnum):
-    """What must hold for an assignment to be installed; else the answer is INVALID_ASSIGNMENT."""
+    """What must hold for an assignment to be installed; otherwise the response is INVALID_ASSIGNMENT."""
 
     ALL_ASSIGNED = "all connectors and tasks are assigned"
     ASSIGNED_ONCE = "a connector or task is assigned only once"
@@ -82,10 +87,9 @@ def breaches(
     target: Mapping[str, Iterable[ConnectorOrTask]],
     waiting: Collection[ConnectorOrTask] = (),
 ) -> list[WorkBreach]:
-    """Return every broken invariant of a target assignment; none: it may be installed.
+    """Return every broken invariant of a target assignment; if there is none, it may be installed.
 
-    ``workers`` and ``configured`` are those that the assignment was computed from, although the group may have moved
-    on since.
+    ``workers`` and ``configured`` are those that the assignment was computed from, even if the group has changed since.
     """
     found = [WorkBreach(WorkInvariant.WORKERS_EXIST, worker, (worker,)) for worker in target if worker not in workers]
     holders: dict[ConnectorOrTask, list[str]] = {}

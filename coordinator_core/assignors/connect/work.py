@@ -1,4 +1,4 @@
-"""What Connect workers run, and an assignment as a worker reads it from its bytes."""
+"""The connectors and tasks that Connect workers run, and an assignment as a worker reads it from its bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coordinator_core.errors import AssignorError
 
 NO_ERROR = 0
 CONFIG_MISMATCH = 1
-"""The leader has not read as far in the config topic as some worker: nobody gets anything, all join again."""
+"""The leader has read less of the config topic than another worker: no worker gets work, all join again."""
 
 
 ConnectorOrTask = str | ConnectorTask
@@ -28,7 +28,7 @@ class ConnectorsAndTasks(NamedTuple):
 
     @classmethod
     def of(cls, connectors: Iterable[str] = (), tasks: Iterable[ConnectorTask] = ()) -> ConnectorsAndTasks:
-        """These connectors and tasks."""
+        """Return these connectors and tasks, each once."""
         return cls(dict.fromkeys(connectors), dict.fromkeys(tasks))
 
     @classmethod
@@ -40,12 +40,12 @@ class ConnectorsAndTasks(NamedTuple):
         return union
 
     def add(self, other: ConnectorsAndTasks) -> None:
-        """Take all of the other work in as well."""
+        """Add all connectors and tasks of the other work."""
         self.connectors.update(other.connectors)
         self.tasks.update(other.tasks)
 
     def minus(self, *others: ConnectorsAndTasks) -> ConnectorsAndTasks:
-        """This work without what is in any of the others."""
+        """Return this work without what any of the others contains."""
         connectors = self.connectors.keys() - set[str]().union(*(other.connectors for other in others))
         tasks = self.tasks.keys() - set[ConnectorTask]().union(*(other.tasks for other in others))
         return ConnectorsAndTasks.of(
@@ -57,7 +57,7 @@ class ConnectorsAndTasks(NamedTuple):
         return bool(self.connectors.keys() & other.connectors.keys() or self.tasks.keys() & other.tasks.keys())
 
     def sorted(self) -> ConnectorsAndTasks:
-        """In the natural order of names and tasks."""
+        """Return the same in the natural order of names and tasks."""
         return ConnectorsAndTasks.of(sorted(self.connectors, key=utf16), sorted(self.tasks, key=task_order))
 
     def units(self) -> list[ConnectorOrTask]:
@@ -69,16 +69,16 @@ class ConnectorsAndTasks(NamedTuple):
 
 
 def task_order(task: ConnectorTask) -> tuple[bytes, int]:
-    """Sorts as Kafka's ``ConnectorTaskId`` does."""
+    """Return a sort key that orders tasks as Kafka's ``ConnectorTaskId`` does."""
     return utf16(task[0]), task[1]
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderAssignment:
-    """What the leader tells one worker, in the orders in which the worker reads it.
+    """What the leader sends to one worker, in the orders in which the worker reads it.
 
-    ``connectors`` and ``tasks`` are all that it shall run in the eager protocol, and what it shall start in the others.
-    ``delay_ms`` is how long the worker waits before it asks for the next rebalance (0: none is due).
+    In the eager protocol ``connectors`` and ``tasks`` are all that the worker is to run, in the others what it is to
+    start. ``delay_ms`` is how long the worker waits before it asks for the next rebalance (0: none is due).
     """
 
     error: int
@@ -109,10 +109,7 @@ def configured(spec: ConnectGroupSpec) -> ConnectorsAndTasks:
 
 
 def config_offset(spec: ConnectGroupSpec) -> int:
-    """Return the largest offset of the config topic that a worker has read.
-
-    Raises AssignorError for a group of none.
-    """
+    """Return the largest offset of the config topic that a worker has read; raises AssignorError for an empty group."""
     if spec.leader not in spec.members:
         raise AssignorError("NullPointerException", f"the leader {spec.leader!r} is not among the workers")
     return max(worker.config_offset for worker in spec.members.values())
@@ -153,10 +150,9 @@ def _by_connector(connectors: Iterable[str], tasks: Collection[ConnectorTask]) -
 def target(
     workers: Mapping[str, WorkerSpec], assignments: Mapping[str, LeaderAssignment]
 ) -> dict[str, ConnectorsAndTasks]:
-    """Return what each worker runs once it has followed a round: what it ran, without what it stops, and what it
-    starts.
+    """Return what each worker runs after a round: what it ran, without what it stops, and what it starts.
 
-    A round of the eager protocol says all of it, one that failed changes nothing.
+    A round of the eager protocol contains all of it; a round that failed changes nothing.
     """
     works = {}
     for worker, told in assignments.items():

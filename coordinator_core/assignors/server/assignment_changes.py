@@ -1,4 +1,4 @@
-"""What an assignor changes in the assignments of a group's members, as columns, in the order of the changes."""
+"""The changes that an assignor makes to the assignments of a group's members, as columns, in their order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def ints(numbers: Iterable[int]) -> Ints:
 
 
 class Columns(NamedTuple):
-    """One row a change; members are numbered as presented, topics as in ``Edits.topics``."""
+    """One row per change; members are numbered as presented, topics as in ``AssignmentChanges.topics``."""
 
     kind: Ints
     member: Ints
@@ -46,12 +46,12 @@ class AssignmentChanges:
         topic: int | Sequence[int] | Ints,
         partition: int | Sequence[int] | Ints,
     ) -> None:
-        """Changes, one after another; a single number stands for a column of it."""
+        """Add changes, one after another; a single number stands for a column of it."""
         columns = np.broadcast_arrays(*(np.asarray(column, np.int64) for column in (kind, member, topic, partition)))
         self._chunks.append(tuple(np.atleast_1d(column) for column in columns))
 
     def drop(self, member: int, topics: Iterable[str]) -> None:
-        """Remove whole topics, which may be others than the group's, from a member's assignment."""
+        """Remove whole topics from a member's assignment; they may be topics that the group does not know."""
         for topic in topics:
             if topic not in self.numbers:
                 self.numbers[topic] = len(self.topics)

@@ -13,13 +13,13 @@ from coordinator_core.assignors.server.quotas import hand_out, map_capacity
 
 
 class OneTopic:
-    """How Kafka's maps know the partitions of one topic: by their numbers."""
+    """How Kafka's maps identify the partitions of one topic: by their numbers."""
 
     def __init__(self, topic: int) -> None:
         self.topic = topic
 
     def hashes(self, numbers: Ints) -> Ints:
-        """HashMap's secondary hashes of the keys."""
+        """Return HashMap's secondary hashes of the keys."""
         return numbers ^ numbers >> 16
 
     def order(self, numbers: Ints, capacity: int = DEFAULT_CAPACITY, **how: bool) -> list[int]:
@@ -27,14 +27,14 @@ class OneTopic:
         return hash_order(INTEGER, numbers.tolist(), capacity, **how)
 
     def parts(self, numbers: Ints) -> tuple[Ints, Ints]:
-        """Return numbers of the topics, and partitions."""
+        """Return the numbers of the topics, and the partitions."""
         return np.full_like(numbers, self.topic), numbers
 
 
 class AllTopics:
-    """How they know those of many topics: by topic id and partition.
+    """How Kafka's maps identify the partitions of many topics: by topic id and partition.
 
-    Here they are numbered through, those of topic t from ``bases[t]`` on.
+    Here all partitions are numbered in one sequence, those of topic t from ``bases[t]`` on.
     """
 
     def __init__(self, topics: Sequence[str], bases: Ints) -> None:
@@ -43,7 +43,7 @@ class AllTopics:
         self._codes = ints(map(uuid_hash, topics))
 
     def hashes(self, numbers: Ints) -> Ints:
-        """HashMap's secondary hashes of the keys."""
+        """Return HashMap's secondary hashes of the keys."""
         topic, partition = self.parts(numbers)
         codes = (31 * self._codes[topic] + partition + (1 << 31)) % (1 << 32) - (1 << 31)
         return codes ^ (codes & 0xFFFF_FFFF) >> 16
@@ -57,7 +57,7 @@ class AllTopics:
         return [by_key[key] for key in keys]
 
     def parts(self, numbers: Ints) -> tuple[Ints, Ints]:
-        """Return numbers of the topics, and partitions."""
+        """Return the numbers of the topics, and the partitions."""
         topic = np.searchsorted(self.bases, numbers, side="right") - 1
         return topic, numbers - self.bases[topic]
 
@@ -65,8 +65,8 @@ class AllTopics:
 class Balance:
     """Partitions and the members that share them.
 
-    ``held`` and ``holders`` say who had what, row by row in the order in which Kafka meets it; ``desired`` how many
-    partitions each member of the group is to have, ``sharing`` how many members each of the ``targets``.
+    ``held`` and ``holders`` say which member had what, row by row in the order in which Kafka reads it; ``desired`` is
+    how many partitions each member is to have, ``sharing`` how many members each of the ``targets`` is to have.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Balance:
         self.lost: dict[int, list[int]] = {}
 
     def revoke_overfilled(self) -> None:
-        """Members with too many partitions lose those that come first in the order of a set of them."""
+        """Revoke partitions from members with too many: those that are first in the order of a set of them."""
         over = np.flatnonzero(self.sizes > self.desired)
         if not len(over):
             return
@@ -105,7 +105,7 @@ class Balance:
             self._revoke([index] * excess, order[:excess])
 
     def revoke_overshared(self) -> None:
-        """Partitions with too many members lose those that come first in the order of a set of them."""
+        """Revoke partitions with too many members from those members that are first in the order of a set of them."""
         over = np.flatnonzero(self.counts > self.sharing)
         if not len(over):
             return
@@ -119,7 +119,7 @@ class Balance:
             self._revoke(first, [number] * len(first))
 
     def hand_out(self, turns: Sequence[int]) -> None:
-        """Give the partitions that lack members to members that lack partitions, in these turns."""
+        """Assign partitions that lack members to members that lack partitions, in these turns."""
         order = self._order(np.concatenate((self.held, self.targets)))
         lacking = order[self.counts[order] < self.sharing]
         holders = self._holders(lacking[self.counts[lacking] > 0])

@@ -1,8 +1,8 @@
-"""Copies of previous assignments with edits made to them, in the order in which Java's collections end up.
+"""Copies of previous assignments with changes, in the order that Java's collections have in the end.
 
 Kafka's assignors copy a member's assignment (a HashMap of HashSets) before they change it. The coordinator writes the
-copy down in its iteration order, and the next assignment starts from that. Copies without edits, and assignments made
-from nothing, are ordered for all members at once.
+copy in its iteration order, and the next assignment starts from that. Copies without changes, and assignments made from
+nothing, are ordered for all members at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from coordinator_core.assignors.server.copied_member import copy_capacities, edi
 class CopiedAssignments:
     """Makes the copies.
 
-    ``set_capacities`` are those of the sets that topics new to an assignment get. ``keep_empty`` leaves a topic whose
+    ``set_capacities`` are those of the sets of topics that are new to an assignment. ``keep_empty`` keeps a topic whose
     last partition was removed in the assignment, with an empty set.
     """
 
@@ -43,7 +43,7 @@ class CopiedAssignments:
         self._result = [had.previous for had in members.values()]
 
     def all(self) -> dict[str, Partitions]:
-        """Return the assignments of all members; those without edits stay as they are."""
+        """Return the assignments of all members; those without changes stay as they are."""
         columns = self._edits.columns()
         had_some = np.fromiter(map(bool, self._result), bool, len(self._result))
         touched = np.zeros(len(self._result), bool)

@@ -1,4 +1,4 @@
-"""One member's copied assignment with any edits made to it, in the order in which Java's collections end up."""
+"""One member's copied assignment with any changes, in the order that Java's collections have in the end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Change = tuple[int, str, int]
 
 
 class Turn(Enum):
-    """What happens to the copied map: computeIfAbsent makes or finds a topic, or a topic is removed."""
+    """One operation on the copied map: computeIfAbsent makes or finds a topic, or a topic is removed."""
 
     NEW = 1
     FOUND = 2
@@ -35,7 +35,7 @@ class Turn(Enum):
 
 
 def copy_capacities(sizes: Ints, jdk: int) -> Ints:
-    """``copy_capacity`` of many sizes."""
+    """Return ``copy_capacity`` of many sizes."""
     most = int(sizes.max(initial=0))
     return np.array([copy_capacity(size, jdk) for size in range(most + 1)], np.int64)[sizes]
 
@@ -48,7 +48,7 @@ def edited(
     *,
     keep_empty: bool,
 ) -> Partitions:
-    """Return the copy of ``previous`` after the changes; see ``Copies`` for the rest."""
+    """Return the copy of ``previous`` after the changes; see ``CopiedAssignments`` for the other arguments."""
     sizes = {topic: len(numbers) for topic, numbers in previous.items()}
     logs: dict[str, list[tuple[bool, int]]] = {}
     born: set[str] = set()

@@ -14,9 +14,9 @@ from coordinator_core.assignors.server.assignment_changes import ints
 
 
 class PreviousAssignments(NamedTuple):
-    """One row for each partition that a member holds: number of the member, of the topic, and the partition.
+    """One row for each partition that a member has: number of the member, number of the topic, and the partition.
 
-    Rows come member by member, each in the order of its assignment.
+    Rows are in the order of members, each member's in the order of its assignment.
     """
 
     member: Ints
@@ -38,7 +38,9 @@ class PreviousAssignments(NamedTuple):
         return cls(member[known], topic[known], partition[known])
 
     def bases(self, widths: Iterable[int]) -> Ints:
-        """Where each topic's partitions begin when all are numbered through; ``widths`` counts those that exist."""
+        """Return where each topic's partitions begin if all are numbered in one sequence; ``widths`` counts
+        existing ones.
+        """
         wide = ints(widths)
         np.maximum.at(wide, self.topic, self.partition + 1)
         return np.concatenate((ints((0,)), np.cumsum(wide)))

@@ -1,7 +1,7 @@
-"""What both builders of the ``simple`` assignor are made of (KIP-932): shares, and turns of members to get theirs.
+"""The parts that both builders of the ``simple`` assignor use (KIP-932): shares, and the turns of members.
 
-Reproduces Kafka 4.3.1, its failure included: where the last member below its quota is filled while a partition still
-wants more members, it throws NoSuchElementException.
+Reproduces Kafka 4.3.1, its failure included: if the last member below its quota is filled while a partition still needs
+more members, it throws NoSuchElementException.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from coordinator_core.errors import AssignorError
 
 
 def map_capacity(size: int) -> int:
-    """Return the capacity that Kafka's AssignorHelpers asks for a map or set of that size."""
+    """Return the capacity that Kafka's AssignorHelpers requests for a map or set of that size."""
     return (size + 1) * 4 // 3 + 1
 
 
 def assignable(spec: GroupSpec, image: TopicImage, topic: str) -> list[int]:
     """Return the topic's partitions that may be assigned, ascending.
 
-    Raises AssignorError when there is no such topic.
+    Raises:
+        AssignorError: there is no such topic.
     """
     partitions = range(partition_count(image, topic, missing_topic(topic)))
     if spec.assignable is None:
@@ -36,7 +37,7 @@ def assignable(spec: GroupSpec, image: TopicImage, topic: str) -> list[int]:
 
 
 def shares(members: int, partitions: int) -> tuple[int, list[int]]:
-    """Return how many members each partition is to have, and how many partitions each member, in order of members."""
+    """Return how many members each partition is to have, and for each member, in order, how many partitions."""
     sharing = -(-members // partitions) if partitions else 0
     precise = sharing * partitions / members
     marks = [math.ceil(precise * index) for index in range(members + 1)]
@@ -90,10 +91,14 @@ class _Turns:
 def hand_out(
     partitions: Iterable[int], holders: Mapping[int, Collection[int]], sharing: int, room: dict[int, int]
 ) -> tuple[list[int], list[int]]:
-    """Give partitions that lack members to those with room, around and around: members, and the partitions they get.
+    """Assign partitions that lack members to members with room, in turns; return the members and the partitions they
+    get.
 
-    ``room`` counts what members lack, in the order of their turns. A member that comes round again for a partition that
-    it has just been given takes it once more, without effect, as in Kafka. Raises AssignorError where Kafka throws.
+    ``room`` counts what members lack, in the order of their turns. A member whose turn comes again for a partition that
+    it has just been given takes it again, without effect, as in Kafka.
+
+    Raises:
+        AssignorError: where Kafka throws.
     """
     if sharing == 1:
         return _one_each(partitions, room)

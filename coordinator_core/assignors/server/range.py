@@ -13,9 +13,10 @@ _MISSING = "Member is subscribed to a non-existent topic"
 
 
 def assign(spec: GroupSpec, image: TopicImage, profile: Profile) -> Assignment[Partitions]:
-    """Return ranges of partitions, the larger ones to the members that come first.
+    """Assign ranges of partitions; the first members get the larger ranges.
 
-    Raises AssignorError (PartitionAssignorException) for a subscribed topic that does not exist.
+    Raises:
+        AssignorError: a subscribed topic does not exist (PartitionAssignorException).
     """
     members = sorted(spec.members, key=lambda member: _rank(member, spec.members[member]))
     if not members:

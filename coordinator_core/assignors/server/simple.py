@@ -1,4 +1,6 @@
-"""Kafka's ``simple`` assignor for share groups (KIP-932): enough members to each partition to busy them all."""
+"""Kafka's ``simple`` assignor for share groups (KIP-932): each partition gets enough members that all members
+have work.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,9 @@ from coordinator_core.cluster.image import TopicImage
 def assign(spec: GroupSpec, image: TopicImage, profile: Profile) -> Assignment[Partitions]:
     """Share the assignable partitions of subscribed topics among the members.
 
-    Raises AssignorError: PartitionAssignorException for a subscribed topic that does not exist, NoSuchElementException
-    where Kafka's class fails (see ``sharing``).
+    Raises:
+        AssignorError: a subscribed topic does not exist (PartitionAssignorException), or Kafka's class fails too
+            (NoSuchElementException, see ``quotas``).
     """
     if not spec.members:
         return Assignment({})

@@ -1,7 +1,7 @@
-"""``simple`` where subscriptions differ: each topic is balanced by itself among its own subscribers.
+"""``simple`` for different subscriptions: each topic is balanced by itself among its own subscribers.
 
-Reproduces the results of Kafka 4.3.1's SimpleHeterogeneousAssignmentBuilder, which leaves topics that nobody subscribes
-to any more in the assignments. Members are numbered as presented.
+Reproduces the results of Kafka 4.3.1's SimpleHeterogeneousAssignmentBuilder, which leaves topics without subscribers in
+the assignments. Members are numbered as presented.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from coordinator_core.cluster.image import TopicImage
 
 
 def assign_differing(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[str, Partitions]:
-    """Return the members' partitions; empty when nobody subscribes to an existing topic."""
+    """Return the members' partitions; empty if no member subscribes to an existing topic."""
     members = list(spec.members.values())
     subscribers: dict[str, list[int]] = {}
     for index, member in enumerate(members):

@@ -1,4 +1,4 @@
-"""``simple`` where all members subscribe to the same topics: one balance over all partitions of all topics.
+"""``simple`` for equal subscriptions: one balance over all partitions of all topics.
 
 Reproduces the results of Kafka 4.3.1's SimpleHomogeneousAssignmentBuilder. Members are numbered as presented.
 """

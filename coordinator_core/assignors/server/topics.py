@@ -1,4 +1,4 @@
-"""What server-side assignors ask about topics and partitions."""
+"""Questions of server-side assignors about topics and partitions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from coordinator_core.errors import AssignorError, InputError
 
 
 def partition_count(image: TopicImage, topic_id: str, missing: str) -> int:
-    """Return partitions of a topic.
+    """Return the number of partitions of a topic.
 
-    Raises AssignorError with the message ``missing`` when the image has no such topic.
+    Raises:
+        AssignorError: the image has no such topic; its message is ``missing``.
     """
     topic = image.by_id.get(topic_id)
     if topic is None:
@@ -23,13 +24,13 @@ def partition_count(image: TopicImage, topic_id: str, missing: str) -> int:
 
 
 def missing_topic(topic_id: str) -> str:
-    """Return what Kafka's uniform and simple assignors say of a subscribed topic that is not there."""
+    """Return the message of Kafka's uniform and simple assignors about a subscribed topic that does not exist."""
     return f"Members are subscribed to topic {topic_id} which doesn't exist in the topic metadata."
 
 
 def assigned_partitions(spec: GroupSpec) -> Mapping[str, Collection[int]]:
-    """Return the partitions that count as assigned: the inverted target assignment, or the previous ones of all
-    members.
+    """Return the partitions that count as assigned: those of the inverted target assignment, or all members'
+    previous ones.
     """
     if spec.assigned is not None:
         return spec.assigned

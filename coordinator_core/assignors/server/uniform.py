@@ -1,4 +1,6 @@
-"""Kafka's ``uniform`` assignor (KIP-848): loads within one partition of each other, and as sticky as that allows."""
+"""Kafka's ``uniform`` assignor (KIP-848): loads differ by at most one partition, and as few partitions as
+possible move.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""``uniform`` of Kafka 3.9 where subscriptions differ: partition by partition to the least loaded, then moves.
+"""``uniform`` of Kafka 3.9 for different subscriptions: each partition goes to the least loaded member, then some move.
 
 Reproduces the results of 3.9's UniformHeterogeneousAssignmentBuilder (replaced in 4.0), its failure included: it throws
-when a partition is to be moved for the second time.
+if a partition has to move for the second time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TOPIC_ID_PARTITION: KeyType[TopicIdPartition] = KeyType(
 
 
 def assign_differing_3_9(spec: GroupSpec, image: TopicImage) -> dict[str, Partitions]:
-    """Return the members' partitions; empty when nobody subscribes to an existing topic."""
+    """Return the members' partitions; empty if no member subscribes to an existing topic."""
     builder = _Builder(spec, image)
     if not builder.counts:
         return {}

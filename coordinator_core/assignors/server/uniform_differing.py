@@ -1,7 +1,7 @@
-"""``uniform`` where subscriptions differ: keep all, hand out to the least loaded, then move from most to least loaded.
+"""``uniform`` for different subscriptions: keep all, assign to the least loaded, then move from most to least loaded.
 
 Reproduces the results of Kafka 4.3.1's UniformHeterogeneousAssignmentBuilder. Members are numbered in the order in
-which they are presented; ties in load go by that number.
+which they are presented; ties in load are decided by that number.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 
 MAX_ROUNDS = 16
-"""How often Kafka goes around all topics at most; near balance is good enough where subscriptions overlap oddly."""
+"""Kafka visits all topics at most so often; near balance is good enough where subscriptions overlap unusually."""
 
 
 def assign_differing(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[str, Partitions]:
-    """Return the members' partitions; empty when nobody subscribes to an existing topic."""
+    """Return the members' partitions; empty if no member subscribes to an existing topic."""
     return _Builder(spec, image).build(profile)
 
 

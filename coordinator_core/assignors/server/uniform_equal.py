@@ -1,4 +1,4 @@
-"""``uniform`` where all members subscribe to the same topics: keep up to a quota, hand out the rest in order.
+"""``uniform`` for equal subscriptions: each member keeps up to a quota, the rest is assigned in order.
 
 Reproduces the results of Kafka 4.3.1's UniformHomogeneousAssignmentBuilder.
 """

@@ -1,7 +1,8 @@
-"""What must hold for an assignment of Kafka Streams on a classic group (protocol ``stream``).
+"""Invariants of an assignment of Kafka Streams on a classic group (protocol ``stream``).
 
-The topology is in the leader, not in the log, so the assignment cannot be computed again; its invariants can be
-checked. Sources: Kafka 4.3.1 ``StreamsPartitionAssignor``, KIP-441 (warm-ups are written as standbys), KIP-429.
+The leader has the topology, the log does not, so the assignment cannot be recomputed; its invariants can be checked.
+
+Sources: Kafka 4.3.1 ``StreamsPartitionAssignor``, KIP-441 (warm-ups are written as standbys), KIP-429.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Task = tuple[str, int]
 
 
 class TaskInvariant(StrEnum):
-    """What is checked."""
+    """The invariants."""
 
     TASKS_MATCH = "a member's active tasks are those of its partitions"
     SUBSCRIBED = "a member gets partitions of topics that it subscribes to"
@@ -47,7 +48,7 @@ class TaskInvariant(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskBreach:
-    """One broken invariant: about which task, partition or topic, and the members it concerns."""
+    """One broken invariant: the task, partition or topic (``what``), and the members that break it."""
 
     invariant: TaskInvariant
     what: Task | Partition | str
@@ -58,8 +59,8 @@ class TaskBreach:
 class StreamsConsumer:
     """One consumer (thread) of a classic Streams application in one generation.
 
-    ``active`` stands beside ``partitions``, one task each. ``owned`` is what the consumer still had when it joined.
-    ``error`` is the assignor's error code (0: none); a failed assignment is empty.
+    ``active`` has one task for each of ``partitions``, in order. ``owned`` is what the consumer still had when it
+    joined. ``error`` is the assignor's error code (0: none); a failed assignment is empty.
     """
 
     process_id: str
@@ -74,7 +75,9 @@ class StreamsConsumer:
 def streams_consumer(
     subscription: Blob[ConsumerProtocolSubscription], assignment: Blob[ConsumerProtocolAssignment]
 ) -> StreamsConsumer | None:
-    """Return a consumer by the decoded blobs of its group's record; None if their user data is not that of Streams."""
+    """Return a consumer from the decoded blobs of its group's record; None if their user data is not that of
+    Streams.
+    """
     said = blob_of(StreamsSubscriptionInfo, subscription.nested)
     told = blob_of(StreamsAssignmentInfo, assignment.nested)
     if said is None or told is None:
@@ -92,7 +95,7 @@ def streams_consumer(
 
 
 def breaches(members: Mapping[str, StreamsConsumer], image: TopicImage | None = None) -> list[TaskBreach]:
-    """Return every broken invariant of one generation; ``image`` (None: unknown) tells which partitions there are."""
+    """Return every broken invariant of one generation; ``image`` has the partitions that exist (None: not known)."""
     if any(member.error for member in members.values()):
         return []
     generation = _Generation.of(members, image)

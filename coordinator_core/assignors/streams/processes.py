@@ -14,7 +14,9 @@ from coordinator_core.assignors.java_order import hash_order
 
 
 class Processes:
-    """Loads as an assignor goes along. ``load`` is a process's count of tasks divided by its count of members."""
+    """Processes with their loads while an assignor runs. ``load`` is a process's number of tasks divided by its
+    members.
+    """
 
     def __init__(self, spec: StreamsGroupSpec) -> None:
         self.ids: dict[str, int] = {}
@@ -42,21 +44,21 @@ class Processes:
         return (self.ids[process] for process in hash_order(STRING, list(self.ids), len(self.counts)))
 
     def level(self) -> bool:
-        """Whether all processes have the same load, and each task more adds the same to it."""
+        """Whether all processes have the same load, and another task adds the same to each of them."""
         return len(set(self.load)) == 1 and len(set(map(len, self.members))) == 1
 
     def has(self, process: int, task: int) -> bool:
-        """Whether some member of the process has the task, in whatever role."""
+        """Whether a member of the process has the task, in any role."""
         return task * len(self.load) + process in self._held
 
     def give(self, member: int, task: int, to: list[list[int]]) -> int:
-        """Give the task to this member; how many tasks it has now."""
+        """Give the task to this member; return how many tasks it has now."""
         process = self.of_member[member]
         self._queues[process] = None
         return self._add(process, member, task, to)
 
     def give_to_least_loaded(self, process: int, task: int, to: list[list[int]]) -> int:
-        """Give the task to the process's member with the fewest tasks; how many tasks that one has now."""
+        """Give the task to the process's member with the fewest tasks; return how many tasks that member has now."""
         members = self.members[process]
         if len(members) == 1:
             return self._add(process, members[0], task, to)

@@ -100,7 +100,7 @@ class TaskState:
 
 
 def former_holders(spec: StreamsGroupSpec, topology: NumberedTopology) -> dict[int, list[int]]:
-    """Task -> the members that had it, those that had it active first."""
+    """Return by task the members that had it, those that had it as active task first."""
     holders: dict[int, list[int]] = {}
     for role in ("active", "standby", "warmup"):
         for member, had in enumerate(spec.members.values()):

@@ -1,7 +1,6 @@
-"""Kafka's ``sticky`` task assignor of streams groups (KIP-1071): balanced loads, then tasks where they were.
+"""Kafka's ``sticky`` task assignor of streams groups (KIP-1071): balanced loads first, then tasks stay where they were.
 
-Reproduces the results of Kafka 4.3.1's StickyTaskAssignor, which makes no warm-up tasks and knows nothing of lags or
-racks.
+Reproduces the results of Kafka 4.3.1's StickyTaskAssignor, which makes no warm-up tasks and ignores lags and racks.
 """
 
 from __future__ import annotations

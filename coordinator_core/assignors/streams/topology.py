@@ -35,7 +35,7 @@ class NumberedTopology:
                 self.stateful.extend(range(first, len(self.tasks)))
 
     def numbers(self, tasks: Partitions) -> Iterable[int]:
-        """Yield the numbers of the tasks; those that the topology does not have are left out."""
+        """Yield the numbers of the tasks, without tasks that the topology does not have."""
         for subtopology, partitions in tasks.items():
             first = self._first.get(subtopology)
             if first is not None:
