@@ -43,8 +43,7 @@ def assigned_partitions(assignment: bytes) -> tuple[list[tuple[str, list[int]]],
 
 
 def assignment(partitions: Mapping[str, Iterable[int]], topics: TopicImage, metadata: bytes) -> bytes:
-    """Return an assignment by topic id in the version that the member's metadata has; topics that are gone are left
-    out.
+    """Return an assignment by topic id in the version of the member's metadata, without topics that were deleted.
 
     Raises DecodeError if the metadata has no version.
     """
@@ -63,5 +62,5 @@ def assignment(partitions: Mapping[str, Iterable[int]], topics: TopicImage, meta
 
 
 def by_topic_id(named: Iterable[tuple[str, Sequence[int]]], topics: TopicImage) -> dict[str, list[int]]:
-    """Return partitions by topic id, without topics that are gone."""
+    """Return partitions by topic id, without topics that were deleted."""
     return {topics.by_name[name].id: list(numbers) for name, numbers in named if name in topics.by_name}

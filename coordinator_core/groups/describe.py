@@ -1,4 +1,4 @@
-"""A group as an operator sees it: one object in the shape of Kafka's Admin client, told by the log alone."""
+"""A group as an operator sees it: one object in the form of Kafka's Admin client, made from the log alone."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ CERTAIN = ("ASSIGNING", "RECONCILING")
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a description needs beyond the group's own log; None: not given, and what it would tell is null.
+    """What a description needs beyond the group's own log. None: not given, and what depends on it is null.
 
     ``topics`` names topic ids, ``share_state`` has the offsets of share groups, ``data_end`` the end offsets of data
     partitions. ``default_assignor`` is the first of the brokers' ``group.consumer.assignors``, ``oldest_broker`` the
-    lowest of the highest metadata versions that they support; None: they are taken for newer ones.
+    lowest of the highest metadata versions that they support; None: brokers are assumed to be newer.
     """
 
     topics: TopicImage | None = None
@@ -80,7 +80,7 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings) -> Descr
 
 
 def listing(group: Group) -> Description:
-    """Return the group's line in ``Admin.listGroups``; a type that the log has not shown is null."""
+    """Return the group's entry in ``Admin.listGroups``; a type that the log has not shown is null."""
     state = group.state
     if isinstance(state, ClassicGroup):
         protocol: str | None = state.protocol_type or ""
@@ -96,10 +96,10 @@ def listing(group: Group) -> Description:
 
 
 def group_state(group: Group) -> str | None:
-    """Return the state of a group of any type, as its protocol derives it; None where the log does not tell.
+    """Return the state of a group of any type, as its protocol defines it; None if the log does not show it.
 
-    Where records may be missing, a group with epochs may have members that were not seen: what then is certain is that
-    it computes a target, or that a member has not reached it.
+    If records may be missing, a group with epochs may have members that were not seen: then it is only certain that it
+    computes a target, or that a member has not reached it.
     """
     state = group.state
     if isinstance(state, ClassicGroup):

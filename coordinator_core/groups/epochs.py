@@ -1,4 +1,4 @@
-"""What the groups with epochs (consumer, share, streams) have in common: epochs, members, targets, and no more."""
+"""What the groups with epochs (consumer, share, streams) have in common: epochs, members and targets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PartitionEpochs = dict[str, dict[int, int]]
 LEAVE_GROUP_MEMBER_EPOCH = -1
 """The member epoch of one that left."""
 LEAVE_GROUP_STATIC_MEMBER_EPOCH = -2
-"""The member epoch of a static member that left and may come back."""
+"""The member epoch of a static member that left and may return."""
 
 
 NO_PREVIOUS_EPOCH = -1
@@ -41,9 +41,9 @@ INITIAL_EPOCH = 1
 
 @dataclass(slots=True)
 class EpochMember(ABC):
-    """The common part of a member. A None says that the log did not show it: neither of its two records need be there.
+    """The common part of a member. None: the log did not show it, as each of a member's two records may be missing.
 
-    ``client_id``, ``client_host`` and ``rack_id`` come from the member metadata; ``member_epoch``,
+    ``client_id``, ``client_host`` and ``rack_id`` are from the member metadata; ``member_epoch``,
     ``previous_member_epoch`` and ``state`` (the number in the record) from the current assignment.
     """
 
@@ -67,7 +67,7 @@ class EpochMember(ABC):
 
     @abstractmethod
     def release(self) -> None:
-        """The member has no partitions or tasks any more."""
+        """Remove all partitions or tasks from the member."""
 
 
 MemberT = TypeVar("MemberT", bound=EpochMember)
@@ -78,9 +78,9 @@ TargetT = TypeVar("TargetT")
 class EpochGroup(Generic[MemberT, TargetT]):
     """The common part of a group: epochs (None: not seen in the log), members and targets by member id.
 
-    ``members`` keeps the order in which members appeared: one written again keeps its place, one removed and added
-    again goes last. A target may stand without its member, as the two are records of their own.
-    ``assignment_timestamp`` is in milliseconds, 0 where the record carries none.
+    ``members`` keeps the order in which members appeared: a member that is written again keeps its place, one that was
+    removed and added again is last. A target may exist without its member, as the two are separate records.
+    ``assignment_timestamp`` is in milliseconds, 0 if the record has none.
     """
 
     group_epoch: int | None = None
@@ -97,7 +97,7 @@ class EpochGroup(Generic[MemberT, TargetT]):
 
 
 def apply_group_epoch(state: EpochGroup[MemberT, TargetT], record: GroupEpochRecord) -> Violations:
-    """Group metadata: the new epoch and metadata hash; a tombstone ends the group.
+    """Apply group metadata: the new epoch and metadata hash; a tombstone removes the group.
 
     A classic group that becomes one with epochs passes its generation on, which may be 0, below that of a new group.
     """
@@ -124,7 +124,7 @@ def _end_group(state: EpochGroup[MemberT, TargetT], record: GroupEpochRecord) ->
 
 
 def apply_target_epoch(state: EpochGroup[MemberT, TargetT], record: TargetEpochRecord) -> Violations:
-    """Target assignment metadata: the epoch for which the targets were computed, and when."""
+    """Apply target assignment metadata: the epoch for which the targets were computed, and when."""
     value = record.value
     before = state.assignment_epoch
     if value is None:
@@ -145,7 +145,7 @@ def apply_target_epoch(state: EpochGroup[MemberT, TargetT], record: TargetEpochR
 
 
 def member_of(state: EpochGroup[MemberT, TargetT], record: OfMemberRecord, new: Callable[[str], MemberT]) -> MemberT:
-    """Return the member that a record is about, made by its id if there was none."""
+    """Return the member that a record is about; it is made if it does not exist."""
     member_id = record.key["memberId"]
     member = state.members.get(member_id)
     if member is None:
@@ -156,7 +156,7 @@ def member_of(state: EpochGroup[MemberT, TargetT], record: OfMemberRecord, new: 
 def put_metadata(
     state: EpochGroup[MemberT, TargetT], record: MemberRecord, value: MemberValue, new: Callable[[str], MemberT]
 ) -> MemberT:
-    """Return the member of a metadata record, with the part of it that all types have."""
+    """Set the part of a member's metadata record that all types have; return the member."""
     member = member_of(state, record, new)
     member.client_id = value["clientId"]
     member.client_host = value["clientHost"]
@@ -165,12 +165,12 @@ def put_metadata(
 
 
 def partitions_of(values: Iterable[PartitionsOfTopic]) -> Partitions:
-    """Topic partitions as records have them."""
+    """Return topic partitions by topic id, as records have them."""
     return {each["topicId"]: each["partitions"] for each in values}
 
 
 def apply_target_partitions(state: EpochGroup[MemberT, Partitions], record: TargetPartitionsRecord) -> Violations:
-    """Return a member's target assignment of partitions, or its tombstone."""
+    """Apply a member's target assignment of partitions, or its tombstone."""
     value = record.value
     if value is None:
         return remove_target(state, record)
@@ -178,7 +178,7 @@ def apply_target_partitions(state: EpochGroup[MemberT, Partitions], record: Targ
 
 
 def put_target(state: EpochGroup[MemberT, TargetT], record: MemberTargetRecord, target: TargetT) -> Violations:
-    """Return a member's target assignment. In every operation the member's metadata comes first."""
+    """Set a member's target assignment. In every operation the member's metadata is written first."""
     member_id = record.key["memberId"]
     state.targets[member_id] = target
     member = state.members.get(member_id)
@@ -188,7 +188,7 @@ def put_target(state: EpochGroup[MemberT, TargetT], record: MemberTargetRecord, 
 
 
 def remove_target(state: EpochGroup[MemberT, TargetT], record: MemberTargetRecord) -> Violations:
-    """Return the tombstone of a target assignment, written as well when a member goes before it got one."""
+    """Apply the tombstone of a target assignment; it is also written if the member leaves before it got one."""
     member_id = record.key["memberId"]
     if state.targets.pop(member_id, None) is None and member_id not in state.members:
         return violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no such target assignment")
@@ -196,7 +196,7 @@ def remove_target(state: EpochGroup[MemberT, TargetT], record: MemberTargetRecor
 
 
 def remove_member(state: EpochGroup[MemberT, TargetT], record: MemberRecord) -> Violations:
-    """Return the tombstone of a member's metadata, which ends the member; its other two tombstones come first."""
+    """Apply the tombstone of a member's metadata, which removes the member; its other two tombstones come first."""
     member_id = record.key["memberId"]
     member = state.members.pop(member_id, None)
     if member is None:
@@ -213,7 +213,7 @@ def put_current(
     value: CurrentValue,
     states: Container[int],
 ) -> Violations:
-    """Return epochs and state (one of ``states``) of a current assignment.
+    """Set epochs and state (one of ``states``) of a current assignment.
 
     A member may go back to epoch 0 (it rejoins), -1 or -2 (it leaves).
     """
@@ -235,8 +235,8 @@ def put_current(
 
 
 def assignment_epochs(assigned: PartitionsWithEpochs, member_epoch: int) -> dict[int, int]:
-    """Return each partition with the epoch of its assignment; brokers before 4.3 wrote none, then the member's own
-    counts.
+    """Return each partition with the epoch of its assignment; brokers before 4.3 wrote none, then it is the
+    member's own.
     """
     partitions, epochs = assigned["partitions"], assigned.get("assignmentEpochs")
     if epochs and len(epochs) == len(partitions):
@@ -245,9 +245,9 @@ def assignment_epochs(assigned: PartitionsWithEpochs, member_epoch: int) -> dict
 
 
 def remove_current(state: EpochGroup[MemberT, TargetT], record: CurrentRecord) -> Violations:
-    """Return the tombstone of a current assignment: the member has nothing any more.
+    """Apply the tombstone of a current assignment: the member no longer has anything.
 
-    One that joined a group converted at generation 0 may have had none: its tombstone is written all the same.
+    A member that joined a group converted at generation 0 may have had none; its tombstone is written nevertheless.
     """
     member = state.members.get(record.key["memberId"])
     if member is not None and member.has_metadata and not member.has_current:

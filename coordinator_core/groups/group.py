@@ -1,4 +1,4 @@
-"""A group of any type under one id: its type may change in its life, and it may die and be born again."""
+"""A group of any type under one id: its type may change, and it may be deleted and created again."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ _ENDS_GROUP = frozenset(
 class Group:
     """The group of one id.
 
-    ``state`` is of its present type; None: there is no such group, or none of its records was seen.
-    ``from_start`` says whether what was not seen is not there: the log was read from its start, or the group's end
-    was seen in it. Compaction takes nothing of this away. Then a group with epochs begins with those of a new group;
-    else they are None until they are seen. ``family`` is that of the log: Connect groups (KIP-848
-    proposal) have a log of their own, where the same numbers mean other records. ``reloaded``: a coordinator loaded
-    the group, and no member of it has been heard of since.
+    ``state`` is of its present type; None: there is no such group, or none of its records was seen. ``from_start``:
+    what was not seen does not exist, because the log was read from its start or the group's end was seen in it.
+    Compaction does not change that. Then a group with epochs begins with the epochs of a new group; otherwise they are
+    None until they are seen. ``family`` is that of the log: Connect groups (KIP-848 proposal) have a log of their own,
+    where the same numbers are other records. ``reloaded``: a coordinator loaded the group, and none of its members has
+    sent a heartbeat since.
     """
 
     group_id: str
@@ -95,9 +95,9 @@ class Group:
         return isinstance(self.state, ClassicGroup) and self.state.generation is None
 
     def apply(self, record: CoordinatorRecord) -> Violations:
-        """Change the group by one of its records (for offset commits see ``commit``); raises nothing.
+        """Change the group by one of its records (for offset commits see ``commit``); return violations, raise nothing.
 
-        The first record of another type begins the group anew with that type: what the log says now is what holds.
+        The first record of another type begins the group again with that type: the log's last word holds.
         """
         entry = (_HANDLERS if self.family is _GROUP_LOG else _CONNECT_HANDLERS).get(record.type)
         if entry is None:
@@ -125,12 +125,12 @@ class Group:
     def commit(self) -> None:
         """Note that an offset was committed, which creates a classic group where there is none.
 
-        Where the log does not begin at its start, the group may as well be of any type: nothing is noted then.
+        If the log does not begin at its start, the group may be of any type: then nothing is noted.
         """
         if self.state is None and self.from_start:
             self.state = ClassicGroup()
 
 
 def is_group_record(record_type: int) -> bool:
-    """Whether records of this type of ``__consumer_offsets`` change a group, as opposed to its committed offsets."""
+    """Whether records of this type of ``__consumer_offsets`` change a group, and not its committed offsets."""
     return record_type in _HANDLERS

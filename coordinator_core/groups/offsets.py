@@ -1,4 +1,4 @@
-"""Committed offsets: the latest of each group and partition, those of open transactions apart."""
+"""Committed offsets: the latest of each group and partition; those of open transactions are kept separately."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Commit(NamedTuple):
     """One committed offset and the record that proves it.
 
     ``offset`` may be negative: brokers log a commit of -1. ``leader_epoch``, ``expire_timestamp`` (ms) and ``topic_id``
-    are None where the record carries none. ``producer_id`` is that of the transaction, None for a plain commit.
+    are None if the record has none. ``producer_id`` is that of the transaction, None for a commit without one.
     """
 
     offset: int
@@ -63,16 +63,16 @@ class GroupOffsets:
     pending: dict[int, Commits] = field(default_factory=dict)
 
     def stable(self) -> Commits:
-        """Return the committed offsets of partitions without an open transaction: what a requireStable fetch
-        returns.
-        """
+        """Return the committed offsets of partitions without an open transaction, as a requireStable fetch does."""
         unstable = {partition for commits in self.pending.values() for partition in commits}
         return {partition: commit for partition, commit in self.committed.items() if partition not in unstable}
 
 
 @dataclass(slots=True)
 class OffsetLog:
-    """The offsets of all groups of one log partition, folded in log order: a transaction's end concerns them all."""
+    """The offsets of all groups of one log partition, folded in log order: the end of a transaction concerns all
+    of them.
+    """
 
     groups: dict[str, GroupOffsets] = field(default_factory=dict)
     open_transactions: dict[int, set[str]] = field(default_factory=dict)
@@ -80,10 +80,10 @@ class OffsetLog:
     def apply(self, record: OffsetCommitRecord, producer_id: int | None = None) -> None:
         """Apply an OFFSET_COMMIT record, or a LEGACY_OFFSET_COMMIT, which has fewer fields.
 
-        ``producer_id`` is that of the record batch where the batch is transactional.
+        ``producer_id`` is that of the record batch if the batch is transactional.
 
-        A tombstone takes the commits of open transactions for its partition with it, so that their later COMMIT does
-        not bring back the offsets of a group that was deleted.
+        A tombstone also removes the commits of open transactions for its partition, so that their later COMMIT does not
+        restore the offsets of a group that was deleted.
         """
         group_id = record.group_id
         partition = TopicPartition(record.key["topic"], record.key["partition"])

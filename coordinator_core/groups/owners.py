@@ -1,4 +1,4 @@
-"""Who holds the partitions of a topic, in groups of every type."""
+"""The owners of the partitions of a topic, in groups of every type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, T
 
 
 class Owner(NamedTuple):
-    """A member that holds a partition, and as what.
+    """A member that has a partition, and in which role.
 
     ``role``: assigned or revoking; in a streams group active, standby or warmup, also with ``revoking`` before it.
     """
@@ -47,7 +47,7 @@ def owners(groups: Iterable[Group], topics: TopicImage | None, topic: str, parti
     """Return the owners of a topic's partitions, by partition and group; several are normal, one in each group and
     role.
 
-    Groups with epochs record topic ids: without ``topics`` they are matched only where ``topic`` is an id itself. A
+    Groups with epochs record topic ids: without ``topics`` they are matched only if ``topic`` is an id itself. A
     classic group's owners are those of its last completed rebalance.
     """
     known = None if topics is None else topics.by_name.get(topic)

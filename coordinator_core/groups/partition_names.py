@@ -10,8 +10,8 @@ from coordinator_core.cluster.image import TopicImage
 def topic_partitions(assigned: Mapping[str, Iterable[int]], topics: TopicImage | None) -> list[str]:
     """Return partitions by topic id as a sorted list of ``topic-partition``.
 
-    A topic id that the image does not hold is of a topic that was deleted, which brokers leave out as well. Without an
-    image nothing can be named: then the id stands in the place of the name.
+    A topic id that is not in the image belongs to a deleted topic; brokers leave it out as well. Without an image no id
+    has a name: then the id is printed instead of the name.
     """
     named: list[str] = []
     for topic_id, partitions in assigned.items():

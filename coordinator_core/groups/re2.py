@@ -1,4 +1,6 @@
-"""Topic regexes in the syntax of RE2, which Kafka's coordinator uses since 4.0 (KIP-848); by way of Arrow's own RE2."""
+"""Topic regexes in the syntax of RE2, which Kafka's coordinator uses since 4.0 (KIP-848); evaluated by Arrow's
+own RE2.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ _GROUP_NAME = re.compile(r"\(\?P?<(\w+)>")
 
 @lru_cache(maxsize=4096)
 def error_in(regex: str) -> str | None:
-    """Return what is wrong with the regex, in the words of RE2/J; None: it is valid."""
+    """Return what is wrong with the regex, in the words of RE2/J; None if it is valid."""
     try:
         pc.match_substring_regex(pa.array([""]), regex)
     except pa.ArrowInvalid as error:
@@ -58,7 +60,7 @@ def _whole(regex: str) -> str:
 
 
 def matching(regex: str, names: Collection[str]) -> list[str]:
-    """Those of the names that the whole regex matches; none if it is invalid."""
+    """Return the names that the whole regex matches; none if it is invalid."""
     if not names or error_in(regex) is not None:
         return []
     array = pa.array(names, pa.string())

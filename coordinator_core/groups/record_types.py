@@ -1,4 +1,4 @@
-"""The record types that the groups with epochs have in common, each type of group its own."""
+"""The record types that the groups with epochs have in common, for each type of group."""
 
 from __future__ import annotations
 

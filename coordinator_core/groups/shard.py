@@ -1,4 +1,4 @@
-"""All that the coordinator of one log partition knows: its groups and their offsets, folded from the partition."""
+"""The state of the coordinator of one log partition: its groups and their offsets, folded from the partition."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _COMMITS = frozenset((RecordType.OFFSET_COMMIT, RecordType.LEGACY_OFFSET_COMMIT)
 class CoordinatorShard:
     """Groups and offsets of one partition of ``__consumer_offsets``, by group id; or of ``__worker_offsets``.
 
-    ``from_start``: the records come from the start of the partition (compacted or not), so that what they do not show
-    is not there.
+    ``from_start``: the records are from the start of the partition (compacted or not), so that what they do not show
+    does not exist.
     """
 
     from_start: bool = True
@@ -28,10 +28,10 @@ class CoordinatorShard:
     leader_epoch: int | None = None
 
     def apply(self, record: AnyRecord, producer_id: int | None = None, leader_epoch: int | None = None) -> Violations:
-        """Apply the next record in log order.
+        """Apply the next record in log order; return the violations found.
 
-        ``producer_id`` where its batch is transactional; ``leader_epoch`` of the batch, None where the dump has none:
-        a new one says that a coordinator loaded the partition, and with it lost what it had in memory only.
+        ``producer_id`` is given if its batch is transactional. ``leader_epoch`` is that of the batch, None if the dump
+        has none: a new one shows that another coordinator loaded the partition and lost what was only in memory.
         """
         if leader_epoch is not None and leader_epoch != self.leader_epoch:
             self.follow(leader_epoch)
@@ -46,14 +46,14 @@ class CoordinatorShard:
         return NO_VIOLATIONS
 
     def group(self, group_id: str) -> Group:
-        """Return the group of that id, new if it was not seen before."""
+        """Return the group of that id; it is made if it was not seen before."""
         group = self.groups.get(group_id)
         if group is None:
             group = self.groups[group_id] = Group(group_id, from_start=self.from_start, family=self.family)
         return group
 
     def follow(self, leader_epoch: int | None) -> None:
-        """Note the leader epoch of the log from here on, None where nobody knows."""
+        """Note the leader epoch of the log from here on, None if it is not known."""
         if self.leader_epoch is None:
             self.leader_epoch = leader_epoch
         elif leader_epoch is not None and leader_epoch > self.leader_epoch:
@@ -62,7 +62,7 @@ class CoordinatorShard:
                 group.reloaded = True
 
     def lose(self) -> None:
-        """Records of the partition are lost here: what is not seen may be there all the same from now on.
+        """Note that records of the partition are missing here: from now on what is not seen may exist nevertheless.
 
         Among them may be the markers of transactions that were open.
         """

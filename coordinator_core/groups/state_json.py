@@ -53,7 +53,11 @@ def encode_group(group: Group) -> str:
 
 
 def decode_group(text: str) -> Group:
-    """Return the group that ``encode_group`` wrote; raises StateFormatError if this is none, or of another version."""
+    """Return the group that ``encode_group`` wrote.
+
+    Raises:
+        StateFormatError: it is something else, or of another version.
+    """
     return group_from_json(read_json(text, "group"))
 
 
@@ -71,7 +75,11 @@ def group_to_json(group: Group) -> Json:
 
 
 def group_from_json(stored: Json) -> Group:
-    """Return the group of ``group_to_json``; raises StateFormatError if this is none, or of another version."""
+    """Return the group that ``group_to_json`` wrote.
+
+    Raises:
+        StateFormatError: it is something else, or of another version.
+    """
     return read_stored(stored, "group", VERSION, _group_from)
 
 

@@ -1,4 +1,4 @@
-"""What a log says that its protocol does not allow, as data: nothing here is an exception."""
+"""Contradictions between a log and its protocol, as data: nothing here is an exception."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from coordinator_core.records import AnyRecord, CoordinatorRecord, LogPosition
 
 
 class Rule(StrEnum):
-    """The rules that a group's records obey; ``coordinator_core.audit.rules.table`` says more of each.
+    """The rules that a group's records obey; ``coordinator_core.audit.rules.table`` describes each one.
 
-    Replay sees the first ones broken in one record and the state before it. A compacted or truncated log breaks the
-    ``*_without_*`` rules without any fault: whoever judges them needs to know the coverage of the log. The audit, which
-    does, judges the rest as well.
+    Replay checks the first ones, which one record and the state before it can break. A compacted or truncated log
+    breaks the ``*_without_*`` rules without any fault: judging them needs the coverage of the log. The audit has it,
+    and checks the other rules too.
     """
 
     EPOCH_WENT_BACK = "epoch_went_back"
@@ -89,7 +89,7 @@ class Rule(StrEnum):
 class Violation(NamedTuple):
     """One broken rule: which, where in the log, in which group, for which member (None: the group), and the figures.
 
-    ``is_open``: the operation that breaks it is the last one seen; what is written after it may show it complete.
+    ``is_open``: the operation that breaks it is the last one seen; later records may complete it.
     """
 
     rule: Annotated[Rule, "the rule"]
@@ -104,11 +104,11 @@ Violations = Sequence[Violation]
 State = TypeVar("State")
 
 NO_VIOLATIONS: Violations = ()
-"""The usual answer of ``apply``; shared, so that the usual record allocates nothing."""
+"""The usual result of ``apply``; shared, so that the usual record allocates nothing."""
 
 
 def violation(rule: Rule, record: CoordinatorRecord, detail: str) -> tuple[Violation]:
-    """Return the violation of ``rule`` by this record, as a sequence of one."""
+    """Return a sequence of one: the violation of ``rule`` by this record."""
     return (Violation(rule, record.at, record.group_id, record.member_id, detail),)
 
 
@@ -117,7 +117,9 @@ def dispatch(
     state: State,
     record: CoordinatorRecord,
 ) -> Violations:
-    """Return what the handler of its type says of a record; one of another type changes nothing, and is a violation."""
+    """Return the violations that the handler of the record's type finds; a record of another type changes nothing
+    and is one.
+    """
     handler = handlers.get(record.type)
     if handler is None:
         return violation(Rule.UNKNOWN_RECORD_TYPE, record, f"record type {record.type} in a group of another type")

@@ -1,4 +1,4 @@
-"""Why a group rebalanced: what one record changes for it, as ``Cause``."""
+"""Why a group rebalanced: the change that one record makes, as ``Cause``."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ def cause(
     hint: str | None = None,
     source: str = "group log",
 ) -> Cause:
-    """One cause, proven by the record at ``at``."""
+    """Return one cause, proven by the record at ``at``."""
     return Cause(str(kind), member, instance, tuple(sorted(topics)), detail, hint, source, at)
 
 
 def member_changes(before: Mapping[str, object], member: EpochMember, at: LogPosition) -> list[Cause]:
-    """Return what a new member metadata record changes, given what ``member_facts`` said before it."""
+    """Return what a new member metadata record changes; ``before`` is what ``member_facts`` returned before it."""
     found: list[Cause] = []
     other: list[str] = []
     for name, new in member_facts(member).items():
@@ -121,7 +121,7 @@ def member_changes(before: Mapping[str, object], member: EpochMember, at: LogPos
 def about(
     member: EpochMember, kind: CauseKind, at: LogPosition, detail: str | None = None, topics: Iterable[str] = ()
 ) -> Cause:
-    """Return a cause that is about one member."""
+    """Return a cause about one member."""
     instance: str | None = getattr(member, "instance_id", None)
     return cause(kind, at, member=member.member_id, instance=instance, topics=topics, detail=detail)
 
@@ -154,13 +154,13 @@ def _names(value: object) -> set[str]:
 
 
 def difference(before: AbstractSet[str], after: AbstractSet[str]) -> str:
-    """Return what came and what went, as ``+a -b``."""
+    """Return what was added and what was removed, as ``+a -b``."""
     parts = [f"+{name}" for name in sorted(after - before)] + [f"-{name}" for name in sorted(before - after)]
     return " ".join(parts)
 
 
 def topic_causes(changes: Iterable[TopicChange]) -> list[Cause]:
-    """Change of topics as causes."""
+    """Return changes of topics as causes."""
     found = []
     for change in changes:
         source = "cluster metadata" if change.at.partition >= 0 else "topic snapshot"
@@ -186,7 +186,7 @@ def _topic_detail(change: TopicChange) -> str:
 
 
 def config_causes(before: Mapping[str, str], after: Mapping[str, str], at: LogPosition) -> list[Cause]:
-    """Change of the configs that a streams group's last assignment was made with."""
+    """Return the changes of the configs that a streams group's last assignment was made with."""
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     if not changed:
         return []
@@ -197,7 +197,7 @@ def config_causes(before: Mapping[str, str], after: Mapping[str, str], at: LogPo
 def recorded_topic_causes(
     before: Mapping[str, SubscribedTopic], after: Mapping[str, SubscribedTopic], names: set[str], at: LogPosition
 ) -> list[Cause]:
-    """Change of the topics ``names`` between two partition metadata records, which brokers before 4.1 wrote."""
+    """Return the changes of the topics ``names`` between two partition metadata records of brokers before 4.1."""
     found = []
     for name in sorted(names & (before.keys() | after.keys())):
         old, new = before.get(name), after.get(name)

@@ -1,4 +1,4 @@
-"""Why a classic group has a new generation: what its members ask for and were given, before and after."""
+"""Why a classic group has a new generation: what its members asked for and were assigned, before and after."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from coordinator_core.history.work_units import Resource, WorkUnit
 from coordinator_core.records import LogPosition
 
 DUE_SLACK_MS = 100
-"""A rebalance that Kafka Streams wants at a time may come a little early, by the clock of the coordinator."""
+"""A rebalance that Kafka Streams scheduled may come a little early, by the clock of the coordinator."""
 
 
 _NONE: Mapping[int, Any] = {}
@@ -44,18 +44,18 @@ class Transition(NamedTuple):
 
 
 def subscription(group: ClassicGroup, member: ClassicMember) -> ClassicSubscription:
-    """Return what a member asks for; nothing where that cannot be read."""
+    """Return what a member asks for; nothing if that cannot be read."""
     return classic_subscription(group.protocol_type or "", group.protocol, member.subscription) or NO_SUBSCRIPTION
 
 
 def assignment(group: ClassicGroup, member: ClassicMember) -> ClassicAssignment:
-    """Return what a member was given; nothing where that cannot be read."""
+    """Return what a member was assigned; nothing if that cannot be read."""
     given = classic_assignment(group.protocol_type or "", group.protocol, member.assignment, member.subscription)
     return given or NO_ASSIGNMENT
 
 
 def subscription_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> list[Cause]:
-    """Return members that ask for something else than before, and another protocol agreed on."""
+    """Return causes for members whose subscription changed, and for another protocol of the group."""
     found = []
     if old.protocol and new.protocol and old.protocol != new.protocol:
         found.append(cause(CauseKind.PROTOCOL_CHANGED, at, detail=f"{old.protocol} to {new.protocol}"))
@@ -84,9 +84,7 @@ def subscription_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -
 
 
 def follow_up_causes(ledger: OpenHistory, step: Transition) -> list[Cause]:
-    """Return what the generation before left to do: units taken from one member and not yet given to another, or a
-    delay.
-    """
+    """Return what the previous generation left to do: units revoked and not yet assigned again, or a delay."""
     found, last = [], step.last
     withheld = _withheld(ledger, step)
     if withheld:
@@ -135,7 +133,9 @@ def units_of_work(ledger: OpenHistory) -> set[WorkUnit]:
 
 
 def connect_causes(ledger: OpenHistory, step: Transition, work: set[WorkUnit]) -> list[Cause]:
-    """Return connectors that came, went or were configured anew; ``work`` is what the workers had before."""
+    """Return causes for connectors that were added, removed or reconfigured; ``work`` is what the workers had
+    before.
+    """
     before, after = (_config_offset(group) for group in (step.old, step.new))
     if before is None or after is None or after <= before:
         return []
@@ -151,9 +151,9 @@ def _config_offset(group: ClassicGroup) -> int | None:
 
 
 def topic_changes_seen(recorder: HistoryWriter, step: Transition) -> list[Cause]:
-    """Change of subscribed topics that this generation is the first to act on.
+    """Return changes of subscribed topics that this generation is the first to act on.
 
-    There is no hash: the leader may not have seen a change yet. Whether it has shows in what it assigns.
+    There is no hash: the leader may not have seen a change yet. What it assigns shows whether it has.
     """
     ledger, last = recorder.ledger, step.last
     still_subscribed = set(last.topics) & step.topics

@@ -1,4 +1,4 @@
-"""Which offsets of a log a dump holds: what lies between two records is known only where no offset is missing."""
+"""The offsets of a log that a dump contains: what is between two records is known only if no offset is missing."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 
 class Coverage:
-    """Ranges of offsets, by log partition, without a gap in them.
+    """Ranges of offsets without a gap, by log partition.
 
-    Compaction, retention and dumps that stop and start again leave gaps; a dump made by a consumer has more of them, as
+    Compaction, retention and dumps that stop and start again leave gaps. A dump made by a consumer has more of them, as
     control records take offsets too.
     """
 
@@ -29,7 +29,7 @@ class Coverage:
             self._first[partition], self._last[partition] = firsts, lasts
 
     def note(self, partition: int, offset: int) -> None:
-        """One more offset is there; those of a partition come in order."""
+        """Note one more offset; those of a partition are noted in order."""
         firsts, lasts = self._first.setdefault(partition, []), self._last.setdefault(partition, [])
         if lasts and offset == lasts[-1] + 1:
             lasts[-1] = offset
@@ -38,26 +38,26 @@ class Coverage:
             lasts.append(offset)
 
     def set_unbroken(self, partition: int, first: int, last: int, *, gap_follows: bool) -> None:
-        """From ``first`` to ``last`` no offset of the partition is missing; all that was said of it is forgotten.
+        """Note that from ``first`` to ``last`` no offset of the partition is missing, and forget what was noted before.
 
-        ``gap_follows``: there are later ones, but not the next.
+        ``gap_follows``: there are later offsets, but not the next one.
         """
         later = [last + 2] if gap_follows else []
         self._first[partition], self._last[partition] = [first, *later], [last, *later]
 
     def unbroken(self, partition: int, first: int, last: int) -> bool:
-        """Whether every offset from ``first`` to ``last`` is there."""
+        """Whether the dump contains every offset from ``first`` to ``last``."""
         firsts = self._first.get(partition, [])
         index = bisect_right(firsts, first) - 1
         return index >= 0 and last <= self._last[partition][index]
 
     def unbroken_from(self, partition: int, offset: int) -> int:
-        """Return the first of the offsets from which none is missing up to ``offset``, which is there."""
+        """Return the first offset from which none is missing up to ``offset``, which the dump contains."""
         firsts = self._first[partition]
         return firsts[bisect_right(firsts, offset) - 1]
 
     def continues(self, partition: int, offset: int) -> bool:
-        """Whether nothing is missing right after ``offset``: the next one is there, or the log ends with it."""
+        """Whether nothing is missing right after ``offset``: the dump contains the next one, or the log ends there."""
         lasts = self._last.get(partition)
         if not lasts:
             return False

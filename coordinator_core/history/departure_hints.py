@@ -1,4 +1,4 @@
-"""Whether a member left or expired: the log does not say, but the commits of its partitions may tell."""
+"""Whether a member left or expired: the log does not say, but the commits of its partitions may show it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from coordinator_core.records import LogPosition
 def departure_hint(
     recorder: HistoryWriter, member_id: str, at: LogPosition, session_timeout_ms: int | None
 ) -> str | None:
-    """Return what the commits of a member's partitions suggest: one that expires has not committed for its timeout.
+    """Return what the commits of a member's partitions suggest: a member that expires has not committed for its
+    timeout.
 
-    None where there is nothing to go by; without a known timeout only the time since the last commit is told.
+    None if there are no commits to compare; without a known timeout only the time since the last commit is given.
     """
     ledger = recorder.ledger
     membership = ledger.memberships.get(member_id)

@@ -1,7 +1,7 @@
 """The history of groups with epochs: consumer (KIP-848), share (KIP-932) and streams (KIP-1071).
 
-An epoch bump opens a rebalance, the target assignment's own epoch says that the target is installed, and the last
-member to reach it closes the rebalance; a further bump supersedes it.
+A new group epoch opens a rebalance, the epoch of the target assignment shows that the target is installed, and the last
+member to reach it completes the rebalance; another group epoch supersedes it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ GROUP_RESOURCE = 32
 
 
 class EpochType(NamedTuple):
-    """How one group type says what all of them have."""
+    """How one type of group expresses what all of them have."""
 
     type: str
     stable: int
@@ -78,7 +78,7 @@ STREAMS_TYPE = EpochType(
 
 
 def facts_before(state: GroupState | None, record: MemberRecord) -> dict[str, object] | None:
-    """Return what is known of a member before its metadata record."""
+    """Return what is known about a member before its metadata record."""
     if record.value is None or not isinstance(state, EpochGroup):
         return None
     known = state.members.get(record.key["memberId"])
@@ -86,7 +86,7 @@ def facts_before(state: GroupState | None, record: MemberRecord) -> dict[str, ob
 
 
 def on_member(kind: EpochType, recorder: HistoryWriter, record: MemberRecord, before: dict[str, object] | None) -> None:
-    """Member metadata: a member comes, changes or goes."""
+    """Apply member metadata: a member joins, changes or leaves."""
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
     if record.value is None:
         depart(recorder, member_id, at)
@@ -111,7 +111,7 @@ def _describe(membership: OpenMembership, member: EpochMember) -> None:
 
 
 def on_current(kind: EpochType, recorder: HistoryWriter, record: CurrentRecord, before: None) -> None:
-    """Current assignment: what a member has, and how far it is."""
+    """Apply a current assignment: what a member has, and how far it is."""
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
     if record.value is None:
         _note_hint(recorder, kind, member_id, at)
@@ -174,7 +174,7 @@ def _pending(member: Any) -> int:
 
 
 def on_target(kind: EpochType, recorder: HistoryWriter, record: MemberTargetRecord, before: None) -> None:
-    """Target assignment of one member."""
+    """Apply the target assignment of one member."""
     member_id, at = record.key["memberId"], record.at
     if record.value is None:
         recorder.put(TARGET, member_id, {}, at, None)
@@ -184,7 +184,7 @@ def on_target(kind: EpochType, recorder: HistoryWriter, record: MemberTargetReco
 
 
 def on_target_epoch(kind: EpochType, recorder: HistoryWriter, record: TargetEpochRecord, before: None) -> None:
-    """Target assignment metadata: the target of an epoch is installed."""
+    """Apply target assignment metadata: the target of an epoch is installed."""
     epoch, rebalance = recorder.ledger.epoch, recorder.ledger.rebalance
     if record.value is None or epoch is None or record.value["assignmentEpoch"] != epoch.epoch:
         return
@@ -207,7 +207,7 @@ def configs_before(state: GroupState | None, record: CoordinatorRecord) -> dict[
 def on_streams_epoch(
     kind: EpochType, recorder: HistoryWriter, record: StreamsGroupMetadataRecord, before: dict[str, str] | None
 ) -> None:
-    """Group metadata of a streams group: as of any, and it tells of the group's configs."""
+    """Apply group metadata of a streams group, which also contains the group's configs."""
     state, last = recorder.group.state, recorder.ledger.epoch
     is_new = record.value is not None and last is not None and last.epoch != record.value["epoch"]
     if before is not None and is_new and isinstance(state, StreamsGroup):
@@ -216,7 +216,7 @@ def on_streams_epoch(
 
 
 def on_epoch(kind: EpochType, recorder: HistoryWriter, record: GroupEpochRecord, before: None) -> None:
-    """Group metadata: a new epoch opens and with it a rebalance; a tombstone ends the group."""
+    """Apply group metadata: a new epoch opens and with it a rebalance; a tombstone ends the group."""
     ledger, at, value = recorder.ledger, record.at, record.value
     if value is None:
         if ledger.type == kind.type:
@@ -300,4 +300,4 @@ HANDLERS: dict[int, RecordHandler] = {
     **_handlers(SHARE_TYPE, record_types.SHARE_RECORDS),
     **_handlers(STREAMS_TYPE, record_types.STREAMS_RECORDS),
 }
-"""Record type to what it does to the history."""
+"""Record type to the function that changes the history."""

@@ -1,7 +1,7 @@
 """The history of classic groups, generation by generation (JoinGroup and SyncGroup).
 
-One record holds the whole group and is written when a rebalance completes: when it began is not logged, only bounded,
-and generations that never completed leave nothing but a gap in the numbers.
+One record holds the whole group and is written when a rebalance completes. When the rebalance began is not logged, only
+bounded. Generations that never completed leave only a gap in the numbers.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def group_before(state: GroupState | None, record: CoordinatorRecord) -> Classic
 
 
 def on_generation(recorder: HistoryWriter, record: CoordinatorRecord, before: ClassicGroup) -> None:
-    """Take in group metadata: a generation is complete, the same one is written again, or the group ends.
+    """Apply group metadata: a generation is complete, the same one is written again, or the group ends.
 
-    The order matters. Members go and come, then their assignments are laid over what they had. Owners are still those
+    The order matters. Members leave and join, then their new assignments replace the old ones. Owners are still those
     of the generation before when the causes are found, and change after that. Then the rows are written.
     """
     ledger, at, last = recorder.ledger, record.at, recorder.ledger.epoch

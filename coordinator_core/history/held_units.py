@@ -1,4 +1,4 @@
-"""What members have or are to have, as sets of units, and what they subscribe to: one function a kind of state."""
+"""What members have or are to have, as sets of units, and what they subscribe to: one function per kind of state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONNECTOR_ITSELF = -1
 
 
 def consumer_held(member: ConsumerMember) -> Held:
-    """Return assigned partitions, and those to be revoked, which the member still has."""
+    """Return assigned partitions, and those pending revocation, which the member still has."""
     held = partitions_owned(member.assigned)
     for topic, partitions in member.pending_revocation.items():
         if partitions:
@@ -44,7 +44,7 @@ def partitions_owned(assigned: PartitionEpochs) -> dict[Resource, AbstractSet[in
 
 
 def share_held(member: ShareMember) -> Held:
-    """Return partitions that the member reads, along with others."""
+    """Return the partitions that the member reads, together with other members."""
     return partitions_held(member.assigned)
 
 
@@ -54,7 +54,7 @@ def partitions_held(assigned: Partitions) -> Held:
 
 
 def streams_held(member: StreamsMember) -> Held:
-    """Return assigned tasks by role, and those to be revoked, which the member still has."""
+    """Return assigned tasks by role, and those pending revocation, which the member still has."""
     held: dict[Resource, AbstractSet[int]] = {}
     for tasks in (member.assigned, member.pending_revocation):
         _add("active", tasks.active, held)
@@ -64,7 +64,7 @@ def streams_held(member: StreamsMember) -> Held:
 
 
 def streams_target(target: TargetTasks) -> Held:
-    """Target tasks by role."""
+    """Return target tasks by role."""
     held: dict[Resource, AbstractSet[int]] = {}
     _add("active", target.active, held)
     _add("standby", target.standby, held)
@@ -80,7 +80,7 @@ def _add(role: str, tasks: Mapping[str, Iterable[int]], held: dict[Resource, Abs
 
 
 def work_held(work: Work) -> Held:
-    """Return connectors and tasks of a worker (Connect on KIP-848)."""
+    """Return the connectors and tasks of a worker (Connect on KIP-848)."""
     held: dict[Resource, set[int]] = {("connector", connector): {CONNECTOR_ITSELF} for connector in work.connectors}
     for task in work.tasks:
         held.setdefault(("task", task.connector_id), set()).add(task.task_id)
@@ -121,11 +121,11 @@ class ClassicSubscription(NamedTuple):
 
 
 class ClassicAssignment(NamedTuple):
-    """What a member of a classic group was given.
+    """What a member of a classic group was assigned.
 
     ``delay_ms`` is Connect's scheduled rebalance delay, ``next_rebalance_ms`` the time at which Kafka Streams wants to
-    rebalance again. ``incremental`` says that ``held`` follows from the member's subscription too; ``revoked`` counts
-    what an incremental Connect assignment takes away, or what a cooperative consumer owned and is not given (KIP-429).
+    rebalance again. ``incremental``: ``held`` depends on the member's subscription too. ``revoked`` counts what an
+    incremental Connect assignment revokes, or what a cooperative consumer owned and is not assigned (KIP-429).
     """
 
     held: Held
@@ -142,7 +142,7 @@ _NEVER = 2**63 - 1
 
 @lru_cache(maxsize=CACHED_BLOBS)
 def classic_subscription(protocol_type: str, protocol: str | None, data: bytes) -> ClassicSubscription | None:
-    """Return a member's subscription in a classic group; None where it cannot be read."""
+    """Return a member's subscription in a classic group; None if it cannot be read."""
     try:
         blob = decode_subscription(protocol_type, protocol, data)
     except DecodeError:
@@ -160,7 +160,7 @@ def classic_subscription(protocol_type: str, protocol: str | None, data: bytes) 
 def classic_assignment(
     protocol_type: str, protocol: str | None, data: bytes, subscription: bytes
 ) -> ClassicAssignment | None:
-    """Return what a member of a classic group has after a rebalance; None where it cannot be read.
+    """Return what a member of a classic group has after a rebalance; None if it cannot be read.
 
     An incremental Connect assignment (version 1 and later, KIP-415) only says what is new and what is revoked: the rest
     is in the member's own ``subscription``.

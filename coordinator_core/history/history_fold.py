@@ -1,6 +1,6 @@
-"""The one fold: a group's records, in log order, to the rows of its history; nightly and ad hoc alike.
+"""The one fold of a group's records, in log order, to the rows of its history; used by nights and single questions.
 
-What one run leaves open the next goes on with: feeding a log piece by piece gives the rows of one pass.
+A run continues with what the run before left open: feeding a log piece by piece gives the rows of one pass.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _HANDLERS: Mapping[Family, Mapping[int, RecordHandler]] = {
 class GroupFold:
     """The history of one group's records of ``__consumer_offsets``, or ``__worker_offsets`` (Connect on KIP-848).
 
-    It reads the ``group``, which others change: it is told of each record once, in offset order, ``before`` and
-    ``after`` the group is changed by it. ``feed`` does all three. Offset commits may be among the records: they make no
-    rows, and let the causes say what the commits of a departed member suggest. ``open_rows`` gives the rows of what is
-    not over, as of the last record: upsert them by their keys.
+    It reads the ``group``, which the caller changes: ``before`` and ``after`` are called for each record, in offset
+    order, before and after the group is changed by it. ``feed`` does all three. Offset commits may be among the
+    records: they make no rows, but show what the commits of a member that left suggest. ``open_rows`` gives the rows of
+    what is not over, as of the last record: upsert them by their keys.
     """
 
     __slots__ = ("_handlers", "_recorder", "group")
@@ -57,11 +57,11 @@ class GroupFold:
 
     @property
     def ledger(self) -> OpenHistory:
-        """What is open as of the last record."""
+        """The open history as of the last record."""
         return self._recorder.ledger
 
     def feed(self, record: AnyRecord) -> list[HistoryRow]:
-        """Change the group by a record; returns the rows that this makes final. Raises nothing."""
+        """Change the group by a record; return the rows that become final by it. Raise nothing."""
         if record.type <= RecordType.OFFSET_COMMIT:
             self.note_commit(record)
             return _NO_ROWS
@@ -75,7 +75,7 @@ class GroupFold:
         return None if handler is None or handler.before is None else handler.before(self.group.state, record)
 
     def after(self, record: AnyRecord, before: Any) -> list[HistoryRow]:
-        """Return the rows that the record, by which the group has been changed, makes final; raises nothing."""
+        """Return the rows that become final by the record, once the group has been changed by it; raise nothing."""
         handler = self._handlers.get(record.type)
         if handler is None:
             return _NO_ROWS
@@ -97,7 +97,7 @@ class GroupFold:
         return rows
 
     def note_commit(self, record: OffsetCommitRecord) -> None:
-        """An offset commit."""
+        """Note an offset commit."""
         key, value, ledger = record.key, record.value, self._recorder.ledger
         if value is not None:
             ledger.commits.setdefault(key["topic"], {})[key["partition"]] = record.at.timestamp_ms
@@ -106,7 +106,7 @@ class GroupFold:
                 ledger.topic_names[topic_id] = key["topic"]
 
     def open_rows(self) -> Iterator[HistoryRow]:
-        """Return rows of what is open as of the last record."""
+        """Yield the rows of what is open as of the last record."""
         return self._recorder.open_rows()
 
 
@@ -116,7 +116,7 @@ def fold(
     topics: TopicHistory | None = None,
     coverage: Coverage | None = None,
 ) -> Iterator[HistoryRow]:
-    """Yield all rows of one group in one pass: those that are final as they come, at the end those that are open."""
+    """Yield all rows of one group in one pass: final ones as soon as they are final, open ones at the end."""
     state = GroupFold(group, None, topics, coverage)
     for record in records:
         yield from state.feed(record)

@@ -1,7 +1,8 @@
-"""Writes down the history of one group: opens and closes epochs, rebalances, memberships and intervals, and makes rows.
+"""Writes the history of one group: opens and closes epochs, rebalances, memberships and intervals, and makes rows.
 
-An operation is what the coordinator wrote at once: the records of one batch and time. Some things are known only at its
-end: a member that is removed may be back in it under a new id, a group that ends may go on as another type.
+An operation is what the coordinator wrote together: the records of one batch and time. Some things are known only at
+its end: a member that is removed may be added again in it under a new id, a group that ends may continue as another
+type.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ _JOIN = frozenset((CauseKind.MEMBER_JOINED,))
 
 
 def numbers(what: str, first: int, last: int) -> str:
-    """``epoch 3 was``, or ``epochs 3 to 5 were``."""
+    """Return ``epoch 3 was``, or ``epochs 3 to 5 were``."""
     return f"{what} {first} was" if first == last else f"{what}s {first} to {last} were"
 
 
 class HistoryWriter:
-    """The history of one group under way: its state, its open history, and the rows that are final (``rows``).
+    """The history of one group in progress: its state, its open history, and the rows that are final (``rows``).
 
-    ``topics`` and ``coverage`` are None where nobody knows; then what depends on them is unknown. ``resources`` names
-    what members have in rows.
+    ``topics`` and ``coverage`` are None if they are not known; then what depends on them is unknown. ``resources``
+    names what members have in rows.
     """
 
     __slots__ = ("coverage", "group", "ledger", "resources", "rows", "topics")
@@ -61,7 +62,7 @@ class HistoryWriter:
     # --- operations --------------------------------------------------------------------------------------------------
 
     def begin_operation(self, operation: tuple[int, int]) -> None:
-        """The next record is of another operation: the one before, if any, is over."""
+        """Begin another operation; the one before, if any, is over."""
         if self.ledger.operation is not None:
             self._end_operation()
         self.ledger.operation = operation
@@ -81,7 +82,7 @@ class HistoryWriter:
             ledger.changes = [change for change in ledger.changes if change.kind not in NEEDS_BUMP_AT_ONCE]
 
     def close(self, memberships: dict[str, OpenMembership]) -> None:
-        """Members that are gone for good."""
+        """End these memberships: the members will not return."""
         self.rows += [
             membership.row(self.group.group_id, self._type, final=True) for membership in memberships.values()
         ]
@@ -113,7 +114,7 @@ class HistoryWriter:
         return self.ledger.type or CLASSIC
 
     def live_as(self, group_type: str, at: LogPosition) -> None:
-        """A life of this type begins; one of another type, or one that ended just now, is over."""
+        """Begin a life of the group as this type; a life as another type, or one that ended just now, is over."""
         ledger = self.ledger
         if ledger.type is not None and ledger.type != group_type:
             up = ledger.type == CLASSIC
@@ -170,7 +171,7 @@ class HistoryWriter:
         return changed
 
     def own(self, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> None:
-        """A member has exactly these units: it owns what is new, and gave up what is not among them."""
+        """Set exactly these units as what a member has: it owns what is new, and gave up what is not among them."""
         changed = self.put(CURRENT, member_id, held, at, epoch)
         if self._has_owners and (changed.ended or changed.taken):
             self.ledger.ownership.change((changed,), at)
@@ -187,9 +188,9 @@ class HistoryWriter:
     # --- epochs and rebalances ---------------------------------------------------------------------------------------
 
     def bump(self, number: int, members: tuple[str, ...], state: str, at: LogPosition) -> OpenEpoch:
-        """Return the group epoch is bumped: a new epoch opens, and a rebalance to it.
+        """Open a new epoch for this group epoch, and a rebalance to it; return the epoch.
 
-        The one under way is superseded.
+        The rebalance in progress is superseded.
         """
         ledger, last = self.ledger, self.ledger.epoch
         missing = self.missing_before(number, at)
@@ -211,12 +212,12 @@ class HistoryWriter:
         return epoch
 
     def members_before(self, missing: str | None) -> int | None:
-        """Return members in the epoch before, None if nobody knows."""
+        """Return the number of members in the epoch before; None if it is not known."""
         known = self.ledger.last_members
         return 0 if known is None and missing is None else known
 
     def begin_epoch(self, epoch: OpenEpoch) -> None:
-        """A new epoch: the one before ends, who joined takes part from now on."""
+        """Begin a new epoch: the one before ends, and members that joined take part from now on."""
         ledger = self.ledger
         self.end_epoch("next epoch", epoch.opened)
         ledger.epoch = epoch
@@ -226,7 +227,7 @@ class HistoryWriter:
         self.take_part(epoch.epoch, seen_to_join=epoch.missing is None)
 
     def take_part(self, epoch: int, *, seen_to_join: bool = True) -> None:
-        """Who joined since the last epoch takes part from this one on."""
+        """Let members that joined since the last epoch take part from this one on."""
         for membership in self.ledger.memberships.values():
             if membership.first_epoch is None:
                 membership.first_epoch = epoch
@@ -234,14 +235,14 @@ class HistoryWriter:
                     membership.came_by, membership.missing = "unknown", NOT_SEEN_TO_JOIN
 
     def end_epoch(self, ended_by: str, at: LogPosition) -> None:
-        """The open epoch, if any, is over."""
+        """End the open epoch, if there is one."""
         epoch = self.ledger.epoch
         if epoch is not None:
             self.rows.append(epoch.row(self.group.group_id, self._type, at, ended_by))
             self.ledger.epoch = None
 
     def converge(self, at: LogPosition) -> None:
-        """The open rebalance is over if its target is installed and every member is there."""
+        """End the open rebalance if its target is installed and every member has reached it."""
         rebalance, epoch = self.ledger.rebalance, self.ledger.epoch
         if rebalance is not None and rebalance.target is not None and not rebalance.behind:
             if epoch is not None and epoch.state != "NOT_READY":
@@ -249,7 +250,7 @@ class HistoryWriter:
             self.end_rebalance("converged", at)
 
     def end_rebalance(self, outcome: str, at: LogPosition) -> None:
-        """The open rebalance, if any, is over."""
+        """End the open rebalance, if there is one."""
         ledger = self.ledger
         rebalance = ledger.rebalance
         if rebalance is None:
@@ -269,9 +270,9 @@ class HistoryWriter:
             ledger.ownership.idle.clear()
 
     def wanted(self, at: LogPosition, subscribed: Container[str]) -> Callable[[str], float]:
-        """Return how many partitions of a topic (its id, in a classic group its name) there are to have at a time.
+        """Return a function from a topic (its id, in a classic group its name) to its number of partitions at a time.
 
-        None of one that is gone, or no longer subscribed.
+        The number is 0 for a topic that was deleted or is no longer subscribed.
         """
 
         def partitions(topic: str) -> float:
@@ -286,7 +287,7 @@ class HistoryWriter:
         return partitions
 
     def take_causes(self, missing: str | None, at: LogPosition) -> tuple[Cause, ...]:
-        """Return the causes of the epoch that opens; where the log shows none, that is said."""
+        """Return the causes of the epoch that opens; if the log shows none, that is the cause."""
         causes = self.ledger.changes
         if missing is not None and self.ledger.last_epoch is None:
             causes = [each for each in causes if each.kind != CauseKind.MEMBER_JOINED]
@@ -308,7 +309,7 @@ class HistoryWriter:
         return f"broker {last.broker} had started {at.timestamp_ms - last.at.timestamp_ms} ms before"
 
     def missing_before(self, epoch: int, at: LogPosition) -> str | None:
-        """Return what of the history before this epoch was not seen, None if all was."""
+        """Return what the log lacks of the history before this epoch; None if it lacks nothing."""
         before = self.ledger.last_epoch
         if before is None:
             first_ever = epoch <= FIRST_EPOCH or self.ledger.reborn
@@ -322,7 +323,7 @@ class HistoryWriter:
     # --- as of now ---------------------------------------------------------------------------------------------------
 
     def open_rows(self) -> Iterator[HistoryRow]:
-        """Yield rows of what lasts, and of what ended in the operation under way: a later run may replace them."""
+        """Yield the rows of what is open, and of what ended in the present operation: a later run may replace them."""
         ledger = self.ledger
         if ledger.ended is not None or ledger.departed or ledger.crossing or ledger.joined:
             settled = HistoryWriter(self.group, ledger.copy(), self.topics, self.coverage)

@@ -1,4 +1,4 @@
-"""Who has which partitions and tasks: open intervals, owners, and what a rebalance moves, gives back, leaves idle."""
+"""What members have: open intervals, owners, and what a rebalance moves, gives back or leaves without an owner."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from coordinator_core.records import LogPosition
 T = TypeVar("T")
 
 Since = tuple[LogPosition, int | None, bool]
-"""How an interval began: where, in which epoch, and whether that was seen (False: it may have begun before the log)."""
+"""How an interval began: where, in which epoch, and whether the log shows it (False: it may have begun before the
+log).
+"""
 
 
 class Interval(NamedTuple):
-    """One unit of one member."""
+    """One unit of one member since a record."""
 
     member_id: str
     resource: Resource
@@ -27,7 +29,7 @@ class Interval(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """What one record ends of what a member has, and what it begins, both by resource."""
+    """What one record ends and begins of what a member has, both by resource."""
 
     member_id: str
     ended: list[tuple[Resource, dict[int, Since]]]
@@ -82,11 +84,11 @@ class Holdings:
         return Changed(member_id, ended, taken) if ended or taken else _NOTHING
 
     def clear(self, at: LogPosition) -> list[Changed]:
-        """Nobody has anything any more."""
+        """End everything that members have; return what ends."""
         return [self.put(member_id, {}, at, None) for member_id in list(self.members)]
 
     def doubt(self, member_id: str) -> None:
-        """What a member has may have begun before the log shows it."""
+        """Note that what a member has may have begun before the log shows it."""
         for partitions in self.members.get(member_id, {}).values():
             for partition, (at, epoch, _) in partitions.items():
                 partitions[partition] = (at, epoch, False)
@@ -105,7 +107,7 @@ class Holdings:
 
 
 class Tally(NamedTuple):
-    """Units given up in a rebalance, by what became of them, and for how long (ms) they were nobody's."""
+    """Units given up in a rebalance, by what happened to them, and how long (ms) they had no owner."""
 
     moved: int
     moved_back: int
@@ -116,11 +118,11 @@ class Tally(NamedTuple):
 
 @dataclass(slots=True)
 class Ownership:
-    """Owners of the units that have one owner at most, and what became of the units given up in the open rebalance.
+    """Owners of the units that have at most one owner, and what happened to units given up in the open rebalance.
 
-    ``idle`` has the units that nobody owns since one gave them up. ``before`` has, for every unit given up in this
-    rebalance, the owner from when it began. ``replaced`` has static members by the member ids that they had before:
-    what goes from one to the other is given up by nobody.
+    ``idle`` has the units without an owner since a member gave them up. ``before`` has, for every unit given up in this
+    rebalance, its owner at the beginning. ``replaced`` has static members by their former member ids: units that pass
+    from the former id to the new one are not given up.
     """
 
     owners: UnitOwners = field(default_factory=UnitOwners)
@@ -131,12 +133,12 @@ class Ownership:
     idle_max_ms: int = 0
 
     def copy(self) -> Ownership:
-        """Return the same, apart from what becomes of this one."""
+        """Return a copy that can be changed without changing this one."""
         owners, idle, before = self.owners.copy(), _copy(self.idle), _copy(self.before)
         return replace(self, owners=owners, idle=idle, before=before, replaced={**self.replaced})
 
     def change(self, changes: Sequence[Changed], at: LogPosition) -> None:
-        """What records that belong together end, then what they begin."""
+        """Apply what records that belong together end, then what they begin."""
         for changed in changes:
             for resource, gone in changed.ended:
                 self._release(resource, gone, changed.member_id, at)
@@ -176,7 +178,7 @@ class Ownership:
         return owner
 
     def tally(self) -> Tally:
-        """Return the units given up in this rebalance by what became of them so far."""
+        """Return the counts of units given up in this rebalance, by what happened to them so far."""
         moved = back = lost = 0
         for resource, before in self.before.items():
             owners = self.owners.get(resource, {})
@@ -191,14 +193,17 @@ class Ownership:
         return Tally(moved, back, lost, self.idle_ms, self.idle_max_ms)
 
     def end(self, at: LogPosition) -> None:
-        """The rebalance is over, and no other goes on with it: what nobody has now was idle until ``at``."""
+        """End the rebalance, and no other one continues it: units without an owner now were idle until ``at``."""
         for resource, before in self.before.items():
             idle = self.idle.get(resource, {})
             for partition in before.keys() & idle.keys():
                 self._was_idle(idle[partition], at)
 
     def forget(self, wanted: Callable[[str], float]) -> None:
-        """Nobody lost what is beyond the ``wanted`` number of partitions of a topic: of its id, if classic its name."""
+        """Drop idle partitions that the topic no longer has.
+
+        ``wanted`` returns the number of partitions of a topic, by its id, in classic groups by its name.
+        """
         for resource, before in self.before.items():
             idle = self.idle.get(resource)
             if idle and resource[0] == "partition":
@@ -210,14 +215,14 @@ class Ownership:
                             del before[partition], idle[partition]
 
     def forget_idle(self) -> None:
-        """What nobody has is there no more."""
+        """Drop all units without an owner: they no longer exist."""
         for resource, before in self.before.items():
             idle = self.idle.pop(resource, {})
             for partition in before.keys() & idle.keys():
                 del before[partition]
 
     def begin(self) -> None:
-        """A rebalance begins: what is in flight, from one superseded or given up just now, belongs to it."""
+        """Begin a rebalance: units that were given up just now, or in a rebalance that it supersedes, belong to it."""
         kept: OfUnits[str] = {}
         for resource, before in self.before.items():
             idle = self.idle.get(resource)
@@ -226,7 +231,7 @@ class Ownership:
         self._keep(kept)
 
     def settle(self, at: LogPosition, members: Container[str]) -> None:
-        """A generation is complete: only what it took from members that are still there is in flight."""
+        """Complete a generation: only units that it took from members that are still in the group are in flight."""
         kept: OfUnits[str] = {}
         for resource, before in self.before.items():
             idle = self.idle.get(resource, {})
@@ -244,7 +249,7 @@ class Ownership:
         self.idle_ms = self.idle_max_ms = 0
 
     def clear(self) -> None:
-        """All owners, and all that is in flight, are gone."""
+        """Forget all owners, and all units in flight."""
         for of_units in (self.owners, self.idle, self.before, self.replaced):
             of_units.clear()
         self.idle_ms = self.idle_max_ms = 0

@@ -1,4 +1,4 @@
-"""How members come and go: who replaces whom, who goes on under another group type, and what that causes."""
+"""How members join and leave: which replace others, which continue under another group type, and what that causes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DEPARTURES = frozenset((CauseKind.MEMBER_LEFT_OR_EXPIRED, CauseKind.STATIC_MEMB
 
 
 def join(recorder: HistoryWriter, membership: OpenMembership) -> None:
-    """A member is there that was not; that is no cause if it only goes on under another group type."""
+    """Record that a member joined. That is not a cause if the member only continues under another group type."""
     ledger, member_id = recorder.ledger, membership.member_id
     at, instance = membership.joined, membership.instance_id
     if ledger.rebalance is not None:
@@ -53,7 +53,7 @@ def _replaced(ledger: OpenHistory, membership: OpenMembership) -> OpenMembership
 
 
 def depart(recorder: HistoryWriter, member_id: str, at: LogPosition) -> None:
-    """A member is removed; nothing happens if it was not known."""
+    """Record that a member was removed; nothing happens if it was not known."""
     ledger = recorder.ledger
     if ledger.rebalance is not None:
         ledger.rebalance.behind.pop(member_id, None)
@@ -70,9 +70,9 @@ def depart(recorder: HistoryWriter, member_id: str, at: LogPosition) -> None:
 
 
 def left_behind(recorder: HistoryWriter, epoch: CoordinatorRecord) -> None:
-    """Members of a classic group that are none of the consumer group made of it had left before.
+    """Record that members of a classic group who are not in the consumer group made of it had left before.
 
-    ``epoch`` is the consumer group's first; all that the operation wrote before it has to be there.
+    ``epoch`` is the consumer group's first one; everything that the operation wrote before it has been applied.
     """
     at, ledger, coverage = epoch.at, recorder.ledger, recorder.coverage
     if epoch.batch < 0 or coverage is None or not coverage.unbroken(at.partition, epoch.batch, at.offset):

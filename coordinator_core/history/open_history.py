@@ -1,4 +1,4 @@
-"""The open history of one group, as plain data: what lasts, and what the operation under way has done so far."""
+"""The open history of one group, as plain data: what is open, and what the present operation has done so far."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from coordinator_core.records import LogPosition
 
 @dataclass(slots=True)
 class OpenHistory:
-    """Everything that the history of a group needs beyond the group's own state, kept from run to run.
+    """All that the history of a group needs beyond the group's own state; it is kept from run to run.
 
-    ``type`` is that of the life that is open, ``ended`` the tombstone that ended it within the operation under way;
-    ``reborn`` says that what went before the life was seen. ``last_epoch`` and ``last_members`` (how many) are of the
-    last epoch, of whatever type the group was. ``departed`` has the members removed in this operation,
-    ``crossing`` those that may go on under another type. ``changes`` are the causes of the next epoch, ``joined`` who
-    came in this operation since an epoch was opened. ``commits`` has the time (ms) of the last commit by topic name
+    ``type`` is that of the group's present life, ``ended`` the tombstone that ended it within the present operation;
+    ``reborn``: the end of the life before was seen. ``last_epoch`` and ``last_members`` (how many) are those of the
+    last epoch, of any type of the group. ``departed`` has the members removed in this operation, ``crossing`` those
+    that may continue under another type. ``changes`` are the causes of the next epoch, ``joined`` the members that
+    joined in this operation since an epoch was opened. ``commits`` has the time (ms) of the last commit by topic name
     and partition.
 
-    Of classic groups: ``highest`` has the highest partition ever assigned of a topic, ``due_ms`` the time at which the
-    group itself wants to rebalance again, ``unseen`` the changes of its topics that its leader has not yet acted on.
+    In classic groups ``highest`` has the highest partition ever assigned of a topic, ``due_ms`` the time at which the
+    group itself wants to rebalance again, ``unseen`` the changes of its topics that its leader has not acted on yet.
     """
 
     group_id: str
@@ -51,7 +51,7 @@ class OpenHistory:
     unseen: list[TopicChange] = field(default_factory=list)
 
     def copy(self) -> OpenHistory:
-        """Return a ledger of its own, on which the operation under way can be ended."""
+        """Return a copy, on which the present operation can be ended."""
         return replace(
             self,
             epoch=copy(self.epoch),

@@ -1,4 +1,4 @@
-"""What of a group's history is still open: an epoch, a rebalance and memberships, and the rows that they become."""
+"""What is still open in a group's history: an epoch, a rebalance and memberships, and the rows that they become."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class OpenEpoch:
 
 
 class RevocationRequest(NamedTuple):
-    """A member is asked to give up units."""
+    """A request to a member to give up units."""
 
     at: LogPosition
     units: int
@@ -73,10 +73,10 @@ class RevocationRequest(NamedTuple):
 
 @dataclass(slots=True)
 class OpenRebalance:
-    """A rebalance of an epoch-based group under way.
+    """A rebalance in progress of a group with epochs.
 
-    ``behind`` has the members that are not yet at the target (a dict, as its order is the log's), ``revoking`` what
-    members are asked to give up, ``waited`` the members that had to wait for others to do so.
+    ``behind`` has the members that are not yet at the target (a dict, as its order is that of the log), ``revoking``
+    what members are asked to give up, ``waited`` the members that had to wait for others to give something up.
     """
 
     at: LogPosition
@@ -94,7 +94,7 @@ class OpenRebalance:
     missing: str | None = None
 
     def asked(self, member_id: str, units: int, at: LogPosition) -> None:
-        """A current assignment of the member asks for ``units`` to be given up; none: it has given them."""
+        """Note that a current assignment of the member asks it to give up ``units``; none: it has given them up."""
         asked = self.revoking.get(member_id)
         if asked is None:
             if units:
@@ -155,7 +155,7 @@ class OpenRebalance:
 
 @dataclass(slots=True)
 class OpenMembership:
-    """A member that is there, or that left within the operation under way (``left``)."""
+    """A member of the group, or one that left within the present operation (``left``)."""
 
     member_id: str
     joined: LogPosition

@@ -1,4 +1,4 @@
-"""What a type of record does to the history of its group: a pair of functions around the change of the group."""
+"""What a type of record does to the history of its group: two functions, before and after the group is changed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from coordinator_core.records import AnyRecord
 
 
 class RecordHandler(NamedTuple):
-    """``after`` writes history when the record has changed the group, of the type ``group_type``.
+    """``after`` writes history once the record has changed the group, which is of type ``group_type``.
 
-    It is given what ``before`` took from the state that the record was about to change; None where nothing is needed.
+    It gets what ``before`` returned for the state that the record was about to change; None if nothing is needed.
     """
 
     group_type: str

@@ -1,4 +1,4 @@
-"""How rows of assignments name what a member has: topics, subtopologies, connectors."""
+"""Names of what members have, for the rows of assignments: topics, subtopologies, connectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Columns = tuple[str, str, str | None, str | None, str | None, str | None]
 
 
 class Resources:
-    """The names of a group's resources, by what its ``ledger`` and the ``topics`` tell."""
+    """The names of a group's resources, as far as its ``ledger`` and the ``topics`` contain them."""
 
     __slots__ = ("_columns", "_ledger", "_topics")
 
@@ -24,7 +24,7 @@ class Resources:
         self._columns: dict[Resource, Columns] = {}
 
     def columns(self, resource: Resource) -> Columns:
-        """Return the columns that name a resource, remembered once its topic has a name."""
+        """Return the columns that name a resource; they are cached once its topic has a name."""
         columns = self._columns.get(resource)
         if columns is None:
             columns = self._named(*resource)
@@ -33,11 +33,11 @@ class Resources:
         return columns
 
     def forget(self) -> None:
-        """The group goes on as another type, in which the same name may be another resource."""
+        """Forget all names: the group continues as another type, in which the same name may be another resource."""
         self._columns.clear()
 
     def topic_name(self, topic_id: str) -> str | None:
-        """Return the name of a topic by its id, as far as anybody told; None: unknown."""
+        """Return the name of a topic by its id; None if no source contains it."""
         known = self._topics.topic_name(topic_id) if self._topics is not None else None
         return known or self._ledger.topic_names.get(topic_id)
 

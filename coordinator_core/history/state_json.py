@@ -71,7 +71,11 @@ def ledger_to_json(ledger: OpenHistory) -> Json:
 
 
 def ledger_from_json(stored: Json) -> OpenHistory:
-    """Return the open history of ``ledger_to_json``; raises StateFormatError if this is none, or of another version."""
+    """Return the open history that ``ledger_to_json`` wrote.
+
+    Raises:
+        StateFormatError: it is something else, or of another version.
+    """
     return read_stored(stored, "history", VERSION, _ledger_from)
 
 

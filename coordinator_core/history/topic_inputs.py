@@ -1,4 +1,4 @@
-"""What targets are made from besides members: topics as a group sees them, regexes, the topology, share state."""
+"""What targets are computed from besides members: topics as a group sees them, regexes, the topology, share state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def partition_metadata_before(state: GroupState | None, record: CoordinatorRecor
 
 
 def on_partition_metadata(recorder: HistoryWriter, record: CoordinatorRecord, before: Seen) -> None:
-    """Partition metadata of brokers before 4.1: the topics as the group sees them."""
+    """Apply partition metadata of brokers before 4.1: the topics as the group sees them."""
     state = recorder.group.state
     if record.value is None or not isinstance(state, ConsumerGroup):
         return
@@ -43,7 +43,7 @@ def regex_before(state: GroupState | None, record: ConsumerGroupRegularExpressio
 def on_regex(
     recorder: HistoryWriter, record: ConsumerGroupRegularExpressionRecord, known: ResolvedRegex | None
 ) -> None:
-    """A regular expression is resolved: it makes a rebalance if it now matches other topics."""
+    """Apply the resolution of a regular expression: it causes a rebalance if it now matches other topics."""
     if record.value is None:
         return
     before, after = set(known.topics if known else ()), set(record.value["topics"])
@@ -53,12 +53,12 @@ def on_regex(
 
 
 def topology_before(state: GroupState | None, record: CoordinatorRecord) -> Topology | None:
-    """Return the topology that there was before."""
+    """Return the topology before the record."""
     return state.topology if isinstance(state, StreamsGroup) else None
 
 
 def on_topology(recorder: HistoryWriter, record: StreamsGroupTopologyRecord, before: Topology | None) -> None:
-    """The topology of a streams group; the first one comes with the first member."""
+    """Apply the topology of a streams group; the first one comes with the first member."""
     if record.value is not None and before is not None and before.epoch != record.value["epoch"]:
         detail = f"topology epoch {before.epoch} to {record.value['epoch']}"
         recorder.ledger.changes.append(cause(CauseKind.TOPOLOGY_CHANGED, record.at, detail=detail))
@@ -72,7 +72,7 @@ def state_partitions_before(state: GroupState | None, record: CoordinatorRecord)
 def on_state_partitions(
     recorder: HistoryWriter, record: CoordinatorRecord, before: StatePartitionMetadata | None
 ) -> None:
-    """Which share partitions are assignable: those initialised, by topic name."""
+    """Apply which share partitions are assignable: those initialised, by topic name."""
     state = recorder.group.state
     after = state.state_partitions if isinstance(state, ShareGroup) else None
     if record.value is None or after is None:

@@ -1,4 +1,4 @@
-"""Which topics an epoch was made with, and how topics changed since the epoch before."""
+"""The topics that an epoch was computed from, and how topics changed since the epoch before."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ CLOCK_SLACK_MS = 10_000
 
 
 class Used(NamedTuple):
-    """The topics that an epoch was made with.
+    """The topics that an epoch was computed from.
 
-    ``hash`` is None where the record has none. ``proven`` says that an image of the topics has that hash; None: no
-    hash, or no topic history. ``at`` and ``version`` are the image's, the one of the time where none is proven; None
-    and -1 where nothing is known.
+    ``hash`` is None if the record has none. ``proven``: an image of the topics has that hash; None: there is no hash,
+    or no topic history. ``at`` and ``version`` are those of that image, or of the image at that time if none is proven;
+    None and -1 if nothing is known.
     """
 
     hash: int | None
@@ -42,7 +42,7 @@ def topics_used(topics: TopicHistory | None, metadata_hash: int | None, names: s
 
 
 def changes_between(topics: TopicHistory | None, names: set[str], before: int, now: int) -> list[Cause]:
-    """Return what happened to topics between two versions of their history."""
+    """Return the changes of topics between two versions of their history, as causes."""
     if topics is None or before < 0 or now <= before:
         return []
     return topic_causes(topics.changes(names, before, now))

@@ -1,7 +1,8 @@
 """The history of Connect groups as proposed on KIP-848: workers, and the connectors and tasks that they run.
 
-The protocol is that of the groups with epochs, its records are others: one holds the targets of all workers, and that a
-worker is asked to stop work is not recorded. It follows from its target, and its current assignment acknowledges it.
+The protocol is that of the groups with epochs, but the records differ: one record holds the targets of all workers, and
+no record says that a worker is asked to stop work. That follows from its target, and its current assignment
+acknowledges it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from coordinator_core.records import ConnectRecordType, CoordinatorRecord, LogPo
 
 
 def assignors_before(state: GroupState | None, record: ConnectWorkerGroupMemberMetadataRecord) -> list[Assignor] | None:
-    """Return what a worker offered before; None if nothing is known of it."""
+    """Return what a worker offered before; None if nothing is known about it."""
     known = _worker(state, record)
     return known.assignors if known is not None and known.client_id is not None else None
 
@@ -35,7 +36,7 @@ def assignors_before(state: GroupState | None, record: ConnectWorkerGroupMemberM
 def on_member(
     recorder: HistoryWriter, record: ConnectWorkerGroupMemberMetadataRecord, before: list[Assignor] | None
 ) -> None:
-    """Member metadata: a worker comes, offers other assignors or other metadata for them, or goes."""
+    """Apply member metadata: a worker joins, offers other assignors or other metadata for them, or leaves."""
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
     if record.value is None:
         depart(recorder, member_id, at)
@@ -82,12 +83,12 @@ def _detail(old: Assignor, new: Assignor) -> str:
 
 
 def work_before(state: GroupState | None, record: CoordinatorRecord) -> set[tuple[str, int]]:
-    """Return what there was to run before."""
+    """Return the connectors and tasks before the record."""
     return _units(state.work) if isinstance(state, ConnectGroup) else set()
 
 
 def on_work(recorder: HistoryWriter, record: CoordinatorRecord, before: set[tuple[str, int]]) -> None:
-    """Connectors and tasks: what there is to run."""
+    """Apply the connectors and tasks that the group has to run."""
     if record.value is not None:
         changed = before ^ _units(_group(recorder).work)
         if changed:
@@ -97,11 +98,11 @@ def on_work(recorder: HistoryWriter, record: CoordinatorRecord, before: set[tupl
 
 
 def on_configuration(recorder: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
-    """The group's configuration: it makes no rebalance, and says how long work waits for a worker that left."""
+    """Apply the group's configuration: it causes no rebalance, and says how long work waits for a worker that left."""
 
 
 def on_epoch(recorder: HistoryWriter, record: ConnectWorkerGroupMetadataRecord, before: None) -> None:
-    """Group metadata: a new epoch opens and with it a rebalance; a tombstone ends the group."""
+    """Apply group metadata: a new epoch opens and with it a rebalance; a tombstone ends the group."""
     ledger, at, value = recorder.ledger, record.at, record.value
     if value is None:
         ledger.ended = at
@@ -124,7 +125,7 @@ def on_epoch(recorder: HistoryWriter, record: ConnectWorkerGroupMetadataRecord, 
 
 
 def on_target(recorder: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
-    """Target assignment of all workers: those that run what they no longer should are asked to stop it."""
+    """Apply the target assignment of all workers: workers that run what they should not are asked to stop it."""
     ledger, at = recorder.ledger, record.at
     state, rebalance = recorder.group.state, ledger.rebalance
     if not isinstance(state, ConnectGroup):
@@ -157,9 +158,9 @@ def delay_before(state: GroupState | None, record: ConnectWorkerGroupCurrentMemb
 
 
 def on_current(recorder: HistoryWriter, record: ConnectWorkerGroupCurrentMemberAssignmentRecord, before: int) -> None:
-    """Current assignment: what a worker runs, and how far it is.
+    """Apply a current assignment: what a worker runs, and how far it is.
 
-    The work of a worker that goes waits for it; while it waits, a further one does not make it wait longer.
+    The work of a worker that left waits for its return; if another worker leaves meanwhile, it does not wait longer.
     """
     ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
     if record.value is None:

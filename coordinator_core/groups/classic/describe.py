@@ -1,4 +1,4 @@
-"""What follows from a classic group's records, and how Kafka's Admin client describes it."""
+"""What is derived from a classic group's records, and how Kafka's Admin client describes it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from coordinator_core.groups.classic.state import ClassicGroup, ClassicGroupStat
 def group_state(group: ClassicGroup) -> ClassicGroupState:
     """Return the state that the last record proves: STABLE with members, else EMPTY.
 
-    A rebalance that has begun since then is not in the log, nor are the members that joined for it.
+    A rebalance that has begun since then is not in the log, and neither are the members that joined for it.
     """
     return ClassicGroupState.STABLE if group.members else ClassicGroupState.EMPTY
 
 
 def is_consumer_group(group: ClassicGroup) -> bool:
-    """Whether Admin takes the group for one of consumers: by its protocol type, or because it has none yet."""
+    """Whether Admin treats the group as one of consumers: by its protocol type, or because it does not have one yet."""
     return (group.protocol_type or "") in ("", CONSUMER_PROTOCOL_TYPE)
 
 
 def describe_classic(group_id: str, group: ClassicGroup) -> dict[str, Any]:
-    """Return the group as ``Admin.describeClassicGroups`` gives it; the coordinator's node is unknown to the log."""
+    """Return the group as ``Admin.describeClassicGroups`` returns it; the log does not contain the coordinator's
+    node.
+    """
     return {
         "coordinator": None,
         "groupId": group_id,
@@ -35,9 +37,9 @@ def describe_classic(group_id: str, group: ClassicGroup) -> dict[str, Any]:
 
 
 def describe_consumer(group_id: str, group: ClassicGroup) -> dict[str, Any]:
-    """Return a classic group of consumers as ``Admin.describeConsumerGroups`` gives it: without epochs and targets.
+    """Return a classic group of consumers as ``Admin.describeConsumerGroups`` returns it: without epochs and targets.
 
-    The empty group id, which simple groups may have, is refused by that call.
+    That call refuses the empty group id, which simple groups may have.
     """
     if not group_id:
         return {"error": "org.apache.kafka.common.errors.InvalidGroupIdException: The group id is invalid."}

@@ -1,4 +1,4 @@
-"""The blobs inside a classic group, decoded when asked for: what members subscribe to and were given."""
+"""The blobs inside a classic group, decoded on request: subscriptions and assignments of members."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONNECT_PROTOCOL_TYPE: Final = "connect"
 STREAMS_PROTOCOL = "stream"
 """The protocol (assignor) of Kafka Streams on classic groups."""
 COOPERATIVE_STICKY = "cooperative-sticky"
-"""The protocol (assignor) of consumers that takes partitions away in one rebalance and gives them in the next."""
+"""The protocol (assignor) of consumers that revokes partitions in one rebalance and assigns them in the next."""
 
 
 def subscription(group: ClassicGroup, member: ClassicMember) -> Blob | None:

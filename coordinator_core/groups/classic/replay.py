@@ -56,11 +56,11 @@ def _member(value: GroupMetadataMemberMetadata) -> ClassicMember:
 HANDLERS: Mapping[int, Callable[[ClassicGroup, AnyRecord], Violations]] = {
     RecordType.GROUP_METADATA: _group_metadata,
 }
-"""Record type to what it does to the state."""
+"""Record type to the function that changes the state."""
 
 
 def apply(state: ClassicGroup, record: CoordinatorRecord) -> Violations:
-    """Change ``state`` in place by a GROUP_METADATA record, which holds the whole group; returns the violations seen.
+    """Change ``state`` in place by a GROUP_METADATA record, which holds the whole group; return the violations found.
 
     A record of another type changes nothing.
     """

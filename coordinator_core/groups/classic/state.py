@@ -7,7 +7,9 @@ from enum import StrEnum
 
 
 class ClassicGroupState(StrEnum):
-    """The states of a classic group. The log shows EMPTY and, on completion, STABLE; DEAD is what is not there."""
+    """The states of a classic group. The log shows EMPTY and, on completion, STABLE; DEAD is a group that does
+    not exist.
+    """
 
     EMPTY = "EMPTY"
     PREPARING_REBALANCE = "PREPARING_REBALANCE"

@@ -1,4 +1,4 @@
-"""What follows from a Connect group's records."""
+"""What is derived from a Connect group's records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from coordinator_core.groups.connect.state import ConnectGroup, ConnectGroupStat
 
 
 def group_state(group: ConnectGroup) -> ConnectGroupState | None:
-    """Return the group's state; None where the log has not shown what it needs."""
+    """Return the group's state; None if the log has not shown what it depends on."""
     if not group.members:
         return ConnectGroupState.EMPTY
     if group.group_epoch is None or group.assignment_epoch is None:

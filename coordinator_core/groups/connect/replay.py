@@ -173,11 +173,11 @@ HANDLERS: Mapping[int, Callable[[ConnectGroup, AnyRecord], Violations]] = {
     ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT: _current_member,
     ConnectRecordType.CONFIGURATION: _configuration,
 }
-"""Record type to what it does to the state."""
+"""Record type to the function that changes the state."""
 
 
 def apply(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
-    """Change ``state`` in place by one record of ``__worker_offsets``; returns violations seen, raises nothing.
+    """Change ``state`` in place by one record of ``__worker_offsets``; return the violations found, raise nothing.
 
     A record of another type changes nothing.
     """

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from coordinator_core.assignors.connect.work import ConnectorOrTask
 
 MAX_DELAY_CONFIG = "scheduled.rebalance.max.delay.ms"
-"""The configuration of a group that says how long the work of a worker that left waits for it."""
+"""The group's configuration that says how long the work of a worker that left waits for its return."""
 DEFAULT_MAX_DELAY_MS = 300_000
 
 
@@ -39,7 +39,9 @@ class Work:
 
 @dataclass(slots=True)
 class WorkerAssignment:
-    """What one worker is to run, or runs: ``error`` is the assignor's, ``metadata`` its own at ``version``."""
+    """What one worker runs, or is to run: ``error`` is the assignor's, ``metadata`` is the assignor's own at
+    ``version``.
+    """
 
     work: Work
     error: int = 0
@@ -76,7 +78,7 @@ class ConnectMember:
 class ConnectGroup:
     """A Connect group; None: not seen in the log. ``members`` keeps the order in which workers appeared.
 
-    ``work`` is all that the group has to run, as of ``work_epoch``; ``targets`` come in one record for all workers.
+    ``work`` is all that the group has to run, as of ``work_epoch``; one record has the ``targets`` of all workers.
     """
 
     group_epoch: int | None = None
@@ -89,16 +91,16 @@ class ConnectGroup:
 
 
 def max_delay_ms(group: ConnectGroup) -> int:
-    """Return how long the work of a worker that left waits for it."""
+    """Return how long (ms) the work of a worker that left waits for its return."""
     text = group.configuration.get(MAX_DELAY_CONFIG, "")
     return int(text) if text.isdecimal() and text.isascii() else DEFAULT_MAX_DELAY_MS
 
 
 def units(work: Work) -> tuple[ConnectorOrTask, ...]:
-    """Return connectors and tasks alike."""
+    """Return connectors, then tasks."""
     return (*work.connectors, *((task.connector_id, task.task_id) for task in work.tasks))
 
 
 def unassigned(group: ConnectGroup) -> set[ConnectorOrTask]:
-    """Return the connectors and tasks that no worker is to run."""
+    """Return the connectors and tasks that are in no worker's target."""
     return set(units(group.work)).difference(*(units(target.work) for target in group.targets.values()))

@@ -1,4 +1,4 @@
-"""What follows from a consumer group's records, and how Kafka's Admin client describes it."""
+"""What is derived from a consumer group's records, and how Kafka's Admin client describes it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TELLS_PROTOCOL = 22
 
 
 def group_state(group: ConsumerGroup) -> ConsumerGroupState | None:
-    """Return the group's state, by the rules of KIP-848; None where the log has not shown what they need."""
+    """Return the group's state, by the rules of KIP-848; None if the log has not shown what they depend on."""
     if not group.members:
         return ConsumerGroupState.EMPTY
     if group.group_epoch is None or group.assignment_epoch is None:
@@ -43,10 +43,11 @@ def is_reconciled(member: ConsumerMember, assignment_epoch: int) -> bool:
 
 
 def preferred_assignor(group: ConsumerGroup) -> str | None:
-    """Return the server assignor that most members ask for, None if none asks for one: then the broker's default
-    serves.
+    """Return the server assignor that most members ask for; None if no member asks for one: then the broker's default
+    is used.
 
-    Between equals the order of the coordinator's own map decides, as if members had asked in the order they came.
+    Between equals the order of the coordinator's own map decides, as if members had asked in the order in which they
+    joined.
     """
     named = [member.server_assignor for member in group.members.values() if member.server_assignor is not None]
     if len(set(named)) < 2:
@@ -67,11 +68,11 @@ def describe_consumer(
     whole: bool,
     tells_protocol: bool = True,
 ) -> dict[str, Any]:
-    """Return the group as ``Admin.describeConsumerGroups`` gives it; the coordinator's node is unknown to the log.
+    """Return the group as ``Admin.describeConsumerGroups`` returns it; the log does not contain the coordinator's node.
 
-    ``default_assignor`` is the first of the broker's ``group.consumer.assignors``. ``whole``: what was not seen is not
-    there. Otherwise what depends on it is null: the assignor that most members ask for, and targets. Brokers before 4.0
-    do not tell which protocol a member speaks (``tells_protocol``).
+    ``default_assignor`` is the first of the broker's ``group.consumer.assignors``. ``whole``: what was not seen does
+    not exist. Otherwise what depends on it is null: the assignor that most members ask for, and targets. Brokers before
+    4.0 do not say which protocol a member speaks (``tells_protocol``).
     """
     return {
         "coordinator": None,

@@ -111,11 +111,11 @@ HANDLERS: Mapping[int, Callable[[ConsumerGroup, AnyRecord], Violations]] = {
     RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: _current_member,
     RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: _regex,
 }
-"""Record type to what it does to the state."""
+"""Record type to the function that changes the state."""
 
 
 def apply(state: ConsumerGroup, record: CoordinatorRecord) -> Violations:
-    """Change ``state`` in place by one record of types 3 to 8 or 16; returns the violations seen, raises nothing.
+    """Change ``state`` in place by one record of types 3 to 8 or 16; return the violations found, raise nothing.
 
     A record of another type changes nothing.
     """

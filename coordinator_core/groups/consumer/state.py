@@ -10,7 +10,7 @@ from coordinator_core.groups.epochs import EpochGroup, EpochMember, PartitionEpo
 
 
 class ConsumerMemberState(IntEnum):
-    """Where a member stands on the way to its target."""
+    """How far a member is on the way to its target."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
@@ -40,7 +40,7 @@ class ClassicProtocol(NamedTuple):
 
 
 class ClassicMemberMetadata(NamedTuple):
-    """What a member that still speaks JoinGroup gave beyond a consumer's metadata."""
+    """What a member that still speaks JoinGroup sent beyond a consumer's metadata."""
 
     session_timeout_ms: int
     supported_protocols: tuple[ClassicProtocol, ...]
@@ -82,7 +82,7 @@ class ConsumerMember(EpochMember):
 
 @dataclass(slots=True)
 class ConsumerGroup(EpochGroup[ConsumerMember, Partitions]):
-    """A consumer group. ``subscription_metadata`` is the type 4 record of older brokers, None where there is none."""
+    """A consumer group. ``subscription_metadata`` is the type 4 record of older brokers, None if there is none."""
 
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
     subscription_metadata: dict[str, SubscribedTopic] | None = None

@@ -38,7 +38,7 @@ class StateBatch(NamedTuple):
 
     @property
     def records(self) -> int:
-        """How many offsets it has."""
+        """The number of its offsets."""
         return self.last - self.first + 1
 
     @property

@@ -1,4 +1,4 @@
-"""What follows from a share group's records, and how Kafka's Admin client describes it."""
+"""What is derived from a share group's records, and how Kafka's Admin client describes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def group_state(group: ShareGroup) -> ShareGroupState:
 
 
 def describe_share(group_id: str, group: ShareGroup, topics: TopicImage | None, state: str | None) -> dict[str, Any]:
-    """Return the group as ``Admin.describeShareGroups`` gives it; the coordinator's node is unknown to the log."""
+    """Return the group as ``Admin.describeShareGroups`` returns it; the log does not contain the coordinator's node."""
     return {
         "coordinator": None,
         "groupEpoch": group.group_epoch,

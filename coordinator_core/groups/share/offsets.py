@@ -18,9 +18,9 @@ def describe_share_offsets(
     topics: TopicImage | None,
     data_end: Mapping[TopicPartition, int] | None,
 ) -> dict[str, Any]:
-    """Start offset, leader epoch and lag of each initialised partition, as ``Admin.listShareGroupOffsets`` gives them.
+    """Return start offset, leader epoch and lag of each initialised partition, as ``Admin.listShareGroupOffsets`` does.
 
-    None for a partition whose start is not set. The lag is None without the end offset of the partition.
+    None for a partition whose start is not set. The lag is None if the end offset of the partition is not known.
     """
     described: dict[str, Any] = {}
     initialized = {} if group.state_partitions is None else group.state_partitions.initialized

@@ -82,11 +82,11 @@ HANDLERS: Mapping[int, Callable[[ShareGroup, AnyRecord], Violations]] = {
     RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: _current_member,
     RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: _state_partitions,
 }
-"""Record type to what it does to the state."""
+"""Record type to the function that changes the state."""
 
 
 def apply(state: ShareGroup, record: CoordinatorRecord) -> Violations:
-    """Change ``state`` in place by one record of types 10 to 15; returns the violations seen, raises nothing.
+    """Change ``state`` in place by one record of types 10 to 15; return the violations found, raise nothing.
 
     A record of another type changes nothing.
     """

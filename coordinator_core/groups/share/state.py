@@ -9,7 +9,7 @@ from typing import NamedTuple
 from coordinator_core.groups.epochs import EpochGroup, EpochMember, Partitions
 
 MEMBER_STATE_STABLE = 0
-"""The only state of a share group's member: nothing is ever revoked before it is assigned."""
+"""The only state of a share group's member: no partition has to be revoked before it is assigned."""
 
 
 class ShareGroupState(StrEnum):
@@ -28,7 +28,7 @@ class ShareTopic(NamedTuple):
 
 @dataclass(slots=True)
 class StatePartitionMetadata:
-    """Which share partitions have state (type 15), by topic id; of topics that are being deleted, the name."""
+    """The share partitions that have state (type 15), by topic id; for topics that are being deleted, the name."""
 
     initializing: dict[str, ShareTopic] = field(default_factory=dict)
     initialized: dict[str, ShareTopic] = field(default_factory=dict)
@@ -49,6 +49,6 @@ class ShareMember(EpochMember):
 
 @dataclass(slots=True)
 class ShareGroup(EpochGroup[ShareMember, Partitions]):
-    """A share group. ``state_partitions`` is None where there is no such record."""
+    """A share group. ``state_partitions`` is None if there is no such record."""
 
     state_partitions: StatePartitionMetadata | None = None

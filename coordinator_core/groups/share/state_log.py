@@ -1,7 +1,7 @@
-"""Share partitions as ``__share_group_state``, the share state log, has them: snapshots and updates (KIP-932).
+"""Share partitions as in ``__share_group_state``, the share state log: snapshots and updates (KIP-932).
 
-A snapshot is the whole state of a share partition. An update changes some of it: its batches are laid over the known
-ones, and what lies below the start offset goes.
+A snapshot is the whole state of a share partition. An update changes part of it: its batches replace the known ones for
+their offsets, and what is below the start offset is dropped.
 """
 
 from __future__ import annotations

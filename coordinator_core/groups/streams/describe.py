@@ -1,4 +1,4 @@
-"""What follows from a streams group's records, and how Kafka's Admin client describes it."""
+"""What is derived from a streams group's records, and how Kafka's Admin client describes it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ from coordinator_core.records import Fields
 
 
 def group_state(group: StreamsGroup) -> StreamsGroupState | None:
-    """Return the group's state, in the order in which Kafka 4.3 checks.
-
-    None where the log has not shown what it needs.
+    """Return the group's state, in the order in which Kafka 4.3 checks; None if the log has not shown what it
+    depends on.
     """
     if not group.members:
         return StreamsGroupState.EMPTY
@@ -48,11 +47,12 @@ def is_reconciled(member: StreamsMember, assignment_epoch: int) -> bool:
 def describe_streams(
     group_id: str, group: StreamsGroup, topics: TopicImage | None, state: str | None, *, reloaded: bool, whole: bool
 ) -> dict[str, Any]:
-    """Return the group as ``Admin.describeStreamsGroups`` gives it; the coordinator's node is unknown to the log.
+    """Return the group as ``Admin.describeStreamsGroups`` returns it; the log does not contain the coordinator's node.
 
-    ``whole``: what was not seen is not there. A target that was not seen is null otherwise.
-    Internal topics have the partition counts of the topology on these topics. They have those recorded where it is not
-    ready on them, and in a ``reloaded`` group without members: a coordinator works them out at a heartbeat.
+    ``whole``: what was not seen does not exist. Otherwise a target that was not seen is null.
+
+    Internal topics have the partition counts of the topology on these topics. They have the recorded counts if it is
+    not ready on them, and in a ``reloaded`` group without members, as a coordinator computes them at a heartbeat.
     """
     topology = group.topology
     topics = None if reloaded and not group.members else topics
@@ -115,7 +115,9 @@ class ShownSubtopology(NamedTuple):
 
 
 def subtopologies_shown(topology: Topology, configured: ConfiguredTopology | None) -> list[ShownSubtopology]:
-    """With the partition counts that were decided for internal topics, where the topology is ready."""
+    """Return the subtopologies, with the partition counts that were decided for internal topics if the topology
+    is ready.
+    """
     if configured is not None and configured.problem is None:
         return [
             ShownSubtopology(

@@ -159,11 +159,11 @@ HANDLERS: Mapping[int, Callable[[StreamsGroup, AnyRecord], Violations]] = {
     RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: _current_member,
     RecordType.STREAMS_GROUP_TOPOLOGY: _topology,
 }
-"""Record type to what it does to the state."""
+"""Record type to the function that changes the state."""
 
 
 def apply(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
-    """Change ``state`` in place by one record of types 17 to 23; returns the violations seen, raises nothing.
+    """Change ``state`` in place by one record of types 17 to 23; return the violations found, raise nothing.
 
     A record of another type changes nothing.
     """

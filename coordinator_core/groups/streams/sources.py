@@ -1,4 +1,4 @@
-"""Source topics that a topology names by regular expressions (KIP-1071), as the topics of the moment decide them."""
+"""Source topics that a topology names by regular expressions (KIP-1071), resolved on the topics of that time."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from coordinator_core.record_fields.streams_group import StreamsGroupTargetAssig
 
 
 class StreamsMemberState(IntEnum):
-    """Where a member stands on the way to its target."""
+    """How far a member is on the way to its target."""
 
     STABLE = 1
     UNREVOKED_TASKS = 2
@@ -35,7 +35,7 @@ class StreamsGroupState(StrEnum):
 
 
 class Endpoint(NamedTuple):
-    """Where a member answers interactive queries."""
+    """The host and port at which a member answers interactive queries."""
 
     host: str
     port: int
@@ -59,7 +59,7 @@ class CopartitionGroup(NamedTuple):
 
 
 class Subtopology(NamedTuple):
-    """One subtopology: its topics by what they are to it."""
+    """One subtopology with its topics by their use."""
 
     subtopology_id: str
     source_topics: list[str]
@@ -88,7 +88,7 @@ class TargetTasks:
 
 @dataclass(slots=True)
 class CurrentTasks:
-    """Tasks by role; active ones with the epoch in which each was assigned."""
+    """Tasks by role; active tasks with the epoch in which each was assigned."""
 
     active: PartitionEpochs = field(default_factory=dict)
     standby: Partitions = field(default_factory=dict)
@@ -115,7 +115,7 @@ class StreamsMember(EpochMember):
 
 @dataclass(slots=True)
 class StreamsGroup(EpochGroup[StreamsMember, TargetTasks]):
-    """A streams group. ``validated_topology_epoch`` is -1 where no topology was validated, None where not seen."""
+    """A streams group. ``validated_topology_epoch`` is -1 if no topology was validated, None if it was not seen."""
 
     topology: Topology | None = None
     validated_topology_epoch: int | None = None

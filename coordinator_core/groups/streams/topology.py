@@ -1,6 +1,6 @@
-"""A recorded topology on the topics of the moment: partition counts of internal topics, tasks, and what is amiss.
+"""A recorded topology on the topics of one time: partition counts of internal topics, tasks, and problems.
 
-Kafka 4.3.1 and KIP-1071. The steps are those of the broker, as each takes the counts that the one before decided:
+Kafka 4.3.1 and KIP-1071. The steps are those of the broker, as each one uses the counts that the step before decided:
 source topics must exist; repartition topics without a count of their own take the largest of what flows into them;
 copartitioned topics are made equal; changelogs follow their subtopology; internal topics that exist must agree.
 """
@@ -47,9 +47,9 @@ class ConfiguredSubtopology:
 class ConfiguredTopology:
     """The outcome: ready if ``problem`` is None.
 
-    ``subtopologies`` is in the order of their ids, empty where their tasks could not be determined.
-    ``missing_internal_topics`` are those that the broker has to create. ``detail`` explains the problem in the
-    broker's words.
+    ``subtopologies`` is in the order of their ids, empty if their tasks could not be determined.
+    ``missing_internal_topics`` are those that the broker has to create. ``detail`` explains the problem in the broker's
+    words.
     """
 
     epoch: int
@@ -74,7 +74,7 @@ class _NotConfigurableError(Exception):
 
 
 def configure(topology: Topology, topics: TopicImage) -> ConfiguredTopology:
-    """Return the topology on these topics; raises nothing, what is amiss is in the outcome."""
+    """Return the topology on these topics; raise nothing: problems are in the outcome."""
     try:
         _require_matches(topology, topics)
         topology = resolved(topology, topics)
@@ -260,7 +260,7 @@ def required_topics(topology: Topology | None) -> list[str]:
 
 
 def subtopology_of_sources(topology: Topology, configured: ConfiguredTopology | None) -> dict[str, str]:
-    """Return the subtopology that reads a topic, by name; by the topics of the moment where a regex names them."""
+    """Return by topic name the subtopology that reads it; regexes are resolved on the topics of that time."""
     found = {
         name: each.subtopology_id
         for each in topology.subtopologies
