@@ -1,4 +1,4 @@
-"""The classic protocol's requests, served by whatever type of group there is."""
+"""The classic protocol's requests, served by the type of group that there is."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ from coordinator_core.records import Fields
 
 
 def handle_join_group(op: Operation, request: Request) -> Fields | None:
-    """JoinGroup. An empty group of another type makes way for a classic one, but for a share group; a consumer group
-    with members takes the member in.
+    """Serve JoinGroup.
+
+    An empty group of another type is replaced by a classic one, except a share group; a consumer group with members
+    accepts the member.
     """
     request = replace(request, data=validation.check_join_group(request))
     data = request.data
@@ -49,7 +51,7 @@ def handle_join_group(op: Operation, request: Request) -> Fields | None:
 
 
 def handle_sync_group(op: Operation, request: Request) -> Fields | None:
-    """SyncGroup, to a classic group or to a consumer group that has classic members."""
+    """Serve SyncGroup to a classic group, or to another group that has classic members."""
     request = replace(request, data=validation.check_sync_group(request))
     group_id = request.data["groupId"]
     if not group_id:
@@ -67,7 +69,7 @@ def handle_sync_group(op: Operation, request: Request) -> Fields | None:
 
 
 def handle_heartbeat(op: Operation, request: Request) -> Fields:
-    """Heartbeat: a sign of life, answered by whether there is a rebalance to join."""
+    """Serve Heartbeat; the response says whether there is a rebalance to join."""
     data = validation.check_heartbeat(request)
     group_id, member_id = data["groupId"], data["memberId"]
     if not group_id:
@@ -90,7 +92,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
 
 
 def handle_leave_group(op: Operation, request: Request) -> Fields:
-    """LeaveGroup, of one member or of several.
+    """Serve LeaveGroup of one member or several.
 
     Raises ApiError for a group that does not exist; a broker answers that with the same error for each member.
     """

@@ -1,4 +1,4 @@
-"""The configurations that the coordinator reads: of the broker, and of single groups within the broker's bounds.
+"""The configurations that the coordinator reads: those of the broker, and those of groups within the broker's bounds.
 
 Names are Kafka's with dots replaced by underscores, defaults those of Kafka 4.3 (GroupCoordinatorConfig, GroupConfig).
 """
@@ -41,7 +41,7 @@ class MigrationPolicy(StrEnum):
 class BrokerConfig:
     """The broker's settings, times in milliseconds. The first of the consumer assignors is the default one.
 
-    The last six are of KIP-1071 and no release has them. No streams assignor: the coordinator chooses one.
+    The last six are of KIP-1071 and in no release. No streams assignor: the coordinator chooses one.
     """
 
     offset_metadata_max_bytes: int = 4_096
@@ -102,10 +102,7 @@ class BrokerConfig:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> BrokerConfig:
-        """Return the defaults with these settings (Kafka's names) over them.
-
-        Raises InputError for what they cannot be.
-        """
+        """Return the defaults with these settings (Kafka's names) over them; raises InputError for invalid ones."""
         known = {each.name for each in fields(cls)}
         values: dict[str, Any] = {}
         for name, value in settings.items():
@@ -147,7 +144,7 @@ class GroupConfig:
 
     @classmethod
     def default(cls, broker: BrokerConfig) -> GroupConfig:
-        """Return what holds for a group without settings of its own."""
+        """Return the settings of a group without settings of its own."""
         return cls(*(getattr(broker, f"group_{each.name}") for each in fields(cls)))
 
     @classmethod
@@ -155,7 +152,9 @@ class GroupConfig:
         """Return the group's own settings over the broker's, each moved into the broker's bounds as Kafka 4.3 does.
 
         ``kip_1071`` allows what the document defines beyond the release, and its names, which begin with "group.".
-        Raises InputError for an unknown name, for what is no number, and for one below a minimum that is fixed.
+
+        Raises:
+            InputError: a name is unknown, a value is not a number, or it is below a fixed minimum.
         """
         values: dict[str, Any] = {}
         bounds = _BOUNDS | _BOUNDS_OF_KIP_1071 if kip_1071 else _BOUNDS

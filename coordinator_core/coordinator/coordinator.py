@@ -68,7 +68,7 @@ _RECORDS: tuple[tuple[GroupClass, Iterable[int]], ...] = (
     (LiveStreamsGroup, STREAMS_RECORDS),
 )
 GROUP_CLASSES: GroupClasses = {type_: group_class for group_class, types in _RECORDS for type_ in types}
-"""Record type to the class of the group in memory that a record of it makes."""
+"""Record type to the class of group in memory that a record of it makes."""
 
 
 def new_state(config: BrokerConfig | None = None, **fields: Any) -> CoordinatorState:
@@ -146,7 +146,7 @@ def share_state_not_initialized(
 def share_offsets_deleted(
     memory: CoordinatorState, group_id: str, deleted: Mapping[str, str], topics: TopicImage, now: int
 ) -> RequestOutcome:
-    """Share coordinators deleted what DeleteShareGroupOffsets asked for: topics, id to name."""
+    """Note that share coordinators deleted what DeleteShareGroupOffsets asked for: topics, id to name."""
     return _run(Operation(memory, topics, now, iter(())), share_offsets.handle_deleted, group_id, deleted)
 
 

@@ -1,4 +1,4 @@
-"""What a coordinator answers to ListGroups and to the describe requests of each type of group."""
+"""A coordinator's responses to ListGroups and to the describe requests of each type of group."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_OPERATIONS = -(2**31)
 
 
 def kafka_name(state: StrEnum) -> str:
-    """Return the state by the name that Kafka's responses have: PREPARING_REBALANCE is PreparingRebalance."""
+    """Return the name of the state in Kafka's responses: PREPARING_REBALANCE is PreparingRebalance."""
     return "".join(word.capitalize() for word in state.value.split("_"))
 
 
@@ -73,7 +73,7 @@ def _protocol_type(group: LiveGroup) -> str:
 
 
 def consumer_group_describe(memory: CoordinatorState, group_id: str, topics: TopicImage) -> Fields:
-    """One group of a ConsumerGroupDescribe response (version 1)."""
+    """Return one group of a ConsumerGroupDescribe response (version 1)."""
     group = memory.live.get(group_id)
     if isinstance(group, LiveConsumerGroup):
         fields = consumer.described(group, topics, memory.config.group_consumer_assignors[0])
@@ -83,7 +83,7 @@ def consumer_group_describe(memory: CoordinatorState, group_id: str, topics: Top
 
 
 def share_group_describe(memory: CoordinatorState, group_id: str, topics: TopicImage) -> Fields:
-    """One group of a ShareGroupDescribe response (version 1)."""
+    """Return one group of a ShareGroupDescribe response (version 1)."""
     group = memory.live.get(group_id)
     if isinstance(group, LiveShareGroup):
         return _found(group, group_id, share.described(group, topics))
@@ -92,7 +92,7 @@ def share_group_describe(memory: CoordinatorState, group_id: str, topics: TopicI
 
 
 def streams_group_describe(memory: CoordinatorState, group_id: str, topics: TopicImage) -> Fields:
-    """One group of a StreamsGroupDescribe response (version 0)."""
+    """Return one group of a StreamsGroupDescribe response (version 0)."""
     group = memory.live.get(group_id)
     if isinstance(group, LiveStreamsGroup):
         return _found(group, group_id, streams.described(group))
@@ -101,7 +101,7 @@ def streams_group_describe(memory: CoordinatorState, group_id: str, topics: Topi
 
 
 def describe_groups(memory: CoordinatorState, group_id: str, topics: TopicImage) -> Fields:
-    """One group of a DescribeGroups response (version 6)."""
+    """Return one group of a DescribeGroups response (version 6)."""
     group = memory.live.get(group_id)
     if isinstance(group, LiveClassicGroup):
         return _found(group, group_id, classic.described(group))
@@ -109,8 +109,8 @@ def describe_groups(memory: CoordinatorState, group_id: str, topics: TopicImage)
 
 
 def connect_group_describe(memory: CoordinatorState, group_id: str, topics: TopicImage) -> Fields:
-    """Return a group of a Connect coordinator, in the form of the other answers (Connect on KIP-848 has none of its
-    own).
+    """Return a group of a Connect coordinator, in the form of the other responses (Connect on KIP-848 has no such
+    API).
     """
     group = memory.group(group_id) if isinstance(memory, ConnectCoordinatorState) else None
     if group is None:

@@ -10,11 +10,11 @@ from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.records import Fields
 
 METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
-"""Topics are looked at again after this time even if nothing asks for it: never, in effect."""
+"""Topics are checked again after this time even if nothing requests it: in effect never."""
 
 
 def heartbeat_response(member_id: str, epoch: int, **fields: object) -> Fields:
-    """Return the response to a heartbeat of a group with epochs; ``fields`` are those beside member and epoch."""
+    """Return the response to a heartbeat of a group with epochs; ``fields`` are added to member and epoch."""
     return {
         "throttleTimeMs": 0,
         "errorCode": 0,
@@ -31,9 +31,9 @@ StateT = TypeVar("StateT", bound=EpochGroup[Any, Any])
 
 @dataclass(slots=True)
 class LiveEpochGroup(Generic[StateT]):
-    """A group with epochs; a new one, which no record made yet, is empty.
+    """A group with epochs; a new one, which no record has made yet, is empty.
 
-    ``refresh_at_ms`` and ``refresh_epoch`` (soft state) say when topics are looked at again without being asked.
+    ``refresh_at_ms`` and ``refresh_epoch`` (soft state) say when topics are checked again without a request.
     """
 
     group_id: str
@@ -67,15 +67,17 @@ class LiveEpochGroup(Generic[StateT]):
         return not self.log.members
 
     def metadata_expired(self, now: int) -> bool:
-        """Whether the group's topics have to be looked at again."""
+        """Whether the group's topics have to be checked again."""
         return now >= self.refresh_at_ms or self.group_epoch < self.refresh_epoch
 
     def metadata_seen(self, now: int, epoch: int) -> None:
-        """The topics were looked at; if the operation that bumps the group to this epoch fails, they are again."""
+        """Note that the topics were checked; if the operation that bumps the group to this epoch fails, they are
+        checked again.
+        """
         self.refresh_at_ms, self.refresh_epoch = now + METADATA_REFRESH_INTERVAL_MS, epoch
 
     def request_metadata_refresh(self) -> None:
-        """A topic of the group changed: the next heartbeat looks at the topics."""
+        """Note that a topic of the group changed: the next heartbeat checks the topics."""
         self.refresh_at_ms = self.refresh_epoch = 0
 
     def may_compute_target(self, now: int, interval_ms: int) -> bool:

@@ -1,4 +1,4 @@
-"""What requests to groups with epochs look up, and what they are refused for in every type of group."""
+"""Lookups for requests to groups with epochs, and the refusals that all types of groups share."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ LiveT = TypeVar("LiveT", bound=LiveEpochGroup[Any])
 
 
 def group_of(op: Operation, group_id: str, wanted: type[LiveT], name: str) -> LiveT:
-    """Return the group of that id and type; raises ApiError if there is none.
-
-    ``name`` is that of the type in messages.
+    """Return the group of that id and type; raises ApiError if there is none. ``name`` is the type's name in
+    messages.
     """
     group = op.memory.live.get(group_id)
     if group is None:
@@ -31,7 +30,7 @@ def group_of(op: Operation, group_id: str, wanted: type[LiveT], name: str) -> Li
 
 
 def group_with(op: Operation, group_id: str, member_id: str, wanted: type[LiveT]) -> LiveT | None:
-    """Return the group of that id and type if the member is in it: a timer may outlive both."""
+    """Return the group of that id and type if the member is in it; None otherwise, as a timer may outlive both."""
     group = op.memory.live.get(group_id)
     return group if isinstance(group, wanted) and member_id in group.log.members else None
 
@@ -108,7 +107,7 @@ def _leaving_member(group: _HasStaticMembers[EpochMemberT], member_id: str, inst
 
 
 def check_released(holder: EpochMember, member_id: str, instance_id: str) -> None:
-    """Raise ApiError unless the holder of the instance id has left for a while."""
+    """Raise ApiError unless the holder of the instance id has left temporarily."""
     if holder.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         raise ApiError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
@@ -118,7 +117,7 @@ def check_released(holder: EpochMember, member_id: str, instance_id: str) -> Non
 
 
 def greater_epoch_error(kind: str, epoch: int, known: int) -> ApiError:
-    """Return the refusal of a member epoch that the coordinator has not given out."""
+    """Return the refusal of a member epoch that the coordinator has not assigned yet."""
     return ApiError(
         ErrorCode.FENCED_MEMBER_EPOCH,
         f"The {kind} group member has a greater member epoch ({epoch}) than the one known by the group coordinator "
@@ -127,7 +126,7 @@ def greater_epoch_error(kind: str, epoch: int, known: int) -> ApiError:
 
 
 def smaller_epoch_error(kind: str, epoch: int, known: int, why: str = "") -> ApiError:
-    """Return the refusal of a member epoch that is over."""
+    """Return the refusal of a member epoch that is no longer valid."""
     return ApiError(
         ErrorCode.FENCED_MEMBER_EPOCH,
         f"The {kind} group member has a smaller member epoch ({epoch}) than the one known by the group coordinator "
@@ -136,7 +135,7 @@ def smaller_epoch_error(kind: str, epoch: int, known: int, why: str = "") -> Api
 
 
 def group_full_error(kind: str, limit: int) -> ApiError:
-    """Return the refusal of a member that has no room in the group."""
+    """Return the refusal of a member for which the group has no room."""
     message = f"The {kind} group has reached its maximum capacity of {limit} members."
     return ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
 
@@ -162,15 +161,15 @@ def check_commit_version(kind: str, version: int) -> None:
 
 
 def same_units(before: Mapping[str, Sequence[int]], after: Mapping[str, Sequence[int]]) -> bool:
-    """Whether two targets hold the same partitions or tasks, in whatever order."""
+    """Whether two targets have the same partitions or tasks, in any order."""
     return before.keys() == after.keys() and all(set(numbers) == set(after[key]) for key, numbers in before.items())
 
 
 def check_assignment_epoch(code: ErrorCode, what: str, word: str, epoch: int, assigned: int | None) -> None:
     """Raise ApiError unless a member that commits at an older epoch had the unit by then (KIP-1251).
 
-    ``what`` is the partition or task, ``word`` what the member calls its epoch, and ``assigned`` the epoch in which the
-    unit was assigned to it, None if it does not have it.
+    ``what`` is the partition or task, ``word`` the member's name for its epoch, and ``assigned`` the epoch in which the
+    unit was assigned to it, None if the member does not have it.
     """
     if assigned is None:
         message = f"{what[0].upper()}{what[1:]} is not assigned or pending revocation for member."

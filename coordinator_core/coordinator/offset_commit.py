@@ -1,4 +1,4 @@
-"""OffsetCommit and TxnOffsetCommit: who may commit, and what is written."""
+"""OffsetCommit and TxnOffsetCommit: which members may commit, and what is written."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ PartitionCheck = Callable[[str, str, int], None]
 
 
 def commit(op: Operation, request: Request) -> Fields:
-    """OffsetCommit. Without a group, a commit by nobody in particular makes a simple one, of offsets only."""
+    """Serve OffsetCommit. Without a group, a commit without a member makes a simple group, which has only offsets."""
     data = checked(request, OFFSET_COMMIT, range(2, 11))
     group_id, member_id = data["groupId"], data["memberId"]
     epoch, instance_id = data["generationIdOrMemberEpoch"], data["groupInstanceId"]
@@ -89,7 +89,7 @@ _COMMITS_ARE_HEARTBEATS = (ClassicGroupState.STABLE, ClassicGroupState.PREPARING
 
 
 def commit_in_transaction(op: Operation, request: Request) -> Fields:
-    """TxnOffsetCommit: the offsets hold once the producer's transaction is committed."""
+    """Serve TxnOffsetCommit: the offsets count once the producer's transaction is committed."""
     data = checked(request, TXN_OFFSET_COMMIT, range(6))
     group_id, generation = data["groupId"], data["generationId"]
     group = op.memory.live.get(group_id)

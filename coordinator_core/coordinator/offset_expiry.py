@@ -1,4 +1,4 @@
-"""Offsets that nobody needs any more: expired ones, and those of deleted topics."""
+"""Removal of offsets that are no longer needed: expired ones, and those of deleted topics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from coordinator_core.groups.offsets import Commit, TopicPartition
 
 
 def clean_up(op: Operation) -> None:
-    """What a broker does every ten minutes: expired offsets go, and with the last of them a group without members."""
+    """Remove expired offsets, and each group without members that has no offsets left, as a broker does every ten
+    minutes.
+    """
     for group_id, group in list(op.memory.live.items()):
         if group.type is GroupType.SHARE:
             continue
@@ -57,7 +59,7 @@ def _unused_since(group: LiveGroup, commit: Commit) -> int | None:
 
 
 def topics_deleted(op: Operation, topics: Mapping[str, str]) -> None:
-    """The topics (name to id) are gone, and with them the offsets that were committed for them."""
+    """Remove the offsets of deleted topics (name to id)."""
     for group_id, offsets in op.memory.log.offsets.groups.items():
         for commits in (offsets.committed, *offsets.pending.values()):
             write_tombstones(

@@ -1,4 +1,4 @@
-"""OffsetFetch and OffsetDelete: what is committed, and how an administrator takes it back."""
+"""OffsetFetch and OffsetDelete: which offsets are committed, and how an administrator deletes them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ NO_OFFSET = -1
 
 
 def fetch(op: Operation, request: Request) -> Fields:
-    """OffsetFetch from version 8 on, of several groups; each is answered for itself."""
+    """Serve OffsetFetch from version 8 on, for several groups; each has its own result."""
     data = checked(request, OFFSET_FETCH, range(8, 11))
     groups = []
     for group in data["groups"]:
@@ -110,7 +110,7 @@ def _answer(partition: TopicPartition, commit: Commit | None, unstable: frozense
 
 
 def delete(op: Operation, request: Request) -> Fields:
-    """OffsetDelete: offsets of topics that the group does not subscribe to go."""
+    """Serve OffsetDelete: delete offsets of topics that the group does not subscribe to."""
     data = checked(request, OFFSET_DELETE, range(1))
     group_id = data["groupId"]
     group = op.memory.live.get(group_id)
@@ -137,7 +137,7 @@ def _may_delete(group: LiveClassicGroup) -> bool:
 
 
 def is_subscribed(group: LiveGroup, topic: str) -> bool:
-    """Whether the group subscribes to the topic; a consumers' group of which that is not known may do so."""
+    """Whether the group subscribes to the topic, or may do so: a group of consumers whose topics are not known."""
     if isinstance(group, LiveConsumerGroup):
         return bool(group.subscriptions.among([topic]))
     if isinstance(group, LiveClassicGroup):
@@ -150,12 +150,12 @@ def is_subscribed(group: LiveGroup, topic: str) -> bool:
 
 
 def write_tombstones(op: Operation, group_id: str, partitions: Iterable[TopicPartition]) -> None:
-    """Take back the offsets of these partitions."""
+    """Write tombstones of the offsets of these partitions."""
     for topic, partition in partitions:
         op.write(RecordType.OFFSET_COMMIT, {"group": group_id, "topic": topic, "partition": partition}, None)
 
 
 def write_all_tombstones(op: Operation, group_id: str) -> None:
-    """Take back all offsets of the group, those of open transactions included."""
+    """Write tombstones of all offsets of the group, including those of open transactions."""
     offsets = op.memory.log.offsets_of(group_id)
     write_tombstones(op, group_id, dict.fromkeys((*offsets.committed, *sorted(_in_transaction(offsets)))))

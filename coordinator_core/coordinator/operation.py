@@ -1,4 +1,4 @@
-"""One operation of the coordinator: what it sees, and what it collects to be written, answered and armed."""
+"""One operation of the coordinator: its input, and what it collects to be written, answered and armed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Operation:
     """An operation at ``now`` (ms), with the topics of this moment and a source of random UUIDs.
 
     Records are applied when the operation ends without an error, so that everything in it sees the state before it.
-    ``replays`` is False where Kafka changes its memory itself: then the records go to the log's state only.
+    ``replays`` is False if Kafka changes its memory itself: then the records change only the log's state.
     ``afterwards`` changes soft state of groups that the records make.
     """
 
@@ -43,8 +43,8 @@ class Operation:
             raise InputError("the operation needs another random id than were given") from None
 
     def next_text_id(self) -> str:
-        """Return the next id in Kafka's form; one that begins with a dash looks like an option of a tool and is
-        skipped.
+        """Return the next id in Kafka's form; an id that begins with a dash looks like a command line option and
+        is skipped.
         """
         while True:
             text = urlsafe_b64encode(self.next_id().bytes).decode().rstrip("=")
@@ -84,7 +84,7 @@ class Operation:
             self.cancel(key)
 
     def arm(self, key: str, delay_ms: int, action: str, group_id: str, *args: Any) -> None:
-        """Arm a timer, or arm it anew."""
+        """Arm a timer, or arm it again."""
         timer = Timer(key, self.now + delay_ms, action, group_id, args)
         self.memory.timers[key] = self.outcome.timers[key] = timer
 
@@ -94,7 +94,7 @@ class Operation:
             self.outcome.timers[key] = None
 
     def schedule(self, key: str, action: str, group_id: str, *args: Any) -> None:
-        """Have work done in the background. Whether that key is already scheduled is the caller's question."""
+        """Schedule background work. The caller checks whether that key is already scheduled."""
         task = Task(key, action, group_id, args)
         self.memory.tasks[key] = task
         self.outcome.tasks.append(task)

@@ -1,4 +1,4 @@
-"""What goes into the coordinator and what comes out of it: requests, outcomes, errors and timers, all plain data."""
+"""The input and output of the coordinator: requests, outcomes, errors and timers, all plain data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coordinator_core.records import AnyRecord, Fields
 
 
 class ErrorCode(IntEnum):
-    """The error codes of Kafka's protocol that a group coordinator gives (org.apache.kafka.common.protocol.Errors).
+    """The error codes of Kafka's protocol that a group coordinator returns (org.apache.kafka.common.protocol.Errors).
 
     The last three are those of Connect groups on KIP-848, to which the document gives no numbers.
     """
@@ -66,9 +66,9 @@ MESSAGES = {
 
 
 class ApiError(CoordinatorAuditError):
-    """A request is refused with an error code of the protocol; its records are not written.
+    """The refusal of a request with an error code of the protocol; its records are not written.
 
-    Raised inside an operation only: whoever sends the request finds it in ``Outcome.error``.
+    Raised only inside an operation: the sender of the request finds it in ``RequestOutcome.error``.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
@@ -113,7 +113,7 @@ class Task(NamedTuple):
 
 
 class Completed(NamedTuple):
-    """The answer to a request that had been left pending."""
+    """The response to a request that had been left pending."""
 
     request: Request
     response: Fields
@@ -121,12 +121,12 @@ class Completed(NamedTuple):
 
 @dataclass(slots=True)
 class RequestOutcome:
-    """What one operation did.
+    """The outcome of one operation.
 
-    ``records`` are already applied to the state and are to be appended to the log, in one batch, in this order, as part
-    of the transaction of ``producer_id`` where there is one. ``response`` is the answer in Kafka's JSON field names of
-    the request's version; None where there is an ``error``, or where the answer is ``pending`` and comes as one of the
-    ``completed`` of a later operation. ``timers`` has every timer that was armed (its data) or cancelled (None),
+    ``records`` are already applied to the state and have to be appended to the log, in one batch, in this order, as
+    part of the transaction of ``producer_id`` if there is one. ``response`` is the response in Kafka's JSON field names
+    of the request's version; it is None if there is an ``error``, or if the response is ``pending`` and comes as one of
+    the ``completed`` of a later operation. ``timers`` has every timer that was armed (its data) or cancelled (None),
     ``tasks`` the background work that was scheduled. ``effects`` are requests to others (share state, topic creation).
     """
 

@@ -1,7 +1,7 @@
-"""The shape of request data: what each field may hold, and what it holds when the request leaves it out.
+"""The form of request data: what each field may contain, and its default.
 
-A broker never sees a request of another shape: its decoder refuses it. Here the data is a dictionary that anyone may
-have made, so it is checked, and refused with INVALID_REQUEST.
+A broker never sees a request of another form: its decoder refuses it. Here the data is a dictionary from any source, so
+it is checked, and refused with INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Check = Callable[[Any], bool]
 
 
 class RequestField(NamedTuple):
-    """A field: whether a value fits, what stands for an absent one (REQUIRED: nothing), the fields of its elements."""
+    """A field: the check of a value, the default of an absent one (REQUIRED: none), the fields of its elements."""
 
     name: str
     fits: Check
@@ -37,8 +37,8 @@ _NEEDS_NO_CHECK = frozenset((type(None), bool))
 class RequestShape:
     """The fields of a structure.
 
-    Requests of one kind come with values of the same few types again and again. What is left to check for a row of
-    types, once one of them was found to fit, is remembered: lengths, ranges and elements.
+    Requests of one kind have values of the same few types again and again. Per tuple of value types it caches the
+    checks that types alone cannot decide: lengths, ranges and elements.
     """
 
     def __init__(self, *fields: RequestField) -> None:
@@ -164,12 +164,12 @@ def int64(name: str, default: Any = REQUIRED) -> RequestField:
 
 
 def boolean(name: str, default: Any = REQUIRED) -> RequestField:
-    """True or False."""
+    """Return a field that holds true or false."""
     return RequestField(name, _is_bool, default)
 
 
 def binary(name: str, default: Any = REQUIRED) -> RequestField:
-    """Bytes."""
+    """Return a field that holds bytes."""
     return RequestField(name, _is_bytes, default)
 
 
@@ -189,19 +189,19 @@ def structs(name: str, *elements: RequestField, default: Any = REQUIRED, nullabl
 
 
 def struct(name: str, *elements: RequestField, default: Any = REQUIRED, nullable: bool = False) -> RequestField:
-    """One structure."""
+    """Return a field that holds one structure with these fields."""
     return RequestField(name, lambda value: type(value) is dict, default, nullable, RequestShape(*elements))
 
 
 def checked(request: Request, shape: RequestShape, versions: range) -> Fields:
-    """Return the request's data with every field in it; raises ApiError if it is of another shape or version."""
+    """Return the request's data with every field in it; raises ApiError if it has another form or version."""
     if request.version not in versions:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{request.api} has no version {request.version}")
     return shape.filled(request.data, request.api)
 
 
 def not_blank(value: str | None, message: str) -> None:
-    """Raise ApiError for a text of nothing but white space; null is none."""
+    """Raise ApiError for a text that consists of white space only; null is allowed."""
     # Java's String.trim: everything up to the space counts as white.
     if value is not None and not (value and value[-1] > " ") and not value.strip(_WHITE):
         raise ApiError(ErrorCode.INVALID_REQUEST, message)

@@ -28,7 +28,7 @@ from coordinator_core.records import CoordinatorRecord, RecordType
 
 
 class LiveGroup(Protocol):
-    """What every type of group offers the memory; it is made from its id alone."""
+    """What every type of group offers to the coordinator's memory; it is made from its id alone."""
 
     @property
     def group_id(self) -> str:
@@ -47,13 +47,15 @@ class LiveGroup(Protocol):
         """The keys of timers that end with the group; all others run out and find no group."""
 
     def tombstones(self) -> Sequence[Unwritten]:
-        """Type and key of the records whose tombstones delete the group, in order."""
+        """Return type and key of the records whose tombstones delete the group, in order."""
 
     def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
-        """Apply the record to the log, the rest in step; which topics are subscribed anew, which no more."""
+        """Apply a record to the log state and update the indices; return newly subscribed and no longer
+        subscribed topics.
+        """
 
     def request_metadata_refresh(self) -> None:
-        """A subscribed topic changed: the next heartbeat looks at the topics."""
+        """Note that a subscribed topic changed: the next heartbeat checks the topics."""
 
 
 GroupClass = Callable[[str], LiveGroup]
@@ -94,7 +96,7 @@ class CoordinatorState:
         return self.group_configs.get(group_id, self.default_group_config)
 
     def configure_group(self, group_id: str, settings: dict[str, Any]) -> None:
-        """Replace the group's own settings; raises InputError for what they cannot be."""
+        """Replace the group's own settings; raises InputError for invalid ones."""
         if settings:
             self.group_configs[group_id] = GroupConfig.of(self.config, settings, kip_1071=self.profile.is_kip_1071)
         else:
@@ -103,7 +105,7 @@ class CoordinatorState:
     def publish(
         self, version: int, created: Collection[str] = (), changed: Collection[str] = (), deleted: Collection[str] = ()
     ) -> None:
-        """A new image of the topics holds from now on; the names are those of topics that differ from the last one.
+        """Set a new image of the topics; the names are those of topics that differ from the last image.
 
         A change of brokers' racks alone names no topic, so that cached hashes stay, as in Kafka.
         """
@@ -117,7 +119,7 @@ class CoordinatorState:
                     group.request_metadata_refresh()
 
     def metadata_hash(self, names: Iterable[str], topics: TopicImage) -> int:
-        """Return the hash of those of the topics that exist, from hashes that are remembered until a topic changes."""
+        """Return the hash of the topics that exist; the hash of each topic is cached until the topic changes."""
         hashes: list[tuple[str, int]] = []
         for name in names:
             topic = topics.by_name.get(name)
@@ -129,9 +131,9 @@ class CoordinatorState:
         return group_hash(hashes)
 
     def follow(self, record: CoordinatorRecord, producer_id: int | None = None) -> None:
-        """Apply a record of the log, and bring everything that follows from records in step.
+        """Apply a record of the log, and update everything that is derived from records.
 
-        ``producer_id`` is given where the record's batch is transactional.
+        ``producer_id`` is given if the record's batch is transactional.
         """
         group_class = self.group_classes.get(record.type)
         if group_class is None:
@@ -156,7 +158,7 @@ class CoordinatorState:
             self.forget(group_id)
 
     def forget(self, group_id: str) -> None:
-        """Drop the group from memory; what it subscribed to and its timers stay, as in Kafka."""
+        """Remove the group from memory; its subscriptions and its timers stay, as in Kafka."""
         self.live.pop(group_id, None)
         self.log.groups.pop(group_id, None)
 

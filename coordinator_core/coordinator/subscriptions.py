@@ -1,4 +1,4 @@
-"""Who subscribes to what in a consumer or share group, as counts: by topic name, by resolved regex, and by regex."""
+"""Subscriptions of a consumer or share group, as counts: by topic name, by resolved regex, and by regex."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Subscriptions:
     regexes: dict[str, int] = field(default_factory=dict)
 
     def copy(self) -> Subscriptions:
-        """Return the same counts, to be changed apart."""
+        """Return a copy that can be changed without changing this one."""
         return Subscriptions(dict(self.by_name), dict(self.by_regex), dict(self.regexes))
 
     @property
@@ -27,25 +27,25 @@ class Subscriptions:
         return self.by_name.keys() | self.by_regex.keys()
 
     def among(self, names: Iterable[str]) -> set[str]:
-        """Those of the topic names that are subscribed."""
+        """Return those of the topic names that are subscribed."""
         return {name for name in names if name in self.by_name or name in self.by_regex}
 
     def count_member(self, member: ConsumerMember, by: int) -> None:
-        """The member comes (1) or goes (-1)."""
+        """Count a member that is added (1) or removed (-1)."""
         self.count_names(member.subscribed_topic_names, by)
         if member.subscribed_topic_regex:
             _count(self.regexes, (member.subscribed_topic_regex,), by)
 
     def count_names(self, names: Iterable[str], by: int) -> None:
-        """A member with these names comes (1) or goes (-1)."""
+        """Count the names of a member that is added (1) or removed (-1)."""
         _count(self.by_name, names, by)
 
     def count_resolution(self, topics: Iterable[str], by: int) -> None:
-        """A regex comes to match these topics (1) or no longer does (-1)."""
+        """Count topics that a regex now matches (1) or no longer matches (-1)."""
         _count(self.by_regex, topics, by)
 
     def are_homogeneous(self, members: int) -> bool:
-        """Whether all members subscribe to the same: to equal names, or all to one regex and no names."""
+        """Whether all members have the same subscription: equal names, or one regex and no names."""
         if not self.regexes:
             return all(self.by_name.get(topic, 0) == members for topic in self.topics)
         if next(iter(self.regexes.values())) != members:

@@ -1,4 +1,4 @@
-"""What computing and writing a target has in common in the groups with epochs (consumer, share, streams)."""
+"""Computing and writing a target, as far as all groups with epochs (consumer, share, streams) do it in the same way."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ComputedT = TypeVar("ComputedT")
 def compute_target(
     assignor: str, spec: GroupSpecs, topics: TopicImage, epoch: int, profile: Profile = DEFAULT
 ) -> Mapping[str, Any]:
-    """Return what each member is to have by this assignor; members that get nothing may be missing.
+    """Return what each member is to have by this assignor; members without partitions or tasks may be missing.
 
     Raises:
         ApiError: the assignor throws; the message names ``epoch``.
@@ -40,7 +40,7 @@ def changed_targets(
     nothing: ComputedT,
     is_same: Callable[[WrittenT, ComputedT], bool],
 ) -> Iterator[tuple[str, ComputedT]]:
-    """Yield each member whose target has to be written, with that target: those that the log has no equal one of."""
+    """Yield each member whose target has to be written, with that target: the log has no equal target of the member."""
     for member_id in members:
         target = computed.get(member_id, nothing)
         before = written.get(member_id)

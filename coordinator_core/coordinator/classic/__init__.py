@@ -1,1 +1,1 @@
-"""Requests of classic groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
+"""Requests of classic groups: JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""

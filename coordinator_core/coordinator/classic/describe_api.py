@@ -1,4 +1,4 @@
-"""A classic group as DescribeGroups answers it."""
+"""A classic group as in the response to DescribeGroups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from coordinator_core.records import Fields
 
 
 def described(group: LiveClassicGroup) -> Fields:
-    """Return the group's own fields of a DescribeGroups response; metadata is shown of a stable group only."""
+    """Return the group's own fields of a DescribeGroups response; only a stable group shows metadata."""
     stable = group.state is ClassicGroupState.STABLE
     return {
         "protocolType": group.protocol_type or "",

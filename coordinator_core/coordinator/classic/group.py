@@ -1,8 +1,8 @@
-"""A classic group as its coordinator holds it in memory.
+"""A classic group as its coordinator keeps it in memory.
 
-The log holds a classic group only at the end of a rebalance. Everything in between (who asked to join with which
-protocols, who still has to, who is parked) is here and nowhere else: all of it is soft state. Loading a record makes
-the group anew from it.
+The log contains a classic group only as of the end of a rebalance. Everything in between (which members asked to join
+with which protocols, which still have to, which requests are parked) is only here: all of it is soft state. Loading a
+record makes the group again from it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Protocols = tuple[tuple[str, bytes], ...]
 
 
 class ConvertedMember(Protocol):
-    """A member of another type of group that speaks the classic protocol, as it goes on in a classic group."""
+    """A member of another type of group that speaks the classic protocol, as it continues in a classic group."""
 
     member_id: str
     instance_id: str | None
@@ -37,7 +37,7 @@ class ConvertedMember(Protocol):
 
 @dataclass(slots=True)
 class LiveClassicMember:
-    """A member; ``assignment`` is what its last SyncGroup answer held. Parked requests are those not yet answered."""
+    """A member; ``assignment`` is what its last SyncGroup response contained. Parked requests are not answered yet."""
 
     member_id: str
     instance_id: str | None
@@ -66,14 +66,11 @@ class LiveClassicMember:
 
     @property
     def satisfies_heartbeat(self) -> bool:
-        """Whether a parked request stands for a heartbeat; never for a member in its first JoinGroup."""
+        """Whether a parked request counts as a heartbeat; never for a member in its first JoinGroup."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """Return the metadata that the member gave for this protocol.
-
-        Raises ApiError where Kafka fails for lack of it.
-        """
+        """Return the metadata that the member sent for this protocol; raises ApiError where Kafka fails without it."""
         for name, metadata in self.protocols:
             if name == protocol:
                 return metadata
@@ -82,7 +79,7 @@ class LiveClassicMember:
 
 @dataclass(slots=True)
 class LiveClassicGroup:
-    """The group; members iterate in Java's order, which decides who leads next and whose vote counts first."""
+    """The group. Members iterate in Java's order, which decides the next leader and whose vote counts first."""
 
     type: ClassVar = GroupType.CLASSIC
 
@@ -106,15 +103,15 @@ class LiveClassicGroup:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the group is in state EMPTY: one that gathers for the first time no longer is."""
+        """Whether the group is in state EMPTY; a group in its first rebalance no longer is."""
         return self.state is ClassicGroupState.EMPTY
 
     def tombstones(self) -> list[tuple[RecordType, Fields, None]]:
-        """Return the one record of a classic group."""
+        """Return the tombstone of the group's only record."""
         return [(RecordType.GROUP_METADATA, {"group": self.group_id}, None)]
 
     def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
-        """Apply the record and begin anew from it. Classic groups ask for no news of topics."""
+        """Apply the record and make the group again from it. Return no topics: the leader watches them."""
         log.apply(record)
         state = log.groups[self.group_id].state
         if isinstance(state, ClassicGroup):
@@ -122,7 +119,7 @@ class LiveClassicGroup:
         return set(), set()
 
     def request_metadata_refresh(self) -> None:
-        """Nothing: the leader watches the topics."""
+        """Do nothing: the leader watches the topics."""
 
     def _load(self, logged: ClassicGroup) -> None:
         self.state = ClassicGroupState.STABLE if logged.members else ClassicGroupState.EMPTY
@@ -160,7 +157,7 @@ class LiveClassicGroup:
 
     @property
     def all_joined(self) -> bool:
-        """Whether every member asked to join, and nobody was only promised a member id."""
+        """Whether every member asked to join, and no member id was given out that has not joined yet."""
         return not self.pending_join and all(member.awaiting_join is not None for member in self.members.values())
 
     @property
@@ -186,13 +183,13 @@ class LiveClassicGroup:
         self.pending_join.discard(member.member_id)
 
     def change_protocols(self, member: LiveClassicMember, protocols: Protocols) -> None:
-        """The member supports these protocols from now on."""
+        """Set the protocols that the member supports."""
         self._count(member.protocols, -1)
         member.protocols = protocols
         self._count(protocols, 1)
 
     def replace_static(self, old: LiveClassicMember, member_id: str) -> LiveClassicMember:
-        """Put a new member id in the place of a static member's old one; parked requests do not move over."""
+        """Replace a static member's old member id by a new one; parked requests are not passed on."""
         del self.members[old.member_id]
         new = replace(old, member_id=member_id, awaiting_join=None, awaiting_sync=None, is_new=False)
         self.members[member_id] = new
@@ -203,7 +200,9 @@ class LiveClassicGroup:
         return new
 
     def remove(self, member_id: str) -> None:
-        """Forget a member or one that was promised an id; if it led, the first one left leads."""
+        """Remove a member, or an id that was given out; if the member was the leader, the first remaining one
+        becomes leader.
+        """
         member = self.members.pop(member_id, None)
         if member is not None:
             self._count(member.protocols, -1)
@@ -215,7 +214,7 @@ class LiveClassicGroup:
         self.pending_sync.discard(member_id)
 
     def elect_joined_leader(self) -> bool:
-        """Keep a leader that asked to join, or else choose the first member that did; False when there is none."""
+        """Keep a leader that asked to join, or choose the first member that did; return False if no member did."""
         if self.leader is None:
             return False
         if self.members[self.leader].awaiting_join is not None:
@@ -226,7 +225,7 @@ class LiveClassicGroup:
         return joined is not None
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a member with these protocols can join: an empty group takes any, another one must share one."""
+        """Whether a member with these protocols can join: an empty group accepts any, otherwise one must be shared."""
         if self.state is ClassicGroupState.EMPTY:
             return bool(protocol_type and protocols)
         if self.protocol_type is None or self.protocol_type != protocol_type:
@@ -249,7 +248,7 @@ class LiveClassicGroup:
         return max(votes, key=votes.__getitem__)
 
     def current_topics(self) -> frozenset[str] | None:
-        """Return the topics that members subscribe to; None if these are no consumers, or do not say it as such."""
+        """Return the topics that members subscribe to; None if they are not consumers, or do not list them."""
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE or (self.members and self.protocol is None):
             return None
         try:

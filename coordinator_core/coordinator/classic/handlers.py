@@ -11,7 +11,9 @@ from coordinator_core.coordinator.operation import Operation
 
 
 def take_over(op: Operation, group: LiveClassicGroup) -> None:
-    """A new coordinator gives every member a session; a group over its size has to rebalance, so that some give up."""
+    """Give every member a session, as a new coordinator does; a group over its maximum size has to rebalance to
+    shrink.
+    """
     for member in group.members.values():
         rebalance.expect_member(op, group, member)
     if len(group.members) > op.memory.config.group_max_size:

@@ -1,4 +1,4 @@
-"""JoinGroup to a classic group, or to a group that becomes one by it."""
+"""JoinGroup to a classic group, or to a group that becomes a classic one."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from coordinator_core.record_fields.classic_group import GroupMetadataKey, Group
 from coordinator_core.records import Fields, RecordType
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
-"""How long a new member may stay parked in its first JoinGroup before it is given up."""
+"""How long (ms) the first JoinGroup of a new member may stay parked."""
 KNOWN_MEMBER_ID_REQUIRED_VERSION = 4
 """From this version on a dynamic member joins twice: the first time it only gets its id (KIP-394)."""
 SKIP_ASSIGNMENT_VERSION = 9
-"""From this version on a returning static leader can be told to keep the assignment (KIP-814)."""
+"""From this version on a returning static leader can be asked to keep the assignment (KIP-814)."""
 
 
 def join(op: Operation, request: Request, group: LiveClassicGroup | None) -> Fields | None:
-    """JoinGroup to this classic group; without one it is made, unless the member believes to be in it already."""
+    """Serve JoinGroup to this classic group; without one it is created, unless the request already has a member id."""
     data = request.data
     group_id, member_id = data["groupId"], data["memberId"]
     if group is not None:

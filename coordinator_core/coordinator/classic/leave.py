@@ -1,4 +1,4 @@
-"""How members of a classic group go: by LeaveGroup, or because a timer of theirs ran out."""
+"""How members leave a classic group: by LeaveGroup, or because one of their timers ran out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coordinator_core.records import Fields
 
 
 def leave(op: Operation, request: Request, group: LiveClassicGroup) -> Fields:
-    """Return members leave, each answered for itself. An administrator names static ones by instance id alone."""
+    """Serve LeaveGroup; each member gets its own result. An administrator names static members by instance id alone."""
     answers = [responses.leave_group_member(each, _leave_one(op, group, each)) for each in request.data["members"]]
     if any(answer["errorCode"] == ErrorCode.NONE for answer in answers):
         _after_removal(op, group)
@@ -54,7 +54,7 @@ def _group(op: Operation, group_id: str) -> LiveClassicGroup | None:
 
 
 def heartbeat_expired(op: Operation, group_id: str, member_id: str) -> None:
-    """No sign of life of a member, or no second JoinGroup of one that was promised an id."""
+    """Remove a member without heartbeats, or a member id that was given out and did not join in time."""
     group = _group(op, group_id)
     if group is None:
         return
@@ -70,21 +70,21 @@ def heartbeat_expired(op: Operation, group_id: str, member_id: str) -> None:
 
 
 def join_expired(op: Operation, group_id: str) -> None:
-    """The rebalance timeout has passed: go on with those who joined."""
+    """End the join phase with the members that joined: the rebalance timeout has passed."""
     group = _group(op, group_id)
     if group is not None:
         rebalance.complete_join(op, group)
 
 
 def initial_delay_expired(op: Operation, group_id: str, delay_ms: int, remaining_ms: int) -> None:
-    """The delay of a first rebalance has passed: wait on if somebody has joined meanwhile, or else begin."""
+    """Begin a first rebalance after its delay, or wait longer if a member has joined meanwhile."""
     group = _group(op, group_id)
     if group is not None and not rebalance.extend_initial(op, group, delay_ms, remaining_ms):
         rebalance.complete_join(op, group)
 
 
 def sync_expired(op: Operation, group_id: str, generation: int) -> None:
-    """Members that joined but did not send SyncGroup within the rebalance timeout are removed."""
+    """Remove members that joined but did not send SyncGroup within the rebalance timeout."""
     group = _group(op, group_id)
     if group is None or generation != group.generation or not group.pending_sync:
         return

@@ -1,4 +1,4 @@
-"""The rebalance of a classic group: when it begins, who is waited for, and how its join phase ends."""
+"""The rebalance of a classic group: when it begins, which members it waits for, and how its join phase ends."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def sync_key(group_id: str) -> str:
 
 
 def expect_heartbeat(op: Operation, group: LiveClassicGroup, member_id: str, timeout_ms: int) -> None:
-    """Expect a sign of life of the member within the timeout."""
+    """Expect a heartbeat of the member within the timeout."""
     op.arm(heartbeat_key(group.group_id, member_id), timeout_ms, HEARTBEAT_EXPIRED, group.group_id, member_id)
 
 
 def expect_member(op: Operation, group: LiveClassicGroup, member: LiveClassicMember) -> None:
-    """Expect a sign of life of the member within its session timeout."""
+    """Expect a heartbeat of the member within its session timeout."""
     expect_heartbeat(op, group, member.member_id, member.session_timeout_ms)
 
 
@@ -92,7 +92,7 @@ def refuse_join(
 
 
 def refuse_sync(op: Operation, member: LiveClassicMember, error: ErrorCode) -> bool:
-    """Answer the member's parked SyncGroup with an error; False if there is none."""
+    """Answer the member's parked SyncGroup with an error; return False if there is none."""
     if member.awaiting_sync is None:
         return False
     op.complete(member.awaiting_sync, responses.sync_group_response(member.awaiting_sync.version, error))
@@ -101,7 +101,7 @@ def refuse_sync(op: Operation, member: LiveClassicMember, error: ErrorCode) -> b
 
 
 def joined(group: LiveClassicGroup, member: LiveClassicMember, version: int) -> Fields:
-    """Return the answer to a member that joined this generation; the leader learns of all members."""
+    """Return the response to a member that joined this generation; the leader gets all members."""
     return responses.join_group_response(
         version,
         member.member_id,
@@ -114,7 +114,7 @@ def joined(group: LiveClassicGroup, member: LiveClassicMember, version: int) -> 
 
 
 def current_members(group: LiveClassicGroup, version: int) -> list[Fields]:
-    """Return the members as their leader is told of them."""
+    """Return the members as the leader's response lists them."""
     return [
         responses.join_group_member(version, member.member_id, member.instance_id, member.metadata(group.protocol))
         for member in group.members.values()
@@ -122,7 +122,7 @@ def current_members(group: LiveClassicGroup, version: int) -> list[Fields]:
 
 
 def rebalance_or_complete(op: Operation, group: LiveClassicGroup) -> None:
-    """Begin a rebalance if the group is not already in one; else see whether its join phase is over."""
+    """Begin a rebalance if none is in progress; otherwise check whether its join phase is over."""
     if group.state in _CAN_REBALANCE:
         prepare(op, group)
     else:
@@ -130,7 +130,7 @@ def rebalance_or_complete(op: Operation, group: LiveClassicGroup) -> None:
 
 
 def prepare(op: Operation, group: LiveClassicGroup) -> None:
-    """Begin a rebalance. An empty group gives others time to join; any other one waits for its members only."""
+    """Begin a rebalance. An empty group waits for more members to join; any other group waits only for its members."""
     if group.state is ClassicGroupState.COMPLETING_REBALANCE:
         for member in group.members.values():
             member.assignment = b""
@@ -152,7 +152,7 @@ def prepare(op: Operation, group: LiveClassicGroup) -> None:
 
 
 def maybe_complete_join(op: Operation, group: LiveClassicGroup) -> None:
-    """End the join phase if everybody joined; a first rebalance ends by its timer only."""
+    """End the join phase if all members joined; a first rebalance ends only by its timer."""
     if (
         group.state is ClassicGroupState.PREPARING_REBALANCE
         and group.previous_state is not ClassicGroupState.EMPTY
@@ -162,7 +162,9 @@ def maybe_complete_join(op: Operation, group: LiveClassicGroup) -> None:
 
 
 def complete_join(op: Operation, group: LiveClassicGroup) -> None:
-    """End the join phase: drop dynamic members that did not join, begin the next generation and answer everybody."""
+    """End the join phase: remove dynamic members that did not join, begin the next generation and answer all
+    members.
+    """
     op.cancel(join_key(group.group_id))
     absent = [member for member in group.members.values() if member.awaiting_join is None]
     for member in absent:
@@ -202,7 +204,7 @@ def _await_initial(op: Operation, group: LiveClassicGroup, delay_ms: int, remain
 
 
 def extend_initial(op: Operation, group: LiveClassicGroup, delay_ms: int, remaining_ms: int) -> bool:
-    """Give others more time to join a first rebalance if somebody just did and time is left."""
+    """Wait longer for members in a first rebalance, if one has just joined and time is left."""
     if not (group.new_member_added and remaining_ms):
         return False
     group.new_member_added = False

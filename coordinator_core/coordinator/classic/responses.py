@@ -1,4 +1,4 @@
-"""Answers of the classic protocol, with the fields that the request's version has (Kafka's message definitions)."""
+"""Responses of the classic protocol, with the fields of the request's version (Kafka's message definitions)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def join_group_response(
     skip_assignment: bool = False,
     members: list[Fields] | None = None,
 ) -> Fields:
-    """Return a JoinGroup response; a null protocol is the coordinator's own, which before version 7 goes out as ""."""
+    """Return a JoinGroup response; a null protocol is the coordinator's own, which is sent as "" before version 7."""
     response: Fields = {"throttleTimeMs": 0, "errorCode": int(error), "generationId": generation}
     if version >= 7:
         response["protocolType"] = protocol_type
@@ -34,7 +34,7 @@ def join_group_response(
 
 
 def join_group_member(version: int, member_id: str, instance_id: str | None, metadata: bytes) -> Fields:
-    """One of the members that the leader is told of."""
+    """Return one of the members in the leader's response."""
     if version >= 5:
         return {"memberId": member_id, "groupInstanceId": instance_id, "metadata": metadata}
     return {"memberId": member_id, "metadata": metadata}
@@ -63,7 +63,7 @@ def heartbeat_response(version: int, error: ErrorCode = ErrorCode.NONE) -> Field
 
 
 def leave_group_response(version: int, members: list[Fields], error: ErrorCode = ErrorCode.NONE) -> Fields:
-    """Return a LeaveGroup response; before version 3 it answers for the one member that the request named."""
+    """Return a LeaveGroup response; before version 3 it has the result of the one member in the request."""
     response = heartbeat_response(version, error)
     if version >= 3:
         response["members"] = members
@@ -73,5 +73,5 @@ def leave_group_response(version: int, members: list[Fields], error: ErrorCode =
 
 
 def leave_group_member(member: dict[str, Any], error: ErrorCode = ErrorCode.NONE) -> Fields:
-    """Return what became of one member of a LeaveGroup request."""
+    """Return the result of one member of a LeaveGroup request."""
     return {"memberId": member["memberId"], "groupInstanceId": member["groupInstanceId"], "errorCode": int(error)}

@@ -1,4 +1,4 @@
-"""What the classic protocol's requests have to look like, and what the coordinator refuses at its door."""
+"""The form of requests of the classic protocol, and what the coordinator refuses at once."""
 
 from __future__ import annotations
 
@@ -47,22 +47,24 @@ LEAVE_GROUP = RequestShape(
 
 
 def check_join_group(request: Request) -> Fields:
-    """Return the data of a JoinGroup request; raises ApiError."""
+    """Return the data of a JoinGroup request; raises ApiError if it is invalid."""
     return checked(request, JOIN_GROUP, range(2, 10))
 
 
 def check_sync_group(request: Request) -> Fields:
-    """Return the data of a SyncGroup request; raises ApiError."""
+    """Return the data of a SyncGroup request; raises ApiError if it is invalid."""
     return checked(request, SYNC_GROUP, range(6))
 
 
 def check_heartbeat(request: Request) -> Fields:
-    """Return the data of a Heartbeat request; raises ApiError."""
+    """Return the data of a Heartbeat request; raises ApiError if it is invalid."""
     return checked(request, HEARTBEAT, range(5))
 
 
 def check_leave_group(request: Request) -> Fields:
-    """Return the data of a LeaveGroup request; before version 3 it names one member only. Raises ApiError."""
+    """Return the data of a LeaveGroup request; before version 3 it names only one member. Raises ApiError if it
+    is invalid.
+    """
     data = checked(request, LEAVE_GROUP, range(6))
     if request.version < 3:
         leaving = {"memberId": data["memberId"], "groupInstanceId": None, "reason": None}
@@ -85,7 +87,7 @@ def check_member(group: LiveClassicGroup, member_id: str, instance_id: str | Non
 def check_offset_commit(
     group: LiveClassicGroup, member_id: str, instance_id: str | None, generation: int, *, transactional: bool
 ) -> None:
-    """Raise ApiError unless the commit comes from a member of this generation, or from nobody to an empty group."""
+    """Raise ApiError unless the commit is of a member of this generation, or without a member in an empty group."""
     empty = group.state is ClassicGroupState.EMPTY
     if generation < 0 and empty:
         return

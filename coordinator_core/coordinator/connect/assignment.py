@@ -1,4 +1,4 @@
-"""ConnectGroupPrepareAssignment and ConnectGroupInstallAssignment: a worker computes the target of all."""
+"""ConnectGroupPrepareAssignment and ConnectGroupInstallAssignment: a worker computes the target of all workers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _OK: Fields = {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None}
 
 
 def prepare(op: Operation, request: Request) -> Fields:
-    """Return the group as the worker needs it for the assignor; what it is given is what its answer is validated
-    against.
+    """Serve ConnectGroupPrepareAssignment: return the group as the worker needs it for the assignor.
+
+    The answer of the worker is checked against this input.
     """
     data = validation.check_prepare(request)
     group, computation = _computing(op, data)
@@ -52,8 +53,9 @@ def prepare(op: Operation, request: Request) -> Fields:
 
 
 def install(op: Operation, request: Request) -> Fields:
-    """Return the target that the worker computed, if it holds what it must; where the assignor failed all stays as it
-    is.
+    """Serve ConnectGroupInstallAssignment: install the target that the worker computed if it is valid.
+
+    If the assignor failed, nothing changes.
     """
     data = validation.check_install(request)
     group_id = data["groupId"]

@@ -1,4 +1,4 @@
-"""A Connect group as its coordinator describes it; the document has no API for that."""
+"""A Connect group as its coordinator describes it; the document does not define an API for that."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from coordinator_core.records import Fields
 
 
 def described(group: ConnectGroup) -> Fields:
-    """Return the group's own fields; ``unassigned`` is the work that waits for a worker to come back."""
+    """Return the group's own fields; ``unassigned`` is the work that waits for a worker to return."""
     return {
         "groupEpoch": group.group_epoch or 0,
         "assignmentEpoch": group.assignment_epoch or 0,

@@ -1,4 +1,4 @@
-"""What the coordinator of Connect groups keeps in memory for one partition of ``__worker_offsets``."""
+"""The memory of a coordinator of Connect groups for one partition of ``__worker_offsets``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from coordinator_core.records import CoordinatorRecord, Family
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """An assignment that a worker computes, and what it was given: it is validated against that.
+    """An assignment that a worker computes, and the input that it was given and is checked against.
 
     ``late``: it has not been installed in time.
     """
@@ -51,7 +51,7 @@ class ConnectCoordinatorState(CoordinatorState):
         return self.rebalance_timeouts.get((group_id, member_id), self.session_timeout_ms)
 
     def group(self, group_id: str) -> ConnectGroup | None:
-        """Return the group of that id."""
+        """Return the group of that id, None if there is none."""
         entry = self.log.groups.get(group_id)
         state = None if entry is None else entry.state
         return state if isinstance(state, ConnectGroup) else None
@@ -70,7 +70,7 @@ def as_fields(some: Iterable[ConnectorOrTask]) -> list[ConnectWorkerGroupConnect
 
 
 def from_fields(values: Iterable[dict[str, list[object]]]) -> list[ConnectorOrTask]:
-    """Return the connectors and tasks of a request, in its order; a unit given twice is there twice."""
+    """Return the connectors and tasks of a request, in its order; a repeated unit is repeated."""
     found: list[ConnectorOrTask] = []
     for each in values:
         found += [str(connector) for connector in each["connectors"]]

@@ -1,6 +1,6 @@
 """The requests, timers and administration of Connect groups (Connect on KIP-848).
 
-They are served by ``coordinator.handle`` and ``coordinator.expire`` with a ``ConnectMemory``.
+``coordinator.handle`` and ``coordinator.expire`` serve them with a ``ConnectCoordinatorState``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from coordinator_core.records import Fields
 
 
 def set_work(op: Operation, group_id: str, units: Iterable[ConnectorOrTask]) -> None:
-    """Connectors or their tasks were configured: the group epoch is bumped if there are workers to run them."""
+    """Set the connectors and tasks of the group; the group epoch is bumped if there are workers to run them."""
     group = heartbeat.memory_of(op).group(group_id)
     known = None if group is None else group.group_epoch
     epoch = (known or 0) + bool(group is not None and group.members)
@@ -33,7 +33,7 @@ def set_configuration(op: Operation, group_id: str, settings: Mapping[str, str])
 
 
 def delete(op: Operation, group_id: str) -> None:
-    """DeleteGroups of one group: only one without workers can go."""
+    """Delete a group without workers (DeleteGroups)."""
     group = heartbeat.memory_of(op).group(group_id)
     if group is None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
@@ -46,7 +46,7 @@ def delete(op: Operation, group_id: str) -> None:
 
 
 def take_over(op: Operation) -> None:
-    """A new coordinator gives every worker a session, and work that nobody is to run a new delay."""
+    """Give every worker a session, and work that is in no target a new delay, as a new coordinator does."""
     memory = heartbeat.memory_of(op)
     for group_id in memory.log.groups:
         group = memory.group(group_id)

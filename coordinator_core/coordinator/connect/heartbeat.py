@@ -1,4 +1,4 @@
-"""ConnectGroupHeartbeat (Connect on KIP-848): workers join, leave, and go from what they run to their targets."""
+"""ConnectGroupHeartbeat (Connect on KIP-848): workers join, leave, and move from what they run to their targets."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _ASSIGNOR_FIELDS = ("name", "minimumVersion", "maximumVersion", "reason", "versi
 
 
 def memory_of(op: Operation) -> ConnectCoordinatorState:
-    """Return the memory of a Connect coordinator; raises ApiError in one of other groups."""
+    """Return the memory of a Connect coordinator; raises ApiError in a coordinator of other groups."""
     if not isinstance(op.memory, ConnectCoordinatorState):
         raise ApiError(ErrorCode.INVALID_REQUEST, "This coordinator has no Connect groups.")
     return op.memory
 
 
 def delay_key(group_id: str) -> str:
-    """Return the key of the timer after which the work of workers that left is given away."""
+    """Return the key of the timer after which the work of workers that left is assigned again."""
     return f"scheduled-rebalance-{group_id}"
 
 
@@ -279,7 +279,7 @@ def _assignment(some: set[ConnectorOrTask], version: int, metadata: bytes, error
 
 
 def remove(op: Operation, group: ConnectGroup, group_id: str, member_id: str) -> None:
-    """The worker goes; what it ran waits for it to come back, if the group is configured so."""
+    """Remove the worker; if the group is configured so, what it ran waits for its return."""
     member = group.members[member_id]
     op.write_all(records.worker_tombstones(group_id, member_id))
     op.write(*records.group_epoch(group_id, (group.group_epoch or 0) + 1))
@@ -296,21 +296,21 @@ def remove(op: Operation, group: ConnectGroup, group_id: str, member_id: str) ->
 
 
 def member_expired(op: Operation, group_id: str, member_id: str) -> None:
-    """A worker's session ended, or it did not stop in time what it is no longer to run."""
+    """Remove a worker whose session ended, or that did not stop its revoked work in time."""
     group = memory_of(op).group(group_id)
     if group is not None and member_id in group.members:
         remove(op, group, group_id, member_id)
 
 
 def delay_over(op: Operation, group_id: str) -> None:
-    """Nobody came back for the work that waits: it is given away. If somebody has, there is nothing to do."""
+    """Assign the work that waited for a worker, unless one has returned for it."""
     group = memory_of(op).group(group_id)
     if group is not None and group.members and unassigned(group):
         op.write(*records.group_epoch(group_id, (group.group_epoch or 0) + 1))
 
 
 def computation_expired(op: Operation, group_id: str) -> None:
-    """The worker did not compute in time: the next heartbeat chooses another one, if there is one that can."""
+    """Note that the worker did not compute in time: the next heartbeat chooses another one, if one can."""
     computations = memory_of(op).computations
     if group_id in computations:
         computations[group_id] = replace(computations[group_id], late=True)

@@ -34,14 +34,14 @@ UnwrittenConnect = tuple[ConnectRecordType, KeyT, ValueT | None]
 def group_epoch(
     group_id: str, epoch: int
 ) -> UnwrittenConnect[ConnectWorkerGroupMetadataKey, ConnectWorkerGroupMetadataValue]:
-    """Return the group epoch."""
+    """Return the record of the group epoch."""
     return ConnectRecordType.GROUP_METADATA, {"groupId": group_id}, {"epoch": epoch}
 
 
 def work(
     group_id: str, epoch: int, units: Iterable[ConnectorOrTask]
 ) -> UnwrittenConnect[ConnectWorkerGroupConnectorsTasksMetadataKey, ConnectWorkerGroupConnectorsTasksMetadataValue]:
-    """Return all that the group has to run, as of a group epoch."""
+    """Return the record of all connectors and tasks that the group has to run, as of a group epoch."""
     value: ConnectWorkerGroupConnectorsTasksMetadataValue = {"epoch": epoch, "connectorsTasks": as_fields(units)}
     return ConnectRecordType.CONNECTORS_TASKS_METADATA, {"groupId": group_id}, value
 

@@ -1,4 +1,4 @@
-"""What the requests of Connect groups have to look like (Connect on KIP-848)."""
+"""The form of requests of Connect groups (Connect on KIP-848)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ INSTALL = RequestShape(
 
 
 def check_heartbeat(request: Request) -> Fields:
-    """Return the data of a ConnectGroupHeartbeat; raises ApiError for what is wrong with it by itself."""
+    """Return the data of a ConnectGroupHeartbeat; raises ApiError if it is invalid in itself."""
     data = _of_a_member(request, HEARTBEAT, LEAVE_GROUP_MEMBER_EPOCH)
     not_blank(data["instanceId"], "InstanceId can't be empty.")
     if data["serverAssignor"] is not None:
@@ -75,12 +75,12 @@ def check_heartbeat(request: Request) -> Fields:
 
 
 def check_prepare(request: Request) -> Fields:
-    """Return the data of a ConnectGroupPrepareAssignment; raises ApiError for what is wrong with it by itself."""
+    """Return the data of a ConnectGroupPrepareAssignment; raises ApiError if it is invalid in itself."""
     return _of_a_member(request, PREPARE, 0)
 
 
 def check_install(request: Request) -> Fields:
-    """Return the data of a ConnectGroupInstallAssignment; raises ApiError for what is wrong with it by itself."""
+    """Return the data of a ConnectGroupInstallAssignment; raises ApiError if it is invalid in itself."""
     data = _of_a_member(request, INSTALL, 0)
     versions = all(0 <= member["version"] <= _MAX_INT16 for member in data["members"])
     _require(versions and -128 <= data["error"] < 128, "Version or Error is invalid.")

@@ -1,6 +1,6 @@
 """Members of a consumer group that still speak the classic protocol (KIP-848, online migration).
 
-Generation and member epoch are the same number. A member is told to rejoin by REBALANCE_IN_PROGRESS; each join takes it
+Generation and member epoch are the same number. REBALANCE_IN_PROGRESS asks a member to join again; each join takes it
 one step towards its target, and each sync gives it what it then owns.
 """
 
@@ -42,7 +42,9 @@ from coordinator_core.records import Fields
 
 
 def join(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
-    """JoinGroup: the member joins, or takes its next step; a static one in the last consumer's place downgrades."""
+    """Serve JoinGroup: the member joins, or takes its next step; a static one that replaces the last consumer
+    downgrades the group.
+    """
     data = request.data
     group_id, instance_id = data["groupId"], data["groupInstanceId"]
     if op.memory.config.group_consumer_migration_policy is MigrationPolicy.DISABLED:
@@ -150,7 +152,7 @@ def _owned(op: Operation, subscription: consumer_protocol.EmbeddedSubscription) 
 
 
 def sync(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
-    """SyncGroup: the member learns what it owns; raises ApiError if it has to join again first."""
+    """Serve SyncGroup: the member learns what it owns; raises ApiError if it has to join again first."""
     data = request.data
     group_id, member_id = group.group_id, data["memberId"]
     member = _classic_member(group, member_id, data["groupInstanceId"])
@@ -190,7 +192,7 @@ def sync(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
 
 
 def handle_heartbeat(op: Operation, request: Request, data: Fields, group: LiveConsumerGroup) -> Fields:
-    """Heartbeat: a sign of life; the member is told to join again if there is anything to gain or give up by it."""
+    """Serve Heartbeat: the member is asked to join again if that would assign or revoke something."""
     group_id, member_id = group.group_id, data["memberId"]
     member = _classic_member(group, member_id, data["groupInstanceId"])
     classic = _same_generation(member, data["generationId"])
@@ -240,7 +242,7 @@ def _same_generation(member: ConsumerMember, generation: int) -> ClassicMemberMe
 
 
 def leave(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
-    """LeaveGroup: members go, consumers among them as well; each is answered for itself."""
+    """Serve LeaveGroup; members may be of both protocols, and each gets its own result."""
     leaving, answers = leaving_members(group, request.data["members"])
     fence.fence(op, group, list(leaving.values()))
     return responses.leave_group_response(request.version, answers)

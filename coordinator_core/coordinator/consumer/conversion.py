@@ -24,11 +24,11 @@ from coordinator_core.groups.shard import CoordinatorShard
 
 
 def upgrade(op: Operation, classic: LiveClassicGroup) -> LiveConsumerGroup:
-    """Return the consumer group that the classic one becomes, as its records will make it; raises ApiError where it
+    """Return the consumer group that the classic one becomes, as its records will make it; raises ApiError if it
     cannot.
 
     Its epochs are the generation, its target and current assignments the last ones of the classic group. Members that
-    wait for a rebalance are told to join again.
+    wait for a rebalance are asked to join again.
     """
     _check_upgrade(op, classic)
     for member in classic.members.values():
@@ -119,7 +119,7 @@ def _as_consumer(op: Operation, classic: LiveClassicGroup, member: LiveClassicMe
 
 
 def downgrade_after_leave(op: Operation, group: LiveConsumerGroup, leaving: Sequence[ConsumerMember]) -> bool:
-    """Make the group a classic one if only classic members stay and it is allowed; they have to rebalance then."""
+    """Make the group a classic one if only classic members remain and it is allowed; they have to rebalance then."""
     staying = len(group.log.members) - len(leaving)
     classic_leaving = sum(member.classic is not None for member in leaving)
     if group.classic_members - classic_leaving != staying or staying <= 0:
@@ -135,7 +135,7 @@ def downgrade_after_leave(op: Operation, group: LiveConsumerGroup, leaving: Sequ
 
 
 def can_downgrade_replacing(op: Operation, group: LiveConsumerGroup, former: ConsumerMember) -> bool:
-    """Whether a classic member in the place of this one, the last consumer, makes the group a classic one."""
+    """Whether a classic member that replaces this one, the last consumer, makes the group a classic one."""
     members = len(group.log.members)
     return group.classic_members == members - 1 and former.classic is None and _may_downgrade(op, members)
 
@@ -143,7 +143,7 @@ def can_downgrade_replacing(op: Operation, group: LiveConsumerGroup, former: Con
 def downgrade_replacing(
     op: Operation, group: LiveConsumerGroup, former: ConsumerMember, joining: ConsumerMember, *, rebalances: bool
 ) -> None:
-    """Make the group a classic one with ``joining`` in the place of ``former``, whose records are written already."""
+    """Make the group a classic one with ``joining`` instead of ``former``, whose records are already written."""
     op.write_all(group.tombstones({former.member_id: joining.member_id}))
     members = [group.log.members[member_id] for member_id in group.view.members if member_id != former.member_id]
     classic = _as_classic(op, group, [*members, joining], {joining.member_id: former.member_id})

@@ -1,4 +1,4 @@
-"""A consumer group as ConsumerGroupDescribe answers it."""
+"""A consumer group as in the response to ConsumerGroupDescribe."""
 
 from __future__ import annotations
 

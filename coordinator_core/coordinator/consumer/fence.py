@@ -1,4 +1,4 @@
-"""How members leave a consumer group, by themselves or because a timer of theirs ran out."""
+"""How members leave a consumer group: by themselves, or because one of their timers ran out."""
 
 from __future__ import annotations
 

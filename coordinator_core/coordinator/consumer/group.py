@@ -1,7 +1,7 @@
-"""A consumer group as its coordinator holds it in memory: the log's state, and what is kept beside it.
+"""A consumer group as its coordinator keeps it in memory: the log's state, and what is kept besides.
 
-Everything here but the metadata refresh deadline follows from the records in their order, and only makes it cheap to
-ask; the deadline is soft state.
+Everything here but the metadata refresh deadline is derived from the records in their order, and only makes lookups
+cheap; the deadline is soft state.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _NO_TOPICS: tuple[set[str], set[str]] = (set(), set())
 
 @dataclass(slots=True)
 class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
-    """A consumer group; a new one, which no record made yet, is empty.
+    """A consumer group; a new one, which no record has made yet, is empty.
 
-    ``view`` holds what an assignor is given, in the order of Kafka's collections; ``owned`` the member epoch at which
-    each partition is owned; ``assignors`` and ``classic_protocols`` count members.
+    ``view`` holds the assignor's input, in the order of Kafka's collections; ``owned`` the member epoch at which each
+    partition is owned; ``assignors`` and ``classic_protocols`` count members.
     """
 
     type: ClassVar = GroupType.CONSUMER
@@ -52,13 +52,17 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
 
     @property
     def homogeneous(self) -> bool:
-        """Whether all members subscribe to the same, as of the last change of a member (a regex alone is none)."""
+        """Whether all members have the same subscription, as of the last change of a member (a regex alone is not
+        one).
+        """
         if self._homogeneous is None:
             self._homogeneous = self.subscriptions.are_homogeneous(len(self.log.members))
         return self._homogeneous
 
     def tombstones(self, renamed: Mapping[str, str] | None = None) -> list[Unwritten]:
-        """Return all records of the group; ``renamed`` members have records under a new id already."""
+        """Return the tombstones of all records of the group; ``renamed`` members already have records under a new
+        id.
+        """
         names = renamed or {}
         members = [names.get(member_id, member_id) for member_id in self.view.members]
         return group_tombstones(self.group_id, members, self.log.regexes)
@@ -66,7 +70,7 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
         """Return the member that holds that instance id.
 
-        Raises ApiError, as Kafka does, for an id whose holder went by another instance id before it left: nobody can
+        Raises ApiError, as Kafka does, for an id whose holder had another instance id before it left: no member can
         join with it any more.
         """
         member_id = None if instance_id is None else self.view.static.get(instance_id)
@@ -78,17 +82,19 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
         return self.log.members[member_id]
 
     def is_free(self, topic_id: str, partition: int) -> bool:
-        """Whether no member owns the partition, nor has still to give it up."""
+        """Whether no member owns the partition or still has to revoke it."""
         return partition not in self.owned.get(topic_id, ())
 
     def preferred_assignor(self, old: ConsumerMember, new: ConsumerMember) -> str | None:
-        """Return the server assignor that most members ask for once ``new`` is in the place of ``old``; None: nobody
-        does.
+        """Return the server assignor that most members ask for once ``new`` replaces ``old``; None if no member
+        asks for one.
         """
         return self.assignors.preferred(old.server_assignor, new.server_assignor)
 
     def follow(self, record: AnyRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
-        """Apply the record to the log, the indices in step; which topics are subscribed anew, which no more."""
+        """Apply a record to the log state and update the indices; return newly subscribed and no longer
+        subscribed topics.
+        """
         topics = _NO_TOPICS
         if record.type == RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT:
             self._follow_assignment(record, log)
@@ -199,7 +205,7 @@ def is_reconciled_to(member: ConsumerMember, epoch: int) -> bool:
 
 
 def subscriber(member: ConsumerMember) -> Subscriber:
-    """Return the member as an assignor is told of it."""
+    """Return the member as the assignor sees it."""
     return Subscriber(
         tuple(member.subscribed_topic_names), member.subscribed_topic_regex, member.instance_id, member.rack_id
     )

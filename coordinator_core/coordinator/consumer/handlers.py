@@ -14,7 +14,7 @@ from coordinator_core.records import Fields
 
 
 def take_over(op: Operation, group: LiveConsumerGroup) -> None:
-    """A new coordinator gives every member a session, and time to give up what it still has to."""
+    """Give every member a session, and time to revoke what it still has to, as a new coordinator does."""
     for member_id in group.view.members:
         timeouts.expect_heartbeat(op, group.group_id, member_id)
         member = group.log.members.get(member_id)

@@ -1,4 +1,4 @@
-"""The steps that every join and heartbeat of a consumer group takes: epoch, target, then the member's own way there."""
+"""The steps of every join and heartbeat of a consumer group: epoch, target, then the member's own way to its target."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Epoch(NamedTuple):
 
 
 class MemberTarget(NamedTuple):
-    """The newest target there is: its epoch, and the member's part of it."""
+    """The newest target: its epoch, and the member's part of it."""
 
     epoch: int
     partitions: Mapping[str, Sequence[int]]
@@ -35,7 +35,7 @@ class MemberTarget(NamedTuple):
 def update_epoch(
     op: Operation, group: LiveConsumerGroup, old: ConsumerMember, new: ConsumerMember, *, bump: bool
 ) -> Epoch:
-    """Look at the subscribed topics again; the group epoch is bumped if asked for, or if they changed."""
+    """Check the subscribed topics again; the group epoch is bumped if requested, or if the topics changed."""
     if not bump and not group.metadata_expired(op.now):
         return Epoch(group.group_epoch, group.homogeneous)
     subscriptions = group.subscriptions.copy()
@@ -61,7 +61,7 @@ def update_epoch(
 def update_target(
     op: Operation, group: LiveConsumerGroup, epoch: Epoch, old: ConsumerMember, new: ConsumerMember
 ) -> MemberTarget:
-    """Compute the target of a newer epoch, unless the last one is too young: then that one holds a while longer."""
+    """Compute the target of a newer epoch, unless the last one is too recent: then that one is kept for now."""
     interval = op.memory.group_config(group.group_id).consumer_assignment_interval_ms
     if group.assignment_epoch >= epoch.number or not group.may_compute_target(op.now, interval):
         return MemberTarget(group.assignment_epoch, current_target(group, new))
@@ -79,7 +79,7 @@ def update_target(
 
 
 def current_target(group: LiveConsumerGroup, member: ConsumerMember) -> Partitions:
-    """Return the member's part of the target that there is; a static member takes on that of its former self."""
+    """Return the member's part of the present target; a static member takes over that of the member it replaces."""
     if member.instance_id is None:
         return group.view.targets.get(member.member_id, {})
     former = group.view.static.get(member.instance_id)
@@ -95,7 +95,7 @@ def move(
     *,
     subscription_changed: bool,
 ) -> ConsumerMember:
-    """Return the member's step towards the target; written if it changes anything."""
+    """Return the member after its step towards the target; the record is written if something changes."""
     if not subscription_changed and is_reconciled_to(member, target.epoch):
         return member
     names = _subscribed_names(group.log.regexes, member)

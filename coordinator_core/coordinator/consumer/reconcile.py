@@ -1,4 +1,4 @@
-"""How a member moves from what it owns to its target, without a partition ever being in two hands (KIP-848)."""
+"""How a member moves from what it owns to its target, while no partition ever has two owners (KIP-848)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Owned = list[dict[str, Any]] | None
 
 
 class Goal(NamedTuple):
-    """Where a member is to go: the target's epoch and partitions, the ids of the topics that it subscribes to.
+    """Where a member has to go: the target's epoch and partitions, the ids of the topics that it subscribes to.
 
-    ``subscribes`` says whether it names any topic, existing or not; ``is_free`` whether nobody holds a partition.
-    ``subscription_changed`` asks to take away at once what the member no longer subscribes to.
+    ``subscribes``: it names a topic, existing or not. ``is_free`` says whether a partition has no owner.
+    ``subscription_changed``: revoke at once what the member no longer subscribes to.
     """
 
     epoch: int
@@ -30,7 +30,7 @@ class Goal(NamedTuple):
 
 
 def reconcile(member: ConsumerMember, goal: Goal, owned: Owned) -> ConsumerMember:
-    """Return the member after this heartbeat's step towards the goal; the same object if it stays where it is."""
+    """Return the member after this heartbeat's step towards the goal; the same object if nothing changes."""
     epoch = member.member_epoch or 0
     if member.state in (None, ConsumerMemberState.STABLE):
         if epoch != goal.epoch:

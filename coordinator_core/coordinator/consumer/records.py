@@ -37,7 +37,7 @@ from coordinator_core.records import RecordType
 
 
 def member_metadata(group_id: str, member: ConsumerMember) -> Unwritten[MemberKey, ConsumerGroupMemberMetadataValue]:
-    """Return the member's metadata."""
+    """Return the record of the member's metadata."""
     classic: ConsumerGroupMemberMetadataClassicMemberMetadata | None = None
     if member.classic is not None:
         classic = {
@@ -63,7 +63,7 @@ def member_metadata(group_id: str, member: ConsumerMember) -> Unwritten[MemberKe
 def current_assignment(
     group_id: str, member: ConsumerMember
 ) -> Unwritten[MemberKey, ConsumerGroupCurrentMemberAssignmentValue]:
-    """Return the member's current assignment."""
+    """Return the record of the member's current assignment."""
     value: ConsumerGroupCurrentMemberAssignmentValue = {
         "memberEpoch": known(member.member_epoch),
         "previousMemberEpoch": known(member.previous_member_epoch),
@@ -77,7 +77,7 @@ def current_assignment(
 def target_assignment(
     group_id: str, member_id: str, target: Mapping[str, Sequence[int]]
 ) -> Unwritten[MemberKey, ConsumerGroupTargetAssignmentMemberValue]:
-    """Return a member's target assignment."""
+    """Return the record of a member's target assignment."""
     partitions: list[ConsumerGroupTargetAssignmentMemberTopicPartition] = [
         {"topicId": topic, "partitions": list(numbers)} for topic, numbers in target.items()
     ]
@@ -88,7 +88,7 @@ def target_assignment(
 def target_epoch(
     group_id: str, epoch: int, timestamp_ms: int
 ) -> Unwritten[ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue]:
-    """Return the epoch and time of the target assignment; time 0 is not written."""
+    """Return the record of the epoch and time of the target assignment; time 0 is left out."""
     value: ConsumerGroupTargetAssignmentMetadataValue = {"assignmentEpoch": epoch}
     if timestamp_ms:
         value["assignmentTimestamp"] = timestamp_ms
@@ -98,7 +98,7 @@ def target_epoch(
 def group_epoch(
     group_id: str, epoch: int, metadata_hash: int
 ) -> Unwritten[ConsumerGroupMetadataKey, ConsumerGroupMetadataValue]:
-    """Return the group epoch and the hash of its topics; a zero hash is not written."""
+    """Return the record of the group epoch and the hash of its topics; a zero hash is left out."""
     value: ConsumerGroupMetadataValue = {"epoch": epoch}
     if metadata_hash:
         value["metadataHash"] = metadata_hash

@@ -33,7 +33,8 @@ def task_key(group_id: str) -> str:
 
 
 def update(op: Operation, group: LiveConsumerGroup, old: ConsumerMember, new: ConsumerMember) -> RegexChange:
-    """See to the member's regex: drop what nobody subscribes to any more, and have regexes resolved if it is time.
+    """Update the member's regex: drop regexes that no member subscribes to any more, and have regexes resolved when
+    due.
 
     Raises ApiError for a new regex that is not valid.
     """
@@ -89,7 +90,9 @@ def _maybe_resolve(op: Operation, group: LiveConsumerGroup, before: str, after: 
 
 
 def resolve(op: Operation, group_id: str, regexes: tuple[str, ...]) -> None:
-    """The topics of the regexes as of now. The group epoch is bumped if any of them has others than before."""
+    """Set the topics of the regexes as of now. The group epoch is bumped if one of them has other topics than
+    before.
+    """
     group = op.memory.live.get(group_id)
     if not isinstance(group, LiveConsumerGroup):
         return

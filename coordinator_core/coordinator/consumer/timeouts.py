@@ -11,14 +11,14 @@ REVOCATION_EXPIRED = "consumer revocation expired"
 
 
 def expect_heartbeat(op: Operation, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
-    """Expect a sign of life within the session timeout: the group's, unless a classic member brings its own."""
+    """Expect a heartbeat within the session timeout: the group's, or the one that a classic member sent."""
     if timeout_ms is None:
         timeout_ms = op.memory.group_config(group_id).consumer_session_timeout_ms
     op.arm(session_key(group_id, member_id), timeout_ms, FENCE, group_id, member_id)
 
 
 def expect_revocation(op: Operation, group_id: str, member: ConsumerMember) -> None:
-    """Expect the member to leave its epoch, by giving up partitions, within its rebalance timeout."""
+    """Expect the member to leave its epoch, by revoking partitions, within its rebalance timeout."""
     op.arm(
         rebalance_key(group_id, member.member_id),
         member.rebalance_timeout_ms,
@@ -30,5 +30,5 @@ def expect_revocation(op: Operation, group_id: str, member: ConsumerMember) -> N
 
 
 def cancel_rebalance_timeout(op: Operation, group_id: str, member_id: str) -> None:
-    """The member has nothing to give up."""
+    """Cancel the timer for revocation: the member has nothing to revoke."""
     op.cancel(rebalance_key(group_id, member_id))

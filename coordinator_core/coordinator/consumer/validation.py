@@ -1,4 +1,4 @@
-"""What a ConsumerGroupHeartbeat has to look like, and what the coordinator refuses (KIP-848)."""
+"""The form of a ConsumerGroupHeartbeat, and what the coordinator refuses (KIP-848)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ HEARTBEAT = RequestShape(
 
 
 def check_heartbeat(request: Request, config: BrokerConfig) -> Fields:
-    """Return the data of a ConsumerGroupHeartbeat; raises ApiError for what is wrong with it by itself."""
+    """Return the data of a ConsumerGroupHeartbeat; raises ApiError if it is invalid in itself."""
     data = checked(request, HEARTBEAT, range(2))
     epoch = data["memberEpoch"]
     if (
@@ -96,16 +96,16 @@ def _joining(data: Fields) -> None:
 
 
 def check_capacity(group: LiveConsumerGroup, member_id: str, config: BrokerConfig) -> None:
-    """Raise ApiError if the group is full and this is none of its members."""
+    """Raise ApiError if the group is full and ``member_id`` is not a member."""
     limit = config.group_consumer_max_size
     if len(group.log.members) >= limit and member_id not in group.log.members:
         raise group_full_error("consumer", limit)
 
 
 def check_member_epoch(member: ConsumerMember, epoch: int, owned: list[dict[str, Any]] | None) -> None:
-    """Raise ApiError unless the epoch is the member's, or the one before (its answer may have been lost).
+    """Raise ApiError unless the epoch is the member's, or the one before (the response may have been lost).
 
-    With the epoch before, the member must not own more than it was assigned. Epoch 0 rejoins and is always right.
+    With the epoch before, the member must not own more than it was assigned. Epoch 0 rejoins and is always valid.
     """
     known = member.member_epoch or 0
     if epoch in (0, known):
@@ -135,10 +135,10 @@ def check_offset_commit(
     *,
     transactional: bool,
 ) -> Callable[[str, str, int], None] | None:
-    """Raise ApiError unless the commit comes from a member at an epoch that it had, or from nobody to an empty group.
+    """Raise ApiError unless the commit is of a member at one of its epochs, or without a member in an empty group.
 
-    An older epoch is good for partitions that were assigned no later than it (KIP-1251): what is returned judges each
-    partition by topic name, topic id and number. None: all are good.
+    An older epoch is valid for partitions that were assigned no later than it (KIP-1251): the returned function checks
+    each partition by topic name, topic id and number. None: all are valid.
     """
     if is_commit_without_member(group, member_id, instance_id, epoch, transactional=transactional):
         return None
@@ -162,7 +162,7 @@ def check_offset_commit(
 
 
 def check_offset_fetch(group: LiveConsumerGroup, member_id: str | None, epoch: int) -> None:
-    """Raise ApiError unless the fetch comes from a member at its epoch, or does not say from whom."""
+    """Raise ApiError unless the fetch is of a member at its epoch, or names no member."""
     if member_id is None and epoch < 0:
         return
     member = member_of(group.log.members, member_id or "", group.group_id)

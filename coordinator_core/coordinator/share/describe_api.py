@@ -1,4 +1,4 @@
-"""A share group as ShareGroupDescribe answers it."""
+"""A share group as in the response to ShareGroupDescribe."""
 
 from __future__ import annotations
 

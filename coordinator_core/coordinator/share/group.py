@@ -1,4 +1,4 @@
-"""A share group as its coordinator holds it in memory: the log's state, and what follows from the records."""
+"""A share group as its coordinator keeps it in memory: the log's state, and what is derived from the records."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from coordinator_core.records import CoordinatorRecord, RecordType
 class LiveShareGroup(LiveEpochGroup[ShareGroup]):
     """A share group.
 
-    ``view`` holds what the assignor is given, in the order of Kafka's collections; ``initializing_since_ms`` is when
-    the share partitions that get their state were last written down. ``pending`` remembers until the next record
-    whether the target leaves out partitions that have their state.
+    ``view`` holds the assignor's input, in the order of Kafka's collections; ``initializing_since_ms`` is when the
+    share partitions that get their state were last written. ``pending`` caches until the next record whether the target
+    lacks partitions that have their state.
     """
 
     type: ClassVar = GroupType.SHARE
@@ -36,15 +36,17 @@ class LiveShareGroup(LiveEpochGroup[ShareGroup]):
 
     @property
     def share_partitions(self) -> StatePartitionMetadata:
-        """Which share partitions have state, get it or lose it; none before anything was written of them."""
+        """The share partitions that have state, get it or lose it; empty before any were written."""
         return self.log.state_partitions or StatePartitionMetadata()
 
     def tombstones(self) -> list[Unwritten]:
-        """Return all records of the group."""
+        """Return the tombstones of all records of the group."""
         return group_tombstones(self.group_id, list(self.view.members))
 
     def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
-        """Apply the record to the log, the indices in step; which topics are subscribed anew, which no more."""
+        """Apply a record to the log state and update the indices; return newly subscribed and no longer
+        subscribed topics.
+        """
         member_id = record.member_id or ""
         old = self.log.members.get(member_id)
         old_names = () if old is None else tuple(old.subscribed_topic_names)
@@ -83,5 +85,5 @@ class LiveShareGroup(LiveEpochGroup[ShareGroup]):
 
 
 def subscriber(member: ShareMember) -> Subscriber:
-    """Return the member as the assignor is told of it."""
+    """Return the member as the assignor sees it."""
     return Subscriber(tuple(member.subscribed_topic_names), rack_id=member.rack_id)

@@ -1,4 +1,4 @@
-"""The share group protocol's requests and timers (KIP-932), and the answers of share coordinators."""
+"""The share group protocol's requests and timers (KIP-932), and the responses of share coordinators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coordinator_core.records import Fields
 
 
 def take_over(op: Operation, group: LiveShareGroup) -> None:
-    """A new coordinator gives every member a session, and waits from now on for share state that is not there yet."""
+    """Give every member a session, and wait for missing share state from now on, as a new coordinator does."""
     group.initializing_since_ms = op.now
     for member_id in group.view.members:
         expect_heartbeat(op, group.group_id, member_id)

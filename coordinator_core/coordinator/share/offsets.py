@@ -1,7 +1,7 @@
-"""AlterShareGroupOffsets and DeleteShareGroupOffsets (KIP-932): an administrator moves or forgets share offsets.
+"""AlterShareGroupOffsets and DeleteShareGroupOffsets (KIP-932): an administrator moves or deletes share offsets.
 
-Both are for groups without members. The group coordinator writes down what is to happen and asks the share coordinators
-to do it; what they answer is written down as well.
+Both are for groups without members. The group coordinator writes what has to happen and asks the share coordinators to
+do it; their response is written as well.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 def handle_alter(op: Operation, request: Request) -> Fields:
-    """AlterShareGroupOffsets: share partitions begin at other offsets. A group that does not exist is created."""
+    """Serve AlterShareGroupOffsets: share partitions begin at other offsets. A group that does not exist is created."""
     data = validation.check_alter_offsets(request)
     group_id = data["groupId"]
     if group_id in op.memory.live:
@@ -70,9 +70,9 @@ def _altered(wanted: Fields, topic: Topic | None, known: Mapping[int, int]) -> F
 
 
 def handle_delete(op: Operation, request: Request) -> Fields:
-    """DeleteShareGroupOffsets: the group forgets the state of topics.
+    """Serve DeleteShareGroupOffsets: the group loses the state of topics.
 
-    The answer names the topics that are refused; the others follow in the answer to ``handle_deleted``.
+    The response names the topics that are refused; the others follow in the response to ``handle_deleted``.
     """
     data = validation.check_delete_offsets(request)
     group = group_of(op, data["groupId"], LiveShareGroup, "share")
@@ -101,7 +101,7 @@ def handle_delete(op: Operation, request: Request) -> Fields:
 
 
 def handle_deleted(op: Operation, group_id: str, topics: Mapping[str, str]) -> Fields:
-    """Share coordinators deleted the group's state of these topics, id to name."""
+    """Note that share coordinators deleted the group's state of these topics, id to name."""
     group = op.memory.live.get(group_id)
     if not isinstance(group, LiveShareGroup) or group.log.state_partitions is None:
         return _deleted([])

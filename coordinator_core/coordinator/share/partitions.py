@@ -1,7 +1,7 @@
-"""The state of share partitions: who asks for it, and how it comes and goes (KIP-932).
+"""The state of share partitions: how it is requested, initialised and deleted (KIP-932).
 
 A share partition is assigned only once the share coordinator has initialised its state. The group coordinator writes
-down which partitions are initialising, asks, and writes down what came of it. An answer that is lost is asked for again
+which partitions are initialising, asks the share coordinator, and writes the result. A lost response is asked for again
 after a while.
 """
 
@@ -18,9 +18,9 @@ from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.groups.share.state import ShareTopic, StatePartitionMetadata
 
 INITIALIZE_EFFECT = "initialize_share_group_state"
-"""Outcome effect: what a share coordinator is asked to initialise, a list of topics with partitions."""
+"""Outcome effect: what a share coordinator has to initialise, a list of topics with partitions."""
 DELETE_EFFECT = "delete_share_group_state"
-"""Outcome effect: what a share coordinator is asked to delete the state of, a list of topics with partitions."""
+"""Outcome effect: whose state a share coordinator has to delete, a list of topics with partitions."""
 _Of = TypeVar("_Of", ShareTopic, str)
 UNSET_START_OFFSET = -1
 UNKNOWN_TOPIC = "<UNKNOWN>"
@@ -28,7 +28,9 @@ UNKNOWN_TOPIC = "<UNKNOWN>"
 
 
 def initialize(op: Operation, group: LiveShareGroup, epoch: int, names: Iterable[str]) -> None:
-    """Ask for the state of subscribed partitions that have none; of those that are waited for, after a while again."""
+    """Ask for the state of subscribed partitions without state; for those already requested, ask again after a
+    while.
+    """
     known = group.share_partitions
     retry = op.memory.config.share_initialize_retry_ms
     waited_for = known.initializing if op.now - group.initializing_since_ms < retry else {}
@@ -51,7 +53,7 @@ def initialize(op: Operation, group: LiveShareGroup, epoch: int, names: Iterable
 
 
 def write_initializing(op: Operation, group: LiveShareGroup, asked: Mapping[str, ShareTopic]) -> None:
-    """Write down that these partitions get their state, beside those that already do."""
+    """Write that these partitions get their state, in addition to those that already do."""
     known = group.share_partitions
     initializing = _union(known.initializing, asked)
     deleting = {topic_id: name for topic_id, name in known.deleting.items() if topic_id not in initializing}
@@ -80,7 +82,9 @@ def ask_to_delete(op: Operation, partitions: Mapping[str, Iterable[int]]) -> Non
 
 
 def initialized(op: Operation, group_id: str, partitions: Mapping[str, Collection[int]]) -> None:
-    """A share coordinator initialised these partitions, by topic id; raises ApiError if the group is gone meanwhile."""
+    """Note that a share coordinator initialised these partitions, by topic id; raises ApiError if the group was
+    deleted.
+    """
     if not partitions:
         return
     group = op.memory.live.get(group_id)
@@ -100,7 +104,9 @@ def initialized(op: Operation, group_id: str, partitions: Mapping[str, Collectio
 
 
 def uninitialized(op: Operation, group_id: str, partitions: Mapping[str, Collection[int]]) -> None:
-    """A share coordinator failed to initialise these partitions, by topic id: the next heartbeat asks again."""
+    """Note that a share coordinator failed to initialise these partitions, by topic id: the next heartbeat asks
+    again.
+    """
     group = op.memory.live.get(group_id)
     if not isinstance(group, LiveShareGroup) or not partitions or not group.share_partitions.initializing:
         return
@@ -110,7 +116,7 @@ def uninitialized(op: Operation, group_id: str, partitions: Mapping[str, Collect
 
 
 def topics_deleted(op: Operation, topic_ids: Collection[str]) -> None:
-    """These topics are gone, and with them the state of their partitions."""
+    """Remove the state of partitions of deleted topics."""
     for group in op.memory.live.values():
         if not isinstance(group, LiveShareGroup):
             continue
@@ -125,7 +131,7 @@ def topics_deleted(op: Operation, topic_ids: Collection[str]) -> None:
 
 
 def delete_all(op: Operation, group: LiveShareGroup) -> None:
-    """The group is about to be deleted: ask for the deletion of all state, and write down that it is being deleted.
+    """Ask for the deletion of all state, and write that it is being deleted, before the group is deleted.
 
     A topic that an earlier deletion left behind is asked for again if it still exists.
     """
@@ -146,16 +152,16 @@ def delete_all(op: Operation, group: LiveShareGroup) -> None:
 def write_state(
     op: Operation, group: LiveShareGroup, initialized: Mapping[str, ShareTopic], deleting: Iterable[str]
 ) -> None:
-    """Write down which partitions have state, and of which topics it is being deleted; what is initialising stays."""
+    """Write which partitions have state, and which topics' state is being deleted; what is initialising is kept."""
     known = group.share_partitions
     metadata = StatePartitionMetadata(known.initializing, dict(initialized), _named(deleting, op.topics))
     _write(op, group, metadata)
 
 
 def assignment_pending(group: LiveShareGroup) -> bool:
-    """Whether the newest target does not assign just the subscribed partitions that have their state.
+    """Whether the newest target does not assign exactly the subscribed partitions that have their state.
 
-    Where the target of the group epoch is still to come, it will.
+    False while the target of the group epoch is not computed yet, as it will.
     """
     if group.pending is None:
         group.pending = _is_pending(group)

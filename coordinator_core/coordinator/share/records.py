@@ -33,7 +33,7 @@ from coordinator_core.records import RecordType
 
 
 def member_metadata(group_id: str, member: ShareMember) -> Unwritten[MemberKey, ShareGroupMemberMetadataValue]:
-    """Return the member's metadata."""
+    """Return the record of the member's metadata."""
     value: ShareGroupMemberMetadataValue = {
         "rackId": member.rack_id,
         "clientId": known(member.client_id),
@@ -46,7 +46,7 @@ def member_metadata(group_id: str, member: ShareMember) -> Unwritten[MemberKey, 
 def current_assignment(
     group_id: str, member: ShareMember
 ) -> Unwritten[MemberKey, ShareGroupCurrentMemberAssignmentValue]:
-    """Return the member's current assignment."""
+    """Return the record of the member's current assignment."""
     value: ShareGroupCurrentMemberAssignmentValue = {
         "memberEpoch": known(member.member_epoch),
         "previousMemberEpoch": known(member.previous_member_epoch),
@@ -59,7 +59,7 @@ def current_assignment(
 def target_assignment(
     group_id: str, member_id: str, target: Mapping[str, Sequence[int]]
 ) -> Unwritten[MemberKey, ShareGroupTargetAssignmentMemberValue]:
-    """Return a member's target assignment."""
+    """Return the record of a member's target assignment."""
     key = member_key(group_id, member_id)
     return RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER, key, {"topicPartitions": _partitions(target)}
 
@@ -67,7 +67,7 @@ def target_assignment(
 def target_epoch(
     group_id: str, epoch: int, timestamp_ms: int
 ) -> Unwritten[ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue]:
-    """Return the epoch and time of the target assignment; time 0 is not written."""
+    """Return the record of the epoch and time of the target assignment; time 0 is left out."""
     value: ShareGroupTargetAssignmentMetadataValue = {"assignmentEpoch": epoch}
     if timestamp_ms:
         value["assignmentTimestamp"] = timestamp_ms
@@ -77,7 +77,7 @@ def target_epoch(
 def group_epoch(
     group_id: str, epoch: int, metadata_hash: int
 ) -> Unwritten[ShareGroupMetadataKey, ShareGroupMetadataValue]:
-    """Return the group epoch and the hash of its topics."""
+    """Return the record of the group epoch and the hash of its topics."""
     return RecordType.SHARE_GROUP_METADATA, {"groupId": group_id}, {"epoch": epoch, "metadataHash": metadata_hash}
 
 

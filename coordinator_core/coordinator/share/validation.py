@@ -1,4 +1,4 @@
-"""What a ShareGroupHeartbeat has to look like, and what the coordinator refuses (KIP-932)."""
+"""The form of a ShareGroupHeartbeat, and what the coordinator refuses (KIP-932)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OFFSETS_VERSIONS = range(1)
 
 
 def check_heartbeat(request: Request) -> Fields:
-    """Return the data of a ShareGroupHeartbeat; raises ApiError for what is wrong with it by itself."""
+    """Return the data of a ShareGroupHeartbeat; raises ApiError if it is invalid in itself."""
     data = checked(request, HEARTBEAT, VERSIONS)
     not_blank(data["memberId"], "MemberId can't be empty.")
     not_blank(data["groupId"], "GroupId can't be empty.")
@@ -57,12 +57,12 @@ def check_heartbeat(request: Request) -> Fields:
 
 
 def check_alter_offsets(request: Request) -> Fields:
-    """Return the data of an AlterShareGroupOffsets; raises ApiError for what is wrong with it by itself."""
+    """Return the data of an AlterShareGroupOffsets; raises ApiError if it is invalid in itself."""
     return _of_group(checked(request, ALTER_OFFSETS, OFFSETS_VERSIONS))
 
 
 def check_delete_offsets(request: Request) -> Fields:
-    """Return the data of a DeleteShareGroupOffsets; raises ApiError for what is wrong with it by itself."""
+    """Return the data of a DeleteShareGroupOffsets; raises ApiError if it is invalid in itself."""
     return _of_group(checked(request, DELETE_OFFSETS, OFFSETS_VERSIONS))
 
 
@@ -73,13 +73,13 @@ def _of_group(data: Fields) -> Fields:
 
 
 def check_capacity(group: LiveShareGroup, member_id: str, config: BrokerConfig) -> None:
-    """Raise ApiError if the group is full and this is none of its members."""
+    """Raise ApiError if the group is full and ``member_id`` is not a member."""
     if len(group.log.members) >= config.group_share_max_size and member_id not in group.log.members:
         raise group_full_error("share", config.group_share_max_size)
 
 
 def check_member_epoch(member: ShareMember, epoch: int) -> None:
-    """Raise ApiError unless the epoch is the member's, or the one before (its answer may have been lost), or 0."""
+    """Raise ApiError unless the epoch is the member's, or the one before (the response may have been lost), or 0."""
     known, previous = member.member_epoch or 0, member.previous_member_epoch
     if epoch > known:
         raise greater_epoch_error("share", epoch, known)

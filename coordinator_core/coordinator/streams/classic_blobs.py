@@ -1,4 +1,4 @@
-"""What threads on the classic protocol say of themselves and are told to run, as bytes (KIP-1071, online migration).
+"""The subscriptions and assignments of threads on the classic protocol, as bytes (KIP-1071, online migration).
 
 Streams puts its own data into the consumer's subscription and assignment: SubscriptionInfo and AssignmentInfo.
 """
@@ -41,7 +41,7 @@ NO_REBALANCE = 2**63 - 1
 
 
 class ThreadInfo(NamedTuple):
-    """A thread: its process and what it holds. ``owned`` are input partitions, ``standby`` tasks (None: not said)."""
+    """A thread: its process and what it has. ``owned`` are input partitions, ``standby`` tasks (None: not given)."""
 
     process_id: str
     endpoint: Endpoint | None
@@ -67,7 +67,7 @@ def thread_info(metadata: bytes) -> ThreadInfo:
 
 
 def assigned_tasks(assignment: bytes) -> Tasks:
-    """Read what a thread was told to run; raises DecodeError if it is not an assignment of Streams."""
+    """Read the tasks in a thread's assignment; raises DecodeError if it is not an assignment of Streams."""
     if not assignment:
         return Tasks()
     blob = decode_assignment(CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL, assignment)
@@ -80,7 +80,7 @@ def assigned_tasks(assignment: bytes) -> Tasks:
 def assignment(
     tasks: Tasks, configured: ConfiguredTopology | None, topics: TopicImage, metadata: bytes, now: int
 ) -> bytes:
-    """Return what a thread is told to run, in the versions of its subscription; warm-ups are standbys to it.
+    """Return a thread's assignment in the versions of its subscription; warm-ups are standbys in it.
 
     Raises DecodeError if the subscription is not one of Streams.
     """
@@ -122,7 +122,7 @@ def assignment(
 
 
 def is_known_by_number(subtopology_id: str) -> bool:
-    """Whether threads on the classic protocol can be told of the subtopology."""
+    """Whether threads on the classic protocol can be assigned tasks of the subtopology."""
     return subtopology_id.isdecimal() and subtopology_id.isascii() and int(subtopology_id) < 2**31
 
 

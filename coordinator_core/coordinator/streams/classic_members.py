@@ -1,6 +1,6 @@
 """Threads of a streams group that still speak the classic protocol (KIP-1071, online migration).
 
-Generation and member epoch are the same number. A thread is told to rejoin by REBALANCE_IN_PROGRESS; each join takes it
+Generation and member epoch are the same number. REBALANCE_IN_PROGRESS asks a thread to join again; each join takes it
 one step towards its target, and each sync gives it what it then runs.
 """
 
@@ -30,7 +30,7 @@ from coordinator_core.records import Fields
 
 
 def join(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
-    """JoinGroup: the thread joins, or takes its next step; with a new member id first, if it asks without one."""
+    """Serve JoinGroup: the thread joins, or takes its next step; if it asks without a member id, it first gets one."""
     data = request.data
     group_id, instance_id, is_new = group.group_id, data["groupInstanceId"], not data["memberId"]
     member_id = op.next_text_id() if is_new else data["memberId"]
@@ -123,7 +123,7 @@ def _by_subtopology(tasks: Iterable[TaskId]) -> dict[str, list[int]]:
 
 
 def sync(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
-    """SyncGroup: the thread learns what it runs; raises ApiError if it has to join again first."""
+    """Serve SyncGroup: the thread learns what it runs; raises ApiError if it has to join again first."""
     data = request.data
     group_id = group.group_id
     member, thread = _classic_member(group, data["memberId"], data["groupInstanceId"], data["generationId"])
@@ -148,7 +148,7 @@ def sync(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
 
 
 def handle_heartbeat(op: Operation, request: Request, data: Fields, group: LiveStreamsGroup) -> Fields:
-    """Heartbeat: a sign of life; the thread is told to join again if there is anything to gain or give up by it."""
+    """Serve Heartbeat: the thread is asked to join again if that would assign or revoke something."""
     member, thread = _classic_member(group, data["memberId"], data["groupInstanceId"], data["generationId"])
     timeouts.expect_heartbeat(op, group.group_id, member.member_id, thread.session_timeout_ms)
     error = ErrorCode.NONE
@@ -168,7 +168,7 @@ def _should_join(group: LiveStreamsGroup, member: StreamsMember) -> bool:
 
 
 def leave(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
-    """LeaveGroup: members go, of both protocols; each is answered for itself."""
+    """Serve LeaveGroup; members may be of both protocols, and each gets its own result."""
     leaving, answers = leaving_members(group, request.data["members"])
     fence.fence(op, group, list(leaving.values()))
     return responses.leave_group_response(request.version, answers)

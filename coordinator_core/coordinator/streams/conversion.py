@@ -24,11 +24,10 @@ from coordinator_core.records import Fields
 
 
 def upgrade(op: Operation, classic: LiveClassicGroup, topology: Fields) -> LiveStreamsGroup:
-    """Return the streams group that the classic one becomes, as its records will make it; raises ApiError where it
-    cannot.
+    """Return the streams group that the classic one becomes, as its records will make it; raises ApiError if it cannot.
 
     Its epochs are the generation, its target and current assignments the last ones of the classic group. Its members
-    run the topology that the joining one brings. Those that wait for a rebalance are told to join again.
+    run the topology that the joining one sends. Members that wait for a rebalance are asked to join again.
     """
     if not all(classic_blobs.is_known_by_number(each["subtopologyId"]) for each in topology["subtopologies"]):
         raise _no_upgrade(classic, "its members know subtopologies by number")
@@ -100,7 +99,7 @@ def _as_streams(classic: LiveClassicGroup, member: LiveClassicMember, topology_e
 
 
 def downgrade_after_leave(op: Operation, group: LiveStreamsGroup, leaving: Collection[str]) -> bool:
-    """Make the group a classic one if only threads on the classic protocol stay; they have to rebalance then."""
+    """Make the group a classic one if only threads on the classic protocol remain; they have to rebalance then."""
     staying = [member for member_id, member in group.log.members.items() if member_id not in leaving]
     if not staying or any(member.member_id not in group.classic for member in staying):
         return False

@@ -1,4 +1,4 @@
-"""A streams group as StreamsGroupDescribe answers it."""
+"""A streams group as in the response to StreamsGroupDescribe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What members learn of each other for interactive queries: endpoints, and the partitions that can be asked there."""
+"""Endpoints of members for interactive queries, and the partitions that can be queried there."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from coordinator_core.records import Fields
 
 
 def partitions_by_endpoint(group: LiveStreamsGroup, updated: StreamsMember, topics: TopicImage) -> list[Fields]:
-    """For each member with an endpoint, the input partitions of its active and of its standby tasks.
+    """Return for each member with an endpoint the input partitions of its active and of its standby tasks.
 
-    As in Kafka a member whose endpoint just changed, and nothing else, is still told of by the old one.
+    As in Kafka a member whose endpoint just changed, and nothing else, is still listed with the old one.
+
     Raises ApiError where Kafka fails: with an endpoint, and a topology whose tasks are not known.
     """
     former = group.static_member(updated.instance_id) or updated

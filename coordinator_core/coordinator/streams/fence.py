@@ -1,4 +1,4 @@
-"""How members leave a streams group, by themselves or because a timer of theirs ran out."""
+"""How members leave a streams group: by themselves, or because one of their timers ran out."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def request_shutdown(group: LiveStreamsGroup, member_id: str) -> None:
 
 
 def streams_response(member_id: str, epoch: int, **fields: object) -> Fields:
-    """Return a StreamsGroupHeartbeat response; what ``fields`` do not give says nothing new."""
+    """Return a StreamsGroupHeartbeat response; fields that are not given say that nothing changed."""
     nothing_new: Fields = {
         "acceptableRecoveryLag": 0,
         "taskOffsetIntervalMs": 0,

@@ -1,4 +1,4 @@
-"""A streams group as its coordinator holds it in memory: the log's state, and what is kept beside it."""
+"""A streams group as its coordinator keeps it in memory: the log's state, and what is kept besides."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 
 @dataclass(frozen=True, slots=True)
 class ClassicThread:
-    """What a member that speaks the classic protocol said in its last JoinGroup; no record of the streams group has it.
+    """What a member that speaks the classic protocol sent in its last JoinGroup; no record of the streams group has it.
 
-    A new coordinator tells such a member to join again, and learns it anew.
+    A new coordinator asks such a member to join again, to get it again.
     """
 
     session_timeout_ms: int
@@ -44,12 +44,12 @@ def initial_rebalance_key(group_id: str) -> str:
 class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
     """A streams group.
 
-    ``view`` holds what the assignor is given; ``active``, ``standby`` and ``warmup`` say which processes hold a task,
-    also while they have still to give it up. Soft state: ``configured`` is the topology on the topics as they were last
-    looked at (``topics_version``: with its image), ``endpoint_epoch`` the version of what members know of each other's
-    endpoints, ``known_endpoints`` what was last told of each member's until a record of it or its tasks change,
-    ``shutdown_member`` who asked for the end of the application, ``task_offsets`` what members reported, ``classic``
-    which of them still speak the classic protocol (KIP-1071, online migration).
+    ``view`` holds the assignor's input; ``active``, ``standby`` and ``warmup`` say which processes have a task, also
+    while they still have to revoke it. Soft state: ``configured`` is the topology on the topics at the last check
+    (``topics_version``: with its image), ``endpoint_epoch`` the version of what members know about each other's
+    endpoints, ``known_endpoints`` what was last sent about each member's endpoint until its record or its tasks change,
+    ``shutdown_member`` the member that asked to shut down the application, ``task_offsets`` what members reported,
+    ``classic`` the members that still speak the classic protocol (KIP-1071, online migration).
     """
 
     type: ClassVar = GroupType.STREAMS
@@ -69,17 +69,17 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
 
     @property
     def validated_topology_epoch(self) -> int:
-        """The epoch of the topology that all topics were found for; -1: there is none."""
+        """The epoch of the topology for which all topics were found; -1: there is none."""
         epoch = self.log.validated_topology_epoch
         return NOT_VALIDATED if epoch is None else epoch
 
     @property
     def timer_keys(self) -> Collection[str]:
-        """The first assignment is held back no more once the group is gone."""
+        """The key of the delay of the first assignment, which ends with the group."""
         return (initial_rebalance_key(self.group_id),)
 
     def tombstones(self) -> list[Unwritten]:
-        """Return all records of the group."""
+        """Return the tombstones of all records of the group."""
         return group_tombstones(self.group_id, list(self.view.members))
 
     def static_member(self, instance_id: str | None) -> StreamsMember | None:
@@ -88,11 +88,13 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
         return None if member_id is None else self.log.members.get(member_id)
 
     def target(self, member_id: str) -> Tasks:
-        """Return the member's part of the target that there is."""
+        """Return the member's part of the present target."""
         return self.view.targets.get(member_id) or NO_TASKS
 
     def follow(self, record: CoordinatorRecord, log: CoordinatorShard) -> tuple[set[str], set[str]]:
-        """Apply the record to the log, the indices in step; which topics the topology needs anew, which no more."""
+        """Apply a record to the log state and update the indices; return topics that the topology needs now, and
+        no longer needs.
+        """
         member_id = record.member_id or ""
         before = set(required_topics(self.log.topology))
         moves = record.type in (
@@ -158,5 +160,5 @@ def _hold(holders: Holders, task: tuple[str, int], name: str, *, holds: bool) ->
 
 
 def process(member: StreamsMember) -> Process:
-    """Return the member as the assignor is told of it."""
+    """Return the member as the assignor sees it."""
     return Process(member.process_id or "", member.instance_id, member.rack_id, member.client_tags)

@@ -31,7 +31,7 @@ from coordinator_core.records import Fields
 
 
 class Status(IntEnum):
-    """What a response tells a member beside its tasks."""
+    """What a response tells a member besides its tasks."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1

@@ -1,4 +1,6 @@
-"""The steps that every join and heartbeat of a streams group takes: topology, epoch, the member's way to its target."""
+"""The steps of every join and heartbeat of a streams group: topology, epoch, then the member's own way to its
+target.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ REVOCATION_EXPIRED = "streams revocation expired"
 
 
 class TopologyOnTopics(NamedTuple):
-    """The topology on the topics of now, the hash of the topics, and whether it is another than before."""
+    """The topology on the present topics, the hash of the topics, and whether it differs from before."""
 
     topology: ConfiguredTopology
     metadata_hash: int
@@ -29,7 +31,7 @@ class TopologyOnTopics(NamedTuple):
 
 
 def look_at_topics(op: Operation, group: LiveStreamsGroup, topology: Topology) -> TopologyOnTopics:
-    """Configure the topology on the topics of now if they, or it, may have changed.
+    """Configure the topology on the present topics if the topics or the topology may have changed.
 
     Raises ApiError for a topology that cannot be configured on any topics.
     """
@@ -50,8 +52,8 @@ def look_at_topics(op: Operation, group: LiveStreamsGroup, topology: Topology) -
 
 
 def update_epoch(op: Operation, group: LiveStreamsGroup, configuration: TopologyOnTopics, *, bump: bool) -> int:
-    """Return the group epoch after this request: bumped if asked for, and if topics, topology or configurations
-    changed.
+    """Return the group epoch after this request. It is bumped if requested, or if topics, topology or
+    configurations changed.
     """
     topology = configuration.topology
     validated = topology.epoch if topology.problem is None else records.NOT_VALIDATED
@@ -70,7 +72,7 @@ def update_epoch(op: Operation, group: LiveStreamsGroup, configuration: Topology
 
 
 def delay_first_assignment(op: Operation, group: LiveStreamsGroup) -> None:
-    """The first member joins: wait a while for others, unless that has begun already."""
+    """Begin the wait for more members when the first member joins, unless it has begun already."""
     delay = op.memory.group_config(group.group_id).streams_initial_rebalance_delay_ms
     key = initial_rebalance_key(group.group_id)
     if group.is_empty and delay > 0 and key not in op.memory.timers:
@@ -78,7 +80,7 @@ def delay_first_assignment(op: Operation, group: LiveStreamsGroup) -> None:
 
 
 def first_assignment(op: Operation, group_id: str) -> None:
-    """The initial delay is over: a target for whoever has joined, unless the last one is too young."""
+    """Compute a target for all members after the initial delay, unless the last target is too recent."""
     group = op.memory.live.get(group_id)
     interval = op.memory.group_config(group_id).streams_assignment_interval_ms
     if (
@@ -95,7 +97,7 @@ def first_assignment(op: Operation, group_id: str) -> None:
 def move(
     op: Operation, group: LiveStreamsGroup, member: StreamsMember, epoch: int, target: Tasks, owned: OwnedTasks
 ) -> StreamsMember:
-    """Return the member's step towards the target; written if it changes anything."""
+    """Return the member after its step towards the target; the record is written if something changes."""
     moved = reconcile(group, member, epoch, target, owned)
     if moved is member or moved == member:
         return moved
@@ -108,6 +110,6 @@ def move(
 
 
 def expect_revocation(op: Operation, group_id: str, member: StreamsMember) -> None:
-    """Expect the member to leave its epoch, by giving up tasks, within its rebalance timeout."""
+    """Expect the member to leave its epoch, by revoking tasks, within its rebalance timeout."""
     key, timeout = rebalance_key(group_id, member.member_id), member.rebalance_timeout_ms
     op.arm(key, timeout, REVOCATION_EXPIRED, group_id, member.member_id, member.member_epoch)

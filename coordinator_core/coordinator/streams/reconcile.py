@@ -1,7 +1,7 @@
-"""How a member moves from the tasks it runs to its target, without a task being in two hands (KIP-1071).
+"""How a member moves from the tasks it runs to its target, while no task ever has two owners (KIP-1071).
 
-An active task has one owner in the group, and one process holds a task in one role only: its state directory is shared
-by the process's members.
+An active task has one owner in the group, and a process has a task in only one role: its members share its state
+directory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class _Step(NamedTuple):
 def reconcile(
     group: LiveStreamsGroup, member: StreamsMember, epoch: int, target: Tasks, owned: OwnedTasks
 ) -> StreamsMember:
-    """Return the member after this heartbeat's step towards the target of that epoch; the same object if it stays."""
+    """Return the member after this heartbeat's step towards the target of that epoch; the same object if nothing
+    changes.
+    """
     now_at = member.member_epoch or 0
     if member.state == StreamsMemberState.STABLE:
         return member if now_at == epoch else _next(group, member, now_at, epoch, target, owned)

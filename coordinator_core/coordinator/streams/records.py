@@ -41,7 +41,7 @@ NOT_VALIDATED = -1
 
 
 def member_metadata(group_id: str, member: StreamsMember) -> Unwritten[MemberKey, StreamsGroupMemberMetadataValue]:
-    """Return the member's metadata."""
+    """Return the record of the member's metadata."""
     endpoint = member.user_endpoint
     value: StreamsGroupMemberMetadataValue = {
         "instanceId": member.instance_id,
@@ -58,12 +58,12 @@ def member_metadata(group_id: str, member: StreamsMember) -> Unwritten[MemberKey
 
 
 def pairs(values: Mapping[str, str]) -> list[StreamsGroupMemberMetadataKeyValue]:
-    """Return a map as records have it, by key."""
+    """Return a map as a list of keys and values, as records have it."""
     return [{"key": key, "value": values[key]} for key in sorted(values, key=utf16)]
 
 
 def topology_value(given: Fields) -> StreamsGroupTopologyValue:
-    """Return the topology of a heartbeat, of which the record keeps every field."""
+    """Return the record value for the topology of a heartbeat, with all its fields."""
     subtopologies: list[StreamsGroupTopologySubtopology] = [
         {
             "subtopologyId": each["subtopologyId"],
@@ -98,15 +98,15 @@ def _internal_topic(topic: Fields) -> StreamsGroupTopologyTopicInfo:
 def topology(
     group_id: str, value: StreamsGroupTopologyValue
 ) -> Unwritten[StreamsGroupTopologyKey, StreamsGroupTopologyValue]:
-    """Return the topology of the group."""
+    """Return the record of the group's topology."""
     return RecordType.STREAMS_GROUP_TOPOLOGY, {"groupId": group_id}, value
 
 
 def group_epoch(
     group_id: str, epoch: int, metadata_hash: int, validated_topology_epoch: int, configs: Mapping[str, str]
 ) -> Unwritten[StreamsGroupMetadataKey, StreamsGroupMetadataValue]:
-    """Return the group epoch, the hash of its topics, the validated topology and the configurations of the
-    assignment.
+    """Return the record of the group epoch, the hash of its topics, the validated topology and the assignment's
+    configurations.
     """
     value: StreamsGroupMetadataValue = {"epoch": epoch, "metadataHash": metadata_hash}
     if validated_topology_epoch != NOT_VALIDATED:
@@ -119,7 +119,7 @@ def group_epoch(
 def target_assignment(
     group_id: str, member_id: str, target: Tasks
 ) -> Unwritten[MemberKey, StreamsGroupTargetAssignmentMemberValue]:
-    """Return a member's target assignment."""
+    """Return the record of a member's target assignment."""
     value: StreamsGroupTargetAssignmentMemberValue = {
         "activeTasks": task_ids(target.active),
         "standbyTasks": task_ids(target.standby),
@@ -131,7 +131,7 @@ def target_assignment(
 def target_epoch(
     group_id: str, epoch: int, timestamp_ms: int
 ) -> Unwritten[StreamsGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataValue]:
-    """Return the epoch and time of the target assignment; time 0 is not written."""
+    """Return the record of the epoch and time of the target assignment; time 0 is left out."""
     value: StreamsGroupTargetAssignmentMetadataValue = {"assignmentEpoch": epoch}
     if timestamp_ms:
         value["assignmentTimestamp"] = timestamp_ms
@@ -141,7 +141,7 @@ def target_epoch(
 def current_assignment(
     group_id: str, member: StreamsMember
 ) -> Unwritten[MemberKey, StreamsGroupCurrentMemberAssignmentValue]:
-    """Return the member's current assignment."""
+    """Return the record of the member's current assignment."""
     assigned, revoking = member.assigned, member.pending_revocation
     value: StreamsGroupCurrentMemberAssignmentValue = {
         "memberEpoch": known(member.member_epoch),

@@ -1,6 +1,7 @@
-"""Members of an older topology get nothing new (KIP-1071, topology updates).
+"""Members with an older topology get no new tasks (KIP-1071, topology updates).
 
-They keep what they have of what an assignor would give them; all else goes to the members of the group's topology.
+They keep what they have of what an assignor would assign to them; everything else goes to members with the group's
+topology.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from coordinator_core.assignors.inputs import Partitions, TaskId, Tasks
 def retain_only(
     targets: Mapping[str, Tasks], stale: Collection[str], before: Mapping[str, Tasks], processes: Mapping[str, str]
 ) -> dict[str, Tasks]:
-    """Return the targets, in which ``stale`` members have nothing that they did not have in the targets ``before``.
+    """Return the targets in which ``stale`` members have nothing that they did not have in the targets ``before``.
 
-    Active tasks that are left over go to the other members, each to the one with the fewest whose process
-    (``processes`` by member) does not have the task yet; copies of state are left out, and give way where all have one.
-    Without other members nobody runs the tasks.
+    Remaining active tasks go to the other members, each to the one with the fewest tasks whose process (``processes``
+    by member) does not have the task yet. Remaining copies of state are left out, and are replaced where all processes
+    have one. Without other members no member runs the tasks.
     """
     changed = dict(targets)
     left: list[TaskId] = []

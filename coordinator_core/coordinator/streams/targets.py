@@ -1,4 +1,4 @@
-"""The targets of a streams group: when one is computed, by which assignor and from what."""
+"""The targets of a streams group: when one is computed, by which assignor and from which input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ASSIGNOR_NAME = "assignor.name"
 
 
 class TaskTarget(NamedTuple):
-    """The newest target there is: its epoch and the member's part of it; what the next one waits for, if it does."""
+    """The newest target: its epoch and the member's part of it; what the next one waits for, if it is delayed."""
 
     epoch: int
     tasks: Tasks
@@ -62,7 +62,9 @@ def _configs(
 
 
 def assignor_name(topology: ConfiguredTopology, configs: Mapping[str, str], *, kip_1071: bool) -> str:
-    """``sticky`` in the release; in KIP-1071 the configured one, else the one for topologies with or without state."""
+    """Return the assignor: ``sticky`` in the release; in KIP-1071 the configured one, or the default with or
+    without state.
+    """
     if not kip_1071:
         return "sticky"
     stateful = any(each.state_changelog_topics for each in topology.subtopologies.values())
@@ -72,7 +74,7 @@ def assignor_name(topology: ConfiguredTopology, configs: Mapping[str, str], *, k
 def update_target(
     op: Operation, group: LiveStreamsGroup, epoch: int, topology: ConfiguredTopology, member: StreamsMember
 ) -> TaskTarget:
-    """Compute the target of a newer epoch, unless the first one waits for members or the last one is too young."""
+    """Compute the target of a newer epoch, unless the first one waits for members or the last one is too recent."""
     if group.assignment_epoch >= epoch:
         return TaskTarget(group.assignment_epoch, _present_target(group, member))
     interval = op.memory.group_config(group.group_id).streams_assignment_interval_ms
@@ -93,9 +95,9 @@ def _present_target(group: LiveStreamsGroup, member: StreamsMember) -> Tasks:
 
 
 def has_warmed_up(op: Operation, group: LiveStreamsGroup, member: StreamsMember) -> bool:
-    """Whether a warm-up task of the member's target has caught up by what members report (KIP-1071).
+    """Whether a warm-up task of the member's target has caught up, by what members report (KIP-1071).
 
-    While another target is to be computed anyway this asks for nothing more.
+    False while another target is to be computed anyway.
     """
     if group.group_epoch > group.assignment_epoch:
         return False
@@ -117,7 +119,7 @@ def compute_target(
     configs: Mapping[str, str],
     updated: StreamsMember | None = None,
 ) -> Mapping[str, Tasks]:
-    """Return the target for this epoch, written; nobody gets anything from a topology that is not ready."""
+    """Compute and write the target of this epoch, and return it; it is empty for a topology that is not ready."""
     kip_1071 = op.memory.profile.is_kip_1071
     updates = {} if updated is None else _updates(group, updated)
     subtopologies = [

@@ -1,6 +1,6 @@
-"""How far the state of tasks has come, as members report it (KIP-1071, cumulative task changelog offsets).
+"""How far the state of tasks is restored, as members report it (KIP-1071, cumulative task changelog offsets).
 
-No record holds it: a new coordinator knows nothing of it until members report again.
+It is in no record: a new coordinator does not know it until members report again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TaskOffsets:
     _reports: dict[str, _Report] = field(default_factory=dict)
 
     def report(self, member_id: str, process_id: str, offsets: Offsets | None, end_offsets: Offsets | None) -> None:
-        """What a heartbeat says; None: as before."""
+        """Note what a heartbeat reports; None: as before."""
         known = self._reports.get(member_id)
         if offsets is None and end_offsets is None and known is not None and known.process_id == process_id:
             return
@@ -41,7 +41,7 @@ class TaskOffsets:
         )
 
     def forget(self, member_id: str) -> None:
-        """The member is gone."""
+        """Forget the reports of a member that left."""
         self._reports.pop(member_id, None)
 
     def of_member(self, member_id: str) -> tuple[Offsets, Offsets]:
@@ -50,8 +50,8 @@ class TaskOffsets:
         return ({}, {}) if report is None else (report.offsets, report.end_offsets)
 
     def of_process(self, process_id: str) -> dict[TaskId, int]:
-        """Return offsets of the state that the process has on disk; where its members differ the most recent report
-        holds.
+        """Return the offsets of the state on the process's disk; if its members differ, the most recent report
+        counts.
         """
         merged: dict[TaskId, int] = {}
         for report in self._reports.values():
@@ -60,7 +60,7 @@ class TaskOffsets:
         return merged
 
     def lag(self, process_id: str, task: TaskId) -> int | None:
-        """Return how far the process's copy is behind the end that any member knows; None where that is not known."""
+        """Return how far the process's copy is behind the end that members report; None if it is not known."""
         offset = self.of_process(process_id).get(task)
         ends = [report.end_offsets[task] for report in self._reports.values() if task in report.end_offsets]
         return None if offset is None or not ends else max(ends) - offset

@@ -1,4 +1,4 @@
-"""What a StreamsGroupHeartbeat has to look like, and what the coordinator refuses (KIP-1071)."""
+"""The form of a StreamsGroupHeartbeat, and what the coordinator refuses (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ MAX_PORT = 65_535
 
 
 def check_heartbeat(request: Request, *, kip_1071: bool) -> Fields:
-    """Return the data of a StreamsGroupHeartbeat; raises ApiError for what is wrong with it by itself.
+    """Return the data of a StreamsGroupHeartbeat; raises ApiError if it is invalid in itself.
 
-    ``kip_1071``: what the document defines and Kafka 4.3.1 does not have is allowed, and its own rules hold.
+    ``kip_1071``: what the document defines and Kafka 4.3.1 does not have is allowed, and its own rules apply.
     """
     data = checked(request, HEARTBEAT, range(1))
     epoch = data["memberEpoch"]
@@ -171,15 +171,15 @@ def _joining(data: Fields) -> None:
 
 
 def check_capacity(group: LiveStreamsGroup, config: BrokerConfig) -> None:
-    """Raise ApiError if the group is full: for a member that comes back as well."""
+    """Raise ApiError if the group is full, also for a member that returns."""
     if len(group.log.members) >= config.group_streams_max_size:
         raise group_full_error("streams", config.group_streams_max_size)
 
 
 def check_member_epoch(member: StreamsMember, data: Fields) -> None:
-    """Raise ApiError unless the epoch is the member's, or the one before (its answer may have been lost).
+    """Raise ApiError unless the epoch is the member's, or the one before (the response may have been lost).
 
-    With the epoch before, the member must not own more than it was assigned. Epoch 0 rejoins and is always right.
+    With the epoch before, the member must not own more than it was assigned. Epoch 0 rejoins and is always valid.
     """
     epoch, known = data["memberEpoch"], member.member_epoch or 0
     if epoch > known:
@@ -260,10 +260,10 @@ def check_offset_commit(
     *,
     transactional: bool,
 ) -> Callable[[str, str, int], None] | None:
-    """Raise ApiError unless the commit comes from a member at an epoch that it had, or from nobody to an empty group.
+    """Raise ApiError unless the commit is of a member at one of its epochs, or without a member in an empty group.
 
-    An older epoch is good for tasks that were assigned no later than it (KIP-1251): what is returned judges each
-    partition by topic name, topic id and number. None: all are good.
+    An older epoch is valid for tasks that were assigned no later than it (KIP-1251): the returned function checks each
+    partition by topic name, topic id and number. None: all are valid.
     """
     if is_commit_without_member(group, member_id, instance_id, epoch, transactional=transactional):
         return None
@@ -292,7 +292,7 @@ def check_offset_commit(
 
 
 def check_offset_fetch(group: LiveStreamsGroup, member_id: str | None, epoch: int) -> None:
-    """Raise ApiError unless the fetch comes from a member at its epoch, or does not say from whom."""
+    """Raise ApiError unless the fetch is of a member at its epoch, or names no member."""
     if member_id is None and epoch < 0:
         return
     known = member_of(group.log.members, member_id or "", group.group_id).member_epoch or 0

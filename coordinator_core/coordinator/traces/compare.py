@@ -1,4 +1,4 @@
-"""When two results of a coordinator's operation are the same: orders that the protocol leaves open do not count."""
+"""Equality of two results of a coordinator's operation: orders that the protocol leaves open do not count."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ def written(record: CoordinatorRecord) -> ComparedRecord:
 
 
 def recorded(record: Fields) -> ComparedRecord:
-    """Return a record of a trace, by its JSON."""
+    """Return a record of a trace from its JSON."""
     return ComparedRecord(record["key_type"], record["key"], record["value_version"], record["value"])
 
 
 def recorded_bytes(record: Fields) -> ComparedRecord:
-    """Return a record of a trace, by its bytes; raises DecodeError."""
+    """Return a record of a trace from its bytes; raises DecodeError."""
     value = None if record["value_hex"] is None else bytes.fromhex(record["value_hex"])
     decoded = decode_record(bytes.fromhex(record["key_hex"]), value)
     return ComparedRecord(decoded.type, plain(decoded.key), decoded.value_version, plain(decoded.value))
 
 
 def plain(value: Any) -> Any:
-    """Return the value with bytes as base64, as Kafka's JSON has them."""
+    """Return the value with bytes as base64, as in Kafka's JSON."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, dict):
@@ -61,7 +61,7 @@ def plain(value: Any) -> Any:
 
 
 def same_records(actual: Sequence[ComparedRecord], expected: Sequence[ComparedRecord]) -> bool:
-    """Whether the same kinds of records come in the same order, and within one kind the same records in any."""
+    """Whether the kinds of records are in the same order, and within one kind the same records in any order."""
     return list(_kinds(actual)) == list(_kinds(expected))
 
 
@@ -96,7 +96,7 @@ def same(actual: Any, expected: Any) -> bool:
 
 
 def canonical_text(value: Any, ordered: Collection[str] = ()) -> str:
-    """Return the value as text in which the order of all lists but the ``ordered`` ones is settled."""
+    """Return the value as text, with all lists sorted but the ``ordered`` ones."""
     return json.dumps(_canonical(value, "", ordered), sort_keys=True)
 
 
@@ -114,7 +114,7 @@ def _canonical(value: Any, name: str, ordered: Collection[str]) -> Any:
 
 
 def shown(expected: Any, actual: Any) -> list[str]:
-    """Return what differs, a line each: ``-`` is expected and missing, ``+`` is there and not expected."""
+    """Return the differences, one per line: ``-`` is expected and missing, ``+`` is not expected."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         return [
             f"{name}: {line}"

@@ -1,8 +1,7 @@
-"""Feeds recorded traces of a coordinator to the model, and tells step by step whether it does the same.
+"""Runs recorded traces of a coordinator against the model, and says step by step whether the results are the same.
 
 A trace is one ``header`` line, ``step`` lines and one ``end`` line, all JSON: requests, time steps, topic changes,
-background work and administration, each with the records, answers, timers and snapshots that the real coordinator
-gave.
+background work and administration, each with the records, responses, timers and snapshots of the real coordinator.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ JAVA_FAILURES = frozenset(("NullPointerException", "ClassCastException"))
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What one part of a step should be, and what the model made of it."""
+    """One part of a step: the expected result, and that of the model."""
 
     part: str
     expected: Any
@@ -49,12 +48,12 @@ class StepResult:
 
     @property
     def equal(self) -> bool:
-        """Whether the model did the same."""
+        """Whether the model gave the same result."""
         return not self.differences
 
 
 def run_traces(lines: Iterable[Fields]) -> Iterator[StepResult]:
-    """Run a sequence of traces; raises InputError for lines that are none."""
+    """Run a sequence of traces; raises InputError for lines that are not traces."""
     trace: _Trace | None = None
     for line in lines:
         kind = line.get("kind")

@@ -11,7 +11,7 @@ from coordinator_core.records import Fields
 
 
 def summary(memory: CoordinatorState, group_id: str) -> Fields | None:
-    """Return the group's type, state, epochs and sizes; None where there is none."""
+    """Return the group's type, state, epochs and sizes; None if there is no such group."""
     group = memory.live.get(group_id)
     if group is None:
         return None
