@@ -64,6 +64,7 @@ ENDINGS = {
     "group deleted": "The group was deleted.",
     "group upgraded": "It ended when the group moved to the new protocol.",
     "group downgraded": "It ended when the group moved back to the classic protocol.",
+    "unknown": "When it ended is not known: members may be missing in the log.",
 }
 USUAL = (AS_SEEN, NEWEST)
 """What recomputing a target assumes where nothing is unusual."""
@@ -106,10 +107,11 @@ def _opening(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     from_ = f" from {word} {row.from_epoch}"
     if row.from_epoch in (None, row.to_epoch):
         from_ = ""
-    before = "" if row.members_before is None else f" It had {counted(row.members_before, 'member')} before,"
-    after = f" {counted(row.members_after, 'member')} in the new {word}."
     text = f"The {row.group_type.lower()} group {history.group_id} rebalanced{from_} to {word} {row.to_epoch}."
-    yield Sentence(text + (before + after if before else f" It has{after}"), (row.at,))
+    if row.members_after is not None:
+        before = "" if row.members_before is None else f" had {counted(row.members_before, 'member')} before,"
+        text += f" It{before or ' has'} {counted(row.members_after, 'member')} in the new {word}."
+    yield Sentence(text, (row.at,))
     if row.began_after_ms is not None and row.began_after_ms != row.began_before_ms:
         spread = row.began_before_ms - row.began_after_ms
         yield Sentence(
@@ -138,7 +140,7 @@ def _target(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     by = f" by {assignor}" if assignor else ""
     leader = "" if epoch is None or epoch.leader is None else f", leader {_member(history, epoch.leader)}"
     if row.target is None:
-        if row.members_after:
+        if row.members_after != 0:
             yield Sentence("No target assignment was installed for it.", (row.at,))
         return
     when = "" if row.time_to_target_ms is None else f" {row.time_to_target_ms} ms after it opened"
@@ -203,6 +205,8 @@ def _ending(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
 
 
 def _behind(history: GroupHistory, row: RebalanceRow) -> str:
+    if row.members_behind is None:
+        return "which members had not reached it is not known"
     if not row.members_behind:
         return "no member is behind"
     names = ", ".join(_member(history, member_id) for member_id in row.behind[:3])

@@ -52,9 +52,10 @@ class Coverage:
         return index >= 0 and last <= self._last[partition][index]
 
     def unbroken_from(self, partition: int, offset: int) -> int:
-        """Return the first offset from which none is missing up to ``offset``, which the dump contains."""
-        firsts = self._first[partition]
-        return firsts[bisect_right(firsts, offset) - 1]
+        """Return the first offset from which none is missing up to ``offset``; if it is missing itself, ``offset``."""
+        firsts = self._first.get(partition, [])
+        index = bisect_right(firsts, offset) - 1
+        return firsts[index] if index >= 0 and offset <= self._last[partition][index] else offset
 
     def continues(self, partition: int, offset: int) -> bool:
         """Whether nothing is missing right after ``offset``: the dump contains the next one, or the log ends there."""

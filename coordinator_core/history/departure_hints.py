@@ -25,6 +25,8 @@ def departure_hint(
     times = [ledger.commits.get(topic, {}).get(partition) for topic, partition in keys]
     since = membership.joined.timestamp_ms
     last = max((time for time in times if time is not None and time >= since), default=None)
+    if not _saw_commits(recorder, membership.joined, at, last):
+        return None
     if last is None:
         return "it never committed" if times else None
     gap = at.timestamp_ms - last
@@ -33,6 +35,14 @@ def departure_hint(
     if gap < session_timeout_ms:
         return f"left: it committed {gap} ms before, within its session timeout of {session_timeout_ms} ms"
     return f"expired, or idle: its last commit was {gap} ms before, its session timeout is {session_timeout_ms} ms"
+
+
+def _saw_commits(recorder: HistoryWriter, joined: LogPosition, at: LogPosition, last_ms: int | None) -> bool:
+    """Whether no commit can be missing after the last one that was seen, or, without one, since the member joined."""
+    coverage, first = recorder.coverage, recorder.ledger.past.first
+    if coverage is None or coverage.unbroken(at.partition, joined.offset, at.offset):
+        return True
+    return last_ms is not None and first is not None and last_ms >= first.timestamp_ms
 
 
 def _committed(recorder: HistoryWriter, unit: WorkUnit) -> list[tuple[str, int]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from coordinator_core.assignors.client.leader import ASSIGNS_ALL
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.group import GroupState, GroupType
@@ -57,18 +58,20 @@ def on_generation(recorder: HistoryWriter, record: CoordinatorRecord, before: Cl
             ledger.ended = at
         return
     work = units_of_work(ledger)
-    skipped, missing = _missing(recorder, new.generation, at)
+    skipped, missing = _missing(recorder, old, new.generation, at)
     _members(recorder, old, new, at)
     if missing is not None and last is None:
         recorder.take_part(new.generation, seen_to_join=False)
     assigned = _assign(recorder, old, new, at)
     if last is not None and last.epoch == new.generation:
+        ledger.past.know_state()
         _same_generation(recorder, last, new, assigned, at)
         return
     topics = set().union(*{subscription(new, member).topics for member in new.members.values()})
     _find_causes(recorder, old, new, topics, assigned, work, at)
     _change_owners(recorder, new, topics, assigned, at)
     _complete(recorder, new, topics, assigned, skipped, missing, at)
+    ledger.past.know_state()
 
 
 def _same_generation(
@@ -243,24 +246,23 @@ def _complete(
         ledger.unseen.clear()
 
 
-def _missing(recorder: HistoryWriter, generation: int, at: LogPosition) -> tuple[int, str | None]:
+def _missing(recorder: HistoryWriter, old: ClassicGroup, generation: int, at: LogPosition) -> tuple[int, str | None]:
     """How many generations are skipped since the last, and what of the history before this one was not seen.
 
     Skipped ones are known never to have completed only if the log has no gap since the last.
     """
-    ledger, coverage = recorder.ledger, recorder.coverage
-    if ledger.last_epoch is None:
-        if generation <= FIRST_GENERATION or ledger.reborn:
-            return 0, None
-        if coverage is not None and coverage.unbroken(at.partition, 0, at.offset):
+    ledger, past = recorder.ledger, recorder.ledger.past
+    last = ledger.last_epoch
+    if last is None:
+        if recorder.begins(at, is_first=generation <= FIRST_GENERATION):
             return 0, None
         return 0, f"the log does not show the group before generation {generation}"
-    skipped = max(generation - ledger.last_epoch - 1, 0)
-    last = ledger.epoch.opened if ledger.epoch is not None else None
-    known = last is not None and coverage is not None and coverage.unbroken(at.partition, last.offset, at.offset)
-    if not skipped or known:
-        return skipped, None
-    return skipped, f"{numbers('generation', ledger.last_epoch + 1, generation - 1)} never completed, or not recorded"
+    skipped = max(generation - last - 1, 0)
+    if skipped and (recorder.coverage is None or past.doubt is not None):
+        return skipped, f"{numbers('generation', last + 1, generation - 1)} never completed, or not recorded"
+    if past.doubt is None and past.is_unsettled and old.protocol not in ASSIGNS_ALL:
+        return skipped, f"what generation {last} took away"
+    return skipped, past.doubt
 
 
 def _add_rebalance(
@@ -273,7 +275,7 @@ def _add_rebalance(
     at: LogPosition,
 ) -> None:
     ledger, last = recorder.ledger, recorder.ledger.epoch
-    tally = ledger.ownership.tally()
+    tally = ledger.ownership.tally() if missing is None else None
     began_after = last.opened.timestamp_ms if last is not None else None
     began_before = new.current_state_timestamp or at.timestamp_ms
     recorder.rows.append(
@@ -296,11 +298,11 @@ def _add_rebalance(
             duration_max_ms=at.timestamp_ms - began_after if began_after is not None else None,
             members_before=recorder.members_before(missing),
             members_after=len(new.members),
-            units_moved=tally.moved,
-            units_moved_back=tally.moved_back,
-            units_lost=tally.lost,
-            idle_ms=tally.idle_ms,
-            idle_max_ms=tally.idle_max_ms,
+            units_moved=tally and tally.moved,
+            units_moved_back=tally and tally.moved_back,
+            units_lost=tally and tally.lost,
+            idle_ms=tally and tally.idle_ms,
+            idle_max_ms=tally and tally.idle_max_ms,
             revocations=tuple(assigned.revocations),
             held_up_by=None,
             members_behind=0,

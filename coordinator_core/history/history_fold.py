@@ -83,6 +83,7 @@ class GroupFold:
         at, _, _, value, _, batch = record
         recorder = self._recorder
         ledger = recorder.ledger
+        recorder.follow(record)
         operation = (at.timestamp_ms, batch)
         if operation != ledger.operation:
             recorder.begin_operation(operation)

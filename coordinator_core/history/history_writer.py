@@ -21,7 +21,7 @@ from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRe
 from coordinator_core.history.resources import CLASSIC, Resources
 from coordinator_core.history.rows import AssignmentRow, Cause, HistoryRow
 from coordinator_core.history.work_units import Held
-from coordinator_core.records import LogPosition
+from coordinator_core.records import CoordinatorRecord, LogPosition
 
 SHARE = GroupType.SHARE.value
 CURRENT = "current"
@@ -31,6 +31,16 @@ RESTART_MS = 60_000
 """How long after the start of a broker a rebalance without a cause may be its consequence."""
 FIRST_EPOCH = 2
 """The first epoch that a group logs: 2, or 1 by older brokers."""
+
+UNPROVEN_BEHIND_A_HOLE = frozenset(
+    (
+        CauseKind.MEMBER_JOINED,
+        CauseKind.STATIC_MEMBER_REPLACED,
+        CauseKind.REGEX_RESOLVED,
+        CauseKind.SHARE_STATE_INITIALIZED,
+    )
+)
+"""Causes that say what was not there before, in groups with epochs."""
 
 _JOIN = frozenset((CauseKind.MEMBER_JOINED,))
 
@@ -60,6 +70,17 @@ class HistoryWriter:
         self.resources = Resources(ledger, topics)
 
     # --- operations --------------------------------------------------------------------------------------------------
+
+    def follow(self, record: CoordinatorRecord) -> None:
+        """Note which records of the group may be missing before the next one."""
+        ledger = self.ledger
+        if self.coverage is None:
+            return
+        if ledger.past.follow(record, self.coverage, from_start=self.group.from_start):
+            ledger.ownership.forget_released()
+            for lasting in (ledger.epoch, ledger.rebalance):
+                if lasting is not None:
+                    lasting.missing = lasting.missing or ledger.past.missing
 
     def begin_operation(self, operation: tuple[int, int]) -> None:
         """Begin another operation; the one before, if any, is over."""
@@ -149,6 +170,7 @@ class HistoryWriter:
         ledger.due_ms = None
         ledger.reborn = True
         if how == "group deleted":
+            ledger.past.begin_life()
             ledger.last_epoch = ledger.last_members = None
             ledger.changes.clear()
 
@@ -161,7 +183,7 @@ class HistoryWriter:
         """
         holdings = self.ledger.current if kind == CURRENT else self.ledger.target
         first = member_id not in holdings.members
-        changed = holdings.put(member_id, held, at, epoch)
+        changed = holdings.put(member_id, held, at, epoch, seen=self.ledger.past.missing is None)
         if first:
             membership = self.ledger.memberships.get(member_id)
             if membership is None or membership.missing is not None:
@@ -181,7 +203,19 @@ class HistoryWriter:
         for resource, intervals in changed.ended:
             what = self.resources.columns(resource)
             self.rows += [
-                AssignmentRow(group_id, group_type, member_id, kind, *what, partition, epoch, since, at, False, seen)
+                AssignmentRow(
+                    group_id,
+                    group_type,
+                    member_id,
+                    kind,
+                    *what,
+                    partition,
+                    epoch if seen else None,
+                    since,
+                    at,
+                    False,
+                    seen,
+                )
                 for partition, (since, epoch, seen) in intervals.items()
             ]
 
@@ -193,8 +227,11 @@ class HistoryWriter:
         The rebalance in progress is superseded.
         """
         ledger, last = self.ledger, self.ledger.epoch
+        if ledger.past.is_unsettled and last is not None and self._knows_owners(last.topics, at):
+            ledger.past.settle()
         missing = self.missing_before(number, at)
-        causes = self.take_causes(missing, at)
+        causes = self.take_causes(missing, at, UNPROVEN_BEHIND_A_HOLE)
+        knows_members = self._knows_members(missing)
         before, from_epoch = self.members_before(missing), ledger.last_epoch
         if ledger.rebalance is not None:
             for member_id in ledger.joined:
@@ -202,18 +239,53 @@ class HistoryWriter:
         self.end_rebalance("superseded", at)
         # Of a group that is now empty, what was subscribed until now is what nobody has.
         topics = last.topics if last is not None else ()
-        epoch = OpenEpoch(number, at, members, state, causes, topics=topics, missing=missing)
+        epoch = OpenEpoch(
+            number, at, members, state, causes, topics=topics, missing=missing, knows_members=knows_members
+        )
         self.begin_epoch(epoch)
         behind = dict.fromkeys(members, True)
-        ledger.rebalance = OpenRebalance(at, from_epoch, number, causes, before, len(members), behind, missing=missing)
+        ledger.rebalance = OpenRebalance(
+            at,
+            from_epoch,
+            number,
+            causes,
+            before,
+            len(members),
+            behind,
+            missing=missing or self._unsettled(from_epoch),
+            knows_members=knows_members,
+        )
         ledger.ownership.begin()
         if not members:
             self.end_rebalance("emptied", at)
+        ledger.past.open_epoch()
         return epoch
+
+    def _unsettled(self, last_epoch: int | None) -> str | None:
+        """What of the time before is not known and is counted in the next rebalance; None: nothing."""
+        if not (self.ledger.past.is_unsettled and self._has_owners):
+            return None
+        return f"what members gave up before epoch {last_epoch}"
+
+    def _knows_owners(self, subscribed: tuple[str, ...], at: LogPosition) -> bool:
+        """Whether each partition of these topics has an owner, or its last one was seen to give it up."""
+        if self.topics is None or not self._has_owners:
+            return False
+        there = [topic for topic in (self.topics.topic_at(name, at.timestamp_ms) for name in subscribed) if topic]
+        ownership = self.ledger.ownership
+        return bool(there) and all(ownership.known(("partition", each.id)) >= each.partitions for each in there)
+
+    def _knows_members(self, missing: str | None) -> bool:
+        """Whether no member can be missing in an epoch that opens now; ``missing``: what of its past was not seen."""
+        if self.ledger.last_epoch is None:
+            return missing is None
+        return self.ledger.past.missing is None
 
     def members_before(self, missing: str | None) -> int | None:
         """Return the number of members in the epoch before; None if it is not known."""
-        known = self.ledger.last_members
+        known, last = self.ledger.last_members, self.ledger.epoch
+        if self.ledger.past.missing is not None or (last is not None and not last.knows_members):
+            return None
         return 0 if known is None and missing is None else known
 
     def begin_epoch(self, epoch: OpenEpoch) -> None:
@@ -224,7 +296,12 @@ class HistoryWriter:
         ledger.last_epoch, ledger.last_members = epoch.epoch, len(epoch.members)
         ledger.changes = []
         ledger.joined.clear()
-        self.take_part(epoch.epoch, seen_to_join=epoch.missing is None)
+        self.take_part(epoch.epoch, seen_to_join=epoch.missing is None or self._saw_joins)
+
+    @property
+    def _saw_joins(self) -> bool:
+        """Whether no record can be missing that shows a member that comes now."""
+        return self.coverage is not None and self.ledger.past.doubt is None
 
     def take_part(self, epoch: int, *, seen_to_join: bool = True) -> None:
         """Let members that joined since the last epoch take part from this one on."""
@@ -264,6 +341,8 @@ class HistoryWriter:
             tally = ledger.ownership.tally()
         self.rows.append(rebalance.row(self.group.group_id, self._type, outcome, tally, at))
         ledger.rebalance = None
+        if outcome in ("converged", "emptied"):
+            ledger.past.settle()
         if outcome != "superseded":
             ledger.ownership.before.clear()
         if outcome == "emptied":
@@ -286,11 +365,16 @@ class HistoryWriter:
 
         return partitions
 
-    def take_causes(self, missing: str | None, at: LogPosition) -> tuple[Cause, ...]:
-        """Return the causes of the epoch that opens; if the log shows none, that is the cause."""
-        causes = self.ledger.changes
-        if missing is not None and self.ledger.last_epoch is None:
-            causes = [each for each in causes if each.kind != CauseKind.MEMBER_JOINED]
+    def take_causes(
+        self, missing: str | None, at: LogPosition, unproven: AbstractSet[str] = frozenset()
+    ) -> tuple[Cause, ...]:
+        """Return the causes of the epoch that opens; if the log shows none, that is the cause.
+
+        ``unproven`` are the kinds that say nothing where records are missing.
+        """
+        causes, past = self.ledger.changes, self.ledger.past
+        if missing is not None and (self.ledger.last_epoch is None or past.doubt is not None):
+            causes = [each for each in causes if each.kind not in {*_JOIN, *unproven}]
         if causes:
             return tuple(causes)
         hint = self._restart_hint(at) if missing is None else None
@@ -310,15 +394,33 @@ class HistoryWriter:
 
     def missing_before(self, epoch: int, at: LogPosition) -> str | None:
         """Return what the log lacks of the history before this epoch; None if it lacks nothing."""
-        before = self.ledger.last_epoch
+        ledger = self.ledger
+        past, before = ledger.past, ledger.last_epoch
         if before is None:
-            first_ever = epoch <= FIRST_EPOCH or self.ledger.reborn
-            if first_ever or (self.coverage is not None and self.coverage.unbroken(at.partition, 0, at.offset)):
+            if self.begins(at, is_first=epoch <= FIRST_EPOCH):
                 return None
             return f"the log does not show the group before epoch {epoch}"
-        if epoch <= before + 1:
-            return None
-        return f"{numbers('epoch', before + 1, epoch - 1)} not in the log"
+        if epoch > before + 1:
+            return f"{numbers('epoch', before + 1, epoch - 1)} not in the log"
+        return past.doubt
+
+    def begins(self, at: LogPosition, *, is_first: bool) -> bool:
+        """Whether nothing of the group was before the operation under way; ``is_first``: its epoch is a group's first.
+
+        Then, too, the whole operation has to be there.
+        """
+        ledger, coverage = self.ledger, self.coverage
+        past = ledger.past
+        if coverage is None:
+            return is_first or ledger.reborn
+        if not (ledger.reborn or past.missing is None):
+            batch = ledger.operation[1] if ledger.operation is not None else -1
+            if past.first is None or not (is_first and past.is_first_ever):
+                return False
+            if not coverage.unbroken(at.partition, batch if batch >= 0 else past.first.offset, at.offset):
+                return False
+            past.begin_life()
+        return True
 
     # --- as of now ---------------------------------------------------------------------------------------------------
 
@@ -337,7 +439,9 @@ class HistoryWriter:
     def _lasting(self) -> Iterator[HistoryRow]:
         ledger, group_id = self.ledger, self.group.group_id
         if ledger.epoch is not None:
-            yield ledger.epoch.row(group_id, self._type)
+            row = ledger.epoch.row(group_id, self._type)
+            # The last records of all keys are there, unless some were lost.
+            yield row if ledger.past.is_lost else row._replace(state=ledger.epoch.state)
         if ledger.rebalance is not None:
             tally = ledger.ownership.tally() if self._has_owners else None
             yield ledger.rebalance.row(group_id, self._type, "open", tally, None)
@@ -352,7 +456,7 @@ class HistoryWriter:
                     kind,
                     *self.resources.columns(resource),
                     partition,
-                    epoch,
+                    epoch if seen else None,
                     since,
                     None,
                     True,

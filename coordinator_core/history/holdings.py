@@ -55,14 +55,17 @@ class Holdings:
             made.members.setdefault(member_id, {}).setdefault(resource, {})[partition] = (since, epoch, seen)
         return made
 
-    def put(self, member_id: str, held: Held, at: LogPosition, epoch: int | None) -> Changed:
-        """Set what a member has from ``at`` on: what it no longer has ends, what is new begins; return both."""
+    def put(self, member_id: str, held: Held, at: LogPosition, epoch: int | None, *, seen: bool = True) -> Changed:
+        """Set what a member has from ``at`` on: what it no longer has ends, what is new begins; return both.
+
+        Unless its beginning is ``seen``, it may have begun before.
+        """
         mine = self.members.get(member_id)
         if mine is None:
             if not held:
                 return _NOTHING
             mine = self.members[member_id] = {}
-        since = (at, epoch, True)
+        since = (at, epoch, seen)
         ended: list[tuple[Resource, dict[int, Since]]] = []
         taken: list[tuple[Resource, list[int]]] = []
         for resource, wanted in held.items():
@@ -213,6 +216,15 @@ class Ownership:
                     for partition in gone:
                         if partition >= count:
                             del before[partition], idle[partition]
+
+    def known(self, resource: Resource) -> int:
+        """How many units of a resource have an owner, or had one that was seen to give them up."""
+        return len(self.owners.get(resource, ())) + len(self.idle.get(resource, ()))
+
+    def forget_released(self) -> None:
+        """Records may be missing: what members gave up may be with others by now."""
+        self.idle.clear()
+        self.before.clear()
 
     def forget_idle(self) -> None:
         """Drop all units without an owner: they no longer exist."""

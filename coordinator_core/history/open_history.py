@@ -9,6 +9,7 @@ from coordinator_core.cluster.topic_history import TopicChange
 from coordinator_core.history.holdings import Holdings, Ownership
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rows import Cause
+from coordinator_core.history.seen_past import SeenPast
 from coordinator_core.records import LogPosition
 
 
@@ -23,8 +24,10 @@ class OpenHistory:
     joined in this operation since an epoch was opened. ``commits`` has the time (ms) of the last commit by topic name
     and partition.
 
-    In classic groups ``highest`` has the highest partition ever assigned of a topic, ``due_ms`` the time at which the
-    group itself wants to rebalance again, ``unseen`` the changes of its topics that its leader has not acted on yet.
+    ``past`` says how much of the group's past was seen.
+
+    Of classic groups: ``highest`` has the highest partition ever assigned of a topic, ``due_ms`` the time at which the
+    group itself wants to rebalance again, ``unseen`` the changes of its topics that its leader has not yet acted on.
     """
 
     group_id: str
@@ -49,6 +52,7 @@ class OpenHistory:
     highest: dict[str, int] = field(default_factory=dict)
     due_ms: int | None = None
     unseen: list[TopicChange] = field(default_factory=list)
+    past: SeenPast = field(default_factory=SeenPast)
 
     def copy(self) -> OpenHistory:
         """Return a copy, on which the present operation can be ended."""
@@ -66,6 +70,7 @@ class OpenHistory:
             ownership=self.ownership.copy(),
             highest={**self.highest},
             unseen=[*self.unseen],
+            past=replace(self.past, written={**self.past.written}),
         )
 
 

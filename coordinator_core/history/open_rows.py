@@ -9,6 +9,8 @@ from coordinator_core.history.holdings import Tally
 from coordinator_core.history.rows import Cause, GroupEpochRow, MembershipRow, RebalanceRow, Revocation
 from coordinator_core.records import LogPosition
 
+OF_ALL_MEMBERS = frozenset(("converged", "emptied", "superseded"))
+"""How a rebalance ends, as far as its members tell: where some are not known, so is the end."""
 NAMED_BEHIND = 10
 """How many of the members that are behind a rebalance row names."""
 
@@ -18,7 +20,7 @@ class OpenEpoch:
     """An epoch, or generation, that lasts.
 
     ``topics`` are the names subscribed, ``topics_version`` the version of the topic history that was used for it (-1:
-    unknown). ``missing`` is None where its predecessor was seen.
+    unknown). ``missing`` is None where its predecessor was seen; ``knows_members``: ``members`` are all there were.
     """
 
     epoch: int
@@ -36,11 +38,16 @@ class OpenEpoch:
     topics_version: int = -1
     topics: tuple[str, ...] = ()
     missing: str | None = None
+    knows_members: bool = True
 
     def row(
         self, group_id: str, group_type: str, ended: LogPosition | None = None, ended_by: str | None = None
     ) -> GroupEpochRow:
-        """Return the row of ``group_epochs``, final if the epoch has ``ended``."""
+        """Return the row of ``group_epochs``, final if the epoch has ``ended``.
+
+        The metadata hash is over what all members subscribe to: where not all are known, only a match says something.
+        """
+        tells_topics = self.knows_members or self.topics_proven
         return GroupEpochRow(
             group_id,
             group_type,
@@ -49,15 +56,15 @@ class OpenEpoch:
             ended,
             ended_by,
             ended is None,
-            self.state,
+            self.state if self.knows_members else None,
             self.protocol_type,
             self.assignor,
             self.leader,
-            self.members,
+            tuple(sorted(self.members)) if self.knows_members else None,
             self.target,
             self.metadata_hash,
-            self.topics_proven,
-            self.topics_at,
+            self.topics_proven if tells_topics else None,
+            self.topics_at if tells_topics else None,
             self.causes,
             self.missing is None,
             self.missing,
@@ -75,8 +82,9 @@ class RevocationRequest(NamedTuple):
 class OpenRebalance:
     """A rebalance in progress of a group with epochs.
 
-    ``behind`` has the members that are not yet at the target (a dict, as its order is that of the log), ``revoking``
-    what members are asked to give up, ``waited`` the members that had to wait for others to give something up.
+    ``behind`` has the members that are not yet at the target (a dict, as its order is the log's), ``revoking`` what
+    members are asked to give up, ``waited`` the members that had to wait for others to do so. ``missing`` is None where
+    everything that it rests on was seen; ``knows_members``: the members are all there are.
     """
 
     at: LogPosition
@@ -92,6 +100,7 @@ class OpenRebalance:
     waited: dict[str, bool] = field(default_factory=dict)
     last_member: str | None = None
     missing: str | None = None
+    knows_members: bool = True
 
     def asked(self, member_id: str, units: int, at: LogPosition) -> None:
         """Note that a current assignment of the member asks it to give up ``units``; none: it has given them up."""
@@ -115,8 +124,12 @@ class OpenRebalance:
         self, group_id: str, group_type: str, outcome: str, tally: Tally | None, finished: LogPosition | None
     ) -> RebalanceRow:
         """Return the row of ``rebalances``; ``tally`` is None where units have no single owner (share groups)."""
-        began = self.at.timestamp_ms
+        began, is_open = self.at.timestamp_ms, outcome == "open"
+        if outcome in OF_ALL_MEMBERS and not self.knows_members:
+            outcome, finished = "unknown", None
         lasted = None if finished is None else finished.timestamp_ms - began
+        if self.missing is not None:
+            tally = None
         unanswered = [Revocation(member, units, at, None, None) for member, (at, units) in self.revoking.items()]
         return RebalanceRow(
             group_id,
@@ -126,7 +139,7 @@ class OpenRebalance:
             self.to_epoch,
             self.causes,
             outcome,
-            finished is None,
+            is_open,
             began,
             began,
             self.target,
@@ -136,16 +149,16 @@ class OpenRebalance:
             lasted,
             lasted,
             self.members_before,
-            self.members_after,
+            self.members_after if self.knows_members else None,
             tally and tally.moved,
             tally and tally.moved_back,
             tally and tally.lost,
             tally and tally.idle_ms,
             tally and tally.idle_max_ms,
             (*self.revocations, *unanswered),
-            self._held_up_by(),
-            len(self.behind),
-            tuple(self.behind)[:NAMED_BEHIND],
+            self._held_up_by() if self.missing is None else None,
+            len(self.behind) if self.knows_members else None,
+            tuple(sorted(self.behind)[:NAMED_BEHIND]) if self.knows_members else (),
             0,
             None,
             self.missing is None,
@@ -190,7 +203,7 @@ class OpenMembership:
             self.joined,
             self.came_by,
             self.replaces,
-            self.first_epoch,
+            self.first_epoch if self.missing is None else None,
             self.left,
             self.went_by,
             self.hint,

@@ -50,15 +50,19 @@ class GroupEpochRow(NamedTuple):
     ended: Annotated[MaybeAt, "the record that ended it; null while it lasts"]
     ended_by: Annotated[str | None, "next epoch, group deleted, group upgraded or group downgraded"]
     is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
-    state: Annotated[str, "state of the group at its end, or now: EMPTY, ASSIGNING, RECONCILING, STABLE, NOT_READY"]
+    state: Annotated[
+        str | None,
+        "state of the group at its end, or now: EMPTY, ASSIGNING, RECONCILING, STABLE, NOT_READY; null: unknown",
+    ]
     protocol_type: Annotated[str | None, "classic groups: consumer, connect, or what the client named"]
     assignor: Annotated[str | None, "assignor (classic: protocol) as far as the log says; null: the broker's default"]
     leader: Annotated[str | None, "classic groups: the member that assigned"]
-    members: Annotated[tuple[str, ...], "member ids when it opened"]
+    members: Annotated[tuple[str, ...] | None, "member ids when it opened, sorted; null: the log may lack some"]
     target: Annotated[MaybeAt, "the record that installed its target; null: no target was installed"]
     metadata_hash: Annotated[int | None, "hash of the subscribed topics; null: the record has none"]
     topics_proven: Annotated[
-        bool | None, "true if a known version of the topics has that hash; null: no hash, or no topic history"
+        bool | None,
+        "true if a known version of the topics has that hash; null: no hash, no topic history, or members unknown",
     ]
     topics_at: Annotated[
         MaybeAt, "the version of the topics that was used: the one with that hash, else the one at that time"
@@ -77,7 +81,9 @@ class RebalanceRow(NamedTuple):
     from_epoch: Annotated[int | None, "epoch or generation before; null: none, or unknown"]
     to_epoch: Annotated[int, "epoch or generation that it leads to"]
     causes: Annotated[tuple[Cause, ...], "why it happened; several causes may apply"]
-    outcome: Annotated[str, "converged, emptied, superseded, group deleted, group upgraded, group downgraded or open"]
+    outcome: Annotated[
+        str, "converged, emptied, superseded, group deleted, group upgraded, group downgraded, open or unknown"
+    ]
     is_open: Annotated[bool, "true while it is in progress; a later run replaces this row"]
     began_after_ms: Annotated[int | None, "it began at or after this time; null: unknown"]
     began_before_ms: Annotated[int, "it began at or before this time"]
@@ -88,8 +94,10 @@ class RebalanceRow(NamedTuple):
     duration_min_ms: Annotated[int | None, "it lasted at least this long; null: unknown"]
     duration_max_ms: Annotated[int | None, "it lasted at most this long; null: not finished, or unknown"]
     members_before: Annotated[int | None, "members in the epoch before; null: unknown"]
-    members_after: Annotated[int, "members when it opened (classic: completed)"]
-    units_moved: Annotated[int | None, "partitions or tasks that went from one member to another; null: share groups"]
+    members_after: Annotated[int | None, "members when it opened (classic: completed); null: the log may lack some"]
+    units_moved: Annotated[
+        int | None, "partitions or tasks that went from one member to another; null: share groups, or unknown"
+    ]
     units_moved_back: Annotated[int | None, "partitions or tasks given up and then given back to the same member"]
     units_lost: Annotated[int | None, "partitions or tasks given up that had no owner when it ended"]
     idle_ms: Annotated[
@@ -100,8 +108,10 @@ class RebalanceRow(NamedTuple):
     held_up_by: Annotated[
         str | None, "the last member to revoke what another waited for, else the last to reach the target"
     ]
-    members_behind: Annotated[int, "members that had not reached the target when it ended, or now"]
-    behind: Annotated[tuple[str, ...], "the first ten of them"]
+    members_behind: Annotated[
+        int | None, "members that had not reached the target when it ended, or now; null: the log may lack some"
+    ]
+    behind: Annotated[tuple[str, ...], "the first ten of them, sorted"]
     skipped_generations: Annotated[int, "classic: generations in between that never completed, or were not seen"]
     delay_ms: Annotated[int | None, "Connect: the scheduled rebalance delay that the leader set; null: none"]
     history_complete: Annotated[bool, "true if the log contains everything before this row; otherwise see `missing`"]
@@ -123,7 +133,7 @@ class MembershipRow(NamedTuple):
     joined: Annotated[At, "the record that first shows it"]
     came_by: Annotated[str, "join, static replacement or unknown (it may have joined before the log begins)"]
     replaces: Annotated[str | None, "the member whose instance id it took over"]
-    first_epoch: Annotated[int | None, "epoch or generation in which it first took part"]
+    first_epoch: Annotated[int | None, "epoch or generation in which it first took part; null: unknown"]
     left: Annotated[MaybeAt, "the record that removes it; null while it is in the group"]
     went_by: Annotated[str | None, "leave or expiry, static replacement, group deleted, downgrade, upgrade"]
     hint: Annotated[str | None, "what the log suggests: it left or expired"]
@@ -148,7 +158,9 @@ class AssignmentRow(NamedTuple):
     subtopology: Annotated[str | None, "streams: the subtopology of the task"]
     connector: Annotated[str | None, "Connect: the connector"]
     partition: Annotated[int, "partition, or number of the task; -1 for a connector"]
-    epoch: Annotated[int | None, "member epoch (target: assignment epoch; classic: generation) in which it began"]
+    epoch: Annotated[
+        int | None, "member epoch (target: assignment epoch; classic: generation) in which it began; null: unknown"
+    ]
     since: Annotated[At, "the record with which it began"]
     until: Annotated[MaybeAt, "the record with which it ended; null while it lasts"]
     is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]

@@ -83,7 +83,7 @@ class Rebalance(NamedTuple):
     duration_max_ms: Annotated[int | None, "it lasted at most so long; null: unknown"]
     verdict: Annotated[str | None, "verdict on its target: a Verdict; null: not judged, or no target"]
     judged: Annotated[str | None, "what the verdict rests on: what fitted, differs or is missing"]
-    members: Annotated[int, "members that it is for"]
+    members: Annotated[int | None, "members that it is for; null: not all may be known"]
     moved: Annotated[int | None, "partitions or tasks that changed hands"]
     lost: Annotated[int | None, "partitions or tasks left to nobody"]
     idle_ms: Annotated[int | None, "time that nobody had them, summed"]
@@ -128,7 +128,7 @@ class GroupLine(NamedTuple):
 
     group_id: Annotated[str, "the group"]
     group_type: Annotated[str, "CLASSIC, CONSUMER, SHARE, STREAMS, CONNECT, or OFFSETS where only commits were seen"]
-    state: Annotated[str, "its state when last seen; GONE where it was deleted"]
+    state: Annotated[str, "its state when last seen; GONE where it was deleted, UNKNOWN where records of it are lost"]
     epoch: Annotated[int | None, "epoch or generation when last seen"]
     assignor: Annotated[str | None, "its assignor, as far as the log tells"]
     members: Annotated[int, "members there at the end"]

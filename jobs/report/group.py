@@ -58,7 +58,7 @@ def _line(history: GroupHistory, found: Sequence[FindingRow]) -> GroupLine:
     return GroupLine(
         group_id=history.group_id,
         group_type=history.group_type or "OFFSETS",
-        state="-" if last is None else "GONE" if present is None else present.state,
+        state="-" if last is None else "GONE" if present is None else present.state or "UNKNOWN",
         epoch=None if last is None else last.epoch,
         assignor=next((row.assignor for row in reversed(epochs) if row.assignor is not None), None),
         members=sum(1 for row in history.memberships if row.left is None),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.violations import Rule
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, LogPosition
 from coordinator_core.wire.record_codec import decode_record
@@ -25,6 +26,10 @@ LOGS = (
     "misc",
     "wild",
 )
+TRULY_BROKEN = {("wild", "W-cls-1"): [(Rule.ASSIGNED_TO_TWO, 3466)] * 5}
+"""Kafka's cooperative sticky assignor gave a topic to two, once another topic was created again with fewer partitions.
+
+The members still claimed partitions that it no longer had; the audit recomputes the same assignment."""
 TRACE_FILES = ("consumer", "share", "streams", "classic", "migration")
 EVERYTHING = Coverage({0: [(0, 2**40)]})
 

@@ -9,6 +9,7 @@ import pytest
 from coordinator_core.groups.group import Group
 from coordinator_core.history.history_fold import fold
 from tests.differential.histories import groups_of, key_of
+from tests.differential.logs_by_group import corpus_log
 from tests.differential.metadata import topic_history
 from tests.shared_data import CORPUS
 
@@ -31,11 +32,16 @@ def test_complete_rows_of_a_compacted_log_are_those_of_the_full_one(full, compac
     for records in everything.values():
         for record in records:
             ends[record.at.partition] = max(ends.get(record.at.partition, 0), record.at.offset)
-    truth = {key_of(row): row for group, records in everything.items() for row in fold(records, Group(group), topics)}
+    whole, left = corpus_log(full).coverage, corpus_log(compacted).coverage
+    truth = {
+        key_of(row): row
+        for group, records in everything.items()
+        for row in fold(records, Group(group, from_start=True), topics, whole)
+    }
     tally: Counter[tuple[str, str]] = Counter()
     for group, records in groups_of(compacted).items():
         until = [record for record in records if record.at.offset <= ends[record.at.partition]]
-        for row in fold(until, Group(group), topics):
+        for row in fold(until, Group(group, from_start=True), topics, left):
             if not row.history_complete:
                 tally[type(row).__name__, "not complete"] += 1
                 continue

@@ -8,14 +8,8 @@ import pytest
 
 from coordinator_core.audit.rules.rule_fold import RuleFold, judge
 from coordinator_core.groups.group import Group
-from coordinator_core.groups.violations import Rule
 from tests.core.stored import next_rules
-from tests.differential.logs_by_group import EVERYTHING, LOGS, TRACE_FILES, corpus_log, traces
-
-TRULY_BROKEN = {("wild", "W-cls-1"): [(Rule.ASSIGNED_TO_TWO, 3466)] * 5}
-"""Kafka's cooperative sticky assignor gave a topic to two, once another topic was created again with fewer partitions.
-
-The members still claimed partitions that it no longer had; the audit recomputes the same assignment."""
+from tests.differential.logs_by_group import EVERYTHING, LOGS, TRACE_FILES, TRULY_BROKEN, corpus_log, traces
 
 
 @pytest.mark.parametrize("name", LOGS)

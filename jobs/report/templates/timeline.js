@@ -81,7 +81,7 @@ function timeline(group, range, width, selected) {
   const bands = [];
   let written = 0;
   for (const rebalance of group.rebalances) {
-    const ended = rebalance.ended_ms ?? end;
+    const ended = rebalance.ended_ms ?? (rebalance.outcome === "open" ? end : rebalance.began_ms);
     if (!within(rebalance.began_ms, ended)) continue;
     const left = x(rebalance.began_ms);
     const wide = Math.max(x(ended) - left - 1, 3);

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import Counter, defaultdict
-from functools import cache
-from pathlib import Path
+from collections import Counter
 
 import pytest
 
@@ -14,34 +12,13 @@ from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.state_json import VERSION, memory_from_json
 from coordinator_core.audit.targets.auditor import TargetAuditor, audit_group
-from coordinator_core.cluster.metadata_log import fold_metadata_log
-from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError, StateFormatError
 from coordinator_core.groups.group import Group, GroupType
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import CoordinatorRecord, Family, RecordType
-from jobs.sources.files import find_logs
-from jobs.sources.log_reader import LogReader
+from coordinator_core.records import CoordinatorRecord, RecordType
 from tests.core.audit.mutate import MUTATIONS, TARGETS, mutated
+from tests.core.recorded import EVERYTHING, sample
 from tests.core.stored import next_auditor
-
-SAMPLES = Path(__file__).resolve().parents[4] / "data" / "samples" / "logs"
-EVERYTHING = Coverage({partition: [(0, 10_000)] for partition in range(4)})
-ByGroup = dict[str, list[CoordinatorRecord]]
-
-
-@cache
-def sample() -> tuple[ByGroup, TopicHistory]:
-    """The records of each group, and the topics."""
-    groups: ByGroup = defaultdict(list)
-    files = defaultdict(list)
-    for file in find_logs([SAMPLES]):
-        files[file.family, file.partition].append(file)
-    for (family, _), parts in files.items():
-        if family is Family.GROUP:
-            for record in LogReader(parts, pytest.fail).records():
-                groups[record.group_id].append(record)
-    return groups, fold_metadata_log(LogReader(files[Family.METADATA, 0], pytest.fail).records())
 
 
 def audited(

@@ -9,9 +9,10 @@ import pytest
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.targets.auditor import audit_group
 from coordinator_core.groups.group import Group
+from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, RecordType
-from tests.core.audit.compacted import compacted
-from tests.core.audit.targets.test_auditor import audited, sample
+from tests.core.compacted import compacted
+from tests.core.recorded import EVERYTHING, sample
 
 TARGETS = frozenset(
     (
@@ -20,6 +21,11 @@ TARGETS = frozenset(
         RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER,
     )
 )
+
+
+def audited(records: list[CoordinatorRecord], coverage: Coverage) -> list[TargetAuditRow]:
+    group = Group(records[0].group_id if records else "gone", from_start=True)
+    return list(audit_group(records, group, sample()[1], None, coverage))
 
 
 def targets_of(row: TargetAuditRow, records: list[CoordinatorRecord]) -> list[int]:
@@ -36,10 +42,10 @@ def test_a_verdict_on_a_compacted_log_is_that_of_the_whole_one_or_unknown(tombst
     """What compaction removed of a target is never passed over, and no verdict is worse than the truth."""
     seen: Counter[str] = Counter()
     for records in sample()[0].values():
-        truth = {row.at: row for row in audited(records)}
+        truth = {row.at: row for row in audited(records, EVERYTHING)}
         for until in {row.at.offset + behind for row in truth.values() for behind in (1, 40)}:
             left, coverage = compacted(records, until, tombstones=tombstones)
-            for row in audit_group(left, Group(records[0].group_id, from_start=True), sample()[1], None, coverage):
+            for row in audited(left, coverage):
                 assert row.verdict in (Verdict.UNKNOWN, truth[row.at].verdict)
                 if row.verdict is Verdict.IDENTICAL and row.basis is Basis.ASSIGNOR:
                     assert targets_of(row, left) == targets_of(truth[row.at], records)
@@ -55,7 +61,7 @@ def test_a_verdict_on_a_compacted_log_is_that_of_the_whole_one_or_unknown(tombst
 def test_an_unknown_verdict_states_no_figure_and_says_what_is_missing() -> None:
     for records in sample()[0].values():
         left, coverage = compacted(records, records[-1].at.offset + 1, tombstones=False)
-        for row in audit_group(left, Group(records[0].group_id, from_start=True), sample()[1], None, coverage):
+        for row in audited(left, coverage):
             if row.verdict is Verdict.UNKNOWN and row.basis is Basis.ASSIGNOR:
                 assert row.missing is not None
                 assert "the log was compacted or cut" in row.missing

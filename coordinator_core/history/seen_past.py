@@ -1,0 +1,92 @@
+"""How much of a group's past was seen: what its state, and what is counted between two records, can be relied on for.
+
+Compaction keeps the last record of each key among those that it cleaned. So behind a hole that it made the state is
+not certain while the cleaned part goes on, as the last record of a key may lie ahead; it is from the first record on
+that replaces one behind the hole, for the cleaner would have removed the one replaced. A tombstone may have been
+removed too, which nothing shows: a key without a record is taken to be absent. Where records were lost, and not
+replaced, nothing makes up for them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.records import CoordinatorRecord, LogPosition
+
+
+@dataclass(slots=True)
+class SeenPast:
+    """What was seen of one group's records up to the last one.
+
+    ``missing`` names the records that may be missing, as long as the group's state may lack something of them; None:
+    the state is certain. ``doubt`` is the same, until an epoch has opened since. ``is_unsettled``: what members gave up
+    before is not known, so that it cannot be told what becomes of it. ``is_lost``: records are missing that compaction
+    did not remove, or may not have.
+
+    ``first`` is the group's first record since the last hole, ``last`` the offset of its last one; ``is_first_ever``
+    says that no record of the group came before ``first``, nor is it a tombstone. ``written`` are the keys of its
+    records since then, as long as none was written twice. ``is_dirty``: the log holds a record that a later one
+    replaced, and so no compaction came there.
+    """
+
+    first: LogPosition | None = None
+    last: int | None = None
+    is_first_ever: bool = True
+    missing: str | None = None
+    doubt: str | None = None
+    is_unsettled: bool = False
+    is_lost: bool = False
+    is_dirty: bool = False
+    written: dict[str, bool] = field(default_factory=dict)
+
+    def follow(self, record: CoordinatorRecord, coverage: Coverage, *, from_start: bool) -> bool:
+        """Take in the group's next record; return whether records may be missing before it.
+
+        ``from_start``: the log was read from its start, compacted or not.
+        """
+        partition, offset = record.at.partition, record.at.offset
+        begin = 0 if self.last is None else self.last
+        is_hole = not coverage.unbroken(partition, begin, offset)
+        if is_hole:
+            self.is_lost = self.is_lost or self.is_dirty or not from_start
+            self.missing = self.doubt = f"records between offsets {begin} and {offset}"
+            self.is_unsettled = True
+            self.written.clear()
+        if is_hole or self.last is None:
+            self.is_first_ever, self.first = self.last is None and record.value is not None, record.at
+        self.last = offset
+        if not self.is_dirty or self.missing is not None:
+            self._note_key(record)
+        return is_hole
+
+    def _note_key(self, record: CoordinatorRecord) -> None:
+        key = json.dumps([record.type, record.key], sort_keys=True)
+        if key not in self.written:
+            self.written[key] = True
+            return
+        self.is_dirty = True
+        if not self.is_lost:
+            self.missing = None
+        if self.missing is None:
+            self.written.clear()
+
+    def begin_life(self) -> None:
+        """The group's whole past was seen: it begins here, or ended."""
+        self.missing, self.doubt, self.is_unsettled, self.is_lost = None, None, False, False
+        self.written.clear()
+
+    def open_epoch(self) -> None:
+        """An epoch has opened: what came before it has been told."""
+        self.doubt = self.missing
+
+    def settle(self) -> None:
+        """Everything has an owner: nothing of what was given up before is left to count."""
+        if self.missing is None:
+            self.is_unsettled = False
+
+    def know_state(self) -> None:
+        """A record that holds the whole state of the group (classic groups): the next one can be compared with it."""
+        self.is_unsettled = self.doubt is not None
+        self.missing, self.doubt, self.is_lost = None, None, False
