@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator_core.assignors.client.user_data import sticky_data
-from coordinator_core.assignors.connect.work import LeaderAssignment
+from coordinator_core.assignors.connect.work import ConnectorsAndTasks, LeaderAssignment
 from coordinator_core.assignors.inputs import (
     Assignment,
     ClassicMemberSpec,
@@ -80,14 +80,14 @@ def _previous(member: MemberSpec | StreamsMemberSpec | ClassicMemberSpec | Worke
 
 
 def _units(
-    work: Partitions | Tasks | WorkerSpec | LeaderAssignment | Sequence[PartitionOrTask] | None,
+    work: Partitions | Tasks | WorkerSpec | LeaderAssignment | ConnectorsAndTasks | Sequence[PartitionOrTask] | None,
 ) -> Sequence[PartitionOrTask]:
     """Every partition or task of a member's work, whatever its form."""
     if work is None:
         return ()
     if isinstance(work, Tasks):
         return [unit for role in (work.active, work.standby, work.warmup) for unit in _units(role)]
-    if isinstance(work, WorkerSpec | LeaderAssignment):
+    if isinstance(work, WorkerSpec | LeaderAssignment | ConnectorsAndTasks):
         return [*((connector, -1) for connector in work.connectors), *work.tasks]
     if isinstance(work, Mapping):
         return [(name, number) for name, numbers in work.items() for number in numbers]

@@ -10,6 +10,7 @@ from coordinator_core.audit.findings.group_history import GroupHistory, counted
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.targets.leader_views import NEWEST
 from coordinator_core.audit.targets.map_orders import AS_SEEN
+from coordinator_core.audit.targets.worker_groups import USUAL_STORIES
 from coordinator_core.errors import InputError
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, RebalanceRow
@@ -66,7 +67,7 @@ ENDINGS = {
     "group downgraded": "It ended when the group moved back to the classic protocol.",
     "unknown": "When it ended is not known: members may be missing in the log.",
 }
-USUAL = (AS_SEEN, NEWEST)
+USUAL = (AS_SEEN, NEWEST, *USUAL_STORIES)
 """What recomputing a target assumes where nothing is unusual."""
 
 

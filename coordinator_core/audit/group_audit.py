@@ -34,10 +34,7 @@ AuditedRow = HistoryRow | Violation | TargetAuditRow
 
 
 class GroupAudit:
-    """One group, changed record by record, and those who read it: its history, the rules, the audit of its targets.
-
-    Connect groups of a log of their own have no targets that could be recomputed.
-    """
+    """One group, changed record by record, and those who read it: its history, the rules, the audit of its targets."""
 
     __slots__ = ("_group", "_history", "_rules", "_targets")
 
@@ -62,7 +59,7 @@ class GroupAudit:
         """Return the folds of a group of which nothing was read before; without ``settings`` targets are not judged."""
         group = Group(group_id, from_start=from_start, family=family)
         targets = None
-        if settings is not None and family is Family.GROUP:
+        if settings is not None:
             targets = TargetAuditor(group, None, topics, settings, coverage)
         return cls(GroupFold(group, None, topics, coverage), RuleFold(group, None, coverage), targets)
 

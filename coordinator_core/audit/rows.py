@@ -35,7 +35,8 @@ class Basis(StrEnum):
     LEADER = "leader"
     """What the assignor of the group's leader gives."""
     KEPT = "kept"
-    """The assignment that the same generation had before."""
+    """The assignment that the same generation had before; in a Connect group on KIP-848 what the workers ran when the
+    assignor of one of them failed."""
     UPGRADE = "upgrade"
     """What the members had in the classic group that was converted."""
     DOWNGRADE = "downgrade"
@@ -55,14 +56,14 @@ class TargetAuditRow(NamedTuple):
     """The verdict on one recorded target assignment (classic: the assignment of one generation)."""
 
     group_id: Annotated[str, "the group"]
-    group_type: Annotated[str, "CLASSIC, CONSUMER, SHARE or STREAMS"]
+    group_type: Annotated[str, "CLASSIC, CONSUMER, SHARE, STREAMS or CONNECT"]
     epoch: Annotated[int, "assignment epoch, or generation"]
     at: Annotated[LogPosition, "the record that completes the target"]
     opened: Annotated[LogPosition, "the first record of the operation that made it"]
     verdict: Annotated[str, "identical, equivalent, divergent, invalid or unknown"]
     basis: Annotated[str, "assignor, leader, or a copy of what the group had: kept, upgrade or downgrade"]
     assignor: Annotated[str | None, "the assignor that was recomputed; null: there is none, or it is not known"]
-    fitted: Annotated[str | None, "the order, the topics or the leader's view that gives this result"]
+    fitted: Annotated[str | None, "the order, the topics, the leader's view or its memory that gives this result"]
     missing: Annotated[str | None, "if the verdict is unknown: the missing input, and what to supply"]
     differences: Annotated[tuple[str, ...], "the first differences, such as 'p3 of orders: m1 expected, m2 recorded'"]
     difference_count: Annotated[int | None, "how many there are; null: verdict unknown"]

@@ -17,17 +17,21 @@ from coordinator_core.audit.targets.connect_groups import ConnectTargetState
 from coordinator_core.audit.targets.group_view import GroupView
 from coordinator_core.audit.targets.leader_views import LeaderMemory
 from coordinator_core.audit.targets.map_orders import MemberOrders
+from coordinator_core.audit.targets.worker_inputs import GroupInput, KeptMemory, WorkerTargetState
+from coordinator_core.groups.connect.configured_work import ConfiguredWork
+from coordinator_core.groups.connect.rebalance_delay import RebalanceDelay
 from coordinator_core.groups.record_types import EPOCH_GROUP_RECORDS
 from coordinator_core.groups.state_json import Json, coder, read_stored
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
-VERSION = 4
+VERSION = 5
 """Of the form; raised with every change of it, so that older forms are refused."""
 BYTES = "base64:"
 """How bytes among a record's values begin; text that begins so is itself written as bytes."""
 
 _PLAIN = ("born", "fitted", "leader_epoch")
 _KIND_OF = {kind.group.value: kind for kind in EPOCH_GROUP_RECORDS}
+_INPUTS = coder(list[GroupInput])
 
 
 def memory_to_json(memory: TargetAuditState) -> Json:
@@ -39,6 +43,7 @@ def memory_to_json(memory: TargetAuditState) -> Json:
         "view": None if memory.view is None else _view(memory.view),
         "classic": coder(LeaderMemory).to_json(memory.classic),
         "connect": _connect(memory.connect),
+        "workers": _workers(memory.workers),
         **{name: getattr(memory, name) for name in _PLAIN},
     }
 
@@ -56,6 +61,7 @@ def _memory_from(stored: Json) -> TargetAuditState:
         None if stored["view"] is None else _view_from(stored["view"]),
         classic=coder(LeaderMemory).from_json(stored["classic"]),
         connect=_connect_from(stored["connect"]),
+        workers=_workers_from(stored["workers"]),
         **{name: stored[name] for name in _PLAIN},
     )
 
@@ -139,29 +145,59 @@ def _view_from(stored: Json) -> GroupView:
 
 def _connect(memory: ConnectTargetState) -> Json:
     plain = {each.name: getattr(memory, each.name) for each in fields(memory)}
-    kept = memory.assignor
-    if kept is not None:
-        plain["assignor"] = {
-            **{each.name: getattr(kept, each.name) for each in fields(kept)},
-            "assigned": _work(kept.assigned),
-            "revoked": _work(kept.revoked),
-            "workers": sorted(kept.workers),
-        }
-    return plain
+    return {**plain, "assignor": _assignor(memory.assignor)}
 
 
 def _connect_from(stored: Json) -> ConnectTargetState:
     memory = ConnectTargetState(**stored)
-    if stored["assignor"] is not None:
-        kept = AssignorMemory(**stored["assignor"])
-        memory.assignor = replace(
-            kept,
-            assigned=_work_from(stored["assignor"]["assigned"]),
-            revoked=_work_from(stored["assignor"]["revoked"]),
-            workers=frozenset(kept.workers),
-            candidates=tuple(kept.candidates),
-        )
+    memory.assignor = _assignor_from(stored["assignor"])
     return memory
+
+
+def _workers(memory: WorkerTargetState) -> Json:
+    return {
+        "inputs": _INPUTS.to_json(memory.inputs),
+        "memories": [[each.epoch, _assignor(each.memory), each.within_ms] for each in memory.memories],
+        "is_complete": memory.is_complete,
+        "delay": coder(RebalanceDelay).to_json(memory.delay),
+        "work": coder(ConfiguredWork).to_json(memory.work),
+    }
+
+
+def _workers_from(stored: Json) -> WorkerTargetState:
+    return WorkerTargetState(
+        _INPUTS.from_json(stored["inputs"]),
+        [KeptMemory(epoch, _known_assignor_from(kept), within_ms) for epoch, kept, within_ms in stored["memories"]],
+        stored["is_complete"],
+        coder(RebalanceDelay).from_json(stored["delay"]),
+        coder(ConfiguredWork).from_json(stored["work"]),
+    )
+
+
+def _assignor(kept: AssignorMemory | None) -> Json:
+    if kept is None:
+        return None
+    return {
+        **{each.name: getattr(kept, each.name) for each in fields(kept)},
+        "assigned": _work(kept.assigned),
+        "revoked": _work(kept.revoked),
+        "workers": sorted(kept.workers),
+    }
+
+
+def _assignor_from(stored: Json) -> AssignorMemory | None:
+    return None if stored is None else _known_assignor_from(stored)
+
+
+def _known_assignor_from(stored: Json) -> AssignorMemory:
+    kept = AssignorMemory(**stored)
+    return replace(
+        kept,
+        assigned=_work_from(stored["assigned"]),
+        revoked=_work_from(stored["revoked"]),
+        workers=frozenset(kept.workers),
+        candidates=tuple(kept.candidates),
+    )
 
 
 def _work(work: ConnectorsAndTasks) -> Json:

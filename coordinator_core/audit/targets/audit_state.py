@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from coordinator_core.audit.targets.connect_groups import ConnectTargetState
 from coordinator_core.audit.targets.group_view import GroupView
 from coordinator_core.audit.targets.leader_views import LeaderMemory
+from coordinator_core.audit.targets.worker_inputs import WorkerTargetState
 from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.records import AnyRecord
 
@@ -20,7 +21,8 @@ class TargetAuditState:
     ``view`` has the orders of the maps of a group with epochs, None without one; ``pending`` are the records of the
     last operation (time and batch) that are not in it yet. ``born``: everything of the group since this offset was
     given; None: it may have begun before. ``fitted`` is the offset of the last target that was identical.
-    ``leader_epoch`` is the one of the log partition, where known.
+    ``leader_epoch`` is the one of the log partition, where known. ``connect`` is for Connect groups with the classic
+    protocol, ``workers`` for those on KIP-848.
     """
 
     operation: tuple[int, int] = (-1, -1)
@@ -31,6 +33,7 @@ class TargetAuditState:
     leader_epoch: int | None = None
     classic: LeaderMemory = field(default_factory=LeaderMemory)
     connect: ConnectTargetState = field(default_factory=ConnectTargetState)
+    workers: WorkerTargetState = field(default_factory=WorkerTargetState)
 
     def view_of(self, kind: RecordTypes, jdk: int | None) -> GroupView:
         """Return the view of the group as one of that type."""

@@ -15,8 +15,10 @@ from coordinator_core.audit.targets.epoch_groups import EpochTargetAudit
 from coordinator_core.audit.targets.gap import Gap
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH, cut
 from coordinator_core.audit.targets.verdict import UNDECIDED
+from coordinator_core.audit.targets.worker_groups import WorkerTargetAudit
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, CONSUMER_PROTOCOL_TYPE
+from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epoch_records import GroupEpochValue, TargetEpochRecord
 from coordinator_core.groups.epochs import EpochGroup
@@ -24,7 +26,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.record_types import CONSUMER_RECORDS, EPOCH_GROUP_RECORDS, RecordTypes
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord
-from coordinator_core.records import AnyRecord, CoordinatorRecord, RecordType
+from coordinator_core.records import AnyRecord, ConnectRecordType, CoordinatorRecord, Family, RecordType
 
 FIRST_EPOCHS = (1, 2)
 """The epochs with which groups begin: 1 where the record has no metadata hash (before Kafka 4.1), 2 where it has."""
@@ -70,6 +72,8 @@ class TargetAuditor:
 
         ``leader_epoch`` is that of its batch, None if unknown.
         """
+        if self.group.family is Family.CONNECT:
+            return self._after_worker_record(record, leader_epoch)
         memory = self.memory
         operation = (record.at.timestamp_ms, record.batch)
         if operation != memory.operation:
@@ -136,6 +140,19 @@ class TargetAuditor:
             missing = f"the assignor of protocol type {protocol_type!r}: consumer and connect are recomputed"
             rows = [generation_row(record, UNDECIDED, basis=Basis.LEADER, missing=missing)]
         memory.classic.keep(record.at.offset, value)
+        return rows
+
+    def _after_worker_record(self, record: AnyRecord, leader_epoch: int | None) -> list[TargetAuditRow]:
+        """A record of ``__worker_offsets``: the target of all workers is one record."""
+        memory, group = self.memory, self.group.state
+        assert group is None or isinstance(group, ConnectGroup)
+        rows = _NO_ROWS
+        if group is not None and record.type == ConnectRecordType.TARGET_ASSIGNMENT and record.value is not None:
+            gap = self._gap(record)
+            rows = [WorkerTargetAudit(memory.workers, group, record, self.settings, gap).row()]
+        memory.workers.follow(group, record, leader_epoch, self.settings)
+        if group is None:
+            memory.born = record.at.offset
         return rows
 
     def _gap(self, record: CoordinatorRecord) -> Gap | None:

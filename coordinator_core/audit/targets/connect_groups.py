@@ -6,12 +6,12 @@ is what workers run, start, stop and wait for; the configurations that this allo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from typing import NamedTuple
 
-from coordinator_core.assignors.connect.blobs import CONNECTOR, worker, worker_assignment
+from coordinator_core.assignors.connect.blobs import worker, worker_assignment
 from coordinator_core.assignors.connect.incremental import AssignorMemory
 from coordinator_core.assignors.connect.work import ConnectorsAndTasks, LeaderAssignment, target
 from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, WorkerSpec
@@ -91,7 +91,7 @@ class ConnectAudit:
             first = first or (attempt, result)
             if all(_exact(result.members[each]) == _exact(self.told[each]) for each in self.workers):
                 self._remember(attempt, result, fits=True)
-                figures = figures_of(attempt.spec, NO_TOPICS, self._runs(attempt.spec, self.told))
+                figures = figures_of(attempt.spec, NO_TOPICS, target(attempt.spec.members, self.told))
                 return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), fitted=attempt.story)
         if first is None:
             return self._row(UNDECIDED, missing=failure or "the assignments of all workers")
@@ -99,7 +99,7 @@ class ConnectAudit:
 
     def _differs(self, attempt: _Attempt, result: Assignment[LeaderAssignment]) -> TargetAuditRow:
         spec = attempt.spec
-        expected, recorded = (self._runs(spec, told) for told in (result.members, self.told))
+        expected, recorded = (target(spec.members, told) for told in (result.members, self.told))
         everything = {unit for work in recorded.values() for unit in units(work)}
         broken = broken_invariants(
             spec.members, recorded, dict.fromkeys(spec.members, everything), shared=False, name_of=str
@@ -196,19 +196,8 @@ class ConnectAudit:
         memory.connectors = dict(attempt.spec.connectors)
         memory.longest_delay_ms = max(memory.longest_delay_ms, self.told[self.leader].delay_ms)
 
-    def _runs(self, spec: ConnectGroupSpec, told: Mapping[str, LeaderAssignment]) -> dict[str, dict[str, list[int]]]:
-        """What each worker runs after the round, by connector; -1 stands for the connector itself."""
-        return {each: _by_connector(work) for each, work in target(spec.members, told).items()}
-
     def _row(self, judged: Judgement, *, fitted: str | None = None, missing: str | None = None) -> TargetAuditRow:
         return generation_row(self.record, judged, basis=Basis.LEADER, fitted=fitted, missing=missing)
-
-
-def _by_connector(work: ConnectorsAndTasks) -> dict[str, list[int]]:
-    numbers: dict[str, list[int]] = {connector: [CONNECTOR] for connector in work.connectors}
-    for connector, number in work.tasks:
-        numbers.setdefault(connector, []).append(number)
-    return numbers
 
 
 def _counts(work: ConnectorsAndTasks) -> dict[str, int]:

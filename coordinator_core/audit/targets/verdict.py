@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coordinator_core.assignors.assignment_metrics import AssignmentMetrics, measure
+from coordinator_core.assignors.connect.blobs import CONNECTOR
+from coordinator_core.assignors.connect.work import ConnectorsAndTasks
 from coordinator_core.assignors.inputs import Assignment, GroupSpecs, Tasks
 from coordinator_core.audit.rows import TargetFigures, Verdict
 from coordinator_core.cluster.image import TopicImage
@@ -15,7 +17,9 @@ MOST_DIFFERENCES = 10
 """How many differences a row names."""
 
 Work = Any
-"""What one member is assigned: ``Partitions``, or ``Tasks``."""
+"""What one member is assigned: ``Partitions``, ``Tasks``, or ``ConnectorsAndTasks``."""
+EXCLUSIVE_ROLES = frozenset(("", "active", "connector", "task"))
+"""Roles in which one member has a unit, except in share groups."""
 
 
 class Judgement(NamedTuple):
@@ -33,8 +37,13 @@ UNDECIDED = Judgement(Verdict.UNKNOWN, difference_count=None)
 
 
 def units(work: Work) -> Iterator[WorkUnit]:
-    """Yield every partition or task of one member's work."""
-    if isinstance(work, Tasks):
+    """Yield every partition, task or connector of one member's work."""
+    if isinstance(work, ConnectorsAndTasks):
+        for connector in work.connectors:
+            yield WorkUnit("connector", connector, CONNECTOR)
+        for connector, number in work.tasks:
+            yield WorkUnit("task", connector, number)
+    elif isinstance(work, Tasks):
         for role, tasks in (("active", work.active), ("standby", work.standby), ("warm-up", work.warmup)):
             for name, numbers in tasks.items():
                 for number in numbers:
@@ -87,7 +96,11 @@ def differences(
 
 
 def described(unit: WorkUnit, name_of: Callable[[str], str]) -> str:
-    """Return a partition or task in words."""
+    """Return a partition, task or connector in words."""
+    if unit.role == "connector":
+        return f"connector {unit.name}"
+    if unit.role == "task":
+        return f"task {unit.name}-{unit.number}"
     if unit.role:
         return f"{unit.role} task {unit.name}_{unit.number}"
     return f"p{unit.number} of {name_of(unit.name)}"
@@ -119,7 +132,7 @@ def broken_invariants(
                 found.append(f"{what}: given to {member}, which may not have it")
             if unit in seen:
                 found.append(f"{what}: given to {member} twice")
-            elif not shared and unit.role in ("", "active") and unit in holders:
+            elif not shared and unit.role in EXCLUSIVE_ROLES and unit in holders:
                 found.append(f"{what}: given to {holders[unit]} and to {member}")
             seen.add(unit)
             holders.setdefault(unit, member)

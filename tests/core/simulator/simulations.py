@@ -134,7 +134,7 @@ class World:
             for record, leader_epoch in zip(records, epochs, strict=True):
                 auditor = auditors.get(record.group_id)
                 if auditor is None:
-                    group = Group(record.group_id)
+                    group = self.group(record.group_id)
                     auditor = auditors[record.group_id] = TargetAuditor(group, None, self.topics, settings, coverage)
                 found += auditor.feed(record, leader_epoch)
         return found

@@ -1,0 +1,361 @@
+"""Targets of Connect groups on KIP-848, recomputed as the worker computed them that the coordinator chose.
+
+The log has what the worker was given: what is configured (type 4), what each worker runs (type 7), the assignors that
+all of them offer (type 5) and the delay (type 8). It does not have which worker computed, when it asked for this, and
+what its assignor kept from former computations: what the log allows of these is tried.
+
+Sources: Connect on KIP-848 (Assignment Process, Assignment Validation); the assignors are those of Kafka 4.3.1
+(KIP-415).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from coordinator_core.assignors.connect.incremental import AssignorMemory
+from coordinator_core.assignors.connect.selection import select_assignor
+from coordinator_core.assignors.connect.work import ConnectorsAndTasks
+from coordinator_core.assignors.declared_target import DeclaredTarget, declare_target
+from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
+from coordinator_core.assignors.profiles import PROFILES
+from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.targets.connect_groups import EAGER, NO_TOPICS
+from coordinator_core.audit.targets.gap import Gap
+from coordinator_core.audit.targets.verdict import (
+    MOST_DIFFERENCES,
+    UNDECIDED,
+    Judgement,
+    broken_invariants,
+    described,
+    figures_of,
+    judge,
+    units,
+)
+from coordinator_core.audit.targets.worker_inputs import GroupInput, KeptMemory, WorkerTargetState, as_work
+from coordinator_core.errors import AssignorError, InputError
+from coordinator_core.groups.connect.state import ConnectGroup
+from coordinator_core.groups.group import GroupType
+from coordinator_core.record_fields.connect_group import ConnectWorkerGroupTargetAssignmentRecord
+
+NEWEST_MEMORY = "the memory of the computation before"
+FIRST_COMPUTATION = "the first computation"
+NO_MEMORY = "an assignor that keeps nothing"
+USUAL_STORIES = (NEWEST_MEMORY, FIRST_COMPUTATION, NO_MEMORY)
+
+
+class _Attempt(NamedTuple):
+    """An input that the log allows, and the target that the assignor makes of it (``works``)."""
+
+    input: GroupInput
+    kept: KeptMemory | None
+    declared: DeclaredTarget
+    works: dict[str, ConnectorsAndTasks]
+    story: str
+
+
+class WorkerTargetAudit:
+    """The audit of one target of a Connect group on KIP-848."""
+
+    def __init__(
+        self,
+        memory: WorkerTargetState,
+        group: ConnectGroup,
+        record: ConnectWorkerGroupTargetAssignmentRecord,
+        settings: AuditSettings,
+        gap: Gap | None,
+    ) -> None:
+        """``group`` is the group after its target record; ``gap`` says what of its past was not seen."""
+        self.memory = memory
+        self.group = group
+        self.record = record
+        self.settings = settings
+        self.gap = gap
+        assert record.value is not None
+        self.epoch = record.value["assignmentEpoch"]
+        self.recorded = {each: as_work(target.work) for each, target in group.targets.items()}
+        self.inputs = [each for each in reversed(memory.inputs) if each.epoch == self.epoch]
+        self.assignor: str | None = None
+
+    def row(self) -> TargetAuditRow:
+        """Return the verdict, and take the target into memory. Raise nothing."""
+        failed = any(target.error for target in self.group.targets.values())
+        row = self._kept() if failed else self._computed()
+        self.memory.forget_inputs(self.epoch)
+        return row
+
+    def _computed(self) -> TargetAuditRow:
+        inputs = [each for each in self.inputs if each.work is not None and self.recorded.keys() <= each.workers.keys()]
+        if not inputs:
+            self._remember_likely([])
+            return self._row(UNDECIDED, missing=self._missing(f"what there was to run in group epoch {self.epoch}"))
+        self.assignor = _common_assignor(inputs[0])
+        first: _Attempt | None = None
+        failure = ""
+        try:
+            for attempt in self._attempts(inputs):
+                if self._is_recorded(attempt.works):
+                    return self._identical(attempt)
+                first = first or attempt
+        except (AssignorError, InputError) as error:
+            failure = str(error)
+        row = self._different(first, inputs, failure)
+        self._remember_likely([] if first is None else [first.declared.memory])
+        return row
+
+    def _kept(self) -> TargetAuditRow:
+        """A target of a worker whose assignor failed: all keep what they run."""
+        running = {
+            member_id: as_work(member.current.work)
+            for member_id, member in self.group.members.items()
+            if member.current is not None
+        }
+        spec = _spec_of(running)
+        if self._is_recorded(running):
+            figures = figures_of(spec, NO_TOPICS, self.recorded)
+            judged = Judgement(Verdict.IDENTICAL, expected=figures, recorded=figures)
+            return self._row(judged, basis=Basis.KEPT)
+        if self.gap is not None:
+            return self._row(UNDECIDED, basis=Basis.KEPT, missing=self.gap.what)
+        return self._row(judge(spec, NO_TOPICS, running, self.recorded, [], str), basis=Basis.KEPT)
+
+    # --- what may have been computed ---------------------------------------------------------------------------------
+
+    def _attempts(self, inputs: list[GroupInput]) -> Iterator[_Attempt]:
+        """Yield what the assignor gives for the inputs that the log allows, the likeliest first.
+
+        Raises:
+            AssignorError, InputError: it is none of Connect's own, or it refuses an input.
+        """
+        for kept, story in self._memories():
+            for each in inputs:
+                yield from self._attempts_with(each, kept, story)
+
+    def _attempts_with(self, of: GroupInput, kept: KeptMemory | None, story: str) -> Iterator[_Attempt]:
+        name = _common_assignor(of)
+        first_task = _first_task(of)
+        if name is None or first_task is None or any(each.work is None for each in of.workers.values()):
+            return
+        for now_ms in self._times(of, kept):
+            spec = self._spec(of, name, first_task, kept, now_ms)
+            declared = declare_target(name, spec, PROFILES[self.settings.profile])
+            works = {each: _shifted(work, first_task) for each, work in declared.works.items()}
+            yield _Attempt(of, kept, declared, works, story)
+
+    def _spec(
+        self, of: GroupInput, name: str, first_task: int, kept: KeptMemory | None, now_ms: int
+    ) -> ConnectGroupSpec:
+        """Return what the worker gives its assignor; tasks are counted from 0 there."""
+        assert of.work is not None
+        connectors = dict.fromkeys(of.work.connectors, 0)
+        for connector, _ in of.work.tasks:
+            connectors[connector] += 1
+        workers = {}
+        for member_id in of.workers:
+            runs = ConnectorsAndTasks.of()
+            if name != EAGER:
+                runs = _shifted(of.runs[member_id], -first_task)
+            workers[member_id] = WorkerSpec(member_id, 0, list(runs.connectors), list(runs.tasks))
+        memory = None if kept is None else kept.memory
+        completed = -1 if memory is None else memory.generation
+        leader = next(iter(workers))
+        return ConnectGroupSpec(workers, leader, connectors, 0, of.epoch, completed, now_ms, of.max_delay_ms, memory)
+
+    def _memories(self) -> Iterator[tuple[KeptMemory | None, str]]:
+        """Yield what the assignor of the worker that computed may have kept, the likeliest first."""
+        if self.assignor == EAGER:
+            yield None, NO_MEMORY
+            return
+        known = self.memory.memories
+        newest = [each for each in known if each.epoch == known[0].epoch]
+        yield from ((each, NEWEST_MEMORY) for each in newest)
+        yield None, "a worker without memory" if newest else FIRST_COMPUTATION
+        for each in known[len(newest) :]:
+            yield each, f"the memory of the computation of epoch {each.epoch}"
+
+    def _times(self, of: GroupInput, kept: KeptMemory | None) -> Iterator[int]:
+        """Yield when the worker may have computed. It matters only whether a delay is over for it then."""
+        written_ms = self.record.at.timestamp_ms
+        yield written_ms
+        due_ms = 0 if kept is None else kept.memory.rebalance_at_ms
+        doubt_ms = self.settings.clock_slack_ms + written_ms - of.at.timestamp_ms + (kept.within_ms if kept else 0)
+        if due_ms and abs(due_ms - written_ms) <= doubt_ms:
+            yield due_ms if due_ms > written_ms else due_ms - 1
+
+    # --- verdicts ----------------------------------------------------------------------------------------------------
+
+    def _is_recorded(self, works: dict[str, ConnectorsAndTasks]) -> bool:
+        """Whether the target is this one; workers that left while it was computed are not in it."""
+        if not self.recorded.keys() <= works.keys():
+            return False
+        return all(
+            work == self.recorded[member_id] if member_id in self.recorded else member_id not in self.group.members
+            for member_id, work in works.items()
+        )
+
+    def _identical(self, attempt: _Attempt) -> TargetAuditRow:
+        if self.gap is not None and self.gap.is_after(attempt.input.at.offset):
+            self._remember_likely([attempt.declared.memory])
+            return self._row(UNDECIDED, missing=self.gap.what)
+        fitting = [
+            other
+            for kept, story in self._memories()
+            for other in self._attempts_with(attempt.input, kept, story)
+            if self._is_recorded(other.works)
+        ]
+        former = {None if other.kept is None else other.kept.epoch for other in fitting}
+        within_ms = self.record.at.timestamp_ms - attempt.input.at.timestamp_ms
+        self._remember(
+            [other.declared.memory for other in fitting],
+            superseded=former.pop() if len(former) == 1 else None,
+            within_ms=within_ms,
+        )
+        figures = figures_of(_spec_of(attempt.input.runs), NO_TOPICS, self.recorded)
+        broken = () if self.gap is not None else tuple(self._broken(attempt.input))
+        verdict = Verdict.INVALID if broken else Verdict.IDENTICAL
+        judged = Judgement(verdict, broken[:MOST_DIFFERENCES], len(broken), figures, figures)
+        return self._row(judged, fitted=attempt.story)
+
+    def _different(self, attempt: _Attempt | None, inputs: list[GroupInput], failure: str) -> TargetAuditRow:
+        """No input gives the target: it is wrong, or what the log does not say may explain it."""
+        broken = min((self._broken(each) for each in inputs), key=len)
+        if broken and (self.gap is None or self._contradicts_itself()):
+            if attempt is None:
+                return self._row(Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken)))
+            return self._row(judge(_spec_of(attempt.input.runs), NO_TOPICS, attempt.works, self.recorded, broken, str))
+        if self.gap is not None:
+            return self._row(UNDECIDED, missing=self.gap.what)
+        if failure:
+            return self._row(UNDECIDED, missing=f"what the assignor {self.assignor!r} does: {failure}")
+        if attempt is None:
+            return self._row(UNDECIDED, missing=self._not_given(inputs[0]))
+        if self.assignor != EAGER and not self.memory.is_complete:
+            missing = "what the assignor of the worker that computed it kept from former computations"
+            return self._row(UNDECIDED, missing=missing)
+        return self._row(judge(_spec_of(attempt.input.runs), NO_TOPICS, attempt.works, self.recorded, [], str))
+
+    def _not_given(self, of: GroupInput) -> str:
+        """Return what the log lacks of this input."""
+        if self.assignor is None:
+            return "the assignor: the workers have none in common"
+        unseen = [member_id for member_id, each in of.workers.items() if each.work is None]
+        if unseen:
+            return f"what worker {unseen[0]} ran"
+        return "which tasks are configured: those of a connector are not numbered one by one"
+
+    def _broken(self, of: GroupInput) -> list[str]:
+        """Return the invariants of the document that the target breaks, in words.
+
+        All that is configured is assigned, once, to workers that exist, and nothing else. Work of workers that left
+        may wait for them.
+        """
+        assert of.work is not None
+        wanted = as_work(of.work)
+        everything = set(units(wanted))
+        allowed = dict.fromkeys(of.workers, everything)
+        broken = broken_invariants(of.workers, self.recorded, allowed, shared=False, name_of=str)
+        delay = self.memory.delay
+        if delay.departure_epoch is not None and delay.departure_epoch > self.epoch:
+            return broken  # a worker left while the target was computed: what it was to run is in no target
+        lacking = wanted.minus(*self.recorded.values())
+        if delay.may_wait(self.record.at.timestamp_ms):
+            running = [as_work(each.current.work) for each in self.group.members.values() if each.current is not None]
+            waiting = lacking.minus(*running)
+            lacking = lacking.minus(waiting)
+        return broken + [f"{described(unit, str)}: given to no worker" for unit in units(lacking)]
+
+    def _contradicts_itself(self) -> bool:
+        """Whether the record alone gives something to two workers."""
+        given = {unit for work in self.recorded.values() for unit in units(work)}
+        return len(given) < sum(1 for work in self.recorded.values() for _ in units(work))
+
+    def _missing(self, what: str) -> str:
+        return what if self.gap is None else f"{what}; {self.gap.what}"
+
+    def _remember(
+        self, memories: list[AssignorMemory | None], *, superseded: int | None = None, within_ms: int = 0
+    ) -> None:
+        """Take in what the worker that computed the target kept. The eager assignor keeps nothing."""
+        new: list[KeptMemory] = []
+        for memory in memories:
+            if memory is not None:
+                # Only that the same worker goes on from it matters of the generation.
+                kept = KeptMemory(self.epoch, replace(memory, generation=0), within_ms)
+                new += [kept] if kept not in new else []
+        self.memory.remember(new, superseded)
+
+    def _remember_likely(self, memories: list[AssignorMemory | None]) -> None:
+        """Take in a target that no input gave: its worker kept what goes with the target, or with these memories."""
+        self.memory.is_complete = False
+        self._remember([self._as_recorded(), *memories])
+
+    def _as_recorded(self) -> AssignorMemory:
+        """Return what an assignor keeps that has decided on the recorded target."""
+        first_task = min((number for work in self.recorded.values() for _, number in work.tasks), default=0)
+        assigned = ConnectorsAndTasks.union(_shifted(work, -min(first_task, 1)) for work in self.recorded.values())
+        return AssignorMemory(assigned, generation=self.epoch, workers=frozenset(self.recorded))
+
+    def _row(
+        self,
+        judged: Judgement,
+        *,
+        basis: Basis = Basis.LEADER,
+        fitted: str | None = None,
+        missing: str | None = None,
+    ) -> TargetAuditRow:
+        is_in_doubt = self.gap is not None and judged.verdict is Verdict.UNKNOWN
+        return TargetAuditRow(
+            group_id=self.record.group_id,
+            group_type=GroupType.CONNECT,
+            epoch=self.epoch,
+            at=self.record.at,
+            opened=self.record.at,
+            verdict=judged.verdict,
+            basis=basis,
+            assignor=None if is_in_doubt else self.assignor,
+            fitted=fitted,
+            missing=missing,
+            differences=judged.differences,
+            difference_count=judged.difference_count,
+            members=None if is_in_doubt else len(self.recorded),
+            expected=judged.expected,
+            recorded=judged.recorded,
+            topics_at=None,
+            topics_proven=None,
+        )
+
+
+def _spec_of(running: dict[str, ConnectorsAndTasks]) -> ConnectGroupSpec:
+    """Return the input of workers that keep what they run; nothing else of it is looked at."""
+    workers = {each: WorkerSpec(each, 0, list(work.connectors), list(work.tasks)) for each, work in running.items()}
+    return ConnectGroupSpec(workers, next(iter(workers), ""), {}, 0, 0, -1, 0, 0)
+
+
+def _common_assignor(of: GroupInput) -> str | None:
+    """Return the assignor that all workers offer, None if there is none."""
+    try:
+        return select_assignor({member_id: each.offered for member_id, each in of.workers.items()})
+    except AssignorError:
+        return None
+
+
+def _first_task(of: GroupInput) -> int | None:
+    """Return the number of the first task of connectors, 0 or 1; None where tasks are not numbered one by one.
+
+    Kafka counts tasks from 0, the examples of Connect on KIP-848 from 1.
+    """
+    assert of.work is not None
+    numbers: dict[str, list[int]] = {connector: [] for connector in of.work.connectors}
+    for connector, number in of.work.tasks:
+        numbers.setdefault(connector, []).append(number)
+    running = [task.task_id for each in of.workers.values() if each.work for task in each.work.tasks]
+    first = 0 if 0 in running or any(0 in each for each in numbers.values()) else 1
+    whole = all(sorted(each) == list(range(first, first + len(each))) for each in numbers.values())
+    return first if whole and len(numbers) == len(of.work.connectors) else None
+
+
+def _shifted(work: ConnectorsAndTasks, by: int) -> ConnectorsAndTasks:
+    """Return the work with other task numbers."""
+    return ConnectorsAndTasks.of(work.connectors, ((connector, number + by) for connector, number in work.tasks))
