@@ -15,7 +15,7 @@ from coordinator_core.audit.targets.auditor import TargetAuditor
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, Fields
-from tests.core.audit.compacted import compacted
+from tests.core.compacted import compacted
 from tests.core.coordinator.test_connect import GROUP, A, B, Cluster, Worker, first_worker
 from tests.core.simulator.simulations import World
 from tests.core.stored import next_auditor
