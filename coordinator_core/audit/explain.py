@@ -17,7 +17,7 @@ from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, Rebalanc
 from coordinator_core.records import LogPosition
 
 MOST_MEMBERS = 12
-"""For so many members it is said one by one what they got and gave up."""
+"""Up to this many members, a sentence per member says what it got and gave up."""
 MOST_PROOF = 3
 """How many positions prove what one member got and gave up."""
 
@@ -27,7 +27,9 @@ METADATA = "cluster metadata"
 
 
 class Sentence(NamedTuple):
-    """One sentence, the positions that prove it, and of which log those are (as in ``Cause.source``)."""
+    """One sentence, the positions of the records that prove it, and the log of these positions (as in
+    ``Cause.source``).
+    """
 
     text: str
     evidence: tuple[LogPosition, ...] = ()
@@ -68,14 +70,14 @@ ENDINGS = {
     "unknown": "When it ended is not known: members may be missing in the log.",
 }
 USUAL = (AS_SEEN, NEWEST, *USUAL_STORIES)
-"""What recomputing a target assumes where nothing is unusual."""
+"""Assumptions about the input of a recomputed target that are usual, so that no sentence mentions them."""
 
 
 def find_rebalance(history: GroupHistory, epoch: int | None = None, offset: int | None = None) -> RebalanceRow:
     """Return the last rebalance of a group; with ``epoch`` the last one to that epoch, with ``offset`` the one there.
 
     Raises:
-        InputError: there is no such rebalance.
+        InputError: the history has no such rebalance.
     """
     rows = sorted(history.rebalances, key=lambda row: row.at.offset)
     if epoch is not None:

@@ -1,4 +1,4 @@
-"""Everything that is made of one group's records in one pass: history, broken rules, verdicts on targets."""
+"""All that one pass over a group's records produces: its history, broken rules, and verdicts on its targets."""
 
 from __future__ import annotations
 
@@ -24,17 +24,21 @@ from coordinator_core.history.state_json import ledger_from_json, ledger_to_json
 from coordinator_core.records import AnyRecord, Family, RecordType
 
 STATE_VERSION = f"{HISTORY_VERSION}.{RULES_VERSION}.{AUDIT_VERSION}.{GROUP_VERSION}"
-"""Of the form of ``GroupAudit.state``: one of another form is of no use, and the group is folded anew."""
+"""The version of the form of ``GroupAudit.state``. A state of another version cannot be read: read the group from
+its start.
+"""
 
 TARGET_AUDITS = HistoryTable("target_audits", TargetAuditRow, ("group_id", "at.partition", "at.offset"))
 AUDITED_TABLES = (*TABLES, TARGET_AUDITS)
-"""Every table whose rows the core makes of the records of groups and topics."""
+"""Every table whose rows the core makes from the records of groups and topics."""
 
 AuditedRow = HistoryRow | Violation | TargetAuditRow
 
 
 class GroupAudit:
-    """One group, changed record by record, and those who read it: its history, the rules, the audit of its targets."""
+    """One group, changed record by record, and the folds that follow it: history, rules, and the audit of its
+    targets.
+    """
 
     __slots__ = ("_group", "_history", "_rules", "_targets")
 
@@ -56,7 +60,7 @@ class GroupAudit:
         *,
         from_start: bool,
     ) -> GroupAudit:
-        """Return the folds of a group of which nothing was read before; without ``settings`` targets are not judged."""
+        """Return the folds of a group before its first record; without ``settings`` its targets are not judged."""
         group = Group(group_id, from_start=from_start, family=family)
         targets = None
         if settings is not None:
@@ -65,7 +69,7 @@ class GroupAudit:
 
     @classmethod
     def resume(cls, text: str, topics: TopicHistory | None, coverage: Coverage, settings: AuditSettings) -> GroupAudit:
-        """Return the folds as ``state`` wrote them; raises StateFormatError if that was another form."""
+        """Continue from what ``state`` returned; raises StateFormatError if it is of another version."""
         stored = read_json(text, "state of a group's audit")
         try:
             state, history, rules, targets = (stored[name] for name in ("group", "history", "rules", "targets"))
@@ -79,7 +83,7 @@ class GroupAudit:
         )
 
     def feed(self, record: AnyRecord, leader_epoch: int | None = None) -> list[AuditedRow]:
-        """Return the rows that this record makes final; raises nothing. Feed each once, in offset order."""
+        """Take in the group's next record, in offset order; return the rows that it makes final. Raises nothing."""
         history, rules, targets = self._history, self._rules, self._targets
         if record.type <= RecordType.OFFSET_COMMIT:
             history.note_commit(record)
@@ -92,11 +96,13 @@ class GroupAudit:
         return rows
 
     def open_rows(self) -> list[AuditedRow]:
-        """Return rows of what lasts as of the last record: a later run replaces them by their keys."""
+        """Return the rows of everything still open after the last record; later rows with the same keys replace
+        them.
+        """
         return [*self._history.open_rows(), *self._rules.open_rows()]
 
     def state(self) -> str:
-        """Return what the next run goes on with, as one JSON text."""
+        """Return what a later run needs to continue, as one JSON text."""
         targets = self._targets
         stored = {
             "group": group_to_json(self._group),

@@ -31,20 +31,20 @@ class Basis(StrEnum):
     """What a recorded target is compared with."""
 
     ASSIGNOR = "assignor"
-    """What the coordinator's assignor gives."""
+    """The result of the coordinator's assignor."""
     LEADER = "leader"
-    """What the assignor of the group's leader gives."""
+    """The result of the assignor of the group's leader."""
     KEPT = "kept"
     """The assignment that the same generation had before; in a Connect group on KIP-848 what the workers ran when the
     assignor of one of them failed."""
     UPGRADE = "upgrade"
-    """What the members had in the classic group that was converted."""
+    """What the members had in the classic group that was converted to a consumer group."""
     DOWNGRADE = "downgrade"
     """The last target of the consumer group that became a classic one."""
 
 
 class TargetFigures(NamedTuple):
-    """Figures of one assignment; see ``assignors.assignment_metrics``."""
+    """Figures of one assignment; ``assignors.assignment_metrics`` defines them."""
 
     imbalance: Annotated[int, "largest load of a member minus the smallest"]
     moved: Annotated[int, "partitions or tasks that another member held before"]
@@ -77,5 +77,5 @@ class TargetAuditRow(NamedTuple):
 
     @property
     def more_differences(self) -> int:
-        """How many differences ``differences`` does not name."""
+        """Return how many differences exist beyond those that ``differences`` names."""
         return (self.difference_count or 0) - len(self.differences)

@@ -1,4 +1,4 @@
-"""What the audit has to be told, as no log says it."""
+"""Settings that the audit needs and no log contains."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class AuditSettings:
     """Settings of the cluster whose log is audited.
 
     ``default_assignor`` is the first of the broker's ``group.consumer.assignors``. ``profile`` names the release of the
-    brokers, ``older`` the one of the brokers that recorded topics with the group (before 4.1); None: try each.
-    ``jdk`` is the feature version of the brokers' Java runtime; None: try both rules of its collections.
-    Clients: ``metadata_age_ms`` is their largest ``metadata.max.age.ms``, ``connect_max_delay_ms`` the workers'
-    ``scheduled.rebalance.max.delay.ms``. ``clock_slack_ms``: how far apart the clocks of brokers may be.
+    brokers, ``older`` the release of brokers before 4.1, which recorded topics with the group; None: try each. ``jdk``
+    is the feature version of the brokers' Java runtime; None: try both rules of its collections. Clients:
+    ``metadata_age_ms`` is their largest ``metadata.max.age.ms``, ``connect_max_delay_ms`` the workers'
+    ``scheduled.rebalance.max.delay.ms``. ``clock_slack_ms`` is the largest difference between the clocks of brokers.
     """
 
     default_assignor: str = "uniform"
@@ -33,7 +33,7 @@ class AuditSettings:
                 profile(name)
 
     def profiles_for(self, *, recorded_topics: bool) -> list[tuple[Profile, str]]:
-        """Return profiles to try, the likeliest first, each with what to say of it."""
+        """Return the profiles to try, the likeliest first, each with a text that names it in a verdict."""
         names = [self.profile] if not recorded_topics else [self.older] if self.older else ["kafka-4.0", "kafka-3.9"]
         found = []
         for name in names:

@@ -1,4 +1,4 @@
-"""The state of the target audit as JSON, for the table that keeps it from night to night."""
+"""The state of the target audit as JSON: what a later run needs to continue."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from coordinator_core.groups.state_json import Json, coder, read_stored
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
 VERSION = 5
-"""Of the form; raised with every change of it, so that older forms are refused."""
+"""The version of the form; raised with every change to it, so that older forms are refused."""
 BYTES = "base64:"
-"""How bytes among a record's values begin; text that begins so is itself written as bytes."""
+"""The prefix of bytes among a record's values; a text with this prefix is itself written as bytes."""
 
 _PLAIN = ("born", "fitted", "leader_epoch")
 _KIND_OF = {kind.group.value: kind for kind in EPOCH_GROUP_RECORDS}
@@ -35,7 +35,7 @@ _INPUTS = coder(list[GroupInput])
 
 
 def memory_to_json(memory: TargetAuditState) -> Json:
-    """Return the memory of the target audit as what ``json`` can write."""
+    """Return the state of the target audit in a form that ``json`` can write."""
     return {
         "version": VERSION,
         "operation": memory.operation,
@@ -49,7 +49,9 @@ def memory_to_json(memory: TargetAuditState) -> Json:
 
 
 def memory_from_json(stored: Json) -> TargetAuditState:
-    """Return the memory of ``memory_to_json``; raises StateFormatError if this is none, or of another version."""
+    """Return the state of ``memory_to_json``; raises StateFormatError if the form is not valid, or of another
+    version.
+    """
     return read_stored(stored, "target audit", VERSION, _memory_from)
 
 

@@ -1,1 +1,1 @@
-"""Health findings: what of a group's history an operator should look at, ranked."""
+"""Findings about the health of a group: what an operator should look at, the most urgent first."""

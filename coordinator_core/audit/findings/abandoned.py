@@ -1,4 +1,4 @@
-"""Groups and topics that are no longer used, while their offsets are still kept."""
+"""Groups and topics that are no longer used while the log still keeps their offsets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 
 
 def zombies(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield the group if it is not used any more, otherwise its topics that are not."""
+    """Yield one finding if the group is no longer used; if it still has members, one for each topic that is not."""
     kept = [each for each in history.commits if each.offset is not None]
     if not kept:
         return

@@ -51,6 +51,6 @@ FINDERS: tuple[Finder, ...] = (
 
 
 def findings(history: GroupHistory, limits: Thresholds) -> list[FindingRow]:
-    """Return all findings of a group, the highest score first; equal scores by kind and subject."""
+    """Return all findings of a group, the highest score first; equal scores are ordered by kind and subject."""
     rows = [row for finder in FINDERS for row in finder(history, limits)]
     return sorted(rows, key=lambda row: (-row.score, row.kind, row.subject or "", row.since_ms))

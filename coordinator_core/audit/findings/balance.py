@@ -20,7 +20,7 @@ MEMBERS_ONLY = frozenset(
         CauseKind.PARTITIONS_REVOKED,
     )
 )
-"""Causes after which the smallest possible number of moves is known."""
+"""Causes of rebalances for which the smallest possible number of moves can be computed."""
 
 
 def shares(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -110,9 +110,9 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
 
 
 def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield partitions of the subscribed topics that no member of the stable group owns now.
+    """Yield one finding for the partitions of subscribed topics that no member of the stable group owns now.
 
-    Groups of Kafka Streams are left out: which of the partitions they read is in the topology, not in subscriptions.
+    Groups of Kafka Streams are left out: their topology decides which partitions they read, not their subscriptions.
     """
     present = history.present
     if present is None or present.state != "STABLE" or history.group_type not in ("CLASSIC", "CONSUMER"):

@@ -1,4 +1,4 @@
-"""The commits of one group folded to what findings need of them: one line a partition."""
+"""The commits of one group, reduced to what findings need: one ``PartitionCommits`` for each partition."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from coordinator_core.record_fields.offset_commit import OffsetCommitRecord, Off
 from coordinator_core.records import LogPosition, RecordType
 
 MOST_KEPT = 1_000
-"""How many rewinds, and how many removals, of one partition are kept."""
+"""The first rewinds and the first removals of a partition are kept, at most this many of each."""
 TOPIC_CLEANUP_MS = 10_000
-"""How long after a topic's deletion the coordinator may take to remove its offsets."""
+"""After a topic is deleted the coordinator may take this long (ms) to remove its offsets."""
 GROUP_ENDS = frozenset(
     (
         RecordType.GROUP_METADATA,
@@ -42,7 +42,7 @@ class _Partition:
 
 
 class CommitFold:
-    """Feed the offset commits of one group, transactional ones with their producer, and the ends of transactions."""
+    """The commits of one group, fed in log order: plain ones, transactional ones, and the ends of transactions."""
 
     __slots__ = ("_open", "_partitions")
 
@@ -51,7 +51,9 @@ class CommitFold:
         self._open: dict[int, list[OffsetCommitRecord]] = {}
 
     def feed(self, record: OffsetCommitRecord, producer_id: int | None = None) -> None:
-        """An OFFSET_COMMIT record; one of a transaction (``producer_id``) counts once that is committed."""
+        """Take in an OFFSET_COMMIT record; one of a transaction (``producer_id``) counts once the transaction is
+        committed.
+        """
         if record.value is None:
             self._remove(record)
         elif producer_id is not None:
@@ -60,7 +62,9 @@ class CommitFold:
             self._commit(record, record.value)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """The marker that ends the producer's transaction; a plain commit later in the log holds."""
+        """Take in the marker that ends the producer's transaction; plain commits later in the log override its
+        commits.
+        """
         for record in self._open.pop(producer_id, ()):
             known = self._partitions.get(_key(record))
             later = known is not None and known.last.offset > record.at.offset
@@ -68,7 +72,9 @@ class CommitFold:
                 self._commit(record, record.value)
 
     def group_deleted(self, at: LogPosition) -> None:
-        """The group ended at this time: offsets removed at the same time went with it."""
+        """Take in that the group ended at this position: offsets removed at the same time were removed with the
+        group.
+        """
         for partition in self._partitions.values():
             partition.removals = [
                 each._replace(how="group deleted") if each.at.timestamp_ms == at.timestamp_ms else each
@@ -76,7 +82,7 @@ class CommitFold:
             ]
 
     def topic_deleted(self, topic: str, since_ms: int, until_ms: int) -> None:
-        """A topic was deleted: its offsets that were removed in this time went with it."""
+        """Take in that a topic was deleted: its offsets removed in this time range (ms) were removed with the topic."""
         for (name, _), partition in self._partitions.items():
             if name == topic:
                 partition.removals = [
@@ -99,13 +105,13 @@ class CommitFold:
             )
 
     def transactions(self) -> Iterator[OpenTransaction]:
-        """Yield transactions that did not end."""
+        """Yield the transactions that have not ended."""
         for producer_id, records in self._open.items():
             partitions = {_key(record) for record in records}
             yield OpenTransaction(producer_id, records[0].at, len(partitions))
 
     def give_up_transactions(self) -> None:
-        """Part of the log is missing here: how the open transactions ended is not known, so they count for nothing."""
+        """Drop all open transactions: part of the log is missing here, so how they ended is not known."""
         self._open.clear()
 
     def _commit(self, record: OffsetCommitRecord, value: OffsetCommitValue) -> None:

@@ -1,4 +1,4 @@
-"""A group's converged states: who had what when a rebalance had converged, and what had moved since the one before."""
+"""A group's converged states: who had what after each rebalance, and what had moved since the state before."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import LogPosition
 
 TASK_ROLES = frozenset(("active",))
-"""Roles whose units count where there are any: in groups of Kafka Streams."""
+"""Roles of the units that count in groups of Kafka Streams, where some member has such a unit."""
 UNIT_ROLES = frozenset(("partition", "connector", "task"))
-"""Roles whose units count in other groups."""
+"""Roles of the units that count in all other groups."""
 
 
 class ConvergedState(NamedTuple):
     """What each member had when a rebalance had converged.
 
-    ``previous`` is the rebalance of the converged state before (None: this is the first one). ``loads`` counts the
-    units of each member, 0 included. Since the state before, ``joined`` members came, and ``left_to_others`` units went
-    from a member that stayed to another one.
+    ``previous`` is the rebalance of the converged state before (None: this is the first one). ``loads`` has the number
+    of units of each member, 0 included. Since the state before, ``joined`` members joined, and ``left_to_others`` units
+    moved from a member that stayed to another one.
     """
 
     rebalance: RebalanceRow
@@ -34,17 +34,17 @@ class ConvergedState(NamedTuple):
 
     @property
     def units(self) -> int:
-        """All units that somebody has."""
+        """Return the number of units that the members have together."""
         return sum(self.loads.values())
 
     @property
     def spread(self) -> int:
-        """Between the most and the least loaded member."""
+        """Return the difference between the most and the least loaded member, in units."""
         return max(self.loads.values(), default=0) - min(self.loads.values(), default=0)
 
     @property
     def idle(self) -> int:
-        """Members with nothing."""
+        """Return the number of members without a unit."""
         return sum(1 for load in self.loads.values() if not load)
 
 
@@ -128,8 +128,8 @@ _Event = _Begin | _End | _Join | _Leave
 def converged_states(history: GroupHistory) -> Iterator[ConvergedState]:
     """Yield the converged states in order. Standby and warm-up tasks do not count.
 
-    In Kafka Streams tasks count, and not the partitions that a classic group has beside them. A rebalance that only
-    takes away what the next one hands out (KIP-429, KIP-415) is not one of them.
+    In Kafka Streams tasks count, not the partitions that a classic group also has. A rebalance that only takes away
+    what the next one hands out (KIP-429, KIP-415) does not produce a converged state.
     """
     events = sorted(_events(history), key=lambda event: (event.offset, isinstance(event, _Begin | _Join)))
     sweep = _Sweep(successors={row.replaces: row.member_id for row in history.memberships if row.replaces is not None})

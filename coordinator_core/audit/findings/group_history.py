@@ -1,4 +1,4 @@
-"""What findings are made from: the rows of one group's history, and what is known of its commits."""
+"""The input of the findings: the history rows of one group, and a summary of its commits."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, Membersh
 from coordinator_core.records import LogPosition
 
 AT_ONCE = 2
-"""How many members one client may be at once: one that crashed, and its successor before the session expires."""
+"""A client may be this many members at once: one that crashed, and its successor before the session expires."""
 
 
 class Rewind(NamedTuple):
-    """A commit below the one before it."""
+    """A commit with a lower offset than the commit before it."""
 
     at: Annotated[LogPosition, "the commit that goes back"]
     before: Annotated[int, "offset committed before"]
@@ -38,7 +38,7 @@ class Removal(NamedTuple):
 
 
 class PartitionCommits(NamedTuple):
-    """The commits of one group for one partition; those of aborted and of open transactions do not count."""
+    """A summary of one group's commits for one partition, without those of aborted and of open transactions."""
 
     topic: Annotated[str, "topic name"]
     partition: Annotated[int, "partition"]
@@ -60,9 +60,9 @@ class OpenTransaction(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupHistory:
-    """All that is known of one group, as of ``now_ms``, the last time that its log shows.
+    """All that is known about one group, as of ``now_ms``, the last time that its log shows.
 
-    ``partitions`` has the number of partitions by topic name as of then, empty where nobody knows the topics.
+    ``partitions`` has the number of partitions by topic name as of then; empty where the topics are not known.
     """
 
     group_id: str
@@ -85,7 +85,7 @@ class GroupHistory:
         rows: Iterable[AuditedRow | PartitionCommits | OpenTransaction],
         partitions: Mapping[str, int],
     ) -> GroupHistory:
-        """Return the history that these rows are of, in whatever order they come."""
+        """Return the history of the group from its rows, given in any order."""
         by_type: dict[type, list[Any]] = defaultdict(list)
         for row in rows:
             by_type[type(row)].append(row)
@@ -105,7 +105,7 @@ class GroupHistory:
 
     @property
     def group_type(self) -> str | None:
-        """Its type, when last seen."""
+        """Return the group's type when last seen; None if the log shows none."""
         last = self._last_epoch
         return None if last is None else last.group_type
 
@@ -115,13 +115,15 @@ class GroupHistory:
 
     @property
     def is_streams(self) -> bool:
-        """Whether it was a group of Kafka Streams when last seen: of type STREAMS, or with the classic protocol."""
+        """Whether the group belonged to Kafka Streams when last seen: type STREAMS, or Streams on the classic
+        protocol.
+        """
         last = self._last_epoch
         return last is not None and (last.group_type == "STREAMS" or last.assignor == STREAMS_PROTOCOL)
 
     @property
     def present(self) -> GroupEpochRow | None:
-        """The epoch that lasts."""
+        """Return the group's present epoch; None if the group has none."""
         return next((row for row in self.epochs if row.is_open), None)
 
     def finding(
@@ -136,7 +138,7 @@ class GroupHistory:
         until_ms: int | None = None,
         complete: bool = True,
     ) -> FindingRow:
-        """Return a finding about this group; it lasts from the first to the last evidence, or ``until_ms``."""
+        """Return a finding about this group; its time range ends with the last evidence, or at ``until_ms``."""
         times = [at.timestamp_ms for at in evidence]
         return FindingRow(
             self.group_id,
@@ -154,7 +156,9 @@ class GroupHistory:
         )
 
     def client(self, member_id: str | None) -> str | None:
-        """Who a member is beyond its id, which changes with every start; its id where nothing else tells it apart."""
+        """Return a name for the client behind a member that survives restarts, or the member id if no such name
+        is unique.
+        """
         known = self._members.get(member_id or "")
         if known is None:
             return member_id
@@ -163,7 +167,9 @@ class GroupHistory:
 
     @cached_property
     def shared_names(self) -> frozenset[str]:
-        """Names that more members had at once than one client, restarted, would: they tell nobody apart."""
+        """Return the client names that do not identify one client: more members than AT_ONCE had them at the same
+        time.
+        """
         return frozenset(_shared_names(self.memberships))
 
     @cached_property
@@ -176,12 +182,12 @@ def _assignment_order(row: AssignmentRow) -> tuple[int, str, str, str, str, int]
 
 
 def counted(number: int, what: str) -> str:
-    """Return a number of things: ``1 partition``, ``2 partitions``."""
+    """Return a number with its noun, in the plural unless it is 1: ``1 partition``, ``2 partitions``."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def client_name(row: MembershipRow) -> str:
-    """Return a member by what stays the same when it starts again: its instance id, or client id and host."""
+    """Return what stays the same when a member starts again: its instance id, or its client id and host."""
     if row.instance_id is not None:
         return f"instance {row.instance_id}"
     if row.client_id is None:

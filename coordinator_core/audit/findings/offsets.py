@@ -18,7 +18,7 @@ EXPIRED = frozenset(("expired", "expired or deleted"))
 
 
 def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield commits that went back shortly after a rebalance gave their partition to another member, by rebalance."""
+    """Yield a finding for each rebalance soon after which commits of moved partitions went back to lower offsets."""
     takers = _takers(history)
     found: dict[int, list[tuple[PartitionCommits, Rewind]]] = defaultdict(list)
     rebalances = sorted(history.rebalances, key=lambda row: row.at.offset)
@@ -92,7 +92,7 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 
 def floods(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield a finding if there are too many commits per minute and partition."""
+    """Yield a finding if the group commits too often per minute and partition."""
     commits = sum(each.commits for each in history.commits)
     if commits < limits.flood_commits:
         return

@@ -13,7 +13,7 @@ from coordinator_core.history.rows import RebalanceRow
 SETTLED = frozenset(("converged", "emptied", "group deleted", "group upgraded", "group downgraded"))
 """Outcomes after which a group was stable, or was removed."""
 DRIVES_ONE_IN = 3
-"""A client causes a storm if it is named in the causes of at least one in this many rebalances."""
+"""A client is named as the cause of a storm if it caused at least one in this many of its rebalances."""
 
 
 def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -83,7 +83,7 @@ def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 
 def never_converges(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield periods of superseded rebalances, each with the member that was behind most often."""
+    """Yield the periods of superseded rebalances that are too long, each with the member that was behind most often."""
     stretch: list[RebalanceRow] = []
     for row in _in_order(history):
         stretch.append(row)

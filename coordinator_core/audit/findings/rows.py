@@ -1,4 +1,4 @@
-"""The row of ``findings``, and the kinds of findings with their weights."""
+"""The row of ``findings``, and the table of the kinds of findings with their weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coordinator_core.records import LogPosition
 MOST_OVER = 10
 """A number counts at most this many times its threshold, so that one finding does not hide the others."""
 MOST_EVIDENCE = 10
-"""How many positions a finding names as evidence."""
+"""A finding names at most this many positions as evidence."""
 
 
 class FindingKind(StrEnum):
@@ -38,7 +38,7 @@ class FindingKind(StrEnum):
 
 
 class FindingEntry(NamedTuple):
-    """One line of the table of findings; the weight says how much a finding at its threshold hurts, from 1 to 10."""
+    """One line of the table; ``weight`` (1 to 10) says how much a finding hurts whose number equals its threshold."""
 
     kind: FindingKind
     weight: int
@@ -206,7 +206,7 @@ class FindingRow(NamedTuple):
 
 
 def score(kind: FindingKind, number: int, threshold: int) -> float:
-    """Return how urgent a finding is: the weight of its kind times number over threshold (at most MOST_OVER)."""
+    """Return how urgent a finding is: the weight of its kind times number / threshold (at most MOST_OVER)."""
     return round(WEIGHTS[kind] * min(number / max(threshold, 1), MOST_OVER), 1)
 
 

@@ -1,4 +1,4 @@
-"""From which number on something is a finding."""
+"""The thresholds of findings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """All thresholds; ``conf/defaults.yaml`` (section ``findings``) explains and gives them. Times are milliseconds."""
+    """All thresholds; ``conf/defaults.yaml`` (section ``findings``) explains them and has their defaults. Times
+    are in ms.
+    """
 
     storm_rebalances: int
     storm_window_ms: int

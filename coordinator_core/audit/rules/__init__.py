@@ -1,1 +1,1 @@
-"""Rules of the group protocols, judged record by record over the log of one group."""
+"""Rules of the group protocols, judged record by record from the log of one group."""

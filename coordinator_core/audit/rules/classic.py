@@ -14,7 +14,7 @@ from coordinator_core.records import CoordinatorRecord, LogPosition
 SINGLE_OWNER = frozenset(
     ("range", "roundrobin", "sticky", "cooperative-sticky", "stream", "default", "compatible", "sessioned")
 )
-"""Protocols of which it is known that they give a partition, task or connector to one member only."""
+"""Protocols that are known to give each partition, task or connector to one member only."""
 
 
 class GenerationBefore(NamedTuple):
@@ -36,7 +36,7 @@ def generation_before(scene: JudgedGroup, record: CoordinatorRecord) -> Generati
 
 
 def on_generation(scene: JudgedGroup, record: CoordinatorRecord, before: GenerationBefore) -> None:
-    """Group metadata: a generation is complete, the same one is written again, or the group ends."""
+    """Judge group metadata: a generation is complete, the same one is written again, or the group ends."""
     watch, operation = scene.watch, scene.operation
     known = watch.knows(EPOCH)
     if record.value is None:

@@ -1,4 +1,4 @@
-"""Rules of offset commits, as far as the log shows who may have made them: the record names no member."""
+"""Rules of offset commits. A commit record names no member, so they judge who may have made the commit."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from coordinator_core.records import CoordinatorRecord
 
 
 def on_commit(scene: JudgedGroup, record: OffsetCommitRecord) -> None:
-    """A committed offset: its partition has an owner, if the group's members have any of the topic.
+    """Judge a committed offset: its partition has an owner, if the group's members own any partition of the topic.
 
-    Between two other records of the group the state is one, and so a rule speaks once of a partition: the first and the
-    last commit of each tell all, and no reader needs to feed the others.
+    Between two other records of the group nobody's work changes, so each partition is reported once: feeding the first
+    and the last commit of each partition in between is enough.
     """
     if record.value is None:
         return

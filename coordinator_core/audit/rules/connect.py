@@ -1,4 +1,4 @@
-"""Rules of Connect groups (the proposal of Connect on KIP-848): workers, epochs, and work in one worker's hands."""
+"""Rules of Connect groups (the proposal of Connect on KIP-848): workers, epochs, and one worker for each unit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def epoch_before(scene: JudgedGroup, record: CoordinatorRecord) -> int | None:
 
 
 def on_record(scene: JudgedGroup, record: AnyRecord, before: int | None) -> None:
-    """One record of ``__worker_offsets``."""
+    """Judge one record of ``__worker_offsets``."""
     watch, at = scene.watch, record.at
     if record.type == ConnectRecordType.GROUP_METADATA:
         _epoch(scene, record, before)

@@ -1,4 +1,4 @@
-"""Rules of group epochs and target assignments, which consumer, share and streams groups have in common."""
+"""Rules of group epochs and target assignments that hold for consumer, share and streams groups alike."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from coordinator_core.history.work_units import Held, WorkUnit
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
 MAX_ASSIGNMENT_INTERVAL_MS = 15_000
-"""The highest ``group.{consumer,share}.assignment.interval.ms`` that a broker accepts, unless told otherwise: its
-``max.assignment.interval.ms`` is 15 s by default (KIP-1263), and a static setting of brokers is in no log."""
+"""The highest ``group.{consumer,share}.assignment.interval.ms`` that a broker accepts by default: its
+``max.assignment.interval.ms`` is 15 s (KIP-1263). No log contains this static broker setting.
+"""
 
 
 class EpochsBefore(NamedTuple):
-    """The epochs of a group before a record; None where it has none."""
+    """The epochs of a group before a record; None where the group has none."""
 
     group: int | None
     assignment: int | None
@@ -36,13 +37,13 @@ NO_EPOCHS = EpochsBefore(None, None)
 
 
 def epochs_before(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord) -> EpochsBefore:
-    """Return what the rules of epochs need of the group before."""
+    """Return what the rules of epochs need to know about the group before the record."""
     state = scene.group.state
     return EpochsBefore(state.group_epoch, state.assignment_epoch) if isinstance(state, kind.state) else NO_EPOCHS
 
 
 def on_epoch(kind: EpochKind, scene: JudgedGroup, record: GroupEpochRecord, epochs: EpochsBefore) -> None:
-    """Group metadata: the epoch grows by one."""
+    """Judge group metadata: the epoch grows by one."""
     watch, value, at, before = scene.watch, record.value, record.at, epochs.group
     known = watch.knows(EPOCH)
     if value is None:
@@ -78,7 +79,7 @@ def _end(scene: JudgedGroup, at: LogPosition, epoch: int | None) -> None:
 
 
 def on_target(kind: EpochKind, scene: JudgedGroup, record: MemberTargetRecord, before: Any = None) -> None:
-    """Target of one member: whole only with the metadata record that ends the target."""
+    """Take in a member's target: the target of the group is complete only with the metadata record that ends it."""
     member_id, at, value = record.key["memberId"], record.at, record.value
     watch, operation = scene.watch, scene.operation
     watch.note_member(TARGET, member_id, at)
@@ -98,7 +99,7 @@ def on_target(kind: EpochKind, scene: JudgedGroup, record: MemberTargetRecord, b
 
 
 def on_target_epoch(kind: EpochKind, scene: JudgedGroup, record: TargetEpochRecord, epochs: EpochsBefore) -> None:
-    """Target assignment metadata: a target for the group's present epoch is whole."""
+    """Judge target assignment metadata: a target for the group's present epoch is complete."""
     value, at = record.value, record.at
     watch, operation = scene.watch, scene.operation
     if value is None and epochs.assignment is not None and watch.knows(ASSIGNMENT_EPOCH):
@@ -122,7 +123,7 @@ def on_target_epoch(kind: EpochKind, scene: JudgedGroup, record: TargetEpochReco
 
 
 def twice(scene: JudgedGroup, record: MemberTargetRecord | CurrentRecord, *held: Held) -> None:
-    """No list of partitions in a record has one twice; ``held`` is what the group has of them, each once."""
+    """Judge the record's lists of partitions: none may contain a partition twice. ``held`` has each partition once."""
     assert record.value is not None
     lists: list[tuple[str, list[AssignedPartitions]]]
     lists = [(field, entries) for field, entries in record.value.items() if isinstance(entries, list)]

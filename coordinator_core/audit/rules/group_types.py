@@ -1,4 +1,4 @@
-"""What the group types with epochs have in common, as the rules see it."""
+"""What the rules need from the group types with epochs, in one form for all of them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from coordinator_core.history.work_units import Held
 
 
 class EpochKind(NamedTuple):
-    """One group type: its states, and how to read what members have, give up and are to have.
+    """One group type: its states, and how to read what members have, give up, and should have.
 
-    ``exclusive``: a partition has one owner at most.
+    ``exclusive``: a partition has at most one owner.
     """
 
     types: RecordTypes

@@ -11,7 +11,7 @@ HOLDS_NOTHING: Held = {}
 
 
 class Holders:
-    """The holders of each unit that only one member may have; standby and warm-up tasks are not among them.
+    """The holders of each unit that only one member may have; standby and warm-up tasks are left out.
 
     ``held`` has what each member has, in any role. ``clashing`` has all holders of the units that several members have.
     """
@@ -26,9 +26,7 @@ class Holders:
             self.put(member_id, units)
 
     def put(self, member_id: str, held: Held) -> list[tuple[WorkUnit, str]]:
-        """Replace what a member has; return each unit that it takes from another member, with the first of its
-        holders.
-        """
+        """Replace what a member has; return each unit that another member has too, with the first of its holders."""
         before = self.held.get(member_id, HOLDS_NOTHING)
         if held:
             self.held[member_id] = held
@@ -56,7 +54,7 @@ class Holders:
         return unit.number in self._owners.get(unit.resource, ())
 
     def others(self, unit: WorkUnit, member_id: str) -> list[str]:
-        """Return the other members that have the unit, where several have it."""
+        """Return the other members that have the unit too."""
         return sorted(self.clashing.get(unit, set()) - {member_id})
 
     def _release(self, resource: Resource, partitions: AbstractSet[int], member_id: str) -> None:
@@ -84,7 +82,7 @@ class Holders:
 
 
 def minus(held: Held, *others: Held) -> Iterator[WorkUnit]:
-    """Yield the units of ``held`` that none of the others has."""
+    """Yield the units that ``held`` has and the others do not."""
     for resource, partitions in held.items():
         rest: AbstractSet[int] = partitions
         for other in others:

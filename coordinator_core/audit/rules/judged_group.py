@@ -1,4 +1,4 @@
-"""One group while its log is judged: its state, what of it is known, and in whose hands everything is."""
+"""One group while its log is judged: its state, how much of it is known, and the holders of each unit."""
 
 from __future__ import annotations
 
@@ -42,16 +42,20 @@ COMPARED_WITH: Mapping[Rule, str] = {
     Rule.GROUP_REMOVED_WITH_MEMBERS: WHOLE,
     Rule.TYPE_CHANGED_WITHOUT_TOMBSTONE: EPOCH,
 }
-"""What of the group a rule of replay compares the record with; a rule that is not here looks at the record alone."""
+"""For each rule that replay itself checks, the facts that it compares the record with; a rule not listed looks at
+the record alone.
+"""
 STARTS_ANEW = frozenset((Rule.EPOCH_WENT_BACK, Rule.ASSIGNMENT_EPOCH_WENT_BACK, Rule.TYPE_CHANGED_WITHOUT_TOMBSTONE))
-"""What an empty group may do: Kafka 4.3 drops one from memory, without a record, when it refuses a JoinGroup."""
+"""Rules that do not apply to an empty group that starts again from nothing: Kafka 4.3 drops one from memory,
+without a record, when it refuses a JoinGroup.
+"""
 MEMBER_FACTS = frozenset((MEMBER, TARGET, CURRENT))
 
 
 class JudgedGroup:
     """What the rules look at, and the violations that they found (``rows``).
 
-    ``current`` and ``target`` follow from the group's state: after a restart they are made from it.
+    ``current`` and ``target`` follow from the group's state: a restart rebuilds them from it.
     """
 
     __slots__ = (CURRENT, "group", "rows", "target", "watch")
@@ -65,17 +69,17 @@ class JudgedGroup:
 
     @property
     def operation(self) -> WriteGroup:
-        """The operation under way."""
+        """Return the operation under way."""
         operation = self.watch.operation
         assert operation is not None, "a record is judged within an operation"
         return operation
 
     def broken(self, rule: Rule, at: LogPosition, member_id: str | None, detail: str) -> None:
-        """The rule is broken by the record at this position."""
+        """Add the violation of a rule by the record at this position."""
         self.rows.append(Violation(rule, at, self.group.group_id, member_id, detail))
 
     def keep(self, violations: Violations) -> None:
-        """Keep those of the violations that replay sees which no gap in the log explains."""
+        """Add those violations seen by replay that no gap in the log explains."""
         self.rows += [seen for seen in violations if self._certain(seen)]
 
     def _certain(self, seen: Violation) -> bool:
@@ -88,7 +92,7 @@ class JudgedGroup:
         return watch.knows_member(fact, member_id) if fact in MEMBER_FACTS else watch.knows(fact)
 
     def departing(self, member_id: str, kind: str, at: LogPosition, member: Any) -> None:
-        """One of the three tombstones of a ``member`` is written; None: the group has no such member."""
+        """Take in one of the three tombstones of a member; ``member`` is None if the group has no such member."""
         departed = self.operation.departed
         known = departed.get(member_id)
         if known is None:
@@ -97,7 +101,9 @@ class JudgedGroup:
             departed[member_id] = known._replace(kinds=(*known.kinds, kind))
 
     def arrived(self, epoch: int, at: LogPosition) -> None:
-        """A group goes on as another type with this epoch or generation, if it crossed over."""
+        """Take in that a group continues as another type with this epoch or generation, if a conversion is under
+        way.
+        """
         operation = self.operation
         if operation.crossed is not None and operation.crossed_epoch is not None and epoch < operation.crossed_epoch:
             detail = f"it continues at {epoch}; it was at {operation.crossed_epoch} before"
@@ -105,7 +111,7 @@ class JudgedGroup:
         operation.crossed = operation.crossed_epoch = None
 
     def member(self, member_id: str) -> Any:
-        """Return the member as a group with epochs has it, None if it has none."""
+        """Return the member of a group with epochs; None if the group does not have it."""
         state = self.group.state
         return state.members.get(member_id) if isinstance(state, EpochGroup) else None
 
@@ -129,7 +135,7 @@ def _is_first(state: GroupState | None, rule: Rule) -> bool:
 
 
 def begins_anew(epoch: int | None) -> bool:
-    """Whether a group, or the target of one, may begin with this epoch."""
+    """Whether a new group, or its first target, may have this epoch."""
     return (epoch or 0) <= INITIAL_EPOCH + 1
 
 
@@ -157,13 +163,13 @@ def _target(group: Group) -> dict[str, Held]:
 
 
 def classic_held(group: ClassicGroup, member: ClassicMember) -> Held:
-    """Return what a member of a classic group has, nothing where its assignment cannot be read."""
+    """Return what a member of a classic group has; nothing if its assignment cannot be read."""
     given = classic_assignment(group.protocol_type or "", group.protocol, member.assignment, member.subscription)
     return {} if given is None else given.held
 
 
 def joined(left: Held, right: Held) -> Held:
-    """Return all units of both."""
+    """Return the units of both."""
     if not right:
         return left
     return {key: left.get(key, frozenset()) | right.get(key, frozenset()) for key in (*left, *right)}

@@ -1,8 +1,8 @@
-"""What judging the rules needs beyond the group itself: what of the log was seen, and the operation under way.
+"""What the rules need beyond the group's state: which facts the log has shown, and the operation under way.
 
-A rule compares a record with earlier ones. That says something only if no record is missing in between: where the log
-has a gap, what was known before it may have changed. So every fact is known from the offset of the record that wrote
-it, and only as long as the log goes on unbroken.
+A rule compares a record with earlier ones. The comparison is only valid if no record is missing in between: behind a
+gap in the log, everything known before it may have changed. So each fact is stored with the offset of the record that
+wrote it, and counts as known only while the log continues without a gap.
 """
 
 from __future__ import annotations
@@ -17,19 +17,17 @@ ASSIGNMENT_EPOCH = "assignment epoch"
 TOPOLOGY = "topology"
 SHARE_STATE = "share state"
 WHOLE = "all that there is"
-"""Known only if nothing is missing: no record ever says so."""
+"""The fact that nothing is missing; no record states it."""
 DOUBTED = -1
-"""In place of the offset of a record that wrote a fact: none that is known to hold any more."""
+"""Stands for the offset of a fact that may no longer be true."""
 MEMBER, TARGET, CURRENT = "member", "target", "current"
-"""What a group knows of one member: its metadata, its target, its current assignment."""
-
-
+"""The facts about one member: its metadata, its target, its current assignment."""
 UNKNOWN = ""
-"""The instance id of a member whose metadata was not seen; no real one is empty."""
+"""The instance id of a member whose metadata the log does not show; a real instance id is never empty."""
 
 
 class Departure(NamedTuple):
-    """A member whose tombstones an operation writes: which of the three, the first of them, its instance id."""
+    """A member whose tombstones an operation writes: the first of them, which of the three, and its instance id."""
 
     at: LogPosition
     kinds: tuple[str, ...]
@@ -37,7 +35,7 @@ class Departure(NamedTuple):
 
 
 class HeldUnit(NamedTuple):
-    """A partition or task of a member."""
+    """A partition or task that a member has."""
 
     role: str
     what: str
@@ -47,15 +45,15 @@ class HeldUnit(NamedTuple):
 
 @dataclass(slots=True)
 class WriteGroup:
-    """What the coordinator wrote at once: the records of one time and batch. It may be several operations in a row.
+    """What the coordinator wrote at once: the records with one time and batch, of one or several operations.
 
-    ``empty``: the group had no members before. ``departed`` has the tombstones by member; ``leaving`` those members for
-    which no epoch was opened yet, ``joining`` those that came, likewise; ``unassigned`` those that came and have no
-    current assignment yet; ``replaced`` static members that came by whom they replace, ``given_up`` what members had
-    whose current assignment ended. ``targets`` are targets of members that no target assignment metadata followed yet,
-    ``clashes`` the units among them that another member's target has too. ``crossed`` is the end of a group that had
-    members, if it goes on as no other type yet; ``crossed_epoch`` the generation,
-    or assignment epoch (``reached``), that it had.
+    ``empty``: the group had no members before. ``departed`` has the tombstones by member; ``leaving`` has those of them
+    that no new epoch followed yet, ``joining`` the same for new members. ``unassigned`` has new members without a
+    current assignment yet, ``replaced`` maps a new static member to the one that it replaces, and ``given_up`` has what
+    members had whose current assignment ended. ``targets`` has the targets that no target assignment metadata followed
+    yet, ``clashes`` their units that another member's target contains too. ``crossed`` is the end of a group that had
+    members, until it continues as another type; ``crossed_epoch`` is its generation or, with ``reached``, its
+    assignment epoch.
     """
 
     time_ms: int
@@ -77,13 +75,13 @@ class WriteGroup:
 
 @dataclass(slots=True)
 class KnownFacts:
-    """How far a group's log is known.
+    """Which facts about a group its log has shown.
 
-    ``last`` is the offset of the group's last record that is no offset commit, and ``partition`` its partition; ``run``
-    is where the stretch without a gap begins that holds it. ``whole`` says that what was not seen is not there: nothing
-    is missing since the start of the log, or since the end of the group's previous life. ``facts`` are the offsets of
-    the records that wrote what is known; ``of_members`` likewise, by what it is and by member. ``told`` are the
-    partitions of whose commits since ``last`` a rule spoke.
+    ``last`` is the offset of the group's last record other than offset commits, and ``partition`` its partition;
+    ``run`` is where the stretch without a gap begins that contains it. ``whole``: nothing is missing since the start of
+    the log, or since the group's previous life ended, so what the log does not show does not exist. ``facts`` has the
+    offset of the record that wrote each fact, ``of_members`` the same by kind of fact and member. ``told`` has the
+    partitions for which a rule about commits was reported since ``last``.
     """
 
     last: int | None = None
@@ -96,35 +94,36 @@ class KnownFacts:
     told: list[str] = field(default_factory=list)
 
     def knows(self, fact: str) -> bool:
-        """Whether the state holds the truth about this."""
+        """Whether the group's state is certain about this fact."""
         at = self.facts.get(fact)
         return self.whole if at is None else at >= self.run
 
     def knows_member(self, kind: str, member_id: str) -> bool:
-        """Whether the state holds the truth about this part of a member."""
+        """Whether the group's state is certain about this fact of a member."""
         at = self.of_members[kind].get(member_id)
         return self.whole if at is None else at >= self.run
 
     def note(self, fact: str, at: LogPosition) -> None:
-        """A record says so."""
+        """Take in that a record at this position states the fact."""
         self.facts[fact] = at.offset
 
     def note_member(self, kind: str, member_id: str, at: LogPosition) -> None:
-        """A record says so of a member."""
+        """Take in that a record at this position states this fact of a member."""
         self.of_members[kind][member_id] = at.offset
 
     def doubt(self, fact: str) -> None:
-        """What is known of this may be of a former life of the group, until a record says it again."""
+        """Treat the fact as unknown until a record states it again: it may belong to a former life of the group."""
         self.facts[fact] = DOUBTED
 
     def forget_member(self, member_id: str) -> None:
-        """A member is gone: what is absent is known as far as the group is whole."""
+        """Remove the facts of a member that is no longer in the group."""
         for known in self.of_members.values():
             known.pop(member_id, None)
 
     def end_life(self, at: LogPosition, *, gone: bool) -> None:
-        """The group ended: nothing of it is left. If not ``gone``, it ended as another type than the log had of it:
-        how it came to be that is missing, and nothing is known."""
+        """Take in that the group ended. Unless ``gone``, it ended as another type than the log showed before: the
+        records of its conversion are missing, so nothing about it is known.
+        """
         self.facts.clear()
         for known in self.of_members.values():
             known.clear()
@@ -132,7 +131,7 @@ class KnownFacts:
         self.run = at.offset
 
     def interrupt(self, at: LogPosition) -> None:
-        """Records may be missing before this one."""
+        """Take in that records may be missing before this one."""
         self.run = at.offset
         self.whole = False
         self.operation = None

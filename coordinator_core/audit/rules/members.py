@@ -1,4 +1,4 @@
-"""Rules of members: how they come and go, and what they have on the way to their target."""
+"""Rules of members: how they join and leave, and what they have on the way to their target."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class MemberBefore(NamedTuple):
 
 
 def member_before(scene: JudgedGroup, record: MemberRecord) -> MemberBefore:
-    """Return what ``on_member`` needs of the group before."""
+    """Return what ``on_member`` needs to know about the group before the record."""
     member = scene.member(record.key["memberId"])
     return MemberBefore(member, member is not None and member.has_metadata)
 
 
 def on_member(kind: EpochKind, scene: JudgedGroup, record: MemberRecord, before: MemberBefore) -> None:
-    """Member metadata: a member comes, changes or goes."""
+    """Judge member metadata: a member joins, changes or leaves."""
     watch, operation = scene.watch, scene.operation
     member_id, value, at = record.key["memberId"], record.value, record.at
     if value is None:
@@ -119,7 +119,7 @@ def _instance_once(scene: JudgedGroup, member_id: str, instance_id: str | None, 
 
 
 class CurrentBefore(NamedTuple):
-    """A member's current assignment before a record: what it had, its epoch and the one before."""
+    """A member's current assignment before a record: what the member had, its epoch and its previous epoch."""
 
     held: Held
     epoch: int | None
@@ -127,7 +127,7 @@ class CurrentBefore(NamedTuple):
 
 
 def current_before(kind: EpochKind, scene: JudgedGroup, record: CurrentRecord) -> CurrentBefore:
-    """Return what ``on_current`` needs of the group before."""
+    """Return what ``on_current`` needs to know about the group before the record."""
     member_id, operation = record.key["memberId"], scene.operation
     member = scene.member(member_id)
     if member is None or not member.has_current:
@@ -137,7 +137,7 @@ def current_before(kind: EpochKind, scene: JudgedGroup, record: CurrentRecord) -
 
 
 def on_current(kind: EpochKind, scene: JudgedGroup, record: CurrentRecord, had: CurrentBefore) -> None:
-    """Current assignment: what a member has of its target, and what it still has to give up."""
+    """Judge a current assignment: what a member has of its target, and what it still has to give up."""
     watch, operation, before = scene.watch, scene.operation, had.held
     member_id, value, at = record.key["memberId"], record.value, record.at
     member = scene.member(member_id)

@@ -1,4 +1,4 @@
-"""Rules of what the coordinator always writes together: judged when an operation is over."""
+"""Rules of what the coordinator always writes together, judged when an operation is complete."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TOMBSTONES = frozenset((MEMBER, TARGET, CURRENT))
 
 
 def begin(scene: JudgedGroup, record: CoordinatorRecord) -> None:
-    """The record begins an operation, or belongs to the one under way."""
+    """Take in a record: it begins an operation, or belongs to the one under way."""
     operation = scene.watch.operation
     if operation is not None:
         if operation.batch == record.batch and operation.time_ms == record.at.timestamp_ms:
@@ -24,7 +24,7 @@ def begin(scene: JudgedGroup, record: CoordinatorRecord) -> None:
 
 
 def end(scene: JudgedGroup, operation: WriteGroup) -> None:
-    """The operation is over: what is missing in it is missing."""
+    """Judge an operation that is complete: records that it should contain and does not are violations."""
     if not _complete(scene, operation):
         return
     for member_id, departure in operation.departed.items():

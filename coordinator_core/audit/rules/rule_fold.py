@@ -1,4 +1,4 @@
-"""The rules over the log of one group, record by record: the violations, wherever the log is split into runs."""
+"""All rules over the log of one group, record by record. The result is the same however the log is split into runs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from coordinator_core.records import AnyRecord, ConnectRecordType, CoordinatorRe
 
 
 class RuleHandler(NamedTuple):
-    """The rules of one type of record: ``after`` judges it when it has changed the group.
+    """The rules of one type of record: ``before`` takes what they need from the group, ``after`` judges the record.
 
-    It is given what ``before`` took from the group as it was; None where nothing is needed.
+    ``after`` is called once the record has changed the group. ``before`` is None if the rules need nothing from the
+    group.
     """
 
     after: Callable[[JudgedGroup, AnyRecord, Any], None]
@@ -55,16 +56,16 @@ _HANDLERS: Mapping[Family, Mapping[int, RuleHandler]] = {
     },
     Family.CONNECT: dict.fromkeys(ConnectRecordType, RuleHandler(connect.on_record, connect.epoch_before)),
 }
-"""By log, the rules of each record type; for a type that is not here replay's own are all."""
+"""By log, the rules of each type of record; for other types only the rules of replay itself apply."""
 
 
 class RuleFold:
     """The rules over the records of one group.
 
-    They read the ``group``, which others change: they are told of each record once, in offset order, ``before`` and
-    ``after`` the group is changed by it. ``feed`` does all three; offset commits change nothing. A violation is final
-    once it is returned. What an operation lacks is known when the next one begins: of the last one ``open_rows`` tells
-    as of now.
+    The caller changes the ``group`` and calls ``before`` and ``after`` around each change, once for each record, in
+    offset order; ``feed`` does all three. Offset commits change nothing. A returned violation is final. The records
+    that an operation lacks are known when the next operation begins; for the last one ``open_rows`` returns what it
+    lacks so far.
     """
 
     __slots__ = ("_coverage", "_handlers", "_scene")
@@ -86,27 +87,27 @@ class RuleFold:
 
     @property
     def watch(self) -> KnownFacts:
-        """What is known of the log as of the last record."""
+        """Return which facts the log has shown up to the last record."""
         return self._scene.watch
 
     def feed(self, record: AnyRecord) -> list[Violation]:
-        """Change the group by a record; returns what rules this breaks, as ``after`` does. Raises nothing."""
+        """Change the group by a record; return the rules that it breaks, as ``after`` does. Raises nothing."""
         if record.type <= RecordType.OFFSET_COMMIT:
             return self.on_commit(record)
         before = self.before(record)
         return self.after(record, before, self._scene.group.apply(record))
 
     def before(self, record: AnyRecord) -> Any:
-        """Return what ``after`` needs of the group as it is before the record."""
+        """Return what ``after`` needs to know about the group before the record."""
         self._follow(record)
         operations.begin(self._scene, record)
         handler = self._handlers.get(record.type)
         return None if handler is None or handler.before is None else handler.before(self._scene, record)
 
     def after(self, record: AnyRecord, before: Any, seen: Violations) -> list[Violation]:
-        """Return the rules that a record breaks, or shows to be broken by the operation before it; raises nothing.
+        """Return the violations by a record, and by the operation before it; raises nothing.
 
-        ``seen`` is what replay saw of the rules when it changed the group.
+        ``seen`` has the violations that replay saw when it changed the group.
         """
         if seen:
             self._scene.keep(seen)
@@ -122,7 +123,7 @@ class RuleFold:
         return self._taken()
 
     def open_rows(self) -> list[Violation]:
-        """Return what the operation under way lacks, if no more of it follows."""
+        """Return the violations by the operation under way, if no more of its records follow."""
         watch, coverage = self._scene.watch, self._coverage
         operation = watch.operation
         if operation is None or coverage is None or watch.last is None:

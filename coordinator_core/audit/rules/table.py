@@ -1,6 +1,6 @@
-"""The table of rules: what each says, for which groups, where it is written, how bad it is to break it.
+"""The table of rules: what each says, for which groups, its source, and how bad a violation is.
 
-Sources are the KIPs, Kafka's own code where no KIP says it ("4.3.1", read off the coordinator and its traces), and for
+Sources are the KIPs; where no KIP states a rule, Kafka's own code ("4.3.1", from the coordinator and its traces); for
 Connect groups the proposal of Connect on KIP-848.
 """
 
@@ -14,7 +14,7 @@ from coordinator_core.groups.violations import Rule
 
 
 class Severity(StrEnum):
-    """How bad a broken rule is."""
+    """How bad the violation of a rule is."""
 
     SAFETY = "safety"
     """Two members may work on the same partition, or commits may be lost: data is at stake."""

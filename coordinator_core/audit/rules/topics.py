@@ -1,4 +1,4 @@
-"""Rules of what share and streams groups assign from: initialised share partitions, the topology."""
+"""Rules of what share and streams groups assign from: initialised share partitions, and the topology."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from coordinator_core.records import CoordinatorRecord
 
 
 def share_target_before(scene: JudgedGroup, record: ShareGroupTargetAssignmentMemberRecord) -> Partitions | None:
-    """Return the member's target before, None where it may not have been seen."""
+    """Return the member's target before the record; None if the log may not have shown it."""
     state, member_id = scene.group.state, record.key["memberId"]
     if not scene.watch.knows_member("target", member_id):
         return None
@@ -29,7 +29,7 @@ def share_target_before(scene: JudgedGroup, record: ShareGroupTargetAssignmentMe
 def on_share_target(
     scene: JudgedGroup, record: ShareGroupTargetAssignmentMemberRecord, before: Partitions | None
 ) -> None:
-    """A share group's target: only partitions whose share state was initialised (KIP-932)."""
+    """Judge a target of a share group: it contains only partitions whose share state was initialised (KIP-932)."""
     on_target(SHARE_KIND, scene, record)
     state, member_id = scene.group.state, record.key["memberId"]
     if record.value is None or before is None or not isinstance(state, ShareGroup):
@@ -47,18 +47,18 @@ def on_share_target(
 
 
 def on_share_state(scene: JudgedGroup, record: CoordinatorRecord, before: None) -> None:
-    """Which share partitions have state: noted for the targets that follow."""
+    """Take in which share partitions have a state, for the targets that follow."""
     scene.watch.note(SHARE_STATE, record.at)
 
 
 def topology_epoch_before(scene: JudgedGroup, record: CoordinatorRecord) -> int | None:
-    """Return the epoch of the topology before."""
+    """Return the epoch of the topology before the record."""
     state = scene.group.state
     return state.topology.epoch if isinstance(state, StreamsGroup) and state.topology is not None else None
 
 
 def on_topology(scene: JudgedGroup, record: StreamsGroupTopologyRecord, before: int | None) -> None:
-    """The topology of a streams group: its epoch does not go back (KIP-1071)."""
+    """Judge the topology of a streams group: its epoch never decreases (KIP-1071)."""
     watch = scene.watch
     known = watch.knows(TOPOLOGY)
     watch.note(TOPOLOGY, record.at)
@@ -68,7 +68,7 @@ def on_topology(scene: JudgedGroup, record: StreamsGroupTopologyRecord, before: 
 
 
 def on_streams_target(scene: JudgedGroup, record: StreamsGroupTargetAssignmentMemberRecord, before: None) -> None:
-    """A streams group's target: tasks of subtopologies that there are."""
+    """Judge a target of a streams group: its tasks belong to subtopologies that exist."""
     on_target(STREAMS_KIND, scene, record)
     state, member_id = scene.group.state, record.key["memberId"]
     if record.value is None or not isinstance(state, StreamsGroup) or not scene.watch.knows(TOPOLOGY):

@@ -1,4 +1,4 @@
-"""The inputs that the coordinator may have given to its assignor, as far as the log allows, the likeliest first."""
+"""The inputs that the coordinator may have given to its assignor, as far as the log shows, the likeliest first."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.records import LogPosition
 
 MOST_NAME_ORDERS = 64
-"""How many orders of the names in a member's subscription are tried against one target."""
+"""At most this many orders of the names in a member's subscription are tried against one target."""
 
 Names = Mapping[str, tuple[str, ...]]
-"""Subscriptions of members in another order than their records'."""
+"""By member, a subscription whose topic names are in another order than in the member's record."""
 
 
 class Attempt(NamedTuple):
-    """One input of the assignor, and what it takes for granted (``story``; ``release`` of the brokers)."""
+    """One possible input of the assignor, and what it assumes (``story``; ``release`` of the brokers)."""
 
     view: View
     spec: GroupSpecs
@@ -42,7 +42,7 @@ class Attempt(NamedTuple):
 
 
 class Attempts:
-    """The attempts at one target: ``state`` is the group after the operation, ``group_view`` before it."""
+    """The attempts at one target: ``state`` is the group after the operation, ``group_view`` the group before it."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Attempts:
         self.settings = settings
 
     def of(self, image: TopicImage) -> Iterator[Attempt]:
-        """Yield every attempt with these topics."""
+        """Yield every attempt that uses these topics."""
         view, story = self.group_view.view, self.group_view.orders.story
         older = isinstance(self.state, ConsumerGroup) and self.state.subscription_metadata is not None
         profiles = self.settings.profiles_for(recorded_topics=older)
@@ -80,8 +80,8 @@ class Attempts:
                     yield Attempt(other, spec, assignor, profile, order.story + how, release)
 
     def assignors(self) -> list[str]:
-        """Return the assignors that may have been chosen: where votes are even, it depends on who asks now
-        (KIP-848).
+        """Return the assignors that may have been chosen: with equal votes it depends on which members ask at
+        that moment (KIP-848).
         """
         if isinstance(self.state, StreamsGroup):
             return ["sticky"]
@@ -90,7 +90,7 @@ class Attempts:
         return list(dict.fromkeys(name or self.settings.default_assignor for name in self._chosen()))
 
     def by_other_defaults(self, image: TopicImage) -> Iterator[Attempt]:
-        """Yield attempts where no member chose: by what else may be the brokers' default, which no log tells."""
+        """Yield attempts with the other assignors that may be the brokers' default, if no member chose one."""
         if not isinstance(self.state, ConsumerGroup) or all(self._chosen()):
             return
         view = self.group_view.view
@@ -147,7 +147,7 @@ class Attempts:
 
 
 def name_orders(names: tuple[str, ...], jdk: int) -> Iterator[tuple[str, ...]]:
-    """List of the same names that give their HashSet another order than this list does."""
+    """Yield the names in other orders, each of which makes Java's HashSet iterate differently than the given order."""
     slots = table_size(copy_capacity(len(names), jdk))
 
     def slot(name: str) -> int:

@@ -1,4 +1,4 @@
-"""What the target audit of a group keeps between records besides the group's state."""
+"""What the target audit of a group keeps between two records, apart from the group's state."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ DEFAULT_JDK = 17
 
 @dataclass(slots=True)
 class TargetAuditState:
-    """Between two records.
+    """What the audit keeps between two records.
 
-    ``view`` has the orders of the maps of a group with epochs, None without one; ``pending`` are the records of the
-    last operation (time and batch) that are not in it yet. ``born``: everything of the group since this offset was
-    given; None: it may have begun before. ``fitted`` is the offset of the last target that was identical.
-    ``leader_epoch`` is the one of the log partition, where known. ``connect`` is for Connect groups with the classic
-    protocol, ``workers`` for those on KIP-848.
+    ``view`` has the orders of the maps of a group with epochs (None: the group has no epochs); ``pending`` are the
+    records of the last operation (time and batch) that ``view`` does not contain yet. ``born``: the log has shown every
+    record of the group since this offset; None: the group may have begun earlier. ``fitted`` is the offset of the last
+    target with verdict ``identical``. ``leader_epoch`` is the leader epoch of the log partition, where known.
+    ``connect`` is for Connect groups with the classic protocol, ``workers`` for those on KIP-848.
     """
 
     operation: tuple[int, int] = (-1, -1)
@@ -36,13 +36,15 @@ class TargetAuditState:
     workers: WorkerTargetState = field(default_factory=WorkerTargetState)
 
     def view_of(self, kind: RecordTypes, jdk: int | None) -> GroupView:
-        """Return the view of the group as one of that type."""
+        """Return the view of the group as a group of this type."""
         if self.view is None or self.view.kind is not kind:
             self.view = GroupView.of(kind, jdk or DEFAULT_JDK)
         return self.view
 
     def note_leader(self, leader_epoch: int | None, offset: int) -> None:
-        """The leader epoch of an operation: a new one says that a coordinator loaded the partition before it."""
+        """Take in the leader epoch of an operation: with a new one, a coordinator has loaded the partition before
+        it.
+        """
         if leader_epoch is None:
             return
         if self.view is not None and self.leader_epoch is not None and leader_epoch > self.leader_epoch:

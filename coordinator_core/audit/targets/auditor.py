@@ -1,4 +1,4 @@
-"""The audit of every target in a group's log: feed it the records in log order, take the verdicts as rows."""
+"""The audit of every target in a group's log: feed it the records in log order, and it returns verdicts as rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.records import AnyRecord, ConnectRecordType, CoordinatorRecord, Family, RecordType
 
 FIRST_EPOCHS = (1, 2)
-"""The epochs with which groups begin: 1 where the record has no metadata hash (before Kafka 4.1), 2 where it has."""
+"""The first epoch of a group: 1 if the record has no metadata hash (before Kafka 4.1), else 2."""
 _NO_ROWS: list[TargetAuditRow] = []
 _KIND_OF: Mapping[int, RecordTypes] = {
     RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: CONSUMER_RECORDS,
@@ -40,9 +40,9 @@ _KIND_OF: Mapping[int, RecordTypes] = {
 class TargetAuditor:
     """The audit of one group's targets.
 
-    It reads the ``group``, which others change, and is told of each record once, in offset order, ``after`` the group
-    was changed by it; ``feed`` does both, and passes over offset commits. What one run leaves, ``group`` and
-    ``memory``, the next goes on with: rows are those of one pass.
+    The caller changes the ``group`` and calls ``after`` once for each record, in offset order; ``feed`` does both, and
+    skips offset commits. A later run continues with the ``group`` and ``memory`` of an earlier one: together they
+    return the rows of a single pass.
     """
 
     def __init__(
@@ -61,14 +61,14 @@ class TargetAuditor:
         self.coverage = coverage
 
     def feed(self, record: AnyRecord, leader_epoch: int | None = None) -> list[TargetAuditRow]:
-        """Change the group by a record; returns the verdicts that this completes, as ``after`` does."""
+        """Change the group by a record; return the verdicts that it completes, as ``after`` does."""
         if record.type <= RecordType.OFFSET_COMMIT:
             return _NO_ROWS
         self.group.apply(record)
         return self.after(record, leader_epoch)
 
     def after(self, record: AnyRecord, leader_epoch: int | None) -> list[TargetAuditRow]:
-        """Return the verdicts that a record, by which the group has been changed, completes; raises nothing.
+        """Return the verdicts that a record completes after it has changed the group; raises nothing.
 
         ``leader_epoch`` is that of its batch, None if unknown.
         """
@@ -201,7 +201,7 @@ def audit_group(
     settings: AuditSettings | None = None,
     coverage: Coverage | None = None,
 ) -> Iterator[TargetAuditRow]:
-    """Yield all verdicts on one group in one pass; ``records`` in offset order."""
+    """Yield all verdicts on one group in one pass; ``records`` are in offset order."""
     auditor = TargetAuditor(group, None, topics, settings, coverage)
     for record in records:
         yield from auditor.feed(record)

@@ -1,7 +1,8 @@
-"""Assignments that the leaders of classic groups made, recomputed from the record of each generation.
+"""Assignments made by the leaders of classic groups, recomputed from the record of each generation.
 
-A group's record has all that the leader's assignor was given but the topics, which each leader knows by a view of its
-own (see ``leader_views``). No hash proves it, so every view that the leader can have had is tried.
+A group's record contains the whole input of the leader's assignor except the topics, which each leader knows from a
+view of its own (see ``leader_views``). No hash proves which view it was, so every view that the leader can have had is
+tried.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ TOPICS_MISSING = "topics of that time: supply the cluster metadata log or topic 
 AS_SETS = "as sets of partitions: another client's order"
 
 Joined = Mapping[str, ClassicMemberSpec]
-"""The members as they joined, by member id."""
+"""By member id, the members with their subscriptions."""
 Given = Mapping[str, Serialised]
-"""What each member was given, by member id."""
+"""By member id, the recorded assignments."""
 
 
 class _Attempt(NamedTuple):
@@ -308,7 +309,11 @@ def generation_row(
     missing: str | None = None,
     topics_at: LogPosition | None = None,
 ) -> TargetAuditRow:
-    """Return the row of a classic group's generation; its record has members."""
+    """Return the row of a classic group's generation; its record has members.
+
+    ``fitted`` says what was assumed where the verdict is ``identical``, ``missing`` what would decide where it is
+    ``unknown``.
+    """
     assert record.value is not None
     value = record.value
     return TargetAuditRow(
@@ -333,7 +338,7 @@ def generation_row(
 
 
 def written(assignments: Mapping[str, Serialised]) -> dict[str, list[tuple[str, list[int]]]]:
-    """Return assignments with their orders, without those members that get nothing."""
+    """Return the assignments in the orders of the record, without the members that get nothing."""
     return {
         member: [(topic, list(numbers)) for topic, numbers in mine.items()]
         for member, mine in assignments.items()

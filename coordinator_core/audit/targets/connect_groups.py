@@ -1,7 +1,7 @@
-"""Assignments that the leaders of classic Connect groups made, recomputed round by round (KIP-415).
+"""Assignments made by the leaders of classic Connect groups, recomputed round by round (KIP-415).
 
-Which connectors and tasks were configured is in the config topic, not in the coordinator log. What the log shows of it
-is what workers run, start, stop and wait for; the configurations that this allows are tried.
+The configured connectors and tasks are in the config topic, not in the coordinator log. The log shows what workers run,
+start, stop and wait for; the configurations that this allows are tried.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from coordinator_core.wire.embedded import decode_assignment, decode_subscriptio
 NO_TOPICS = TopicImage.of(())
 EAGER = "default"
 MOST_CONFIGURATIONS = 256
-"""How many sets of connectors are tried against one round."""
+"""At most this many sets of connectors are tried against one round."""
 
 
 @dataclass(slots=True)
 class ConnectTargetState:
-    """What is known of a Connect group from its former rounds.
+    """What the earlier rounds of a Connect group have shown.
 
-    ``assignor`` is what the assignor of ``leader`` kept after ``generation``; None: nothing known. ``connectors`` are
-    the task counts as of ``config_offset``; at -1 they are a guess, as no round showed them. ``longest_delay_ms`` is
+    ``assignor`` is what the assignor of ``leader`` kept after ``generation``; None: not known. ``connectors`` has the
+    task counts as of ``config_offset``; at -1 they are a guess, because no round showed them. ``longest_delay_ms`` is
     the longest delay that was announced.
     """
 
@@ -75,7 +75,7 @@ class ConnectAudit:
         self.told: dict[str, LeaderAssignment] = {}
 
     def row(self) -> TargetAuditRow:
-        """Return the verdict; takes the round into memory; raises nothing."""
+        """Return the verdict and keep the round in ``memory``; raises nothing."""
         try:
             self._read()
         except DecodeError as error:

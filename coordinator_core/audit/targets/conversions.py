@@ -60,10 +60,10 @@ def upgrade_row(
     clock_slack_ms: int,
     gap: Gap | None,
 ) -> TargetAuditRow:
-    """Return the row of the first target of a consumer group made of a classic one.
+    """Return the row of the first target of a consumer group converted from a classic one.
 
-    ``classic`` has the last assignments of its members, by member id and by instance id; ``instances`` the instance ids
-    of the members now.
+    ``classic`` has the last assignments of its members, by member id and by instance id; ``instances`` has the instance
+    ids of the members after the conversion.
     """
     compared = _upgraded(operation, classic, instances, topics)
     outcome = _unreadable(compared)
@@ -129,9 +129,9 @@ def downgrade_row(
     clock_slack_ms: int,
     gap: Gap | None,
 ) -> TargetAuditRow:
-    """Return the row of the first generation of a classic group made of a consumer group.
+    """Return the row of the first generation of a classic group converted from a consumer group.
 
-    ``view`` is the consumer group before ``batch``, the records of this operation before ``record``.
+    ``view`` is the consumer group before ``batch``, which has the records of this operation before ``record``.
     """
     targets: dict[str, Mapping[str, Iterable[int]]] = dict(view.targets)
     static = dict(view.static)

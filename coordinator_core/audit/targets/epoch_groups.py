@@ -59,11 +59,11 @@ class TargetRecord(NamedTuple):
 
 
 class JudgedTarget(NamedTuple):
-    """The verdict on one target, and what it rests on.
+    """The verdict on one target, and its grounds.
 
-    ``attempt`` is the input that the target was compared with (None: the topics are unknown), ``fitted`` what was taken
-    for granted where the target is identical, and ``missing`` what would decide where the verdict is unknown.
-    ``adopt``: the attempt had the members in another order than the group's view, and this order is now proven.
+    ``attempt`` is the input that the target was compared with (None: the topics are unknown), ``fitted`` says what was
+    assumed where the target is identical, and ``missing`` what would decide where the verdict is unknown. ``adopt``:
+    the attempt had the members in another order than the group's view, and this order is now proven.
     """
 
     judgement: Judgement
@@ -75,7 +75,7 @@ class JudgedTarget(NamedTuple):
 
 
 class EpochTargetAudit:
-    """The audit of one target: built once its operation is complete. It changes nothing of what it is given."""
+    """The audit of one target, created once its operation is complete. It does not change its arguments."""
 
     def __init__(
         self,
@@ -109,7 +109,9 @@ class EpochTargetAudit:
         self.attempts = Attempts(group_view, state, operation, history, settings)
 
     def judged(self) -> JudgedTarget:
-        """Return the verdict: that of the first attempt that gives the target, else of the likeliest. Raise nothing."""
+        """Return the verdict: that of the first attempt that yields the target, else of the likeliest one. Raises
+        nothing.
+        """
         topics = topics_used(self.state, self.operation.end.at, self.history, self.settings.clock_slack_ms)
         if isinstance(topics, MissingInput):
             missing = topics.what if self.gap is None else f"{topics.what}; {self.gap.what}"
@@ -338,7 +340,7 @@ class EpochTargetAudit:
         return TargetRecord(record.key["memberId"], work)
 
     def row(self, judged: JudgedTarget) -> TargetAuditRow:
-        """Return the row of this verdict."""
+        """Return the verdict as a row."""
         end, topics, judgement = self.operation.end, judged.topics, judged.judgement
         attempt = judged.attempt
         is_in_doubt = self.gap is not None and judgement.verdict is Verdict.UNKNOWN
@@ -364,7 +366,7 @@ class EpochTargetAudit:
 
 
 def as_recorded(tasks: Tasks) -> Tasks:
-    """As the coordinator writes it: by subtopology id, partitions ascending."""
+    """Return tasks as the coordinator writes them: ordered by subtopology id, partitions ascending."""
     active, standby, warmup = (
         {key: sorted(role[key]) for key in sorted(role, key=utf16)}
         for role in (tasks.active, tasks.standby, tasks.warmup)

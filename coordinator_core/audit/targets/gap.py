@@ -1,4 +1,4 @@
-"""What of a group's past was not seen, and so cannot be compared with."""
+"""Records of a group that are missing from the log, so that nothing can be compared with them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 
 class Gap(NamedTuple):
-    """Records of the group that may be missing before one that is judged; ``what`` names them.
+    """Records of the group that may be missing before the one that is judged; ``what`` names them.
 
-    ``unbroken_from`` is the first of the offsets that go on without a hole up to that record; None: not known.
+    ``unbroken_from`` is the first of the offsets that continue without a hole up to that record; None: not known.
     """
 
     what: str

@@ -1,4 +1,4 @@
-"""A group with epochs as its coordinator held it: what decides about an assignor's input and its order."""
+"""A group with epochs in its coordinator's memory: all that decides about an assignor's input and its order."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ View = SubscriptionView | StreamsView
 
 @dataclass(slots=True)
 class GroupView:
-    """What the audit keeps of a group with epochs besides its state: the orders of its maps.
+    """What the audit keeps about a group with epochs besides its state: the orders of its maps.
 
-    ``votes`` counts the assignors that members ask for; ``asked`` has that of each member that asks for one.
+    ``votes`` counts the assignors that members ask for; ``asked`` has the assignor by member, for members that ask for
+    one.
     """
 
     kind: RecordTypes
@@ -46,7 +47,7 @@ class GroupView:
         return cls(kind, SubscriptionView(assigned, jdk=jdk))
 
     def apply(self, record: AnyRecord) -> None:
-        """Take in a record of the group that is part of no operation under judgement any more."""
+        """Take in a record of the group; its operation has been judged."""
         kind, view, value = self.kind, self.view, record.value
         if record.type == kind.current:
             member_id = record.key["memberId"]
@@ -79,7 +80,7 @@ class GroupView:
             self.asked[member_id] = assignor
 
     def ordered(self, members: MemberMap) -> View:
-        """Return the same view with the members in the order of that map."""
+        """Return the same view with the members in the order of this map."""
         view = copy(self.view)
         items = ((member, self.view.members[member]) for member in members)
         ordered: TimelineHashMap[str, Any] = TimelineHashMap.restored(STRING, members.capacity, items)
@@ -87,19 +88,19 @@ class GroupView:
         return view
 
     def adopt(self, view: View, story: str) -> None:
-        """Go on with a view in another order, which is now known to be the coordinator's."""
+        """Continue with a view in another order, now proven to be the coordinator's."""
         self.view, self.orders.story = view, story
 
 
 def recorded_partitions(
     value: ConsumerGroupTargetAssignmentMemberValue | ShareGroupTargetAssignmentMemberValue,
 ) -> dict[str, list[int]]:
-    """Topic ids and partitions of a target record, in its order."""
+    """Return partitions by topic id from a target record, in its order."""
     return {each["topicId"]: each["partitions"] for each in value["topicPartitions"]}
 
 
 def recorded_tasks(value: StreamsGroupTargetAssignmentMemberValue) -> Tasks:
-    """Return tasks of a streams target record, in its order."""
+    """Return the tasks of a streams target record, in its order."""
     active, standby, warmup = (
         {each["subtopologyId"]: each["partitions"] for each in tasks}
         for tasks in (value["activeTasks"], value["standbyTasks"], value["warmupTasks"])

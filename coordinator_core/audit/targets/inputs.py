@@ -28,7 +28,7 @@ from coordinator_core.records import LogPosition
 
 STANDBY_REPLICAS = "num.standby.replicas"
 NO_TOPICS_HASH = 0
-"""The metadata hash of a group that subscribes to no topic that exists."""
+"""The metadata hash of a group none of whose subscribed topics exists."""
 
 EpochState = ConsumerGroup | ShareGroup | StreamsGroup
 
@@ -42,13 +42,13 @@ class Topics(NamedTuple):
 
 
 class MissingInput(NamedTuple):
-    """What the audit would need."""
+    """What the audit would need to recompute a target."""
 
     what: str
 
 
 def subscriber(value: ConsumerGroupMemberMetadataValue | ShareGroupMemberMetadataValue) -> Subscriber:
-    """Return a member of a consumer or share group by its metadata record."""
+    """Return a member of a consumer or share group from its metadata record."""
     return Subscriber(
         tuple(value["subscribedTopicNames"]),
         (value["subscribedTopicRegex"] or None) if "subscribedTopicRegex" in value else None,
@@ -58,13 +58,13 @@ def subscriber(value: ConsumerGroupMemberMetadataValue | ShareGroupMemberMetadat
 
 
 def process(value: StreamsGroupMemberMetadataValue) -> Process:
-    """Return a member of a streams group by its metadata record."""
+    """Return a member of a streams group from its metadata record."""
     tags = {each["key"]: each["value"] for each in value["clientTags"]}
     return Process(value["processId"], value["instanceId"], value["rackId"], tags)
 
 
 def subscribed_names(state: EpochState) -> set[str]:
-    """Return the names of the topics that the group's metadata hash is over."""
+    """Return the names of the topics that the group's metadata hash covers."""
     if isinstance(state, StreamsGroup):
         return set() if state.topology is None else topology_names(state.topology)
     names = {name for member in state.members.values() for name in member.subscribed_topic_names}
@@ -77,7 +77,7 @@ def subscribed_names(state: EpochState) -> set[str]:
 
 
 def topology_names(topology: Topology) -> set[str]:
-    """Return the topics of a topology: sources, repartition topics and changelogs (KIP-1071)."""
+    """Return the names of the topics of a topology: sources, repartition topics and changelogs (KIP-1071)."""
     names: set[str] = set()
     for each in topology.subtopologies:
         names.update(each.source_topics)
@@ -88,7 +88,7 @@ def topology_names(topology: Topology) -> set[str]:
 def topics_used(
     state: EpochState, at: LogPosition, history: TopicHistory | None, clock_slack_ms: int
 ) -> Topics | MissingInput:
-    """Return the topics of the moment, proven by the group's hash, or as brokers before 4.1 recorded them with the
+    """Return the topics at that time: proven by the group's hash, or as brokers before 4.1 recorded them with the
     group.
     """
     if isinstance(state, ConsumerGroup) and state.subscription_metadata is not None:
@@ -120,8 +120,8 @@ def _recorded_image(state: ConsumerGroup) -> TopicImage:
 
 
 def assignor_of(state: GroupState, default: str) -> str:
-    """Return the name of the assignor that the group uses: that of most members, else the broker's default
-    (KIP-848).
+    """Return the name of the assignor that the group uses: the one most members ask for, else the broker's
+    default (KIP-848).
     """
     if isinstance(state, ShareGroup):
         return "simple"
@@ -135,7 +135,7 @@ def assignor_of(state: GroupState, default: str) -> str:
 
 
 def assignable(state: EpochState) -> Mapping[str, set[int]] | None:
-    """Return the partitions of a share group whose state is initialised; None: all may be assigned."""
+    """Return the partitions of a share group whose state is initialised, by topic id; None: all may be assigned."""
     if not isinstance(state, ShareGroup):
         return None
     if state.state_partitions is None:
@@ -144,10 +144,10 @@ def assignable(state: EpochState) -> Mapping[str, set[int]] | None:
 
 
 def judgements(view: SubscriptionView, operation: TargetOperation) -> list[bool]:
-    """Return what the coordinator may hold of whether all members subscribe to the same, the likeliest first.
+    """Return the possible values of the coordinator's flag "all subscriptions are the same", the likeliest first.
 
-    With an epoch record it judged anew, the joining member included. Without one its earlier judgement holds, unless it
-    had to look at the topics again and found them as they were.
+    In an operation with an epoch record the coordinator computed the flag again, the joining member included. In others
+    the flag keeps its value, or was computed again because the coordinator read the topics and found them unchanged.
     """
     joining = _joining(operation)
     anew = view.rejudged() if joining is None else view.judge(*joining)
@@ -171,10 +171,10 @@ def subscription_spec(
     *,
     homogeneous: bool,
 ) -> GroupSpecs:
-    """Return what the assignor of a consumer or share group was called with.
+    """Return the assignor's input in a consumer or share group.
 
-    ``homogeneous`` is the coordinator's judgement whether the subscriptions are all the same, ``names`` are
-    subscriptions in another order than the record's. A share group's joiner enters the map of members before.
+    ``homogeneous`` is the coordinator's flag "all subscriptions are the same". ``names`` has subscriptions in another
+    order than the record's. A member that joins a share group enters the map of members before the assignor runs.
     """
     updates: dict[str, Subscriber | None] = {}
     entered: tuple[str, ...] = ()
@@ -191,9 +191,7 @@ def subscription_spec(
 
 
 def streams_spec(view: StreamsView, operation: TargetOperation, state: StreamsGroup, image: TopicImage) -> GroupSpecs:
-    """Return what the assignor of a streams group was called with; without subtopologies where the topology is not
-    ready.
-    """
+    """Return the assignor's input in a streams group; without subtopologies if the topology is not ready."""
     updates: dict[str, Process | None] = {}
     member = operation.member
     if member is not None and member.value is not None and "processId" in member.value:

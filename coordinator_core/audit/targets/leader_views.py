@@ -1,8 +1,8 @@
-"""The topics that the leader of a classic group can have known when it assigned: what its group's log does not say.
+"""The topics that the leader of a classic group can have known when it assigned; the group's log does not show them.
 
-A leader keeps the topics of its own subscription, as old as its metadata may be. Those that only other members
-subscribe to it asks for when it becomes leader, and an answer that was under way may come first: it assigns without
-some of them, and rebalances the group again once it knows them (Kafka's ConsumerCoordinator and ConsumerMetadata).
+A leader knows the topics of its own subscription, as old as its metadata may be. It asks for topics that only other
+members subscribe to when it becomes leader, and an answer that was under way may arrive first: then it assigns without
+some of them, and makes the group rebalance again once it knows them (Kafka's ConsumerCoordinator and ConsumerMetadata).
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from coordinator_core.records import LogPosition
 
 NEWEST = "newest topics"
 MOST_VIEWS = 512
-"""How many views without some topics are tried against one assignment."""
+"""At most this many views without some topics are tried against one assignment."""
 NAMED_TOPICS = 10
-"""How many of the topics that the leader did not know a story names."""
+"""A story names at most this many of the topics that the leader did not know."""
 
 
 @dataclass(slots=True)
 class LeaderMemory:
-    """What the leaders of a classic group kept from former rounds, and the assignments of the last one.
+    """What the leaders of a classic group kept from earlier rounds, and the assignments of the last round.
 
-    ``generations`` has, by leader, the largest generation that its sticky assignor saw, ``views`` the time and offset
-    of the oldest topics that its last assignment can be explained with: it knows nothing older ever after. ``before``
-    are the members' assignments when the group was converted to another type, those of static members by instance id
-    too. ``seen`` is the offset of the group's last record.
+    ``generations`` has, by leader, the largest generation that its sticky assignor saw; ``views`` has the time and
+    offset of the oldest topics that explain its last assignment: from then on it knows nothing older. ``before`` has
+    the members' assignments when the group was converted to another type, those of static members by instance id too.
+    ``seen`` is the offset of the group's last record.
     """
 
     generation: int | None = None
@@ -72,7 +72,7 @@ class PossibleView(NamedTuple):
 class LeaderViews:
     """The views that the leader of one generation can have had.
 
-    ``missing`` says what else it may have known that ``possible`` did not try; None: nothing.
+    ``missing`` names what the leader may also have known and ``possible`` did not try; None: nothing.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class LeaderViews:
         self.missing: str | None = None
 
     def possible(self, floor: tuple[int, int] | None) -> Iterator[PossibleView]:
-        """Return the views, the likeliest first: all topics, then without some of those that the leader must ask for.
+        """Yield the views, the likeliest first: all topics, then without some of those that the leader has to ask for.
 
         ``floor`` is the time and offset of the oldest topics that the leader can still have; None: not known.
         """

@@ -1,9 +1,9 @@
-"""The orders in which a coordinator may hold a group's members, where its log allows more than one.
+"""The orders in which a coordinator may have a group's members in memory, where its log allows more than one.
 
-The coordinator keeps members in a TimelineHashMap, whose order depends on the history of the map. Loading the partition
-again builds the map from what compaction had left at that time: of the records below some offset only the last one of
-each key. Without compaction below it a reload changes nothing. Neither the time of a reload nor the extent of the
-compaction before it need be in the log.
+The coordinator keeps members in a TimelineHashMap, whose order depends on the history of the map. A coordinator that
+loads the partition builds the map from what compaction had left at that time: of the records below some offset only the
+last one of each key. Without compaction a reload changes nothing. Neither the time of a reload nor the extent of the
+compaction before it has to be in the log.
 """
 
 from __future__ import annotations
@@ -17,20 +17,22 @@ from coordinator_core.assignors.java_order import DEFAULT_CAPACITY, TimelineHash
 from coordinator_core.records import LogPosition
 
 KEPT_CHANGES = 512
-"""How many of the newest changes of a group's members are remembered one by one; of older ones the last of each key."""
+"""The newest changes of a group's members are kept one by one, at most this many; of older ones only the last of
+each key.
+"""
 MOST_ORDERS = 64
-"""How many orders are tried against one target."""
+"""At most this many orders are tried against one target."""
 MOST_COMPACTIONS = 512
-"""How many ends of a compacted part are looked at for them."""
+"""At most this many ends of the compacted part of a log are tried."""
 MINIMUM_CAPACITY = 2
-"""Of a TimelineHashMap."""
+"""The smallest capacity of Kafka's TimelineHashMap."""
 AS_SEEN = "members in the order of the log"
 
 MemberMap = TimelineHashMap[str, None]
 
 
 class MemberChange(NamedTuple):
-    """A member's metadata record (else its current assignment), or the tombstone of it (``present`` False)."""
+    """A member's metadata record (else its current assignment), or its tombstone (``present`` False)."""
 
     offset: int
     timestamp_ms: int
@@ -40,14 +42,14 @@ class MemberChange(NamedTuple):
 
 
 class Reload(NamedTuple):
-    """What says that a coordinator loaded the partition before the record at ``offset``."""
+    """Evidence that a coordinator loaded the partition before the record at ``offset``."""
 
     offset: int
     evidence: str
 
 
 class PossibleOrder(NamedTuple):
-    """The members' map as it may have been, and the story that leads to it."""
+    """The members' map as it may have been, and the story that explains it."""
 
     members: MemberMap
     story: str
@@ -55,9 +57,9 @@ class PossibleOrder(NamedTuple):
 
 @dataclass(slots=True)
 class MemberOrders:
-    """What the log says of the members' map since the group began: changes, and new leaders of the partition.
+    """What the log shows about the members' map since the group began: changes, and new leaders of the partition.
 
-    ``folded``: of older changes only the last of each key is left, the first ``front`` changes. ``story`` tells of the
+    ``folded``: of older changes only the last of each key is left, the first ``front`` changes. ``story`` explains the
     order that is followed.
     """
 
@@ -68,7 +70,7 @@ class MemberOrders:
     story: str = AS_SEEN
 
     def change(self, at: LogPosition, member_id: str, *, metadata: bool, present: bool) -> None:
-        """A member's metadata or current assignment record, or its tombstone."""
+        """Take in a member's metadata or current assignment record, or its tombstone."""
         self.changes.append(MemberChange(at.offset, at.timestamp_ms, member_id, metadata, present))
         if len(self.changes) > self.front + 2 * KEPT_CHANGES:
             older = [each for each in _compacted(self.changes[:-KEPT_CHANGES]) if each.present]
@@ -76,18 +78,20 @@ class MemberOrders:
             self.folded, self.front = True, len(older)
 
     def written(self, member_id: str) -> int | None:
-        """Return the offset of the member's last metadata record; None: not remembered."""
+        """Return the offset of the member's last metadata record; None: no longer kept."""
         mine = (each.offset for each in reversed(self.changes) if each.metadata and each.member_id == member_id)
         return next(mine, None)
 
     def new_leader(self, epoch: int, offset: int) -> None:
-        """A coordinator of a new leader epoch loaded the partition; ``offset`` is the first record that it wrote."""
+        """Take in that a coordinator of a new leader epoch loaded the partition; ``offset`` is the first record
+        that it wrote.
+        """
         self.leaders.append(Reload(offset, f"leader epoch {epoch}"))
 
     def possible(self, registrations: Iterable[tuple[int, LogPosition]]) -> Iterator[PossibleOrder]:
-        """Yield orders that a reload may have left, those of reloads with evidence first, each order once.
+        """Yield orders that a reload may have left, first those of reloads with evidence, each order once.
 
-        ``registrations`` are brokers that started, with the positions in the metadata log.
+        ``registrations`` are broker starts, with their positions in the metadata log.
         """
         reloads = sorted([*self.leaders, *self._after(registrations)], reverse=True)
         seen: set[tuple[str, ...]] = set()
@@ -137,10 +141,10 @@ class MemberOrders:
 
 
 def can_matter(members: Sequence[str]) -> bool:
-    """Whether the history of a map of these members can change the order in which an assignor is given them.
+    """Whether the history of a map of these members can change the order in which an assignor receives them.
 
-    It can only exchange members that share a slot of the map, at the least capacity that it can have, and then one of
-    the HashMap that is filled from it.
+    It can only exchange members that share a slot of the map at its smallest possible capacity, and then a slot of the
+    HashMap that is filled from it.
     """
     least = MINIMUM_CAPACITY
     while len(members) * 3 > least * 4:

@@ -1,7 +1,7 @@
-"""The operation of the coordinator that installed a target, cut out of the record batch that holds it.
+"""The operation of the coordinator that wrote a target, cut out of its record batch.
 
-One batch can hold several operations, even of one group. Which records belong to the one that ends with the target
-assignment's metadata follows from the order in which the coordinator writes them.
+One batch can contain several operations, even of one group. The order in which the coordinator writes its records shows
+which of them belong to the operation that ends with the target assignment's metadata.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ KIND_OF_TARGET_EPOCH: Mapping[int, RecordTypes] = {kind.target_epoch: kind for k
 
 @dataclass(slots=True)
 class TargetOperation:
-    """The records of one operation, by what they are to it.
+    """The records of one operation, by their part in it.
 
-    ``start`` is the index of its first record among those it was cut from. ``member`` is the joining or updated
-    member's metadata, None where there is none in the operation (a heartbeat that changes no metadata, a timer).
-    ``replaced`` is the id of the static member whose place that member takes. ``copied`` says that the targets are
-    those of a classic group that was converted in this batch.
+    ``start`` is the index of its first record among those it was cut from. ``member`` is the metadata of the member
+    that joins or changes; None if the operation contains none (a heartbeat that changes no metadata, a timer).
+    ``replaced`` is the id of the static member that this member replaces. ``copied``: the targets are those of a
+    classic group that was converted in this batch.
     """
 
     kind: RecordTypes
@@ -46,14 +46,14 @@ class TargetOperation:
 
     @property
     def epoch_number(self) -> int:
-        """The assignment epoch that the operation ends with."""
+        """Return the assignment epoch that the operation ends with."""
         assert self.end.value is not None
         return self.end.value["assignmentEpoch"]
 
 
 def cut(kind: RecordTypes, end: TargetEpochRecord, before: Sequence[AnyRecord]) -> TargetOperation:
     """Return the operation that ends with the target epoch ``end``; ``before`` are the records of its batch up to
-    there.
+    it.
     """
     cutter = _Cutter(before)
     operation = TargetOperation(kind, end, 0)

@@ -1,4 +1,4 @@
-"""The rounds of a group: each assignment that the log shows, with what its assignor was given."""
+"""The rounds of a group: each assignment in its log, with the input of its assignor."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from coordinator_core.wire.embedded import decode_assignment, decode_subscriptio
 
 
 class RoundMember(NamedTuple):
-    """One member in one round. ``client`` tells restarts of one client from other clients."""
+    """One member in one round. ``client`` identifies a client across restarts."""
 
     client: tuple[str, str]
     topics: tuple[str, ...] = ()
@@ -51,9 +51,9 @@ class RoundMember(NamedTuple):
 class Round:
     """One assignment. ``recorded`` has each member's partitions by topic name, tasks by subtopology or by connector.
 
-    ``topology`` is that of a streams group, ``subtopologies`` its tasks with these topics. ``connectors`` are the task
-    counts of a Connect group as far as its assignments show them, ``max_delay_ms`` how long it waits for a worker to
-    come back, and ``asks_again`` that its workers are to join once more; a connector itself is its task -1.
+    ``topology`` is the topology of a streams group, ``subtopologies`` its tasks with these topics. ``connectors`` has
+    the task counts of a Connect group as far as its assignments show them, ``max_delay_ms`` how long it waits for a
+    worker to return, and ``asks_again`` whether its workers have to join once more; a connector itself is its task -1.
     """
 
     at: LogPosition
@@ -77,7 +77,7 @@ def rounds(
 ) -> Iterator[Round]:
     """Yield the rounds of one group.
 
-    Those whose topics are unknown, or that no assignor of Kafka made, are left out.
+    Assignments are left out if their topics are unknown, or if none of Kafka's assignors made them.
     """
     workers = ConnectTargetState()
     for record in records:
@@ -149,7 +149,7 @@ def _connect(
 
 
 def asks_again(told: Iterable[LeaderAssignment]) -> bool:
-    """Whether workers are to join again by themselves: after they stopped something, or after a delay."""
+    """Whether the workers have to join again on their own: after they stopped something, or after a delay."""
     return any(each.revoked_connectors or each.revoked_tasks or each.delay_ms for each in told)
 
 
@@ -210,7 +210,7 @@ def _streams(record: CoordinatorRecord, state: StreamsGroup, image: TopicImage, 
 
 
 def tasks_of(topology: Topology, image: TopicImage) -> tuple[SubtopologyTasks, ...] | None:
-    """Return the tasks of a topology with these topics; None where it is not ready (KIP-1071)."""
+    """Return the tasks of a topology with these topics; None if the topology is not ready (KIP-1071)."""
     configured = configure(topology, image)
     if configured.problem is not None:
         return None

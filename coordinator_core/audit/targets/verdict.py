@@ -1,4 +1,6 @@
-"""A recorded target against the recomputed one: the verdict, its figures, and the smallest readable difference."""
+"""Compares a recorded target with the recomputed one: the verdict, its figures, and the smallest readable
+difference.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,16 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.history.work_units import WorkUnit
 
 MOST_DIFFERENCES = 10
-"""How many differences a row names."""
+"""A row names at most this many differences."""
 
 Work = Any
-"""What one member is assigned: ``Partitions``, ``Tasks``, or ``ConnectorsAndTasks``."""
+"""The assignment of one member: ``Partitions``, ``Tasks``, or ``ConnectorsAndTasks``."""
 EXCLUSIVE_ROLES = frozenset(("", "active", "connector", "task"))
-"""Roles in which one member has a unit, except in share groups."""
+"""Roles in which a unit belongs to one member only, except in share groups."""
 
 
 class Judgement(NamedTuple):
-    """What comparing gave; ``difference_count`` is None where nothing could be compared."""
+    """The result of a comparison; ``difference_count`` is None if nothing could be compared."""
 
     verdict: Verdict
     differences: tuple[str, ...] = ()
@@ -33,11 +35,11 @@ class Judgement(NamedTuple):
 
 
 UNDECIDED = Judgement(Verdict.UNKNOWN, difference_count=None)
-"""Something that the comparison needs is missing: no difference and no figure is stated."""
+"""The result if an input is missing: it states no difference and no figure."""
 
 
 def units(work: Work) -> Iterator[WorkUnit]:
-    """Yield every partition, task or connector of one member's work."""
+    """Yield every partition, task or connector of one member's assignment."""
     if isinstance(work, ConnectorsAndTasks):
         for connector in work.connectors:
             yield WorkUnit("connector", connector, CONNECTOR)
@@ -62,9 +64,9 @@ def judge(
     broken: Sequence[str],
     name_of: Callable[[str], str],
 ) -> Judgement:
-    """Compare two whole assignments that are not the same records.
+    """Compare two complete assignments whose records differ.
 
-    ``broken`` are the invariants that the recorded one breaks, in words. Equivalent ones give away the same partitions.
+    ``broken`` names the invariants that the recorded one breaks. Equivalent assignments give away the same partitions.
     """
     figures = [_figures(measure(spec, image, Assignment(members))) for members in (expected, recorded)]
     found = list(differences(expected, recorded, name_of))
@@ -114,9 +116,9 @@ def broken_invariants(
     shared: bool,
     name_of: Callable[[str], str],
 ) -> list[str]:
-    """Return what an assignment may never be, whichever assignor made it.
+    """Return, in words, the invariants of every assignor that the recorded assignment breaks.
 
-    ``wanted`` holds by member the partitions it may be given (streams: every task, whoever gets it). ``shared``:
+    ``wanted`` has, by member, the partitions that it may get (streams: every task, for every member). ``shared``:
     several members may have one partition (share groups).
     """
     known = set(members)

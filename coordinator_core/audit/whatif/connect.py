@@ -1,8 +1,8 @@
-"""What if, for Connect: what changes of workers or connectors lead to, rebalance by rebalance.
+"""What-if for Connect: the rebalances that a change of workers or connectors leads to.
 
-A leader's assignor keeps a memory, asks for a further rebalance once workers stopped what it told them to, and lets
-lost work wait for its worker. Which rebalances follow a change is therefore its own doing, and supposed with it.
-Source: KIP-415.
+A leader's assignor keeps a memory, asks for another rebalance after workers stopped what it told them to stop, and
+makes lost work wait for its worker. The rebalances that follow a change therefore depend on the assignor, and are
+computed with it. Source: KIP-415.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from coordinator_core.audit.targets.rounds import Round, asks_again, connect_uni
 from coordinator_core.history.work_units import WorkUnit
 
 MOST_FOLLOWING = 100
-"""How many rebalances one change leads to at most; Kafka's assignor ends long before."""
+"""One change leads to at most this many rebalances; Kafka's assignor needs far fewer."""
 
 
 def changes(happened: Sequence[Round]) -> list[Round]:
-    """Return the rounds that something else led to than the round before, which asks for another where work is to move.
+    """Return the rounds caused by a change of workers or connectors, not by the round before (which asks for another
+    one to move work).
 
     The longest delay that was announced is known at the end.
     """
@@ -37,7 +38,9 @@ def changes(happened: Sequence[Round]) -> list[Round]:
 
 
 def following(changed: Sequence[Round]) -> Iterator[list[dict[str, frozenset[WorkUnit]]]]:
-    """For each change the assignments of the rebalances that it leads to, the next change ending what still waits."""
+    """For each change, yield the assignments of the rebalances that it leads to; the next change ends what still
+    waits.
+    """
     generation, memory, leader = 0, None, ""
     running: dict[str, ConnectorsAndTasks] = {}
     for number, each in enumerate(changed):

@@ -1,8 +1,8 @@
-"""What if: a group's rounds again under another assignor or setting, beside what happened.
+"""What-if: computes a group's rounds with another assignor or setting and compares them with what happened.
 
-Each round starts from what the round before assigned, not from the log's own targets. Membership and topics are those
-of the log; how clients would have behaved is not guessed, but for restarts under static membership (KIP-345) and the
-second rebalance with which the cooperative assignor hands over what moves (KIP-429).
+Each round starts from what the computed round before assigned, not from the log's own targets. Membership and topics
+are those of the log. The behaviour of clients is not guessed, with two exceptions: restarts under static membership
+(KIP-345), and the second rebalance with which the cooperative assignor hands over what moves (KIP-429).
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ Assigned = Mapping[str, frozenset[WorkUnit]]
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """What is to be otherwise; None or empty: as it was.
+    """The settings to change; None or empty: as it was.
 
-    ``static_timeout_ms``: every client is a static member with this session timeout, so that a client (client id and
-    host) that is back within it keeps its partitions and no rebalance happens. ``cooperative``: members keep what does
-    not move (KIP-429), or, if False, give up everything in each rebalance. ``standbys`` is num.standby.replicas.
-    ``partitions`` are counts by topic. ``delay_ms`` is scheduled.rebalance.max.delay.ms of Connect workers.
+    ``static_timeout_ms``: every client is a static member with this session timeout, so a client (client id and host)
+    that returns within it keeps its partitions and no rebalance happens. ``cooperative``: members keep what does not
+    move (KIP-429), or, if False, give up everything in each rebalance. ``standbys`` is num.standby.replicas.
+    ``partitions`` has partition counts by topic. ``delay_ms`` is scheduled.rebalance.max.delay.ms of Connect workers.
     """
 
     assignor: str | None = None
@@ -64,13 +64,13 @@ class WhatIf:
 
 
 class WhatIfOutcome(NamedTuple):
-    """What a sequence of rounds amounts to.
+    """The totals of a sequence of rounds.
 
-    ``rebalances`` are rounds in which something could change hands. ``moved`` counts partitions (tasks) that went from
-    one member to another, ``stopped`` those that nobody consumed for a while: that moved, that came back to who had
-    them, or, in eager rebalances, all that stayed too. ``imbalance`` is the mean, ``worst_imbalance`` the largest
-    difference between the most and the least loaded member. ``idle_ms`` is the time that stopped partitions were idle;
-    None: not known.
+    ``rebalances`` counts rounds in which something could change hands. ``moved`` counts partitions (tasks) that moved
+    from one member to another, ``stopped`` those without a consumer for a while: they moved, or returned to the same
+    member, or stayed through an eager rebalance. ``imbalance`` is the mean, ``worst_imbalance`` the largest difference
+    between the most and the least loaded member. ``idle_ms`` is the time for which stopped partitions were idle; None:
+    not known.
     """
 
     rebalances: int
@@ -82,7 +82,7 @@ class WhatIfOutcome(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """What happened, and what would have."""
+    """What happened, and what would have happened."""
 
     actual: WhatIfOutcome
     hypothetical: WhatIfOutcome
@@ -95,10 +95,14 @@ class _Assignment(NamedTuple):
 
 
 def what_if(happened: Sequence[Round], change: WhatIf, idle_ms: int | None = None) -> Comparison:
-    """Compare; ``idle_ms`` is the idle time that history shows for these rounds, None where it does not.
+    """Compare what happened with a changed setting.
 
-    The hypothetical idle time takes each stopped partition to be idle as long as one was on average. Raises InputError
-    for an assignor that the group cannot use, AssignorError where Kafka's own class throws.
+    ``idle_ms`` is the idle time of these rounds in the history, None if unknown. The hypothetical idle time assumes
+    that each stopped partition is idle as long as a stopped one was on average.
+
+    Raises:
+        InputError: the group cannot use this assignor.
+        AssignorError: Kafka's own class would throw.
     """
     unused = set(change.partitions).difference(*(each.image.by_name for each in happened))
     if unused:
