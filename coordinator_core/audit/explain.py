@@ -43,6 +43,7 @@ CAUSES = {
     CauseKind.STATIC_MEMBER_RETURNED: "static {member} returned",
     CauseKind.STATIC_MEMBER_REPLACED: "another client took over the instance id of {member}",
     CauseKind.SUBSCRIPTION_CHANGED: "{member} changed its subscription",
+    CauseKind.ASSIGNMENT_MISMATCH: "{member} was assigned topics that it does not subscribe to: {topics}",
     CauseKind.ASSIGNOR_CHANGED: "{member} asked for another assignor",
     CauseKind.PROTOCOL_CHANGED: "the group's protocol changed",
     CauseKind.TOPIC_CREATED: "topic {topics} was created",

@@ -28,6 +28,8 @@ class CauseKind(StrEnum):
     STATIC_MEMBER_REPLACED = "static_member_replaced"
     """Another client took over the instance id while its member was there."""
     SUBSCRIPTION_CHANGED = "subscription_changed"
+    ASSIGNMENT_MISMATCH = "assignment_mismatch"
+    """A member of a classic group was assigned topics that it does not subscribe to: a Java client joins again."""
     ASSIGNOR_CHANGED = "assignor_changed"
     PROTOCOL_CHANGED = "protocol_changed"
     TOPIC_CREATED = "topic_created"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from coordinator_core.assignors.client.leader import ASSIGNS_ALL
-from coordinator_core.cluster.topic_history import TopicChange
+from coordinator_core.cluster.topic_history import TopicChange, TopicHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, COOPERATIVE_STICKY
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.history.causes import CauseKind, cause, difference, topic_causes
@@ -90,9 +90,9 @@ def follow_up_causes(ledger: OpenHistory, step: Transition) -> list[Cause]:
     if withheld:
         detail = f"{withheld} partitions or tasks that generation {last.epoch} revoked"
         found.append(cause(CauseKind.PARTITIONS_REVOKED, last.opened, detail=detail))
-    downgrade = next((each for each in last.causes if each.kind == CauseKind.GROUP_DOWNGRADED), None)
-    if downgrade is not None and downgrade.at == last.opened:
-        found.append(downgrade._replace(detail="its members join again as those of a classic group"))
+    if is_downgrade(last):
+        detail = "its members join again as those of a classic group"
+        found.append(cause(CauseKind.GROUP_DOWNGRADED, last.opened, detail=detail))
     waited = any(member_id in step.new.members for member_id in step.old.members)
     slack = 0 if step.old.protocol_type == CONNECT_PROTOCOL_TYPE else DUE_SLACK_MS
     if waited and ledger.due_ms is not None and step.at.timestamp_ms >= ledger.due_ms - slack:
@@ -101,13 +101,19 @@ def follow_up_causes(ledger: OpenHistory, step: Transition) -> list[Cause]:
     return found
 
 
+def is_downgrade(generation: OpenEpoch) -> bool:
+    """Whether this is the first generation of a group that was a consumer group before."""
+    kinds = {each.kind for each in generation.causes if each.at == generation.opened}
+    return CauseKind.GROUP_DOWNGRADED in kinds
+
+
 def _withheld(ledger: OpenHistory, step: Transition) -> int:
     """How many units the generation before took away for this one to give out.
 
     Connect workers are told what to give up, cooperative consumers see it by what they own. Of others only what became
     of the units tells.
     """
-    if not step.new.members:
+    if not step.new.members or step.old.protocol in ASSIGNS_ALL:
         return 0
     if step.old.protocol_type == CONNECT_PROTOCOL_TYPE or step.old.protocol == COOPERATIVE_STICKY:
         return sum(assignment(step.old, member).revoked for member in step.old.members.values())
@@ -163,17 +169,30 @@ def topic_changes_seen(recorder: HistoryWriter, step: Transition) -> list[Cause]
     ledger.unseen += recorder.topics.changes(last.topics, last.topics_version, now)
     assigned = _highest_assigned(ledger)
     if not ledger.unseen:
-        return _first_assigned(ledger, step, still_subscribed, assigned)
+        return _first_assigned(recorder.topics, step, still_subscribed, assigned)
     final = {change.name: change for change in ledger.unseen}
     seen = {name for name, change in final.items() if _acted_on(change, assigned.get(name, -1))}
     acted = [change for change in ledger.unseen if change.name in seen & still_subscribed]
     ledger.unseen = [change for change in ledger.unseen if change.name in still_subscribed - seen]
-    return topic_causes(acted) + _first_assigned(ledger, step, still_subscribed - final.keys(), assigned)
+    return topic_causes(acted) + _first_assigned(recorder.topics, step, still_subscribed - final.keys(), assigned)
 
 
-def _first_assigned(ledger: OpenHistory, step: Transition, topics: set[str], assigned: dict[str, int]) -> list[Cause]:
-    """Topics that were there, and subscribed, and of which nobody was ever given anything before this generation."""
-    found = [topic for topic in topics if assigned.get(topic, -1) >= 0 and ledger.highest.get(topic, -1) < 0]
+def _first_assigned(
+    topics: TopicHistory, step: Transition, subscribed: set[str], assigned: dict[str, int]
+) -> list[Cause]:
+    """Return a cause for topics that the leader came to know: nothing of them was assigned in the generation before.
+
+    They existed, and members subscribed to them. An assignor of Kafka leaves no topic out that the leader knows, but
+    for partitions that a cooperative member has yet to revoke.
+    """
+    if is_downgrade(step.last) or not (step.old.protocol in ASSIGNS_ALL or step.old.protocol == COOPERATIVE_STICKY):
+        return []
+    had = {name for member in step.old.members.values() for _, name in assignment(step.old, member).held}
+    had = had.union(*(subscription(step.old, member).owned for member in step.old.members.values()))
+    since_ms = step.last.opened.timestamp_ms
+    found = [
+        name for name in subscribed - had if assigned.get(name, -1) >= 0 and topics.topic_at(name, since_ms) is not None
+    ]
     if not found:
         return []
     detail = f"the leader did not know them yet when it assigned generation {step.last.epoch}"
@@ -198,16 +217,23 @@ def _highest_assigned(ledger: OpenHistory) -> dict[str, int]:
 
 
 def _by_assignment(ledger: OpenHistory, step: Transition, subscribed: set[str]) -> list[Cause]:
-    """Without a topic history: partitions never assigned before, and topics of which none is assigned any more."""
+    """Without a topic history: partitions never assigned before, and topics of which none is assigned any more.
+
+    Topics that only others subscribe to the leader may not have known, or may have forgotten.
+    """
     found = []
     assigned = _highest_assigned(ledger)
+    leader = step.new.members.get(step.new.leader or "")
+    own = subscription(step.new, leader).topics if leader is not None else frozenset[str]()
     for topic in sorted(subscribed):
         before, now = ledger.highest.get(topic, -1), assigned.get(topic, -1)
         if now > before:
-            kind = CauseKind.TOPIC_CREATED if before < 0 else CauseKind.TOPIC_GROWN
+            kind = CauseKind.TOPIC_GROWN
+            if before < 0:
+                kind = CauseKind.TOPIC_CREATED if topic in own else CauseKind.TOPIC_METADATA_CHANGED
             detail = f"partitions {before + 1} to {now} are assigned for the first time"
             found.append(cause(kind, step.at, topics=(topic,), detail=detail))
-        elif before >= 0 and now < 0 and step.new.protocol in ASSIGNS_ALL and step.new.members:
+        elif before >= 0 and now < 0 and step.new.protocol in ASSIGNS_ALL and topic in own:
             detail = "it is subscribed, but none of its partitions is assigned any more"
             found.append(cause(CauseKind.TOPIC_DELETED, step.at, topics=(topic,), detail=detail))
             del ledger.highest[topic]

@@ -28,6 +28,7 @@ from coordinator_core.history.history_writer import CURRENT, HistoryWriter, numb
 from coordinator_core.history.holdings import Changed
 from coordinator_core.history.memberships import depart, join
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
+from coordinator_core.history.rejoins import rejoin_causes, resubscribed
 from coordinator_core.history.rows import Cause, RebalanceRow, Revocation
 from coordinator_core.history.topics import topics_used
 from coordinator_core.history.work_units import WorkUnit
@@ -65,7 +66,7 @@ def on_generation(recorder: HistoryWriter, record: CoordinatorRecord, before: Cl
     assigned = _assign(recorder, old, new, at)
     if last is not None and last.epoch == new.generation:
         ledger.past.know_state()
-        _same_generation(recorder, last, new, assigned, at)
+        _same_generation(recorder, last, old, new, assigned, at)
         return
     topics = set().union(*{subscription(new, member).topics for member in new.members.values()})
     _find_causes(recorder, old, new, topics, assigned, work, at)
@@ -75,7 +76,12 @@ def on_generation(recorder: HistoryWriter, record: CoordinatorRecord, before: Cl
 
 
 def _same_generation(
-    recorder: HistoryWriter, last: OpenEpoch, new: ClassicGroup, assigned: _Assigned, at: LogPosition
+    recorder: HistoryWriter,
+    last: OpenEpoch,
+    old: ClassicGroup,
+    new: ClassicGroup,
+    assigned: _Assigned,
+    at: LogPosition,
 ) -> None:
     """The generation is written again, by a static member that came back under another id: that is no rebalance."""
     ledger = recorder.ledger
@@ -83,7 +89,8 @@ def _same_generation(
     ledger.changes.clear()
     ledger.joined.clear()
     recorder.take_part(last.epoch)
-    last.leader = new.leader
+    last.leader, last.rewritten = new.leader, at
+    ledger.resubscribed.update(resubscribed(old, new, at))
 
 
 def _find_causes(
@@ -101,8 +108,9 @@ def _find_causes(
     ledger.changes += subscription_causes(old, new, at)
     if last is not None and last.members:
         step = Transition(last, old, new, topics, taken, at)
-        ledger.changes += follow_up_causes(ledger, step)
+        ledger.changes += [*follow_up_causes(ledger, step), *rejoin_causes(ledger, step)]
         ledger.changes += connect_causes(ledger, step, work) + topic_changes_seen(recorder, step)
+    ledger.resubscribed.clear()
     note_highest(ledger, taken)
 
 

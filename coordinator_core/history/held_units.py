@@ -113,11 +113,15 @@ def streams_topics(state: StreamsGroup) -> set[str]:
 
 
 class ClassicSubscription(NamedTuple):
-    """What a member of a classic group asked for: topics (consumer), or its config offset (Connect)."""
+    """What a member of a classic group asked for: topics (consumer), or its config offset (Connect).
+
+    ``owned`` are the topics of the partitions that it had when it joined.
+    """
 
     topics: frozenset[str]
     config_offset: int | None
     rack_id: str | None
+    owned: frozenset[str] = frozenset()
 
 
 class ClassicAssignment(NamedTuple):
@@ -152,7 +156,9 @@ def classic_subscription(protocol_type: str, protocol: str | None, data: bytes) 
         return ClassicSubscription(frozenset(), worker.fields["configOffset"], None)
     consumer = blob_of(ConsumerProtocolSubscription, blob)
     if consumer is not None:
-        return ClassicSubscription(frozenset(consumer.fields["topics"]), None, consumer.fields.get("rackId"))
+        fields = consumer.fields
+        owned = frozenset(each["topic"] for each in fields.get("ownedPartitions") or () if each["partitions"])
+        return ClassicSubscription(frozenset(fields["topics"]), None, fields.get("rackId"), owned)
     return NO_SUBSCRIPTION
 
 

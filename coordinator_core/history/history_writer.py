@@ -167,6 +167,7 @@ class HistoryWriter:
                 self._ended(changed, kind, at)
         ledger.ownership.clear()
         ledger.highest.clear()
+        ledger.resubscribed.clear()
         ledger.due_ms = None
         ledger.reborn = True
         if how == "group deleted":

@@ -27,7 +27,9 @@ class OpenHistory:
     ``past`` says how much of the group's past was seen.
 
     Of classic groups: ``highest`` has the highest partition ever assigned of a topic, ``due_ms`` the time at which the
-    group itself wants to rebalance again, ``unseen`` the changes of its topics that its leader has not yet acted on.
+    group itself wants to rebalance again, ``unseen`` the changes of its topics that its leader has not yet acted on,
+    ``resubscribed`` the static members, by instance id, that were replaced within the generation with another
+    subscription, each as a cause.
     """
 
     group_id: str
@@ -52,6 +54,7 @@ class OpenHistory:
     highest: dict[str, int] = field(default_factory=dict)
     due_ms: int | None = None
     unseen: list[TopicChange] = field(default_factory=list)
+    resubscribed: dict[str, Cause] = field(default_factory=dict)
     past: SeenPast = field(default_factory=SeenPast)
 
     def copy(self) -> OpenHistory:
@@ -70,6 +73,7 @@ class OpenHistory:
             ownership=self.ownership.copy(),
             highest={**self.highest},
             unseen=[*self.unseen],
+            resubscribed={**self.resubscribed},
             past=replace(self.past, written={**self.past.written}),
         )
 

@@ -21,6 +21,7 @@ class OpenEpoch:
 
     ``topics`` are the names subscribed, ``topics_version`` the version of the topic history that was used for it (-1:
     unknown). ``missing`` is None where its predecessor was seen; ``knows_members``: ``members`` are all there were.
+    ``rewritten`` is the last record of the same generation after ``opened``; None: there is none.
     """
 
     epoch: int
@@ -39,6 +40,7 @@ class OpenEpoch:
     topics: tuple[str, ...] = ()
     missing: str | None = None
     knows_members: bool = True
+    rewritten: LogPosition | None = None
 
     def row(
         self, group_id: str, group_type: str, ended: LogPosition | None = None, ended_by: str | None = None

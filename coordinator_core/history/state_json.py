@@ -15,7 +15,7 @@ from coordinator_core.records import LogPosition
 
 T = TypeVar("T")
 
-VERSION = 6
+VERSION = 7
 """Of the form of the ledger; raised with every change of one of its classes, so that older forms are refused."""
 
 

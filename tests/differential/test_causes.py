@@ -14,6 +14,7 @@ from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.history_fold import fold
 from coordinator_core.history.rows import Cause, MembershipRow, RebalanceRow
 from tests.differential.histories import groups_of
+from tests.differential.logs_by_group import corpus_log
 from tests.differential.metadata import topic_history
 from tests.differential.scripted import LEFT, Deed, deeds, events
 from tests.shared_data import CORPUS
@@ -209,3 +210,16 @@ def test_the_member_that_stopped_polling_held_its_rebalance_up():
     assert slow.held_up_by == revocation.member_id
     assert revocation.duration_ms is not None
     assert revocation.duration_ms > 5000
+
+
+def test_what_random_churn_proves_is_not_unknown() -> None:
+    """Static members that came back with other topics made 26 generations, leaders that learned of topics 11."""
+    topics, log = topic_history(CORPUS / "wild" / "logs"), corpus_log("wild")
+    causes = Counter[str]()
+    for (_, group_id), records in log.groups.items():
+        for row in fold(records, Group(group_id, from_start=True), topics, log.coverage):
+            if isinstance(row, RebalanceRow):
+                causes.update(each.kind for each in row.causes)
+                assert not (row.group_type != "CLASSIC" and any(each.kind == "unknown" for each in row.causes))
+    print(causes)
+    assert causes["unknown"] == 13

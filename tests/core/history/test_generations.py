@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.cluster.topic_lists import fold_snapshots
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import LogPosition, RecordType
@@ -116,9 +119,60 @@ def test_a_leader_that_does_not_know_its_topics_yet_comes_to_know_them():
     assert (cause.kind, cause.topics, cause.at.offset) == ("topic_metadata_changed", ("t",), 1)
 
 
+def listed(*names: str) -> TopicHistory:
+    return fold_snapshots([{"name": name, "id": None, "partitions": 1, "time": 500} for name in names])
+
+
+@pytest.mark.parametrize("protocol", ["range", "cooperative-sticky"])
+def test_a_leader_may_forget_a_topic_of_others_and_learn_of_it_again(protocol: str) -> None:
+    """It asks for the topics of others each time it becomes leader."""
+    whole = {"a": classic({"t": [0]}), "b": classic({"u": [0]})}
+    lacking = {"a": classic({"t": [0]}), "b": classic({}, "u")}
+    log = born(GroupLog()).write(generation(1, whole, protocol)).write(generation(2, lacking, protocol))
+    cause = log.write(generation(3, whole, protocol)).rebalances(listed("t", "u"))[2].causes[0]
+    assert (cause.kind, cause.topics, cause.at.offset) == ("topic_metadata_changed", ("u",), 2)
+    assert cause.detail == "the leader did not know them yet when it assigned generation 2"
+
+
+def test_a_topic_that_a_cooperative_member_has_yet_to_revoke_is_known():
+    revoking = {"a": classic({"t": [0]}, "t", owned={"t": [0], "u": [0]}), "b": classic({}, "u")}
+    log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0], "u": [0]})}, "cooperative-sticky"))
+    log.write(generation(2, revoking, "cooperative-sticky"))
+    log.write(generation(3, {"a": classic({"t": [0]}), "b": classic({"u": [0]})}, "cooperative-sticky"))
+    assert kinds(log.rebalances(listed("t", "u"))[2]) == ["partitions_revoked"]
+
+
+def replaced_in_place(*topics: str, after_ms: int = 600) -> GroupLog:
+    """A static member comes back with these topics, in the same generation; then the next generation is complete."""
+    log = born(GroupLog()).write(generation(1, {"s1": classic({"t": [0], "u": [0]}, instance="i")}))
+    log.write(generation(1, {"s2": classic({"t": [0], "u": [0]}, *topics, instance="i")}))
+    return log.write(generation(2, {"s2": classic({"t": [0]}, *topics, instance="i")}), after_ms=after_ms)
+
+
+def test_a_static_member_that_comes_back_with_fewer_topics_joins_again():
+    (cause,) = replaced_in_place("t").rebalances()[1].causes
+    assert (cause.kind, cause.member_id, cause.instance_id) == ("subscription_changed", "s2", "i")
+    assert (cause.topics, cause.at.offset) == (("u",), 2)
+    assert cause.detail == "-u, in place of s1 within generation 1, which left it with u"
+
+
+@pytest.mark.parametrize(("topics", "after_ms"), [(("t", "u", "v"), 600), (("t", "u"), 600), (("t",), 60_001)])
+def test_it_does_not_if_its_assignment_suits_it_nor_so_late(topics: tuple[str, ...], after_ms: int) -> None:
+    assert kinds(replaced_in_place(*topics, after_ms=after_ms).rebalances(listed("t", "u"))[1]) == ["unknown"]
+
+
+def test_a_member_that_is_assigned_topics_it_does_not_subscribe_to_joins_again():
+    log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0], "u": [0]}, "t"), "b": classic({"v": [0]})}))
+    log.write(generation(2, {"a": classic({"t": [0]}), "b": classic({"v": [0]})}), after_ms=300)
+    (cause,) = log.rebalances()[1].causes
+    assert (cause.kind, cause.member_id, cause.topics, cause.at.offset) == ("assignment_mismatch", "a", ("u",), 1)
+    log.write(generation(3, {"a": classic({"t": [0]}), "b": classic({"v": [0]})}), after_ms=300)
+    assert kinds(log.rebalances()[2]) == ["unknown"], "once it is told it is over"
+
+
 def test_a_topic_snapshot_proves_that_a_topic_was_deleted():
-    listed = [{"name": name, "id": None, "partitions": 1, "time": 500} for name in "tu"]
-    topics = fold_snapshots([*listed, {"name": "t", "id": None, "partitions": 1, "time": 3500}])
+    rows = [{"name": name, "id": None, "partitions": 1, "time": 500} for name in "tu"]
+    topics = fold_snapshots([*rows, {"name": "t", "id": None, "partitions": 1, "time": 3500}])
     log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0], "u": [0]})}))
     log.write(generation(2, {"a": classic({"t": [0]}, "t", "u")}))
     (cause,) = log.rebalances(topics)[1].causes

@@ -1,0 +1,79 @@
+"""Why members of a classic group join again by themselves: what they were assigned does not suit their subscription.
+
+A static member that comes back while the group is stable takes its former place: the group is written again in the same
+generation, with the member's new subscription and its old assignment (KIP-345). A Java client that is assigned topics
+it does not subscribe to joins again at once (Kafka's ConsumerCoordinator.onJoinComplete).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
+from coordinator_core.history.causes import CauseKind, cause, difference
+from coordinator_core.history.classic_causes import Transition, assignment, is_downgrade, subscription
+from coordinator_core.history.open_history import OpenHistory
+from coordinator_core.history.rows import Cause
+from coordinator_core.records import LogPosition
+
+
+def resubscribed(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> dict[str, Cause]:
+    """Return, by instance id, the static members that were replaced in place with another subscription."""
+    by_instance = {member.instance_id: member for member in old.members.values() if member.instance_id is not None}
+    found = {}
+    for member_id, member in new.members.items():
+        if member.instance_id is None or member_id in old.members:
+            continue
+        replaced = by_instance.get(member.instance_id)
+        if replaced is None:
+            continue
+        before, after = subscription(old, replaced).topics, subscription(new, member).topics
+        if before != after:
+            detail = f"{difference(before, after)}, in place of {replaced.member_id} within generation {new.generation}"
+            found[member.instance_id] = cause(
+                CauseKind.SUBSCRIPTION_CHANGED,
+                at,
+                member=member_id,
+                instance=member.instance_id,
+                topics=before ^ after,
+                detail=detail,
+            )
+    return found
+
+
+def rejoin_causes(ledger: OpenHistory, step: Transition) -> Iterator[Cause]:
+    """Yield a cause for each member that the last generation makes join again, if this one follows soon enough."""
+    last = step.last
+    written = last.rewritten or last.opened
+    if is_downgrade(last) or step.at.timestamp_ms - written.timestamp_ms > _longest_rebalance_ms(step.old):
+        return
+    instances = {member.instance_id for member in step.new.members.values()}
+    for member_id, member in step.old.members.items():
+        if member_id not in step.new.members and (member.instance_id is None or member.instance_id not in instances):
+            continue
+        unwanted = _unwanted_topics(step.old, member)
+        replaced = ledger.resubscribed.get(member.instance_id or "")
+        if unwanted and replaced is not None:
+            yield replaced._replace(detail=f"{replaced.detail}, which left it with {', '.join(sorted(unwanted))}")
+        elif unwanted:
+            yield cause(
+                CauseKind.ASSIGNMENT_MISMATCH,
+                written,
+                member=member_id,
+                instance=member.instance_id,
+                topics=unwanted,
+                detail=f"assigned in generation {last.epoch}; a Java client joins again for this",
+            )
+
+
+def _unwanted_topics(group: ClassicGroup, member: ClassicMember) -> set[str]:
+    """Return the topics that a member was assigned and does not subscribe to."""
+    assigned = {name for role, name in assignment(group, member).held if role == "partition"}
+    return assigned - subscription(group, member).topics
+
+
+def _longest_rebalance_ms(group: ClassicGroup) -> int:
+    """Return how long the group waits for its members to join again."""
+    return max(
+        (member.rebalance_timeout_ms or member.session_timeout_ms for member in group.members.values()), default=0
+    )
