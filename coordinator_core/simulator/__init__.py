@@ -1,1 +1,3 @@
-"""Clusters made up by a scenario and a seed: clients drive the coordinator model, and what it writes becomes a log."""
+"""Simulated clusters: a scenario and a seed decide what clients do, and what the coordinator model writes becomes
+a log.
+"""

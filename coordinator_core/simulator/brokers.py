@@ -1,4 +1,4 @@
-"""The brokers of a cluster and what they lead, as the controller writes it down (KRaft, KIP-631)."""
+"""The brokers of a cluster and the partitions they lead, as the controller records them (KRaft, KIP-631)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FEATURES = {
 """Feature to the lowest and highest level that brokers support, and the level in force (Kafka 4.3)."""
 _FENCED, _UNFENCED = 1, -1
 NO_BROKER = -1
-"""The leader of a partition none of whose replicas is there."""
+"""The leader of a partition while all of its replicas are down."""
 
 
 class MetadataRecord(NamedTuple):
@@ -33,7 +33,7 @@ class MetadataRecord(NamedTuple):
 
 
 class Leader(NamedTuple):
-    """From ``time_ms`` on a partition is led by that broker, or by ``NO_BROKER``."""
+    """The leader of a partition from ``time_ms`` on: a broker, or ``NO_BROKER``."""
 
     time_ms: int
     broker: int
@@ -51,7 +51,7 @@ class _Partition:
 
 @dataclass(slots=True)
 class Brokers:
-    """Who is there, and who leads what; ``racks`` by broker."""
+    """The brokers that are up, and the leaders of partitions; ``racks`` by broker."""
 
     racks: dict[int, str | None]
     chance: SeededRandom
@@ -66,7 +66,7 @@ class Brokers:
         self.directories = {broker: uuid_text(each.bytes) for broker, each in ids.items()}
 
     def leaders(self, topic: str, partition: int) -> Sequence[Leader]:
-        """Who led a partition, in order of time."""
+        """Return the leaders of a partition in order of time."""
         return self._partitions[topic, partition].leaders
 
     def start(self, broker: int, offset: int) -> Iterator[MetadataRecord]:
@@ -93,7 +93,7 @@ class Brokers:
         yield self._fence(broker, offset, _UNFENCED)
 
     def place(self, time_ms: int, topic: str, topic_id: str, number: int, replicas: tuple[int, ...]) -> MetadataRecord:
-        """Return a new partition, led by the first of its replicas that is there."""
+        """Return the record of a new partition, led by the first of its replicas that is up."""
         there = [broker for broker in replicas if broker not in self._down]
         leader = Leader(time_ms, there[0] if there else NO_BROKER, 0)
         self._partitions[topic, number] = _Partition(topic_id, number, replicas, there or list(replicas), [leader])
@@ -112,7 +112,7 @@ class Brokers:
         return MetadataRecord(MetadataRecordType.PARTITION, 2, value)
 
     def remove(self, topic: str) -> None:
-        """A topic is gone."""
+        """Remove the partitions of a deleted topic."""
         self._partitions = {key: each for key, each in self._partitions.items() if key[0] != topic}
 
     def fail(self, time_ms: int, broker: int) -> Iterator[MetadataRecord]:

@@ -34,12 +34,14 @@ VALUE_VERSION = 4
 _INT64 = Struct(">q")
 _OFFSET_MARK, _TIME_MARK = 0x0101010101010101, 0x0202020202020202
 _MARKERS = [record_bytes(NewRecord(0, 0, *encode_marker(kind, 0)), 0, 0) for kind in (ABORT, COMMIT)]
-"""The one record of each marker's batch; both have the same size."""
+"""The only record in the batch of each marker; both have the same size."""
 
 
 @cache
 def value_parts(topic_id: str | None) -> tuple[bytes, bytes, bytes]:
-    """Return the value before its offset, between that and its time, and after; the first two are always the same."""
+    """Return the value's bytes before its offset, between offset and time, and after the time; the first two
+    never change.
+    """
     value: OffsetCommitValue = {"offset": _OFFSET_MARK, "leaderEpoch": 0, "metadata": "", "commitTimestamp": _TIME_MARK}
     if topic_id is not None:
         value["topicId"] = topic_id
@@ -49,7 +51,7 @@ def value_parts(topic_id: str | None) -> tuple[bytes, bytes, bytes]:
 
 
 class Markers(NamedTuple):
-    """The ends of a stream's transactions: when, of which of its commits, and ``COMMIT`` or ``ABORT``."""
+    """The ends of a stream's transactions: the time, the number of the commit, and ``COMMIT`` or ``ABORT``."""
 
     times: Ints
     numbers: Ints
@@ -57,9 +59,9 @@ class Markers(NamedTuple):
 
 
 class Batches(NamedTuple):
-    """Some batches: when each is written, of which stream, of which of its commits, and what it ends.
+    """Columns of some batches: the time, the stream, the number of its commit, and what the batch ends.
 
-    A batch of commits ends nothing (``OPEN``), a marker's is ``COMMIT`` or ``ABORT``.
+    A batch of commits ends nothing (``OPEN``); a marker's is ``COMMIT`` or ``ABORT``.
     """
 
     times: Ints
@@ -68,22 +70,23 @@ class Batches(NamedTuple):
     ends: Ints
 
     def with_markers(self, marked: Iterable[tuple[int, Markers]]) -> Batches:
-        """These, and those of the markers, given by stream."""
+        """Return these batches and those of the markers, given by stream."""
         others = [Batches(each.times, np.full(len(each.times), stream), *each[1:]) for stream, each in marked]
         return Batches(*(np.concatenate(columns) for columns in zip(self, *others, strict=True))) if others else self
 
     def take(self, chosen: Ints) -> Batches:
-        """Those at these places."""
+        """Return the batches at these indexes."""
         return Batches(*(column[chosen] for column in self))
 
 
 @dataclass(frozen=True, slots=True)
 class StreamColumns:
-    """What does not change while a window is written, of all streams: records of stream s begin at ``first[s]``.
+    """Columns about all streams that do not change while a window is written; records of stream s begin at
+    ``first[s]``.
 
     ``sizes`` and ``bytes`` are records and bytes of a batch; ``begins`` and ``every`` say when commits are made,
-    ``last`` (a number) and ``last_ms`` which one is made out of turn. ``blocks``, ``seeds`` and ``left_open`` are those
-    of ``Transactions``; a block of -1: there are none.
+    ``last`` and ``last_ms`` the number and time of the one commit outside this rhythm. ``blocks``, ``seeds`` and
+    ``left_open`` are those of ``Transactions``; a block of -1 means no transactions.
     """
 
     heads: pa.Array
@@ -102,7 +105,7 @@ class StreamColumns:
     left_open: Ints
 
     def times(self, streams: Ints, numbers: Ints) -> Ints:
-        """When these commits are made."""
+        """Return the times of these commits, in ms."""
         regular = self.begins[streams] + numbers * self.every[streams]
         return np.where(numbers == self.last[streams], self.last_ms[streams], regular)
 
@@ -115,7 +118,7 @@ class StreamColumns:
 
 
 class CommitChunk:
-    """Some batches in order of time."""
+    """Some batches, in order of time."""
 
     def __init__(self, batches: Batches, columns: StreamColumns) -> None:
         self.times = batches.times
@@ -127,7 +130,7 @@ class CommitChunk:
         self._columns = columns
 
     def encode(self, bases: Ints, leader_epochs: Ints) -> tuple[memoryview, Ints]:
-        """Return the bytes of all batches, and where each begins, with the end of the last one after them.
+        """Return the bytes of all batches, and the index where each begins, with the end of the last one at the end.
 
         ``bases`` and ``leader_epochs`` have a base offset and a leader epoch for each batch.
         """

@@ -1,8 +1,8 @@
-"""Offset commits, the bulk of a log, made in bulk: what stays the same of a commit is encoded once.
+"""Offset commits, the bulk of a log, made in bulk: what all commits of a stream share is encoded once.
 
-A member that lives and owns partitions commits all of them every so often, in one batch. How far it is, is a function
-of time alone, so that offsets go on where another owner left them. It may commit in transactions; then each of its
-commits is one, and a marker ends it a while later.
+A member that runs and owns partitions commits all of them periodically, in one batch. The committed offset depends on
+the time alone, so the offsets of a new owner continue where the former owner stopped. With transactions each commit is
+one transaction, and a marker ends it after a while.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ TopicPartition = tuple[str, int]
 OwnedPartition = tuple[str, str | None, int]
 """Topic name, topic id (None: the client knows none) and partition."""
 Committed = dict[TopicPartition, tuple[int, int]]
-"""Offset and time of the commit that holds, by partition."""
+"""Offset and time of the last valid commit, by partition."""
 
 CHUNK_ROWS = 200_000
-"""About so many commits are made at a time."""
+"""Commits are made about this many at a time."""
 NEVER = 1 << 62
 BLOCKS_BITS = 20
-"""So many blocks of producers, as a power of two, are in one log partition."""
+"""One log partition has at most 2**BLOCKS_BITS blocks of producers."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedTransaction:
-    """A transaction that has not ended: whose it is, since when, and what it would commit."""
+    """A transaction that has not ended: its group, its producer, its beginning, and the partitions to commit."""
 
     group_id: str
     producer_id: int
@@ -44,7 +44,7 @@ class SimulatedTransaction:
     partitions: tuple[TopicPartition, ...]
 
     def without(self, gone: Callable[[str, str], bool]) -> SimulatedTransaction:
-        """Without the partitions of a group and topic for which ``gone`` holds."""
+        """Return the transaction without the partitions of each group and topic for which ``gone`` is true."""
         return replace(self, partitions=tuple(each for each in self.partitions if not gone(self.group_id, each[0])))
 
 
@@ -52,10 +52,10 @@ class SimulatedTransaction:
 class CommitStream:
     """The commits of one member from ``first_ms`` on, until it is closed.
 
-    ``heads`` and ``tails`` are what stands before the offset and after the time of each of its records; ``speeds`` and
-    ``since`` say how far the partitions are: so many records in 1,000 s, since that time. ``bytes`` is the size of a
-    batch without its header. ``written`` counts its commits that are in the log, ``ended`` the transactions among them
-    whose time is over; ``gone`` are topics whose offsets were removed since.
+    ``heads`` and ``tails`` are the bytes before the offset and after the time of each record; ``speeds`` and ``since``
+    define the offsets: that many records in 1,000 s, since that time (ms). ``bytes`` is the size of a batch without its
+    header. ``written`` counts its commits that are in the log, ``ended`` the transactions among them whose time is
+    over; ``gone`` has the topics whose offsets were removed since.
     """
 
     group_id: str
@@ -76,7 +76,9 @@ class CommitStream:
     gone: set[str] = field(default_factory=set)
 
     def close(self, now: int, *, once_more: bool = False, crashed: bool = False) -> None:
-        """The member commits no more, or at this moment once more; if it crashed, no transaction of it is committed."""
+        """Stop the commits now, with ``once_more`` after a last commit; if ``crashed``, the open transaction is
+        not committed.
+        """
         self.until_ms, self.crashed = now, crashed
         if once_more and not self._busy_at(now):
             self.last_ms = now
@@ -87,7 +89,7 @@ class CommitStream:
 
     @property
     def last_number(self) -> int:
-        """The number of the commit that is made out of turn, -1 if none is."""
+        """Return the number of the one commit outside the rhythm, -1 if none is."""
         return self._regular(NEVER) if self.last_ms < NEVER else -1
 
     def _count(self, until: int) -> int:
@@ -105,14 +107,16 @@ class CommitStream:
         return np.where(numbers == self.last_number, self.last_ms, self.first_ms + numbers * self.every_ms)
 
     def span(self, until: int) -> tuple[int, int]:
-        """Return the numbers of the commits that it makes before ``until``, from and to before; each is told once."""
+        """Return the first number and the number after the last of the commits before ``until`` that no call
+        returned before.
+        """
         first, self.written = self.written, self._count(until)
         if self.transactions is None:
             self.ended = self.written
         return first, self.written
 
     def markers(self, until: int) -> Markers:
-        """Return the transactions that end before ``until``, each told once."""
+        """Return the ends of transactions before ``until`` that no call returned before."""
         over, outcomes = self._ends(self.ended, self.written)
         count = int(np.searchsorted(over, until))
         decided = np.flatnonzero(outcomes[:count] != OPEN)
@@ -133,7 +137,7 @@ class CommitStream:
         return over, outcomes
 
     def committed(self) -> Iterator[tuple[TopicPartition, tuple[int, int]]]:
-        """Yield what it committed last: partition, offset and time."""
+        """Yield the last commit of each partition: partition, offset and time."""
         last = self.ended - 1
         if self.transactions is not None and last >= 0:
             held = np.flatnonzero(self._ends(0, self.ended)[1] == COMMIT)
@@ -145,11 +149,11 @@ class CommitStream:
                     yield partition, (max(time_ms - since, 0) * speed // 1_000_000, time_ms)
 
     def first_offset(self, now: int) -> int:
-        """Return how far the first of its partitions is."""
+        """Return the offset of its first partition at this time."""
         return max(now - self.since[0], 0) * self.speeds[0] // 1_000_000
 
     def open_transactions(self) -> Iterator[SimulatedTransaction]:
-        """Its transactions in the log that have not ended, or never will."""
+        """Yield its transactions in the log that have not ended, or never will."""
         if self.transactions is None or not self.written:
             return
         outcomes = self._ends(0, self.written)[1]
@@ -162,13 +166,13 @@ class CommitStream:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is to come."""
+        """Whether no commit and no marker follows."""
         return self.until_ms < NEVER and self.ended == self._count(NEVER)
 
 
 @dataclass(slots=True)
 class CommitStreams:
-    """All that is committed to one log partition; ``count`` of it is in the log."""
+    """The commits to one log partition; ``count`` of them are in the log."""
 
     plan: TopicPlan
     partition: int = 0
@@ -187,9 +191,7 @@ class CommitStreams:
         first_ms: int,
         transactions: Transactions | None = None,
     ) -> CommitStream:
-        """Begin the commits of a member for what it owns, as topic, topic id (None: a client that knows none) and
-        partition.
-        """
+        """Begin the commits of a member for the partitions that it owns."""
         heads, tails, length = [], [], 0
         for index, each in enumerate(owned):
             head, tail, size = self._pieces(group_id, index, each)
@@ -213,27 +215,27 @@ class CommitStreams:
         return stream
 
     def next_block(self) -> int:
-        """Return a block of producers that nobody else in the cluster has."""
+        """Return a block of producers that is unique in the cluster."""
         self._blocks += 1
         return self.partition << BLOCKS_BITS | self._blocks
 
     def note(self, group_id: str, partition: TopicPartition, offset: int, time_ms: int) -> None:
-        """Somebody committed an offset by a request of its own."""
+        """Take in an offset that was committed by a request of its own."""
         self._over.setdefault(group_id, {})[partition] = (offset, time_ms)
 
     def committed(self) -> dict[str, Committed]:
-        """Offset and time of what was committed last for each partition, by group."""
+        """Return the offset and time of the last commit of each partition, by group."""
         last = {group_id: dict(commits) for group_id, commits in self._over.items()}
         for stream in self.streams:
             _take(last.setdefault(stream.group_id, {}), stream)
         return last
 
     def open_transactions(self) -> list[SimulatedTransaction]:
-        """Return transactions in the log that have not ended."""
+        """Return the transactions in the log that have not ended."""
         return [*self._left_open, *(each for stream in self.streams for each in stream.open_transactions())]
 
     def forget(self, gone: Callable[[str, str], bool]) -> None:
-        """Offsets are gone: those of a group and topic for which ``gone`` holds."""
+        """Forget the offsets of each group and topic for which ``gone`` is true."""
         for stream in self.streams:
             stream.gone.update(topic for topic, _ in stream.partitions if gone(stream.group_id, topic))
         self._left_open = [each for each in (left.without(gone) for left in self._left_open) if each.partitions]
@@ -241,7 +243,7 @@ class CommitStreams:
             self._over[group_id] = {each: commit for each, commit in commits.items() if not gone(group_id, each[0])}
 
     def chunks(self, until: int) -> Iterator[CommitChunk]:
-        """Yield what is committed before a time, in order of time."""
+        """Yield the commits before this time, in order of time."""
         spans = np.array([stream.span(until) for stream in self.streams], np.int64).reshape(-1, 2)
         counts = spans[:, 1] - spans[:, 0]
         marked = [

@@ -1,4 +1,4 @@
-"""What a coordinator that takes a partition over finds: its log, of which compaction may have left only part."""
+"""What a coordinator reads when it takes over a partition: its log, of which compaction may have left only part."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from coordinator_core.wire.record_codec import encode_key
 
 @dataclass(slots=True)
 class KeptRecords:
-    """The records of groups in one log partition, in their order. Those of offsets are not kept here."""
+    """The records of groups in one log partition, in their order; those of offsets are left out."""
 
     family: Family
     records: list[AnyRecord] = field(default_factory=list)
 
     def append(self, records: Iterable[AnyRecord]) -> None:
-        """What an operation wrote."""
+        """Append what an operation wrote."""
         self.records += records
 
     def compact(self, until_ms: int) -> None:
-        """Of the records before a time only the last one of each key stays, and no tombstone."""
+        """Keep, of the records before this time, only the last one of each key, and no tombstones."""
         count = bisect_left(self.records, until_ms, key=lambda record: record.at.timestamp_ms)
         last = {encode_key(record.type, record.key, self.family): record for record in self.records[:count]}
         self.records[:count] = sorted(
@@ -32,7 +32,7 @@ class KeptRecords:
         )
 
     def load(self, former: CoordinatorState) -> CoordinatorState:
-        """Return the memory of a coordinator that has read the records; settings are those of the ``former`` one."""
+        """Return the state of a coordinator that has read the records, with the settings of the ``former`` one."""
         log = CoordinatorShard(family=self.family)
         fresh = type(former)(
             former.group_classes, former.config, former.partition, former.end_offset, log, profile=former.profile

@@ -1,7 +1,7 @@
-"""The truth about a simulated log: every rebalance with what caused it, every deed of a client, how it all ended.
+"""The truth about a simulated log: every rebalance with its causes, every action of a client, and how it all ended.
 
-It is told by those who did it: clients say what they do, the coordinator's memory says who is in a group. Nothing is
-read from records but that they open an epoch. Rows are plain data for JSON.
+It does not come from the records, except that they show when an epoch opens: clients report what they do, and the
+coordinator's state shows who is in a group. Rows are plain data for JSON.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from coordinator_core.simulator.log import GroupBatch
 
 Row = dict[str, Any]
 AnyGroup = LiveGroup | ConnectGroup
-"""What a coordinator has of a group; of those of Connect on KIP-848 that is what the log says."""
+"""A group in the coordinator's state; for Connect groups on KIP-848, its state in the log."""
 
 LEFT, EXPIRED = "left", "expired"
 
@@ -50,9 +50,9 @@ _STABLE = {
 
 
 class TrueCause(NamedTuple):
-    """Something that makes a group rebalance; ``kind`` as history calls it, ``how`` what a log cannot tell.
+    """A cause of a rebalance; ``kind`` as in the history, ``how`` what no log contains.
 
-    ``unseen`` is what left no trace at all, such as a member that came and went between two generations.
+    ``unseen`` names what left no trace at all, such as a member that joined and left between two generations.
     """
 
     kind: str
@@ -62,7 +62,7 @@ class TrueCause(NamedTuple):
     unseen: bool = False
 
     def row(self) -> Row:
-        """Without what it does not say."""
+        """Return the cause as a row without empty fields."""
         row: Row = {"kind": self.kind, "member_id": self.member_id, "topics": list(self.topics), "how": self.how}
         row["unseen"] = self.unseen
         return {name: value for name, value in row.items() if value}
@@ -72,7 +72,7 @@ DYNAMIC_LEFT, STATIC_LEFT = "member_left_or_expired", "static_member_left"
 _MEMBERSHIP = frozenset(("member_joined", "static_member_returned", DYNAMIC_LEFT, STATIC_LEFT))
 _TOPICS = frozenset(("topic_created", "topic_grown", "topic_deleted"))
 FLEETING = frozenset(("assignor_changed", "rack_changed", "static_member_returned", "static_member_replaced"))
-"""What matters only if it opens an epoch at once."""
+"""Causes that count only if they open an epoch at once."""
 
 
 class _Opened(NamedTuple):
@@ -105,10 +105,10 @@ class _Decision(NamedTuple):
 
 @dataclass(slots=True)
 class GroupTruth:
-    """What is known of one group: ``members`` with their instance ids, as of the last operation.
+    """What is known about one group: ``members`` with their instance ids, as of the last operation.
 
-    Of a classic group, ``decided`` has what its leader decided last. The generation after the last complete one gives
-    out what ``losers`` lost in that, and from ``due_ms`` on what waited.
+    In classic groups ``decided`` has the leader's last decision. The generation after the last complete one gives out
+    what ``losers`` lost in that one, and from ``due_ms`` on the work that waited.
     """
 
     group_id: str
@@ -127,11 +127,13 @@ class GroupTruth:
     due_ms: int | None = None
 
     def takes(self, generation: int, losers: Iterable[str], delay_ms: int = 0) -> None:
-        """The leader of a classic group takes something away from these members, or lets something wait, for later."""
+        """Take in that the leader of a classic group takes work from these members, or delays work, for a later
+        generation.
+        """
         self.decided = _Decision(generation, frozenset(losers), delay_ms)
 
     def assigned(self, names: Collection[str], image: TopicImage) -> None:
-        """The leader of a classic group assigns these topics as they are now."""
+        """Take in that the leader of a classic group assigns these topics as they are now."""
         now = {name: image.by_name.get(name) for name in names}
         for name, topic in now.items():
             before = self.topics.get(name)
@@ -141,23 +143,23 @@ class GroupTruth:
         self.topics = now
 
     def configured(self, connectors: Mapping[str, int]) -> None:
-        """The leader of a Connect group assigns these connectors, with so many tasks each."""
+        """Take in that the leader of a Connect group assigns these connectors; the numbers are task counts."""
         if self.connectors is not None and connectors != self.connectors:
             changed = dict(set(connectors.items()) ^ set(self.connectors.items()))
             self.expect(TrueCause("connectors_changed", topics=tuple(sorted(changed))))
         self.connectors = connectors
 
     def loaded(self, live: AnyGroup | None) -> None:
-        """Another coordinator has read the group from the log: members that were not in it are none any more."""
+        """Take in that another coordinator has read the group from the log: only the members in it remain."""
         self.members = _members_of(live)
 
     def expect(self, why: TrueCause) -> None:
-        """Something happened that will make the group rebalance at its next occasion."""
+        """Take in a cause that will make the group rebalance at the next opportunity."""
         if why not in self.pending:
             self.pending.append(why)
 
     def operation(self, live: AnyGroup | None, why: tuple[TrueCause, ...], batch: GroupBatch | None, how: str) -> None:
-        """An operation is over: what it was about, what it wrote, and how members went that are gone now."""
+        """Take in an operation: its causes, what it wrote, and how the members left that are no longer there."""
         earlier = list(self.pending)
         self.pending += why
         self._members(live, how)
@@ -305,7 +307,7 @@ class GroupTruth:
             self._end("converged", batch)
 
     def rows(self) -> Iterator[Row]:
-        """Yield the rebalances that are over and in the log; they are told once."""
+        """Yield the rebalances that ended and are in the log, each in one call only."""
         kept = []
         for each in self.rebalances:
             if each.outcome == "open" or each.batch.base_offset < 0:
@@ -346,7 +348,7 @@ def _members_of(live: AnyGroup | None) -> dict[str, str | None]:
 
 
 def settled(live: AnyGroup) -> bool:
-    """Whether every member of the group is where it is to be."""
+    """Whether every member of the group is at its target."""
     if isinstance(live, ConnectGroup):
         return group_state(live) in (ConnectGroupState.STABLE, ConnectGroupState.EMPTY)
     if isinstance(live, LiveClassicGroup):
@@ -374,9 +376,7 @@ def _changes(before: Mapping[str, str | None], now: Mapping[str, str | None]) ->
 def ending(
     group: GroupTruth, live: AnyGroup | None, commits: Committed, transactions: Iterable[SimulatedTransaction]
 ) -> Row:
-    """Return how a group was left: its members, the offsets committed last, and the transactions that have not
-    ended.
-    """
+    """Return the final state of a group: its members, the last commits, and the transactions that have not ended."""
     return {
         "kind": "ending",
         "group_id": group.group_id,

@@ -1,4 +1,4 @@
-"""What happens to one group: its clients are started, and then the events of its script come."""
+"""The course of one group: its clients start, and then the events of its script follow."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CLIENTS: dict[str, type[Client]] = {
 }
 MIGRATION_STEP_MS = 20_000
 BACK_AT_ONCE_MS = 300
-"""How soon a client that leaves in a storm is back."""
+"""After this time a client that leaves in a storm starts again."""
 
 
 class GroupRun:
@@ -235,7 +235,7 @@ def simulation(
     family: Family = Family.GROUP,
     only: GroupKind | None = None,
 ) -> Shard:
-    """One log partition with all its groups, or ``only`` those of a type, ready to run."""
+    """Return one log partition with all its groups, or ``only`` those of one type, ready to run."""
     shard = Shard(scenario, plan, seed, partition, family)
     chance = SeededRandom(seed)
     for group_id, number, script in scenario.instances(partition, family, only):
@@ -244,7 +244,7 @@ def simulation(
 
 
 def share_states(scenario: Scenario, plan: TopicPlan, seed: int, partition: int) -> ShareStates:
-    """One partition of the share state log, ready to be written: all share groups have been simulated."""
+    """Return one partition of the share state log, ready to be written after all share groups were simulated."""
     activities = []
     for number in range(scenario.cluster.partitions):
         shard = simulation(scenario, plan, seed, number, only="share")

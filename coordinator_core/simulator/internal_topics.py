@@ -9,7 +9,7 @@ from coordinator_core.simulator.scenario import Streams
 
 
 def topology(group_id: str, topics: Sequence[str], script: Streams) -> Fields:
-    """Return the topology that the group's members bring, as a StreamsGroupHeartbeat has it."""
+    """Return the topology that the group's members send, in the form of StreamsGroupHeartbeat."""
     first: Fields = {"subtopologyId": "0", "sourceTopics": list(topics)}
     if script.repartition is None:
         return {"epoch": 0, "subtopologies": [_with_store(first, group_id, script)]}
@@ -22,7 +22,7 @@ def topology(group_id: str, topics: Sequence[str], script: Streams) -> Fields:
 
 
 def internal_topics(group_id: str, script: Streams, largest: int) -> dict[str, int]:
-    """Return partition counts of that topology's internal topics; ``largest`` is that of its largest source."""
+    """Return the partition counts of the topology's internal topics; ``largest`` is that of its largest source."""
     tasks = script.repartition or largest
     names = [_repartition(group_id)] if script.repartition is not None else []
     return dict.fromkeys([*names, _changelog(group_id)] if script.stateful else names, tasks)

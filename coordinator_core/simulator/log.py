@@ -1,4 +1,4 @@
-"""What the coordinator of one log partition writes and what its members commit, put together to record batches."""
+"""The log of one partition: what its coordinator writes and its members commit, put together as record batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class GroupBatch:
-    """What one operation of the coordinator wrote; ``base_offset`` is known once it is in the log."""
+    """What one operation of the coordinator wrote; ``base_offset`` is set once the batch is in the log."""
 
     time_ms: int
     records: Sequence[AnyRecord]
@@ -36,7 +36,7 @@ class GroupBatch:
     base_offset: int = -1
 
     def position(self, index: int) -> LogPosition:
-        """Where one of the records lies."""
+        """Return the position of the record with this index."""
         return LogPosition(self.partition, self.base_offset + index, self.time_ms)
 
 
@@ -53,20 +53,20 @@ class PartitionLog:
     _leaders: list[int] = field(default_factory=list)
 
     def lead(self, time_ms: int) -> None:
-        """Another broker leads the partition from this time on, with the next leader epoch."""
+        """Let another broker lead the partition from this time on, with the next leader epoch."""
         self._leaders.append(time_ms)
         self.leader_epoch += 1
 
     def append(self, time_ms: int, records: Sequence[AnyRecord]) -> GroupBatch:
-        """Return the next batch of the coordinator."""
+        """Append a batch of the coordinator and return it."""
         batch = GroupBatch(time_ms, records, self.partition, self.leader_epoch)
         self.waiting.append(batch)
         return batch
 
     def pieces(self, until: int) -> Iterator[Piece]:
-        """Yield all that was written before a time; everything up to then has to be known.
+        """Yield all that was written before this time; everything up to then has to be known.
 
-        Of one time, commits come first: who loses a partition then has still committed.
+        At equal times commits precede the coordinator's records: a member that loses a partition has committed before.
         """
         for chunk in self.commits.chunks(until):
             end = bisect_left(self.waiting, int(chunk.times[-1]), key=lambda batch: batch.time_ms)
@@ -114,7 +114,7 @@ class PartitionLog:
 
 
 def metadata_log(plan: TopicPlan) -> Iterator[Piece]:
-    """Yield the log of ``__cluster_metadata``, each step of the topics one batch."""
+    """Yield the log of ``__cluster_metadata``, with one batch for each step of the topics."""
     offset = 0
     for step in plan.steps:
         records = [

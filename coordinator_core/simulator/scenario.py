@@ -39,16 +39,16 @@ Many = Annotated[int, Field(ge=1, le=10_000_000)]
 
 
 class Part(BaseModel):
-    """A part of a scenario: immutable, and strict about its keys."""
+    """A part of a scenario: immutable, and without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ScenarioTopic(Part):
-    """A topic, or with ``{n}`` in its name and a ``count`` as many as that.
+    """A topic, or ``count`` topics if its name contains ``{n}``.
 
-    ``grows`` maps times to partition counts. ``rate`` is how many records a second each partition gets, which is how
-    fast committed offsets go up.
+    ``grows`` maps times to partition counts. ``rate`` is the number of records per second and partition: committed
+    offsets grow at this rate.
     """
 
     partitions: Few = 1
@@ -61,10 +61,10 @@ class ScenarioTopic(Part):
 
 
 class ScenarioTransactions(Part):
-    """Members commit in transactions, one a commit (KIP-447).
+    """Members commit in transactions, one for each commit (KIP-447).
 
-    Each is over after ``lasts``; the shares ``aborts`` and ``left_open`` of them are aborted, or never end. One whose
-    member crashes or hangs is aborted ``timeout`` after it began.
+    Each transaction ends after ``lasts``; the share ``aborts`` of them is aborted, the share ``left_open`` never ends.
+    If its member crashes or hangs, it is aborted ``timeout`` after it began.
     """
 
     lasts: Positive = 50
@@ -74,9 +74,9 @@ class ScenarioTransactions(Part):
 
 
 class ScenarioCommits(Part):
-    """How members commit: all that they own, so often, and once more when they leave.
+    """How members commit: all partitions that they own, at the interval ``every``, and once more when they leave.
 
-    Those of share groups acknowledge what they got so often.
+    Members of share groups acknowledge records at this interval.
     """
 
     every: Positive = 5_000
@@ -92,7 +92,7 @@ class ScenarioCommits(Part):
 
 def _ascending(versions: tuple[int, int]) -> tuple[int, int]:
     if versions[0] > versions[1]:
-        raise ValueError("the lowest version comes first, then the highest")
+        raise ValueError("versions are written as [lowest, highest]")
     return versions
 
 
@@ -101,9 +101,9 @@ Versions = Annotated[tuple[Version, Version], AfterValidator(_ascending)]
 
 
 class Deploy(Part):
-    """Every member in turn stops and comes back after ``away``; the next one follows ``step`` later.
+    """Every member in turn stops and returns after ``away``; the next one follows ``step`` later.
 
-    Workers of Connect on KIP-848 may come back with assignors that know other ``versions`` of their metadata.
+    Workers of Connect on KIP-848 may return with assignors that know other ``versions`` of their metadata.
     """
 
     away: Duration = 3_000
@@ -112,14 +112,14 @@ class Deploy(Part):
 
 
 class Storm(Part):
-    """For so long, every so often, some member leaves and is back at once."""
+    """For the time ``lasts``, at the interval ``every``, some member leaves and is back at once."""
 
     lasts: Positive = 120_000
     every: Positive = 3_000
 
 
 class Flap(Part):
-    """One member comes and goes: it stays for a while and is away for a while."""
+    """For the time ``lasts``, one member joins and leaves in turn: it stays for ``stay`` and is away for ``away``."""
 
     lasts: Positive = 300_000
     stay: Positive = 20_000
@@ -127,14 +127,14 @@ class Flap(Part):
 
 
 class Slow(Part):
-    """From now on so many members take that long to give partitions up."""
+    """From now on this many members take the time ``revocation`` to give up partitions."""
 
     members: Few = 1
     revocation: Positive
 
 
 class Zombie(Part):
-    """A member hangs (a long pause of its process) and then goes on as if nothing had happened."""
+    """A member hangs (a long pause of its process) and then continues as if nothing had happened."""
 
     lasts: Positive
 
@@ -181,7 +181,7 @@ class Event(Part):
 
     @cached_property
     def action(self) -> str:
-        """The name of its action."""
+        """Return the name of the action."""
         return next(name for name in ACTIONS if getattr(self, name) is not None)
 
     @model_validator(mode="after")
@@ -193,7 +193,7 @@ class Event(Part):
 
 
 class Chaos(Part):
-    """Actions drawn at random, on average every so often, for a group of at most ``most`` members."""
+    """Random actions at the mean interval ``every``, for a group of at most ``most`` members."""
 
     every: Positive
     of: Annotated[list[Literal["join", "leave", "crash", "deploy", "zombie", "replace"]], Field(min_length=1)]
@@ -218,18 +218,21 @@ ASSIGNORS: dict[str, tuple[str, ...]] = {
     "share": (),
     "streams": (),
 }
-"""What a group of each type can name; the first is used where none is named (consumer groups: the broker's)."""
+"""The assignors that a group of each type can name; without a name the first is used (consumer groups: the
+broker's).
+"""
 
 
 class ScenarioGroup(Part):
-    """A group, or with ``{n}`` in its name and a ``count`` as many as that; ``{n}`` in topics is the same number.
+    """A group, or ``count`` groups if its name contains ``{n}``; ``{n}`` in names of topics stands for the same number.
 
-    Members join one after the other, ``step`` apart, from ``starts`` on; with a ``spread`` each group begins at some
-    time within it. ``static`` members have instance ids, those ``by_rack`` a rack. ``revocation`` is the longest time
-    that a member takes to give partitions up, ``metadata_age`` the longest until a client notices changed topics.
+    Members join one after the other at the interval ``step``, from ``starts`` on; with ``spread`` each group begins at
+    some time within it. ``static`` members have instance ids, members ``by_rack`` have a rack. ``revocation`` is the
+    longest time that a member takes to give up partitions, ``metadata_age`` the longest time until a client notices
+    changed topics.
 
-    Groups of type ``connect`` are those of Kafka, those of type ``connect-kip-848`` the proposed ones, which have a log
-    of their own; ``delay`` is how long the work of a worker that left waits for it.
+    Groups of type ``connect`` are those of Kafka, groups of type ``connect-kip-848`` are the proposed ones, which have
+    a separate log; ``delay`` is how long the work of a worker that left waits for it.
     """
 
     type: GroupKind
@@ -259,12 +262,12 @@ class ScenarioGroup(Part):
 
     @property
     def family(self) -> Family:
-        """Which log the group is in."""
+        """Return the log that contains the group."""
         return Family.CONNECT if self.type == "connect-kip-848" else Family.GROUP
 
     @property
     def configs(self) -> dict[str, str]:
-        """The group's own settings, as its brokers have them."""
+        """Return the group's own settings, in the form of its brokers."""
         configs = dict(self.config)
         if self.type in ("consumer", "share", "streams") and self.session_timeout is not None:
             configs[f"{self.type}.session.timeout.ms"] = str(self.session_timeout)
@@ -277,18 +280,16 @@ class ScenarioGroup(Part):
         known = ASSIGNORS[self.type]
         for named in (self.assignor, *(event.assignor for event in self.events)):
             if named is not None and named not in known:
-                raise ValueError(
-                    f"no assignor {named!r} for {self.type} groups; there are {', '.join(known) or 'none'}"
-                )
+                raise ValueError(f"no assignor {named!r} for {self.type} groups; known: {', '.join(known) or 'none'}")
         if self.regex is not None and (self.type != "consumer" or self.topics):
-            raise ValueError("a regex stands in the place of topics, in consumer groups only")
+            raise ValueError("only consumer groups can have a regex, and then no topics")
         if self.type in ("connect", "connect-kip-848"):
             if self.topics:
                 raise ValueError("Connect groups have connectors, no topics")
         elif not self.topics and self.regex is None:
             raise ValueError("a group needs topics")
         if self.family is Family.CONNECT and (self.session_timeout is not None or self.config):
-            raise ValueError("sessions of Connect groups on KIP-848 are as long as their coordinator says")
+            raise ValueError("the coordinator sets the session timeout of Connect groups on KIP-848, not the scenario")
         if self.static and self.type not in ("consumer", "classic"):
             raise ValueError(f"{self.type} groups have no static members")
         for event in self.events:
@@ -311,7 +312,7 @@ class ScenarioGroup(Part):
 
 
 class Outage(Part):
-    """A broker goes down for a while. What it leads goes to the next of its replicas that is there, and stays."""
+    """A broker is down for a while. The next replica that is up leads its partitions, and remains leader afterwards."""
 
     at: Positive
     broker: Annotated[int, Field(ge=0)]
@@ -319,11 +320,11 @@ class Outage(Part):
 
 
 class Cluster(Part):
-    """The brokers with their racks, the coordinators' settings, and how many partitions each of their logs has.
+    """The brokers with their racks, the coordinators' settings, and the number of partitions of each log.
 
-    ``share_partitions`` is that of the share state, where all share groups of the scenario are looked at once more.
-    A coordinator that takes over takes ``loading`` to read its partition; what members commit is not held up by it.
-    Before that, some of the partition is compacted.
+    ``share_partitions`` is the number for the share state; for it all share groups are simulated a second time. A
+    coordinator that takes over needs the time ``loading`` to read its partition, of which some is compacted; commits of
+    members are not delayed by it.
     """
 
     brokers: Few = 3
@@ -338,7 +339,7 @@ class Cluster(Part):
     def _one_outage_at_a_time(self) -> Self:
         for number, outage in enumerate(self.outages):
             if outage.broker >= self.brokers:
-                raise ValueError(f"there is no broker {outage.broker}, the last one is {self.brokers - 1}")
+                raise ValueError(f"no broker has the number {outage.broker}; the last one is {self.brokers - 1}")
             if self.brokers < 2:
                 raise ValueError("an outage needs another broker to take over")
             for other in self.outages[:number]:
@@ -348,7 +349,7 @@ class Cluster(Part):
 
 
 class Scenario(Part):
-    """All of it. ``topics`` and ``groups`` are by name."""
+    """A whole scenario; ``topics`` and ``groups`` are by name."""
 
     start: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     lasts: Positive = 600_000
@@ -358,7 +359,7 @@ class Scenario(Part):
 
     @property
     def start_ms(self) -> int:
-        """The scenario's start, in milliseconds since the epoch; a time without a zone is UTC."""
+        """Return the scenario's start, in milliseconds since the epoch; a time without a zone is UTC."""
         start = self.start if self.start.tzinfo else self.start.replace(tzinfo=UTC)
         return round(start.timestamp() * 1_000)
 
@@ -367,23 +368,27 @@ class Scenario(Part):
         for kind, entries in (("topic", self.topics), ("group", self.groups)):
             for name, entry in entries.items():
                 if (entry.count > 1) != (_NUMBER in name):
-                    raise ValueError(f"{kind} {name}: a count above 1 goes with {_NUMBER} in the name")
+                    raise ValueError(
+                        f"{kind} {name}: {_NUMBER} in the name needs a count above 1, and the other way round"
+                    )
         for name, topic in self.topics.items():
             if topic.replicas > self.cluster.brokers:
                 raise ValueError(f"topic {name}: {topic.replicas} replicas on {self.cluster.brokers} brokers")
             counts = [topic.partitions, *(topic.grows[at] for at in sorted(topic.grows))]
             if sorted(set(counts)) != counts:
-                raise ValueError(f"topic {name}: its partition counts {counts} do not go up")
+                raise ValueError(f"topic {name}: its partition counts {counts} do not increase")
         for name, group in self.groups.items():
             asked = [*group.topics, *(topic for event in group.events for topic in event.subscribe or ())]
             missing = [topic for topic in asked if topic not in self.topics]
             if missing:
-                raise ValueError(f"group {name}: there is no topic {missing[0]}")
+                raise ValueError(f"group {name}: no topic is named {missing[0]}")
         return self
 
     @property
     def logs(self) -> list[tuple[Family, int]]:
-        """The log partitions of coordinators; those for workers and for share groups only if there are some."""
+        """Return the log partitions of coordinators; those for workers and share groups only if the scenario has
+        such groups.
+        """
         counts = {Family.GROUP: self.cluster.partitions}
         if any(group.family is Family.CONNECT for group in self.groups.values()):
             counts[Family.CONNECT] = self.cluster.partitions
@@ -394,7 +399,7 @@ class Scenario(Part):
     def instances(
         self, partition: int, family: Family = Family.GROUP, only: GroupKind | None = None
     ) -> Iterator[tuple[str, int, ScenarioGroup]]:
-        """Yield the groups of one log partition: id, number and script; ``only`` those of that type."""
+        """Yield the groups of one log partition: id, number and script; ``only`` those of one type."""
         for name, group in self.groups.items():
             if group.family is not family or only not in (None, group.type):
                 continue
@@ -403,16 +408,18 @@ class Scenario(Part):
                     yield group_id, number, group
 
     def ids(self, name: str) -> Iterator[str]:
-        """Yield the ids of the groups of that name, by number."""
+        """Yield the ids of the groups with this name, by number."""
         for number in range(self.groups[name].count):
             yield name.replace(_NUMBER, str(number))
 
     def topic_name(self, name: str, number: int) -> str:
-        """Return the topic that the group of that number means by the name."""
+        """Return the topic that the name stands for in the group with this number."""
         return name.replace(_NUMBER, str(number % self.topics[name].count))
 
 
 def partition_of(group_id: str, partitions: int) -> int:
-    """Return the partition of a coordinator's log that holds the group: ``Utils.abs`` of its Java hash code, modulo."""
+    """Return the log partition of a group: ``Utils.abs`` of the Java hash code of its id, modulo the number of
+    partitions.
+    """
     code = string_hash(group_id)
     return (0 if code == -(2**31) else abs(code)) % partitions

@@ -1,4 +1,4 @@
-"""Chance with a seed: the same everywhere and for ever, as no library's generator promises to be.
+"""Random numbers from a seed that are the same on every platform and in every release, which no library promises.
 
 SplitMix64 (Steele, Lea and Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
 """
@@ -19,7 +19,7 @@ _GAMMA = 0x9E3779B97F4A7C15
 
 
 class SeededRandom:
-    """A sequence of random numbers. ``fork`` gives one that depends on the seed and on labels, on nothing else."""
+    """A sequence of random numbers. ``fork`` returns one that depends on the seed and on labels only."""
 
     __slots__ = ("_seed", "_state")
 
@@ -27,7 +27,7 @@ class SeededRandom:
         self._seed = self._state = seed & _MASK
 
     def fork(self, *labels: str | int) -> SeededRandom:
-        """Return the sequence of that name, whatever has been drawn from this one."""
+        """Return the sequence for these labels, independent of the numbers that this one has returned."""
         name = "\0".join(map(str, labels)).encode()
         return SeededRandom(xxhash.xxh3_64_intdigest(name, self._seed))
 
@@ -52,15 +52,15 @@ class SeededRandom:
         return (self.bits() >> 11) * 2.0**-53
 
     def waiting(self, mean: int) -> int:
-        """Return the time to the next of events that come on average every ``mean``, at least 1."""
+        """Return the time to the next event, at least 1; ``mean`` is the mean interval of the events."""
         return max(1, round(-mean * math.log1p(-self.fraction())))
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of the options."""
+        """Return one of the options."""
         return options[self.below(len(options))]
 
     def some(self, options: Sequence[T], count: int) -> list[T]:
-        """``count`` different ones of the options, fewer where there are fewer, in their order."""
+        """Return ``count`` different options (or all, if they are fewer), in their order."""
         left, chosen = min(count, len(options)), []
         for index, option in enumerate(options):
             if self.below(len(options) - index) < left:
@@ -73,6 +73,6 @@ class SeededRandom:
         return UUID(int=self.bits() << 64 | self.bits(), version=4)
 
     def uuids(self) -> Iterator[UUID]:
-        """Yield uUIDs without end."""
+        """Yield UUIDs without end."""
         while True:
             yield self.uuid()

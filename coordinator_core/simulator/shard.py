@@ -1,7 +1,7 @@
 """The coordinator of one log partition with its clients and its clock: the simulation itself.
 
-Only what happens is simulated. A member that is where it is to be would send heartbeats that change nothing: it sleeps,
-with its session timer put aside, until something happens to its group. Times are milliseconds since the epoch.
+Only changes are simulated. Heartbeats of a member at its target would change nothing, so it sleeps, with its session
+timer set aside, until something happens to its group. Times are milliseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from coordinator_core.simulator.share_state import ShareActivity
 from coordinator_core.simulator.topics import TopicPlan, TopicStep
 
 RETRY_MS = 100
-"""The longest that a client waits once a coordinator is there again."""
+"""After a new coordinator is available, a client connects to it within this time."""
 WINDOW_MS = 60_000
-"""The log is put together a window at a time."""
+"""The log is put together in windows of this length."""
 
 _QUIET: dict[Family, frozenset[int]] = {
     Family.GROUP: frozenset(
@@ -65,11 +65,13 @@ _QUIET: dict[Family, frozenset[int]] = {
     ),
     Family.CONNECT: frozenset((ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT,)),
 }
-"""By log: records that concern nobody but the member that they are about."""
+"""By log: records that concern only the member that they name."""
 
 
 class Shard:
-    """One log partition. ``run`` simulates it to the end and gives its log; ``take_truth`` what is known meanwhile."""
+    """One log partition. ``run`` simulates it to the end and yields its log; ``take_truth`` yields what is known
+    meanwhile.
+    """
 
     def __init__(
         self, scenario: Scenario, plan: TopicPlan, seed: int, partition: int, family: Family = Family.GROUP
@@ -108,16 +110,16 @@ class Shard:
     # --- time --------------------------------------------------------------------------------------------------------
 
     def at(self, time_ms: int, action: Callable[[], None]) -> None:
-        """Do something at a time; what is due at one time is done in the order in which it was asked for."""
+        """Call the action at this time; actions for the same time are called in the order in which they were added."""
         self._turns += 1
         heapq.heappush(self._queue, (max(time_ms, self.now), self._turns, action))
 
     def later(self, delay_ms: int, action: Callable[[], None]) -> None:
-        """Do something after a while."""
+        """Call the action after this delay."""
         self.at(self.now + delay_ms, action)
 
     def run(self) -> Iterator[Piece]:
-        """Yield the log, piece by piece, as time goes by."""
+        """Yield the log, piece by piece, as the simulation proceeds."""
         for step in self.plan.steps:
             self.at(step.time_ms, partial(self._publish, step))
         for leader in self._leaders:
@@ -142,18 +144,18 @@ class Shard:
 
     @property
     def commit_count(self) -> int:
-        """How many offset commits are in the log."""
+        """Return the number of offset commits in the log."""
         return self.commits.count
 
     def take_truth(self) -> Iterator[Row]:
-        """Yield what is known for good of the log so far, each row once."""
+        """Yield what is certain about the log so far, each row in one call only."""
         yield from self._rows
         self._rows.clear()
         for group in self.groups.values():
             yield from group.rows()
 
     def last_truth(self) -> Iterator[Row]:
-        """After the end: what was still going on, and how each group was left."""
+        """Yield, after the end, the rebalances under way and the final state of each group."""
         commits = self.commits.committed()
         transactions: dict[str, list[SimulatedTransaction]] = {}
         for each in self.commits.open_transactions():
@@ -164,12 +166,12 @@ class Shard:
             yield ending(group, self.group(group_id), commits.get(group_id, {}), left_open)
 
     def group(self, group_id: str) -> AnyGroup | None:
-        """Return what the coordinator has of a group."""
+        """Return the group in the coordinator's state; None if it does not exist."""
         memory = self.memory
         return memory.group(group_id) if isinstance(memory, ConnectCoordinatorState) else memory.live.get(group_id)
 
     def tell(self, kind: str, group_id: str, **details: Any) -> None:
-        """Write down what is neither in the log nor to be guessed from it."""
+        """Add a row about what the log does not contain and nothing in it implies."""
         self._rows.append({"kind": kind, "time_ms": self.now, "group_id": group_id, **details})
 
     # --- topics ------------------------------------------------------------------------------------------------------
@@ -240,9 +242,10 @@ class Shard:
     # --- requests ----------------------------------------------------------------------------------------------------
 
     def send(self, client: Client, api: str, version: int, data: Fields, why: tuple[TrueCause, ...] = ()) -> None:
-        """A client's request; ``why`` it makes the group rebalance, if it does. The client is told the answer.
+        """Send a client's request, and hand the client the response.
 
-        While there is no coordinator the client tries again, until it stops.
+        ``why`` has the causes of the rebalance that the request starts, if it starts one. While no coordinator is
+        available the client retries until it stops.
         """
         if self._is_loading:
             delay = self._up_at - self.now + client.chance.between(1, RETRY_MS)
@@ -270,7 +273,7 @@ class Shard:
             client.answered(api, outcome.response)
 
     def delete_group(self, group_id: str) -> None:
-        """DeleteGroups of one group."""
+        """Send DeleteGroups for one group."""
         if self._is_loading:
             self.at(self._up_at, partial(self.delete_group, group_id))
             return
@@ -284,9 +287,11 @@ class Shard:
     def settle(
         self, outcome: RequestOutcome, group_id: str = "", why: tuple[TrueCause, ...] = (), how: str = EXPIRED
     ) -> None:
-        """Do all that follows from an operation on a group: log, truth, sleepers, timers, answers, tasks, share state.
+        """Carry out all that follows from an operation on a group: log, truth, sleepers, timers, responses, tasks,
+        share state.
 
-        ``why`` it makes the group rebalance, if it does; ``how`` members that are gone went.
+        ``why`` has the causes of the rebalance that it starts, if it starts one; ``how`` says how members left that are
+        no longer there.
         """
         if self._kept is not None:
             self._kept.append(outcome.records)
@@ -368,7 +373,7 @@ class Shard:
     # --- groups of Connect -------------------------------------------------------------------------------------------
 
     def configure_connect(self, group_id: str, settings: Mapping[str, str]) -> None:
-        """The settings of a group on KIP-848 are these from now on."""
+        """Set the settings of a group on KIP-848 from now on."""
         if self._is_loading:
             self.at(self._up_at, partial(self.configure_connect, group_id, settings))
             return
@@ -376,7 +381,7 @@ class Shard:
         self.settle(coordinator.configure_connect(self.memory, group_id, settings, self.now), group_id)
 
     def set_connect_work(self, group_id: str, connectors: Mapping[str, int]) -> None:
-        """A group on KIP-848 has these connectors to run from now on, with so many tasks each."""
+        """Set the connectors of a group on KIP-848 from now on; the numbers are task counts."""
         if self._is_loading:
             self.at(self._up_at, partial(self.set_connect_work, group_id, connectors))
             return
@@ -446,10 +451,12 @@ class Shard:
     # --- sleep -------------------------------------------------------------------------------------------------------
 
     def set_aside(self, key: str) -> None:
-        """A sleeping member's session goes on: its heartbeats are not simulated, nor is the timer that they put off."""
+        """Stop the session timer of a sleeping member: neither it nor the heartbeats that would reset it are
+        simulated.
+        """
         self.memory.timers.pop(key, None)
 
     def wake(self, group_id: str) -> None:
-        """Something happened to the group: its members' next heartbeats matter."""
+        """Wake the members of a group, because something happened to it."""
         for client in self.clients.get(group_id, ()):
             client.wake()

@@ -1,7 +1,7 @@
-"""The share state log (KIP-932): what share coordinators write as groups share the records of their topics.
+"""The share state log (KIP-932): what share coordinators write while groups share the records of their topics.
 
-A share partition's state is in the log partition of its own key, so its group may be in any shard. What groups do there
-is simulated again: groups do not depend on each other.
+The key of a share partition decides about its log partition, so its group may be in any shard. All share groups are
+therefore simulated again for each partition of this log; that is possible because groups do not depend on each other.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.record_codec import encode_key, encode_value
 
 SNAPSHOT_UPDATES = 500
-"""After so many updates comes a snapshot, as Kafka's share coordinators have it by default."""
+"""A snapshot follows after this many updates, as is the default of Kafka's share coordinators."""
 PIECE_RECORDS = 10_000
 ACKNOWLEDGED = 2
 
 
 @dataclass(slots=True)
 class ShareActivity:
-    """What share groups did: share partitions with the time and epoch of their state; when topics were delivered.
+    """What share groups did: share partitions with the time and epoch of their state, and when topics were delivered.
 
-    ``spells`` are, by group and by topic id, the times at which a topic came to be assigned, and was no more, in turn.
+    ``spells`` has, by group and topic id, the times at which members began to have partitions of the topic and ceased
+    to, in turn.
     """
 
     initialized: dict[SharePartition, tuple[int, int]] = field(default_factory=dict)
@@ -36,11 +37,11 @@ class ShareActivity:
     spells: dict[str, dict[str, list[int]]] = field(default_factory=dict)
 
     def initialize(self, group_id: str, topic_id: str, partition: int, epoch: int, now: int) -> None:
-        """A share partition gets its state, if it has none."""
+        """Take in that a share partition gets its state, if it has none yet."""
         self.initialized.setdefault(SharePartition(group_id, topic_id, partition), (now, epoch))
 
     def assign(self, group_id: str, topic_ids: Collection[str], now: int) -> None:
-        """The group's members are assigned partitions of these topics now, and of no others."""
+        """Take in that the group's members now have partitions of these topics, and of no others."""
         of_group = self.spells.setdefault(group_id, {})
         for topic_id in {*of_group, *topic_ids}:
             spells = of_group.setdefault(topic_id, [])
@@ -48,7 +49,7 @@ class ShareActivity:
                 spells.append(now)
 
     def remove(self, gone: Callable[[SharePartition], bool], now: int) -> None:
-        """The state of share partitions is gone, with their topic or their group."""
+        """Take in that the state of share partitions was removed, with their topic or their group."""
         for which in [each for each in self.initialized if gone(each)]:
             self.removed.append((which, *self.initialized.pop(which), now))
 
@@ -61,7 +62,7 @@ class _Write(NamedTuple):
 
 
 class ShareStates:
-    """One partition of the share state log; it is run and told of as a shard of groups is."""
+    """One partition of the share state log, with the methods of a ``Shard`` that write a log and its truth."""
 
     commit_count = 0
 
@@ -99,11 +100,11 @@ class ShareStates:
             yield Piece(b"".join(batches), base, len(batches))
 
     def take_truth(self) -> Iterator[dict[str, Any]]:
-        """Nothing is known before the end."""
+        """Yield nothing: all is known at the end only."""
         return iter(())
 
     def last_truth(self) -> Iterator[dict[str, Any]]:
-        """Where each share partition was left."""
+        """Yield the final state of each share partition."""
         yield from self._truth
 
     def _writes(self) -> Iterator[_Write]:

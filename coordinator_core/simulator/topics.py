@@ -20,15 +20,16 @@ from coordinator_core.simulator.seeded_random import SeededRandom
 from coordinator_core.wire.primitives import uuid_text
 
 INTERNAL_TOPIC_DELAY_MS = 400
-"""How long after a streams group's start its internal topics are there."""
+"""The internal topics of a streams group are created this long (ms) after its start."""
 INTERNAL_RATE = 1.0
 _GROUP_RESOURCE = 32
 
 
 class TopicStep(NamedTuple):
-    """From ``time_ms`` on the topics are those of ``image``; the names are those that differ from before.
+    """The topics from ``time_ms`` on (``image``), and the names of those that changed.
 
-    ``deleted`` maps names to ids. ``records`` say so in the metadata log, as one batch that ends at ``image.version``.
+    ``deleted`` maps names to ids. ``records`` are the same step in the metadata log, as one batch that ends at
+    ``image.version``.
     """
 
     time_ms: int
@@ -50,7 +51,7 @@ class _Change(NamedTuple):
 
 @dataclass(slots=True)
 class TopicPlan:
-    """Every step of the topics, how fast each topic fills, and the brokers with what they lead."""
+    """Every step of the topics, the rate of records in each topic, and the brokers with the partitions they lead."""
 
     steps: list[TopicStep]
     rates: dict[str, float]
@@ -58,12 +59,14 @@ class TopicPlan:
     brokers: Brokers
 
     def leaders_after_start(self, topic: str, partition: int) -> Sequence[Leader]:
-        """Who takes a partition over from the broker that leads it first, in order of time."""
+        """Return the leaders of a partition after its first one, in order of time."""
         return self.brokers.leaders(topic, partition)[1:]
 
 
 def plan_topics(scenario: Scenario, seed: int) -> TopicPlan:
-    """Return the steps of a scenario's topics from its start, the first with the brokers and what is there at once."""
+    """Return the steps of a scenario's topics; the first one has the brokers and the topics that exist from the
+    start.
+    """
     chance = SeededRandom(seed).fork("topics")
     rates: dict[str, float] = {}
     logs = Counter(LOG_TOPICS[family] for family, _ in scenario.logs)

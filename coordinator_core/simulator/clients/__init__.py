@@ -1,1 +1,1 @@
-"""Clients of every type of group, that behave as the Java clients do, or misbehave as told."""
+"""Clients for every type of group, which behave as the Java clients do, or misbehave as the scenario says."""

@@ -1,4 +1,4 @@
-"""What classic clients put into their subscriptions and assignments."""
+"""The subscriptions and assignments that classic consumers send."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ PROTOCOL_VERSION = 3
 """The newest version of the consumer's subscription and assignment (KIP-881)."""
 
 TopicPartitions = Mapping[str, Sequence[int]]
-"""By topic name."""
+"""Partitions by topic name."""
 
 
 def subscription(
     protocol: str, topics: Sequence[str], owned: TopicPartitions, generation: int, rack: str | None
 ) -> bytes:
-    """Return a member's subscription under an assignor, with the user data that the assignor wants; generation -1:
-    none.
+    """Return a member's subscription for an assignor, with the user data that the assignor needs; without a
+    generation it is -1.
     """
     cooperative = protocol == "cooperative-sticky"
     user_data = None
@@ -53,7 +53,7 @@ def assignment(partitions: TopicPartitions) -> bytes:
 def partitions_of(
     entries: Iterable[ConsumerProtocolSubscriptionTopicPartition | ConsumerProtocolAssignmentTopicPartition],
 ) -> dict[str, list[int]]:
-    """Return partitions by topic name, as a decoded assignment lists them."""
+    """Return the partitions of a decoded assignment, by topic name."""
     return {each["topic"]: list(each["partitions"]) for each in entries}
 
 

@@ -25,16 +25,18 @@ from coordinator_core.wire.embedded import decode_assignment, decode_subscriptio
 
 JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, LEAVE_VERSION = 9, 5, 4, 5
 SESSION_TIMEOUT_MS = 45_000
-"""The Java consumer's default."""
+"""The default of the Java consumer, in ms."""
 
 
 class ClassicClient(Client):
-    """The classic protocol itself (JoinGroup, SyncGroup, Heartbeat, LeaveGroup), whatever the members assign."""
+    """The classic protocol itself (JoinGroup, SyncGroup, Heartbeat, LeaveGroup), for whatever work the members
+    assign.
+    """
 
     protocol_type = "consumer"
 
     def reset(self) -> None:
-        """A new process has no member id yet."""
+        """Forget the member id, as a new process does."""
         self.member_id = ""
         self.epoch = NO_GENERATION
         self._joining = False
@@ -43,7 +45,7 @@ class ClassicClient(Client):
         self.forget()
 
     def join(self) -> None:
-        """JoinGroup; the coordinator answers when everybody has joined."""
+        """Send JoinGroup; the coordinator responds when all members have joined."""
         self._joining = True
         self._asleep = False
         self._beat_number += 1
@@ -59,12 +61,12 @@ class ClassicClient(Client):
         self.shard.send(self, "JoinGroup", JOIN_VERSION, data)
 
     def beat(self) -> None:
-        """Heartbeat."""
+        """Send Heartbeat."""
         if not self._joining:
             self.shard.send(self, "Heartbeat", HEARTBEAT_VERSION, self._identity())
 
     def say_goodbye(self) -> None:
-        """LeaveGroup; a static member keeps its place and says nothing."""
+        """Send LeaveGroup; a static member sends nothing and keeps its place."""
         if self.wish.instance_id is None and self.member_id:
             leaving = [{"memberId": self.member_id, "groupInstanceId": None}]
             self.shard.send(self, "LeaveGroup", LEAVE_VERSION, {"groupId": self.group_id, "members": leaving})
@@ -80,7 +82,7 @@ class ClassicClient(Client):
     # --- answers -----------------------------------------------------------------------------------------------------
 
     def answered(self, api: str, response: Fields) -> None:
-        """Go on with the next step of the protocol."""
+        """Continue with the next step of the protocol."""
         if not self.running:
             return
         if self.shard.now < self.frozen_until:
@@ -142,7 +144,9 @@ class ClassicClient(Client):
         self.soon(self.prepare(), self.join)
 
     def refused(self, api: str, error: ErrorCode) -> None:
-        """A member that is not known any more begins anew; a fenced one, or one that is not let in, gives up."""
+        """Join again if the coordinator does not know the member; stop if it fenced the member or does not accept
+        it.
+        """
         if not self.running or api in ("LeaveGroup", "OffsetCommit"):
             return
         if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS):
@@ -159,13 +163,13 @@ class ClassicClient(Client):
     # --- sleep -------------------------------------------------------------------------------------------------------
 
     def session_key(self) -> str:
-        """Return the key of the member's session timer, in whatever type of group it is."""
+        """Return the key of the member's session timer, for the type that its group has now."""
         live = self.shard.memory.live.get(self.group_id)
         key = session_key if isinstance(live, LiveConsumerGroup) else heartbeat_key
         return key(self.group_id, self.member_id)
 
     def settled(self) -> bool:
-        """In a stable group, or at the target of a consumer group."""
+        """Whether the group is stable, or, in a consumer group, the member is at its target."""
         live = self.shard.memory.live.get(self.group_id)
         if self._joining:
             return False
@@ -185,34 +189,34 @@ class ClassicClient(Client):
 
     @abstractmethod
     def protocols(self) -> Mapping[str, bytes]:
-        """Return what the member supports, with its metadata for each."""
+        """Return the protocols that the member supports, with its metadata for each."""
 
     @abstractmethod
     def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
-        """As the leader: what every member is to have."""
+        """Return, as the leader, the assignment of every member."""
 
     @abstractmethod
     def assigned(self, data: bytes) -> None:
-        """The member's part of the assignment."""
+        """Take the member's part of the assignment."""
 
     @abstractmethod
     def prepare(self) -> int:
-        """Before it joins again: how long it takes to give up what has to be given up, in milliseconds."""
+        """Give up what has to be given up before joining again; return how long that takes, in ms."""
 
     @abstractmethod
     def lose(self) -> None:
-        """The member is none any more: what it had is lost."""
+        """Drop all work: the process is no longer a member."""
 
     @abstractmethod
     def forget(self) -> None:
-        """A new process remembers nothing."""
+        """Forget all work, as a new process does."""
 
 
 class ClassicConsumer(ClassicClient):
-    """A consumer with one of Kafka's own assignors."""
+    """A consumer that uses one of Kafka's own assignors."""
 
     def forget(self) -> None:
-        """No partitions, and no memory of those it had."""
+        """Forget the partitions, also those that it had before."""
         self._owned: dict[str, list[int]] = {}
         self._sticky: dict[str, list[int]] = {}
         self._sticky_generation = NO_GENERATION
@@ -227,14 +231,14 @@ class ClassicConsumer(ClassicClient):
         return self._assignor == "cooperative-sticky"
 
     def protocols(self) -> Mapping[str, bytes]:
-        """Return the one assignor that it is configured with."""
+        """Return the assignor that the consumer is configured with."""
         owned = self._owned if self._cooperative else self._sticky
         generation = self._sticky_generation
         data = blobs.subscription(self._assignor, self.wish.topics, owned, generation, self.wish.rack)
         return {self._assignor: data}
 
     def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
-        """Return the assignor's decision about the topics as the leader sees them."""
+        """Return the assignor's result for the topics as the leader knows them."""
         image = self.shard.topics
         specs = {each["memberId"]: _spec(protocol, each) for each in members}
         names = sorted({topic for spec in specs.values() for topic in spec.topics})
@@ -247,7 +251,9 @@ class ClassicConsumer(ClassicClient):
         return {member: blobs.assignment(result.assignments.get(member, {})) for member in specs}
 
     def assigned(self, data: bytes) -> None:
-        """Take it; a cooperative member gives up the rest and joins again for others to get it."""
+        """Take the partitions; a cooperative member gives up its other partitions and joins again so that others
+        get them.
+        """
         blob = decode_assignment("consumer", self._protocol, data)
         wanted = blobs.partitions_of(blob.fields["assignedPartitions"]) if blob is not None else {}
         self._sticky, self._sticky_generation = wanted, self.epoch
@@ -263,14 +269,14 @@ class ClassicConsumer(ClassicClient):
             self.soon(self.chance.between(1, self.wish.revocation_ms), self.join)
 
     def prepare(self) -> int:
-        """Eager members give up everything, which takes a while."""
+        """Give up all partitions if the assignor is eager; return how long that takes, in ms."""
         if self._cooperative or not self._owned:
             return 1
         self._own({})
         return self.chance.between(1, self.wish.revocation_ms)
 
     def lose(self) -> None:
-        """All partitions are gone."""
+        """Drop all partitions."""
         self._own({})
         self._sticky, self._sticky_generation = {}, NO_GENERATION
 
@@ -279,7 +285,7 @@ class ClassicConsumer(ClassicClient):
         self.commit([(topic, None, number) for topic, numbers in partitions.items() for number in numbers])
 
     def subscribe(self, topics: list[str]) -> None:
-        """The member joins again with the new topics."""
+        """Join again with the new topics."""
         changed = tuple(sorted(set(topics) ^ set(self.wish.topics)))
         self.wish.topics = topics
         if self.running and self.epoch != NO_GENERATION and not self._joining:
@@ -287,11 +293,11 @@ class ClassicConsumer(ClassicClient):
             self._rejoin()
 
     def choose(self, assignor: str) -> None:
-        """Taken up when the process starts again: assignors of a running consumer do not change."""
+        """Use this assignor from the next start of the process: a running consumer does not change assignors."""
         self.wish.assignor = assignor
 
     def topics_changed(self) -> None:
-        """A leader looks at the topics from time to time, and has the group rebalance if they are others now."""
+        """As the leader, notice changed topics within ``metadata_age`` and make the group rebalance."""
         super().topics_changed()
         if self.running and self._leader:
             self.soon(self.chance.between(1, self.script.metadata_age), self._look_at_topics)

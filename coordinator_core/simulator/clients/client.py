@@ -1,4 +1,4 @@
-"""What all simulated clients have in common: a heartbeat, sleep, offsets to commit, and ways to go."""
+"""What all simulated clients share: heartbeats, sleep, offsets to commit, and the ways in which they stop."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from coordinator_core.simulator.seeded_random import SeededRandom
 from coordinator_core.simulator.transactions import Transactions
 
 COMMIT_VERSION = 9
-"""The newest version of OffsetCommit in which topics go by their names."""
+"""The newest version of OffsetCommit that names topics instead of giving their ids."""
 
 Owned = Sequence[OwnedPartition]
-"""In the order in which it commits them."""
+"""Owned partitions, in the order in which the client commits them."""
 
 
 @dataclass(slots=True)
 class ConfigTopic:
-    """What a Connect cluster has written to its config topic: task counts by connector, as of each offset."""
+    """The config topic of a Connect cluster: task counts by connector, as of each offset."""
 
     versions: dict[int, dict[str, int]] = field(default_factory=dict)
     offset: int = 0
 
     def write(self, connectors: Mapping[str, int]) -> None:
-        """The connectors are these from now on; each takes some records."""
+        """Write the task counts that hold from now on; each connector takes some records."""
         self.offset += 1 + 2 * len(connectors)
         self.versions[self.offset] = dict(connectors)
 
 
 @dataclass(slots=True)
 class Wish:
-    """What a client is started with, and keeps when it restarts; group actions change it."""
+    """The configuration of a client: it survives restarts, and group actions change it."""
 
     topics: list[str]
     regex: str | None = None
@@ -53,7 +53,9 @@ class Wish:
 
 
 class ClientEnvironment(Protocol):
-    """What clients see: the clock, the coordinator that they talk to, topics and offsets. ``Shard`` implements it."""
+    """What clients can use: the clock, the coordinator that they talk to, topics and offsets. ``Shard``
+    implements it.
+    """
 
     now: int
     topics: TopicImage
@@ -62,13 +64,13 @@ class ClientEnvironment(Protocol):
 
     @property
     def memory(self) -> CoordinatorState:
-        """The coordinator's memory, for what a client would find out by asking again and again."""
+        """The coordinator's state, for facts that a real client would find out by asking repeatedly."""
 
     def at(self, time_ms: int, action: Callable[[], None]) -> None:
-        """Do something at a time."""
+        """Call the action at this time."""
 
     def later(self, delay_ms: int, action: Callable[[], None]) -> None:
-        """Do something after a while."""
+        """Call the action after this delay."""
 
     def send(self, client: Client, api: str, version: int, data: Fields, why: tuple[TrueCause, ...] = ()) -> None:
         """Send a request; ``why`` is the true cause of the rebalance that it starts, if it starts one."""
@@ -78,7 +80,9 @@ class ClientEnvironment(Protocol):
 
 
 class Client(ABC):
-    """One client process. It is ``running`` from ``start`` until it leaves or crashes; then it may start again."""
+    """One client process. It is ``running`` from ``start`` until it leaves or crashes; after that it may start
+    again.
+    """
 
     commits: ClassVar[bool] = True
 
@@ -112,7 +116,7 @@ class Client(ABC):
     # --- life --------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """The process starts and joins."""
+        """Start the process and join the group."""
         if not self.running:
             self.running = True
             self.frozen_until = 0
@@ -120,7 +124,7 @@ class Client(ABC):
             self.join()
 
     def leave(self) -> None:
-        """The process stops in good order."""
+        """Stop the process after leaving the group."""
         if self.running:
             if self.script.commits is not None and self.script.commits.when_leaving:
                 self.commit(self._committed, once_more=True)
@@ -128,14 +132,14 @@ class Client(ABC):
             self._stop()
 
     def crash(self) -> None:
-        """The process is gone without a word."""
+        """Stop the process without leaving the group."""
         if self.running:
             self._rouse()
             self._abandon_commits()
             self._stop()
 
     def freeze(self, lasts_ms: int) -> None:
-        """The process hangs for a while, and then goes on as if nothing had happened."""
+        """Let the process hang for this time; after that it continues as if nothing had happened."""
         if self.running:
             self._rouse()
             owned = self._committed
@@ -160,7 +164,7 @@ class Client(ABC):
             self.shard.send(self, "OffsetCommit", COMMIT_VERSION, data)
 
     def soon(self, delay_ms: int, action: Callable[[], None]) -> None:
-        """Do something after a while, unless the process has ended by then; one that hangs does it late."""
+        """Call the action after this delay, unless the process ends first; a process that hangs is late."""
         self.shard.later(delay_ms, partial(self._do_if, self._life, action))
 
     def _do_if(self, life: int, action: Callable[[], None]) -> None:
@@ -187,7 +191,7 @@ class Client(ABC):
     # --- heartbeats --------------------------------------------------------------------------------------------------
 
     def beat_in(self, delay_ms: int) -> None:
-        """The next heartbeat is then, and no other one before."""
+        """Send the next heartbeat after this delay, and none before."""
         self._asleep = False
         self._beat_number += 1
         self.soon(delay_ms, partial(self._beat_if, self._beat_number))
@@ -197,7 +201,7 @@ class Client(ABC):
             self.beat()
 
     def rest(self) -> None:
-        """The heartbeat was answered and nothing is to be done: the next one follows, or none matters."""
+        """Do nothing until the next heartbeat, or sleep if heartbeats would change nothing."""
         if self.settled() and not self._restless:
             self._asleep = True
             self._beat_number += 1
@@ -206,14 +210,16 @@ class Client(ABC):
             self.beat_in(self.script.heartbeat)
 
     def wake(self) -> None:
-        """Something happened to the group: if it sleeps, its next heartbeat is somewhere within the interval."""
+        """Wake up if asleep, because something happened to the group; the next heartbeat is at some time within
+        the interval.
+        """
         if self._asleep:
             self.beat_in(self.chance.between(1, self.script.heartbeat))
 
     # --- offsets -----------------------------------------------------------------------------------------------------
 
     def commit(self, owned: Owned, *, once_more: bool = False) -> None:
-        """From now on these are the partitions to commit; ``once_more``: what it had before is committed now."""
+        """Commit these partitions from now on; with ``once_more`` commit now what the client owned before."""
         if self._stream is not None and (once_more or owned != self._committed):
             self._stream.close(self.shard.now, once_more=once_more)
             self._stream = None
@@ -246,7 +252,7 @@ class Client(ABC):
         )
 
     def topics_changed(self) -> None:
-        """The topics are others now: nobody can commit for one that is gone."""
+        """Take in that topics changed: partitions of deleted topics can no longer be committed."""
         if self._stream is not None and any(name not in self.shard.topics.by_name for name, _, _ in self._committed):
             kept = [each for each in self._committed if each[0] in self.shard.topics.by_name]
             self.commit(kept)
@@ -260,14 +266,14 @@ class Client(ABC):
         self.wish.assignor = assignor
 
     def disconnected(self) -> None:
-        """The coordinator is gone that should have answered: it joins at the new one."""
+        """Take in that the coordinator failed before it responded: join at the new one."""
         self.join()
 
     # --- what each type of client does -------------------------------------------------------------------------------
 
     @abstractmethod
     def reset(self) -> None:
-        """Forget everything about a former life."""
+        """Forget everything about the former life of the process."""
 
     @abstractmethod
     def join(self) -> None:
@@ -291,8 +297,8 @@ class Client(ABC):
 
     @abstractmethod
     def answered(self, api: str, response: Fields) -> None:
-        """The coordinator's answer."""
+        """Take in the coordinator's response."""
 
     @abstractmethod
     def refused(self, api: str, error: ErrorCode) -> None:
-        """The coordinator's refusal."""
+        """Take in the error that the coordinator responded with."""

@@ -1,4 +1,4 @@
-"""A worker of Kafka Connect on the classic protocol: eager, or incremental and cooperative (KIP-415)."""
+"""A worker of Kafka Connect that uses the classic protocol: eager, or incremental and cooperative (KIP-415)."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from coordinator_core.simulator.clients.classic import ClassicClient
 from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription, encode_blob
 
 VERSIONS = {"default": 0, "compatible": 1, "sessioned": 2}
-"""Protocols of Connect and the versions of their blobs; a worker of a later one speaks those before as well."""
+"""Connect's protocols and the versions of their blobs; a worker that supports one supports the earlier ones too."""
 EAGER = "default"
 _NO_TOPICS = TopicImage.of(())
 
 
 class ConnectWorker(ClassicClient):
-    """It runs what it is told to; after a change of the connectors all workers join again."""
+    """Runs what it is assigned; after a change of the connectors all workers join again."""
 
     protocol_type = "connect"
     commits = False
 
     def forget(self) -> None:
-        """A new process runs nothing."""
+        """Run nothing, as a new process does."""
         self._connectors: list[str] = []
         self._tasks: list[ConnectorTask] = []
         self._memory: Any = None
@@ -45,7 +45,7 @@ class ConnectWorker(ClassicClient):
         return f"http://{self.client_id}:8083/"
 
     def protocols(self) -> Mapping[str, bytes]:
-        """Return the protocol that it is configured with, and those before it."""
+        """Return the protocol that the worker is configured with, and the earlier ones."""
         wanted = VERSIONS[self.wish.assignor or EAGER]
         offset = self.wish.configs.offset
         return {
@@ -74,7 +74,7 @@ class ConnectWorker(ClassicClient):
         return encode_blob(ConnectProtocolAssignment, version, fields)
 
     def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
-        """Return the assignor's decision, by the newest configuration that some worker has read."""
+        """Return the assignor's result for the newest configuration that any worker has read."""
         blobs = {each["memberId"]: decode_subscription("connect", protocol, each["metadata"]) for each in members}
         workers = {member: worker(blob) for member, blob in blobs.items() if isinstance(blob, Blob)}
         offset = max(each.config_offset for each in workers.values())
@@ -99,7 +99,9 @@ class ConnectWorker(ClassicClient):
         return {member: _written(told, VERSIONS[protocol]) for member, told in result.members.items()}
 
     def assigned(self, data: bytes) -> None:
-        """Run it; who has stopped something joins again for others to get it, who is told to wait joins later."""
+        """Run the assigned work; join again after stopping something, so that others get it, or after an
+        announced delay.
+        """
         blob = decode_assignment("connect", self._protocol, data)
         if blob is None:
             return
@@ -128,7 +130,7 @@ class ConnectWorker(ClassicClient):
             self._rejoin()
 
     def configured(self) -> None:
-        """The config topic has something new: it is read soon, and the worker joins again."""
+        """Take in that the config topic changed: read it soon, and join again."""
         self.soon(self.chance.between(5, 300), self._read_configs)
 
     def _read_configs(self) -> None:
@@ -136,14 +138,14 @@ class ConnectWorker(ClassicClient):
             self._rejoin()
 
     def prepare(self) -> int:
-        """Eager workers stop everything."""
+        """Stop everything if the protocol is eager; return how long that takes, in ms."""
         if self._protocol == EAGER and self._connectors:
             self._connectors, self._tasks = [], []
             return self.chance.between(1, self.wish.revocation_ms)
         return 1
 
     def lose(self) -> None:
-        """One that is no member any more stops everything."""
+        """Stop everything: the worker is no longer a member."""
         self._connectors, self._tasks, self._last = [], [], None
 
 

@@ -11,22 +11,22 @@ from coordinator_core.simulator.ground_truth import TrueCause
 HEARTBEAT_VERSION = 1
 
 Partitions = dict[str, tuple[int, ...]]
-"""By topic id."""
+"""Partitions by topic id."""
 
 
 class Consumer(ReconcilingClient):
-    """It reports what it owns whenever that changed, and gives up what is asked back within a while."""
+    """Reports what it owns whenever that changed, and gives up partitions within a while when asked to."""
 
     heartbeat_api = "ConsumerGroupHeartbeat"
 
     def abandon(self) -> None:
-        """Back to epoch 0, without partitions."""
+        """Return to epoch 0, without partitions."""
         super().abandon()
         self._owned: Partitions = {}
         self._wanted: Partitions = {}
 
     def join(self) -> None:
-        """The first heartbeat, with all that the client wants."""
+        """Send the first heartbeat, with the whole configuration."""
         self._news = {
             "rebalanceTimeoutMs": self.script.rebalance_timeout,
             "subscribedTopicNames": self.wish.topics if self.wish.regex is None else None,
@@ -38,7 +38,7 @@ class Consumer(ReconcilingClient):
         self.beat()
 
     def beat(self) -> None:
-        """A heartbeat with what is new since the last one."""
+        """Send a heartbeat with what changed since the last one."""
         data = self.identity(self.epoch) | self._news | {"instanceId": self.wish.instance_id}
         self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data, self._why())
 
@@ -55,12 +55,12 @@ class Consumer(ReconcilingClient):
         return (TrueCause("subscription_changed", self.member_id, tuple(sorted(changed))),) if changed else ()
 
     def subscribe(self, topics: list[str]) -> None:
-        """Told with the next heartbeat."""
+        """Subscribe to these topics with the next heartbeat."""
         self.wish.topics = topics
         self._tell(subscribedTopicNames=topics)
 
     def choose(self, assignor: str) -> None:
-        """Told with the next heartbeat."""
+        """Ask for this assignor with the next heartbeat."""
         self.wish.assignor = assignor
         self._tell(serverAssignor=assignor)
 
@@ -70,13 +70,13 @@ class Consumer(ReconcilingClient):
             self.beat_in(self.chance.between(1, self.script.heartbeat))
 
     def say_goodbye(self) -> None:
-        """A static member only says that it may be back."""
+        """Leave the group; a static member tells that it may return."""
         epoch = LEAVE_GROUP_MEMBER_EPOCH if self.wish.instance_id is None else LEAVE_GROUP_STATIC_MEMBER_EPOCH
         data = self.identity(epoch) | {"instanceId": self.wish.instance_id}
         self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data)
 
     def answered(self, api: str, response: Fields) -> None:
-        """Take the new epoch over, and see to another assignment."""
+        """Take over the new epoch, and begin to reconcile a new assignment."""
         if api != self.heartbeat_api or response["memberEpoch"] < 0:
             return
         self.epoch = response["memberEpoch"]
@@ -88,7 +88,7 @@ class Consumer(ReconcilingClient):
         self.reconcile(asked_back=asked_back, changed=not _same(self._owned, self._wanted))
 
     def take_over(self) -> None:
-        """Consume the partitions that it is to have, and commit for them."""
+        """Consume the assigned partitions, and commit for them."""
         partitions = self._owned = self._wanted
         topics = self.shard.topics.by_id
         self.commit(
@@ -105,7 +105,7 @@ class Consumer(ReconcilingClient):
         self.beat_in(self.chance.between(1, 20))
 
     def settled(self) -> bool:
-        """At the target, and without a regex that is resolved anew from time to time."""
+        """Whether it is at its target and has no regex, which the coordinator resolves again from time to time."""
         live = self.shard.memory.live.get(self.group_id)
         if not isinstance(live, LiveConsumerGroup) or self.wish.regex is not None or self._news:
             return False

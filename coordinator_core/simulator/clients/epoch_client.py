@@ -1,4 +1,4 @@
-"""What the clients of protocols with epochs (KIP-848, KIP-932, KIP-1071) have in common: ids, epochs, reconciling."""
+"""What the clients of protocols with epochs (KIP-848, KIP-932, KIP-1071) share: ids, epochs and reconciliation."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from coordinator_core.wire.primitives import uuid_text
 
 
 class EpochClient(Client):
-    """A client that has one API for all it says of its membership: ``heartbeat_api``."""
+    """A client whose whole membership uses one API, ``heartbeat_api``."""
 
     heartbeat_api: ClassVar[str]
 
     def reset(self) -> None:
-        """A new process makes up a new member id."""
+        """Choose a new member id, as a new process does."""
         self.member_id = uuid_text(self.chance.uuid().bytes)
         self.abandon()
 
     @abstractmethod
     def abandon(self) -> None:
-        """Back to epoch 0, with empty hands."""
+        """Return to epoch 0 and drop all work."""
 
     def identity(self, epoch: int) -> Fields:
-        """Return what every heartbeat says: the group, the member and its epoch."""
+        """Return the fields of every heartbeat: group, member and epoch."""
         return {"groupId": self.group_id, "memberId": self.member_id, "memberEpoch": epoch}
 
     def refused(self, api: str, error: ErrorCode) -> None:
-        """One that was fenced begins anew with empty hands; one that is not let in gives up."""
+        """Join again without work if fenced; stop if not accepted."""
         if api != self.heartbeat_api or not self.running:
             return
         if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH) and self.epoch > 0:
@@ -47,16 +47,16 @@ class EpochClient(Client):
 
 
 class ReconcilingClient(EpochClient):
-    """One that first gives up what is asked back, within a while, and then takes what it is to have."""
+    """A client that first gives up the work it is asked for, within a while, and then takes its new work."""
 
     def abandon(self) -> None:
-        """Back to epoch 0, with nothing to give up and nothing to tell."""
+        """Return to epoch 0, with nothing to give up and nothing to report."""
         self.epoch = 0
         self._revoking = False
         self._news: Fields = {}
 
     def reconcile(self, *, asked_back: bool, changed: bool) -> None:
-        """After an answer: ``asked_back`` is some of what it has, ``changed`` what it is to have."""
+        """After a response: give up ``asked_back`` first, and take over what is ``changed`` after that."""
         if self._revoking:
             self.beat_in(self.script.heartbeat)
         elif asked_back:
@@ -76,4 +76,4 @@ class ReconcilingClient(EpochClient):
 
     @abstractmethod
     def take_over(self) -> None:
-        """From now on it has what it is to have, and tells so."""
+        """Own the assigned work from now on, and report that."""

@@ -1,4 +1,4 @@
-"""A member of a share group (KIP-932), as the Java client behaves."""
+"""A member of a share group (KIP-932) that behaves as the Java client does."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ HEARTBEAT_VERSION = 1
 
 
 class ShareConsumer(EpochClient):
-    """It takes at once what it is given, as nothing has to be given up; it commits no offsets."""
+    """Takes its assignment at once, as nothing has to be given up; it commits no offsets."""
 
     heartbeat_api = "ShareGroupHeartbeat"
     commits = False
 
     def abandon(self) -> None:
-        """Back to epoch 0."""
+        """Return to epoch 0."""
         self.epoch = 0
         self._news: Fields = {}
 
     def join(self) -> None:
-        """The first heartbeat, with the subscription."""
+        """Send the first heartbeat, with the subscription."""
         self._news = {"subscribedTopicNames": self.wish.topics, "rackId": self.wish.rack}
         self.beat()
 
     def beat(self) -> None:
-        """A heartbeat with what is new since the last one."""
+        """Send a heartbeat with what changed since the last one."""
         data = self.identity(self.epoch) | self._news
         self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data, self._why())
 
@@ -42,7 +42,7 @@ class ShareConsumer(EpochClient):
         return (TrueCause("subscription_changed", self.member_id, tuple(sorted(changed))),) if changed else ()
 
     def subscribe(self, topics: list[str]) -> None:
-        """Told with the next heartbeat."""
+        """Subscribe to these topics with the next heartbeat."""
         self.wish.topics = topics
         if self.running and self.epoch > 0:
             self._news = {"subscribedTopicNames": topics}
@@ -60,7 +60,7 @@ class ShareConsumer(EpochClient):
             self.rest()
 
     def settled(self) -> bool:
-        """At the target, and no share partitions are waiting to be assigned."""
+        """Whether it is at its target and no share partition waits to be assigned."""
         live = self.shard.memory.live.get(self.group_id)
         if not isinstance(live, LiveShareGroup) or self._news:
             return False

@@ -1,4 +1,4 @@
-"""A member of a streams group (KIP-1071): one thread of a Kafka Streams application that is its process."""
+"""A member of a streams group (KIP-1071): a Kafka Streams process with one thread."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from coordinator_core.simulator.internal_topics import topology
 HEARTBEAT_VERSION = 0
 
 Tasks = frozenset[tuple[str, str, int]]
-"""Role, subtopology and partition."""
+"""Tasks as role, subtopology and partition."""
 
 
 class StreamsThread(ReconcilingClient):
-    """It reports its tasks whenever they changed, and closes what is asked back within a while."""
+    """Reports its tasks whenever they changed, and closes tasks within a while when asked to."""
 
     heartbeat_api = "StreamsGroupHeartbeat"
 
     def reset(self) -> None:
-        """A new process has the topology of the topics that it is configured with."""
+        """Use the topology of the configured topics, as a new process does."""
         super().reset()
         self._topology = topology(self.group_id, self.wish.topics, self.script.streams)
 
     def abandon(self) -> None:
-        """Back to epoch 0, without tasks."""
+        """Return to epoch 0, without tasks."""
         super().abandon()
         self._owned: Tasks = frozenset()
         self._wanted: Tasks = frozenset()
 
     def join(self) -> None:
-        """The first heartbeat, with the topology."""
+        """Send the first heartbeat, with the topology."""
         self._news = {
             "rebalanceTimeoutMs": self.script.rebalance_timeout,
             "topology": self._topology,
@@ -44,7 +44,7 @@ class StreamsThread(ReconcilingClient):
         self.beat()
 
     def beat(self) -> None:
-        """A heartbeat with what is new since the last one."""
+        """Send a heartbeat with what changed since the last one."""
         self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, self.identity(self.epoch) | self._news)
 
     def say_goodbye(self) -> None:
@@ -52,7 +52,7 @@ class StreamsThread(ReconcilingClient):
         self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, self.identity(LEAVE_GROUP_MEMBER_EPOCH))
 
     def answered(self, api: str, response: Fields) -> None:
-        """Take the new epoch over, and see to other tasks."""
+        """Take over the new epoch, and begin to reconcile new tasks."""
         if api != self.heartbeat_api or response["memberEpoch"] < 0:
             return
         self.epoch = response["memberEpoch"]
@@ -67,7 +67,7 @@ class StreamsThread(ReconcilingClient):
         self.reconcile(asked_back=bool(self._owned - self._wanted), changed=self._owned != self._wanted)
 
     def take_over(self) -> None:
-        """Run the tasks that it is to have, and commit for the active ones."""
+        """Run the assigned tasks, and commit for the active ones."""
         tasks = self._owned = self._wanted
         topics = self.shard.topics.by_name
         sources = {
@@ -94,7 +94,7 @@ class StreamsThread(ReconcilingClient):
         self.beat_in(self.chance.between(1, 20))
 
     def settled(self) -> bool:
-        """At the target of a group that is ready."""
+        """Whether it is at its target and the group is ready."""
         live = self.shard.memory.live.get(self.group_id)
         if not isinstance(live, LiveStreamsGroup) or self._news:
             return False

@@ -1,4 +1,6 @@
-"""A worker of a Connect group as proposed on KIP-848: it runs what it is told to, and computes when it is asked."""
+"""A worker of a Connect group as proposed on KIP-848: it runs what it is assigned, and computes assignments when
+asked.
+"""
 
 from __future__ import annotations
 
@@ -26,24 +28,24 @@ Work = frozenset[ConnectorOrTask]
 
 
 class Worker(ReconcilingClient):
-    """It stops what it is no longer to run within a while, and reports what it runs whenever that changed.
+    """Stops within a while what it should no longer run, and reports what it runs whenever that changed.
 
-    Its member id is its address, and stays when it restarts. As the worker that computes it reads the config topic to
-    its end and lets Connect's own assignor decide.
+    Its member id is its address, so it survives restarts. When chosen to compute the assignment, it reads the config
+    topic to its end and lets Connect's own assignor decide.
     """
 
     heartbeat_api = "ConnectGroupHeartbeat"
     commits = False
 
     def reset(self) -> None:
-        """A new process at the same address; it remembers no former computation."""
+        """Forget former computations, as a new process does; the address stays."""
         self.member_id = f"{self.client_id}:8083"
         self._memory: Any = None
         self._completed = NO_GENERATION
         self.abandon()
 
     def abandon(self) -> None:
-        """Back to epoch 0; nothing is run any more."""
+        """Return to epoch 0, without work."""
         super().abandon()
         self._runs: Work = frozenset()
         self._wanted: Work = frozenset()
@@ -51,12 +53,12 @@ class Worker(ReconcilingClient):
         self._computing = False
 
     def join(self) -> None:
-        """The first heartbeat, with the assignors."""
+        """Send the first heartbeat, with the assignors."""
         self._news = {"connectorsAndTasks": []}
         self.beat()
 
     def beat(self) -> None:
-        """A heartbeat with what is new since the last one."""
+        """Send a heartbeat with what changed since the last one."""
         if self.epoch == 0:
             self._news |= {"rebalanceTimeoutMs": self.script.rebalance_timeout, "clientAssignors": self._assignors()}
         data = self.identity(self.epoch) | self._news
@@ -98,20 +100,20 @@ class Worker(ReconcilingClient):
         return () if same else (TrueCause("member_changed", self.member_id),)
 
     def choose(self, assignor: str) -> None:
-        """Told with the next heartbeat."""
+        """Offer this assignor with the next heartbeat."""
         self.wish.assignor = assignor
         if self.running and self.epoch > 0:
             self._news["clientAssignors"] = self._assignors()
             self.beat_in(self.chance.between(1, self.script.heartbeat))
 
     def say_goodbye(self) -> None:
-        """Leave for good; it may come back under the same id."""
+        """Leave for good; the worker may return with the same id."""
         self.shard.send(self, self.heartbeat_api, 0, self.identity(LEAVE_GROUP_MEMBER_EPOCH))
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
     def answered(self, api: str, response: Fields) -> None:
-        """Take the new epoch over and see to other work; go on with a computation."""
+        """Take over the new epoch and begin to reconcile new work; continue a computation."""
         if api == PREPARE_API:
             self._compute(response)
         elif api == INSTALL_API:
@@ -120,7 +122,7 @@ class Worker(ReconcilingClient):
             self._told(response)
 
     def refused(self, api: str, error: ErrorCode) -> None:
-        """A computation that is refused is over; the coordinator asks again."""
+        """End a computation that is refused; the coordinator asks again."""
         if api == self.heartbeat_api:
             super().refused(api, error)
         else:
@@ -141,13 +143,13 @@ class Worker(ReconcilingClient):
         self.reconcile(asked_back=bool(self._runs - self._wanted), changed=self._runs != self._wanted)
 
     def take_over(self) -> None:
-        """Run the work that it is to have."""
+        """Run the assigned work."""
         self._runs = self._wanted
         self._news["connectorsAndTasks"] = as_fields(self._runs)
         self.beat_in(self.chance.between(1, 20))
 
     def settled(self) -> bool:
-        """At the target, with nothing to tell or to compute."""
+        """Whether it is at its target, with nothing to report or to compute."""
         memory = self.shard.memory
         group = memory.group(self.group_id) if isinstance(memory, ConnectCoordinatorState) else None
         member = None if group is None else group.members.get(self.member_id)
