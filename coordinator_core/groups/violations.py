@@ -82,6 +82,7 @@ class Rule(StrEnum):
     GENERATION_CHANGED_IN_PLACE = "generation_changed_in_place"
     PROTOCOL_AGAINST_MEMBERS = "protocol_against_members"
     WORK_OUTSIDE_GROUP = "work_outside_group"
+    WORK_UNASSIGNED = "work_unassigned"
     COMMIT_IN_SHARE_GROUP = "commit_in_share_group"
     COMMIT_BY_NO_OWNER = "commit_by_no_owner"
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from coordinator_core.groups.connect.configured_work import ConfiguredWork
+from coordinator_core.groups.connect.rebalance_delay import RebalanceDelay
 from coordinator_core.records import LogPosition
 
 EPOCH = "epoch"
@@ -74,6 +76,14 @@ class WriteGroup:
 
 
 @dataclass(slots=True)
+class ConnectFacts:
+    """What the rules know of the past of a Connect group on KIP-848: its delay, and what it had to run."""
+
+    delay: RebalanceDelay = field(default_factory=RebalanceDelay)
+    work: ConfiguredWork = field(default_factory=ConfiguredWork)
+
+
+@dataclass(slots=True)
 class KnownFacts:
     """Which facts about a group its log has shown.
 
@@ -81,7 +91,7 @@ class KnownFacts:
     ``run`` is where the stretch without a gap begins that contains it. ``whole``: nothing is missing since the start of
     the log, or since the group's previous life ended, so what the log does not show does not exist. ``facts`` has the
     offset of the record that wrote each fact, ``of_members`` the same by kind of fact and member. ``told`` has the
-    partitions for which a rule about commits was reported since ``last``.
+    partitions for which a rule about commits was reported since ``last``. ``connect`` is for Connect groups on KIP-848.
     """
 
     last: int | None = None
@@ -92,6 +102,7 @@ class KnownFacts:
     of_members: dict[str, dict[str, int]] = field(default_factory=lambda: {MEMBER: {}, TARGET: {}, CURRENT: {}})
     operation: WriteGroup | None = None
     told: list[str] = field(default_factory=list)
+    connect: ConnectFacts | None = None
 
     def knows(self, fact: str) -> bool:
         """Whether the group's state is certain about this fact."""

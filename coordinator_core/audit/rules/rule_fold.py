@@ -54,7 +54,7 @@ _HANDLERS: Mapping[Family, Mapping[int, RuleHandler]] = {
         RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: RuleHandler(topics.on_streams_target),
         RecordType.STREAMS_GROUP_TOPOLOGY: RuleHandler(topics.on_topology, topics.topology_epoch_before),
     },
-    Family.CONNECT: dict.fromkeys(ConnectRecordType, RuleHandler(connect.on_record, connect.epoch_before)),
+    Family.CONNECT: dict.fromkeys(ConnectRecordType, RuleHandler(connect.on_record, connect.before_record)),
 }
 """By log, the rules of each type of record; for other types only the rules of replay itself apply."""
 
@@ -90,12 +90,12 @@ class RuleFold:
         """Return which facts the log has shown up to the last record."""
         return self._scene.watch
 
-    def feed(self, record: AnyRecord) -> list[Violation]:
+    def feed(self, record: AnyRecord, leader_epoch: int | None = None) -> list[Violation]:
         """Change the group by a record; return the rules that it breaks, as ``after`` does. Raises nothing."""
         if record.type <= RecordType.OFFSET_COMMIT:
             return self.on_commit(record)
         before = self.before(record)
-        return self.after(record, before, self._scene.group.apply(record))
+        return self.after(record, before, self._scene.group.apply(record), leader_epoch)
 
     def before(self, record: AnyRecord) -> Any:
         """Return what ``after`` needs to know about the group before the record."""
@@ -104,11 +104,16 @@ class RuleFold:
         handler = self._handlers.get(record.type)
         return None if handler is None or handler.before is None else handler.before(self._scene, record)
 
-    def after(self, record: AnyRecord, before: Any, seen: Violations) -> list[Violation]:
+    def after(
+        self, record: AnyRecord, before: Any, seen: Violations, leader_epoch: int | None = None
+    ) -> list[Violation]:
         """Return the violations by a record, and by the operation before it; raises nothing.
 
-        ``seen`` has the violations that replay saw when it changed the group.
+        ``seen`` has the violations that replay saw when it changed the group. ``leader_epoch`` is that of the record's
+        batch, None if it is not known.
         """
+        if self.group.family is Family.CONNECT:
+            connect.follow(self._scene, record, leader_epoch)
         if seen:
             self._scene.keep(seen)
         handler = self._handlers.get(record.type)
@@ -164,9 +169,11 @@ class RuleFold:
             watch.told = []
 
 
-def judge(records: Iterable[AnyRecord], group: Group, coverage: Coverage | None = None) -> Iterator[Violation]:
-    """Yield all violations in a group's records, in one pass."""
+def judge(
+    records: Iterable[AnyRecord], group: Group, coverage: Coverage | None = None, leader_epoch: int | None = None
+) -> Iterator[Violation]:
+    """Yield all violations in a group's records, in one pass; ``leader_epoch`` is that of all records."""
     rules = RuleFold(group, None, coverage)
     for record in records:
-        yield from rules.feed(record)
+        yield from rules.feed(record, leader_epoch)
     yield from rules.open_rows()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator_core.audit.rules.known_facts import KnownFacts
 from coordinator_core.groups.state_json import Json, coder, read_stored
 
-VERSION = 5
+VERSION = 6
 """The version of the form of ``KnownFacts``; raised with every change to it, so that older forms are refused."""
 
 

@@ -47,6 +47,7 @@ _KIP932 = "KIP-932"
 _KIP1071 = "KIP-1071"
 _KIP345 = "KIP-345"
 _CODE = "4.3.1"
+_CONNECT_KIP848 = "Connect on KIP-848"
 
 RULES: tuple[RuleEntry, ...] = (
     # Epochs.
@@ -59,7 +60,7 @@ RULES: tuple[RuleEntry, ...] = (
     ),
     RuleEntry(
         Rule.EPOCH_SKIPPED,
-        _EPOCHS,
+        _EPOCHS_AND_CONNECT,
         "Each group epoch is the one before plus one.",
         _KIP848,
         _PROTOCOL,
@@ -116,7 +117,7 @@ RULES: tuple[RuleEntry, ...] = (
     ),
     RuleEntry(
         Rule.MEMBER_EPOCH_AHEAD_OF_TARGET,
-        _EPOCHS,
+        _EPOCHS_AND_CONNECT,
         "A member's epoch is not above the assignment epoch.",
         _KIP848,
         _PROTOCOL,
@@ -152,7 +153,7 @@ RULES: tuple[RuleEntry, ...] = (
     ),
     RuleEntry(
         Rule.ASSIGNED_OUTSIDE_TARGET,
-        _EPOCHS,
+        _EPOCHS_AND_CONNECT,
         "A member is assigned only what is in its target, apart from what it already had.",
         _KIP848,
         _PROTOCOL,
@@ -180,7 +181,7 @@ RULES: tuple[RuleEntry, ...] = (
     ),
     RuleEntry(
         Rule.UNIT_TWICE_IN_RECORD,
-        _EPOCHS,
+        _EPOCHS_AND_CONNECT,
         "No record lists a partition or task twice.",
         _KIP848,
         _PROTOCOL,
@@ -195,7 +196,7 @@ RULES: tuple[RuleEntry, ...] = (
     ),
     RuleEntry(
         Rule.ASSIGNED_BEFORE_REVOKED,
-        _RECONCILED,
+        (*_RECONCILED, _CONNECT),
         "What a member is asked to revoke is assigned to another member only after it acknowledged the revocation.",
         _KIP848,
         _SAFETY,
@@ -238,8 +239,16 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.WORK_OUTSIDE_GROUP,
         (_CONNECT,),
-        "A target contains only connectors and tasks of the group.",
-        "Connect on KIP-848",
+        "A target contains only connectors and tasks that the group had in the target's epoch.",
+        _CONNECT_KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.WORK_UNASSIGNED,
+        (_CONNECT,),
+        "A target assigns every connector and task. Only the work of workers that left may wait, and only until the "
+        "scheduled rebalance delay is over.",
+        _CONNECT_KIP848,
         _PROTOCOL,
     ),
     RuleEntry(
@@ -266,21 +275,21 @@ RULES: tuple[RuleEntry, ...] = (
     ),
     RuleEntry(
         Rule.DEPARTURE_WITHOUT_EPOCH,
-        _EPOCHS,
+        _EPOCHS_AND_CONNECT,
         "A member that leaves opens a new group epoch, unless a static member takes its place.",
         f"{_KIP848}, {_KIP345}",
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.JOIN_WITHOUT_EPOCH,
-        _EPOCHS,
+        _EPOCHS_AND_CONNECT,
         "A member that joins with topics opens a new group epoch, unless it takes the place of a static member.",
         f"{_KIP848}, {_KIP345}",
         _PROTOCOL,
     ),
     RuleEntry(
         Rule.JOIN_WITHOUT_ASSIGNMENT,
-        _EPOCHS,
+        _EPOCHS_AND_CONNECT,
         "A member that joins gets a current assignment in the same operation.",
         _CODE,
         _PROTOCOL,

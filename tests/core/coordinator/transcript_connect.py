@@ -15,8 +15,10 @@ given, unless ``runs`` says otherwise, and report it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.cluster.image import TopicImage
@@ -43,15 +45,24 @@ class _Worker:
 
 @dataclass(slots=True)
 class ConnectPlay:
-    """A coordinator of Connect groups and its workers; ``command`` gives what comes of one line."""
+    """A coordinator of Connect groups and its workers; ``command`` gives what comes of one line.
+
+    ``log`` has all that was written, ``take_overs`` the offsets from which another coordinator wrote.
+    """
 
     memory: ConnectCoordinatorState = field(default_factory=ConnectCoordinatorState)
     now: int = START_MS
     workers: dict[str, _Worker] = field(default_factory=dict)
+    log: list[CoordinatorRecord] = field(default_factory=list)
+    take_overs: list[int] = field(default_factory=list)
 
     def command(self, line: str) -> Iterator[str]:
         word, *rest = line.split()
         yield from getattr(self, f"_{word}")(rest)
+
+    def leader_epoch(self, offset: int) -> int:
+        """Return the leader epoch of the coordinator that wrote the record at an offset."""
+        return bisect_right(self.take_overs, offset)
 
     def _work(self, words: list[str]) -> Iterator[str]:
         outcome = coordinator.set_connect_work(self.memory, GROUP, _units(",".join(words)), self.now)
@@ -69,7 +80,8 @@ class ConnectPlay:
         written += [records.group_epoch(GROUP, epoch), records.target(GROUP, epoch, targets)]
         written += [records.current(GROUP, name, epoch, units) for name, units in given.items()]
         for offset, record in enumerate(written):
-            self.memory.follow(CoordinatorRecord(LogPosition(0, offset, self.now), *record, 0))
+            self.log.append(CoordinatorRecord(LogPosition(0, offset, self.now), *record, 0))
+            self.memory.follow(self.log[-1])
         self.memory.end_offset = len(written)
         self.workers = {name: _Worker(epoch, units) for name, units in given.items()}
         yield from self._takeover([])
@@ -77,6 +89,7 @@ class ConnectPlay:
     def _takeover(self, _: list[str]) -> Iterator[str]:
         memory = ConnectCoordinatorState(end_offset=self.memory.end_offset, log=self.memory.log)
         self.memory = memory
+        self.take_overs.append(len(self.log))
         yield from self._shown(coordinator.take_over(memory, TOPICS, self.now))
 
     def _worker(self, words: list[str]) -> Iterator[str]:
@@ -177,6 +190,8 @@ class ConnectPlay:
         return coordinator.handle(self.memory, request, TOPICS, self.now, iter(()))
 
     def _shown(self, outcome: RequestOutcome, name: str = "") -> Iterator[str]:
+        first = len(self.log)
+        self.log += [record._replace(batch=first) for record in outcome.records]
         if outcome.error is not None:
             yield f"{name} <- {outcome.error.code.name}: {outcome.error.message}"
         elif outcome.response is not None:
@@ -201,6 +216,16 @@ class ConnectPlay:
     def _time(self, at: int) -> str:
         seconds = (at - START_MS) / 1000
         return f"{int(seconds // 60)}:{seconds % 60:04.1f}"
+
+
+def played(path: Path) -> ConnectPlay:
+    """Play the transcript in a file."""
+    play = ConnectPlay()
+    for block in path.read_text().split("\n\n"):
+        for line in block.split("----")[0].splitlines():
+            if not line.startswith("#"):
+                list(play.command(line))
+    return play
 
 
 def _lost(response: Fields) -> bool:

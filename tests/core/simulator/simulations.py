@@ -145,9 +145,10 @@ class World:
         for partition, records in self.logs.items():
             coverage = self.coverage(partition)
             folds: dict[str, RuleFold] = {}
-            for record in records:
+            epochs = (row.batch.leader_epoch for row in self.rows[partition] if row.control is None)
+            for record, leader_epoch in zip(records, epochs, strict=True):
                 fold = folds.setdefault(record.group_id, RuleFold(self.group(record.group_id), coverage=coverage))
-                found += fold.feed(record)
+                found += fold.feed(record, leader_epoch)
             for fold in folds.values():
                 found += fold.open_rows()
         return found

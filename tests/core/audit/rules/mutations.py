@@ -486,3 +486,148 @@ MUTATIONS = (
     Mutation("no group of the new type", _drop((2, 3), _begins_after_conversion), _rules(Rule.TYPE_CHANGED_IN_PART)),
     Mutation("a commit of nobody's partition", _strange_commit, _rules(Rule.COMMIT_BY_NO_OWNER)),
 )
+
+
+# --- Connect groups on KIP-848 ---------------------------------------------------------------------------------------
+
+
+def _listed(value: Fields) -> Fields:
+    """Return the first list of work in a record, which is made if there is none."""
+    if not value["connectorsTasks"]:
+        value["connectorsTasks"].append({"connectors": [], "tasks": []})
+    listed: Fields = value["connectorsTasks"][0]
+    return listed
+
+
+def _strange_task(records: Records, index: int, value: Fields) -> bool:
+    if value["memberEpoch"] <= 0:
+        return False
+    _listed(value)["tasks"].append({"connectorId": "strange", "taskId": 0})
+    return True
+
+
+def _takes_from_another(records: Records, index: int, value: Fields) -> bool:
+    """A worker runs a task that another one runs."""
+    if value["memberEpoch"] <= 0:
+        return False
+    for other in _others(records, index).values():
+        for task in _listed(deepcopy(other))["tasks"]:
+            _listed(value)["tasks"].append(task)
+            return True
+    return False
+
+
+def _task_twice(records: Records, index: int, value: Fields) -> bool:
+    tasks = _listed(value)["tasks"]
+    tasks += tasks[:1]
+    return bool(tasks)
+
+
+def _in_a_target(edit: Callable[[list[Fields]], bool]) -> Callable[[Records, int, Fields], bool]:
+    """Edit a target by the lists of those of its workers that have tasks."""
+    return lambda records, index, value: edit([each for each in map(_listed, value["members"]) if each["tasks"]])
+
+
+def _target_without_a_task(workers: list[Fields]) -> bool:
+    return bool(workers and workers[0]["tasks"].pop())
+
+
+def _target_with_a_strange_task(workers: list[Fields]) -> bool:
+    for listed in workers[:1]:
+        listed["tasks"].append({"connectorId": "strange", "taskId": 0})
+    return bool(workers)
+
+
+def _target_of_two_workers(workers: list[Fields]) -> bool:
+    for listed in workers[1:2]:
+        listed["tasks"].append(workers[0]["tasks"][0])
+    return len(workers) > 1
+
+
+def _keeps(records: Records, index: int) -> bool:
+    """A worker says that it stopped something, and another one starts that before it says anything else."""
+    key, before = records[index].key, [each for each in records[:index] if each.type == 7]
+    mine = [each.value for each in before if each.key == key]
+    if records[index].value is None or not mine or mine[-1] is None:
+        return False
+    stopped = [task for task in _tasks(mine[-1]) if task not in _tasks(records[index].value)]
+    for each in records[index + 1 :]:
+        if each.key == key or each.type == 6:
+            return False
+        if each.type == 7 and any(task in _tasks(each.value) for task in stopped):
+            return True
+    return False
+
+
+def _tasks(value: Fields | None) -> list[Fields]:
+    return [task for listed in (value or {"connectorsTasks": []})["connectorsTasks"] for task in listed["tasks"]]
+
+
+def _begins(records: Records, index: int) -> bool:
+    """A worker's first current assignment, of the operation in which it joined."""
+    joins = index > 1 and records[index - 2].type == 5 and records[index - 2].batch == records[index].batch
+    value = records[index].value
+    return joins and value is not None and value["memberEpoch"] == 0 and not _known_before(records, index)
+
+
+_AHEAD = _rules(Rule.ASSIGNMENT_EPOCH_AHEAD, Rule.MEMBER_EPOCH_AHEAD)
+CONNECT_MUTATIONS = (
+    Mutation(
+        "group epoch skipped",
+        _edit((3,), lambda records, index, value: _raised(value, "epoch", value["epoch"] > 1)),
+        _rules(Rule.EPOCH_SKIPPED),
+        _rules(Rule.EPOCH_WENT_BACK),
+    ),
+    Mutation(
+        "no epoch for a worker that came or went",
+        _drop((3,), _opens_for_member),
+        _rules(Rule.JOIN_WITHOUT_EPOCH, Rule.DEPARTURE_WITHOUT_EPOCH),
+        _AHEAD | _rules(Rule.EPOCH_SKIPPED),
+    ),
+    Mutation(
+        "no current assignment for a worker that came",
+        _drop((7,), _begins),
+        _rules(Rule.JOIN_WITHOUT_ASSIGNMENT),
+        _rules(Rule.TOMBSTONE_WITHOUT_VALUE),
+    ),
+    Mutation(
+        "worker ahead of the target",
+        _edit((7,), lambda records, index, value: _raised(value, "memberEpoch", value["memberEpoch"] > 0)),
+        _rules(Rule.MEMBER_EPOCH_AHEAD_OF_TARGET),
+        _rules(Rule.MEMBER_EPOCH_AHEAD, Rule.MEMBER_EPOCH_WENT_BACK),
+    ),
+    Mutation("work outside the target", _edit((7,), _strange_task), _rules(Rule.ASSIGNED_OUTSIDE_TARGET)),
+    Mutation(
+        "work of another worker",
+        _edit((7,), _takes_from_another),
+        _rules(Rule.ASSIGNED_TO_TWO, Rule.ASSIGNED_BEFORE_REVOKED),
+        _rules(Rule.ASSIGNED_OUTSIDE_TARGET),
+    ),
+    Mutation(
+        "work that was not yet stopped",
+        _drop((7,), _keeps),
+        _rules(Rule.ASSIGNED_BEFORE_REVOKED),
+        _rules(Rule.WORK_UNASSIGNED),
+    ),
+    Mutation("a task twice in a record", _edit((7,), _task_twice), _rules(Rule.UNIT_TWICE_IN_RECORD)),
+    Mutation(
+        "a target without a task",
+        _edit((6,), _in_a_target(_target_without_a_task)),
+        _rules(Rule.WORK_UNASSIGNED, Rule.ASSIGNED_OUTSIDE_TARGET),
+    ),
+    Mutation(
+        "a target with a strange task",
+        _edit((6,), _in_a_target(_target_with_a_strange_task)),
+        _rules(Rule.WORK_OUTSIDE_GROUP),
+    ),
+    Mutation(
+        "a target that gives a task to two",
+        _edit((6,), _in_a_target(_target_of_two_workers)),
+        _rules(Rule.TARGET_OF_TWO),
+    ),
+)
+
+
+def _raised(value: Fields, name: str, possible: bool) -> bool:
+    value[name] += 100
+    return possible

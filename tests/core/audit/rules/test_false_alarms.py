@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from coordinator_core.audit.rules.rule_fold import judge
+from coordinator_core.audit.rules.rule_fold import RuleFold, judge
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import CoordinatorRecord, RecordType
+from coordinator_core.records import CoordinatorRecord, Family, RecordType
 from tests.core.builders import GroupLog, at_once, classic_member
+from tests.core.coordinator.transcript_connect import GROUP, played
+from tests.shared_data import ROOT
 
 Records = list[CoordinatorRecord]
 WHOLE = Coverage({0: [(0, 10_000)]})
@@ -128,3 +131,18 @@ def test_a_group_that_ends_as_a_type_that_was_not_seen_was_something_else_meanwh
     downgrade = at_once([log.tombstone(6), log.tombstone(3), log.classic(0)])
     gap = Coverage({0: [(0, 0), (11, 20)]})
     assert list(judge([before, *downgrade], Group("g", from_start=True), gap)) == []
+
+
+TRANSCRIPTS = sorted((ROOT / "tests" / "data" / "transcripts").glob("connect_*.txt"))
+
+
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
+def test_the_coordinator_of_connect_groups_breaks_no_rule(path: Path) -> None:
+    """In the worked examples of the document, fail-overs included."""
+    play = played(path)
+    rules = RuleFold(
+        Group(GROUP, from_start=True, family=Family.CONNECT), None, Coverage({0: [(0, len(play.log) - 1)]})
+    )
+    found = [row for each in play.log for row in rules.feed(each, play.leader_epoch(each.at.offset))]
+    assert [*found, *rules.open_rows()] == []
+    assert len(play.log) > 10
