@@ -24,7 +24,7 @@ from coordinator_core.groups.share.describe import group_state as share_group_st
 from coordinator_core.records import Fields
 
 NO_OPERATIONS = -(2**31)
-"""The authorised operations of a group where nobody asked for them."""
+"""The authorised operations of a group if the request did not ask for them."""
 
 
 def kafka_name(state: StrEnum) -> str:

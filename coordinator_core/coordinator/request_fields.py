@@ -31,7 +31,7 @@ class RequestField(NamedTuple):
 
 REQUIRED: Any = object()
 _NEEDS_NO_CHECK = frozenset((type(None), bool))
-"""Types of which every value fits wherever one did."""
+"""Types whose values need no check once a value of the type was accepted."""
 
 
 class RequestShape:

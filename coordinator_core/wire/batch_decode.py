@@ -26,7 +26,7 @@ from coordinator_core.wire.record_codec import decode_key, decode_value
 from coordinator_core.wire.schema import Message, record_schemas
 
 FEW_RECORDS: Final = 64
-"""So many records of one type and version, or fewer, are decoded one by one."""
+"""Up to this many records of one type and version are decoded one by one."""
 
 NO_TYPE: Final = -1
 """The record type or version of a row that has none."""

@@ -33,7 +33,7 @@ from coordinator_core.wire.primitives import (
 from coordinator_core.wire.schema import REQUIRED
 
 UNKNOWN_TAGGED_FIELDS: Final = "_unknownTaggedFields"
-"""Key of the tagged fields that no schema names: tag to bytes. There only if there are some."""
+"""Key of the tagged fields that no schema names (tag to bytes); absent if there are none."""
 
 
 @lru_cache(maxsize=4096)

@@ -24,7 +24,7 @@ FEW_ROWS: Final = 64
 """A list is walked only as far as this many rows reach; longer ones are left to the plain decoder."""
 
 SHORT_LIST: Final = 16
-"""A list of so many elements is walked for however few rows."""
+"""Lists up to this length are read in columns even if few rows have one that long."""
 
 
 class Column(Protocol):

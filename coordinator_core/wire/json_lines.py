@@ -36,7 +36,7 @@ NULL, NONE = -1, -2
 """Instead of a leading number: there is no value, or fewer than two bytes."""
 
 FEW_ROWS = 64
-"""So many records of one type and version, or fewer, are rendered one by one."""
+"""Up to this many records of one type and version are rendered one by one."""
 
 
 class Place(NamedTuple):

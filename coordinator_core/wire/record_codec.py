@@ -25,7 +25,7 @@ from coordinator_core.wire.primitives import INT16, need, read_unsigned_varint, 
 from coordinator_core.wire.schema import Message, RecordSchema, record_schemas
 
 TRAILING_BYTES: Final = "_trailingBytes"
-"""Key of the bytes that follow the last field. There only if there are some."""
+"""Key of the bytes that follow the last field; absent if there are none."""
 
 METADATA_FRAME: Final = 1
 """The one frame version of metadata records."""

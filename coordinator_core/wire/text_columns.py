@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 WORTH = 16
-"""Parts are folded where that makes so many times fewer words than there are rows."""
+"""Parts are combined if that makes the number of distinct words this many times smaller than the number of rows."""
 
 SHORT_RANGE = 1024
 """Whole numbers within such a range, or one much shorter than the column, are coded by their distance to the least."""

@@ -47,7 +47,7 @@ class Marker(NamedTuple):
 
 
 NOBODYS_MARKER = Marker(np.iinfo(np.int64).min, 0, 0, TransactionOutcome.UNKNOWN)
-"""Sorts before every record, so that there is always a marker to look at."""
+"""Sorts before every record, so that a search always finds a marker."""
 
 
 def markers(columns: pa.RecordBatch) -> list[Marker]:

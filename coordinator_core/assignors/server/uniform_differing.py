@@ -21,7 +21,9 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 
 MAX_ROUNDS = 16
-"""Kafka visits all topics at most so often; near balance is good enough where subscriptions overlap unusually."""
+"""Kafka visits all topics at most this many times; near balance is good enough where subscriptions overlap
+unusually.
+"""
 
 
 def assign_differing(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[str, Partitions]:

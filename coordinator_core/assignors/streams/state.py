@@ -7,7 +7,9 @@ from coordinator_core.assignors.streams.client_order import process_order
 from coordinator_core.assignors.streams.topology import NumberedTopology
 
 _NO_END = 1 << 64
-"""Stands for an end offset that no member knows: it leaves the order by offset, and nobody is ever near it."""
+"""Stands for an end offset that no member knows: the task is not ordered by offset, and no process counts as
+caught up.
+"""
 _RUNNING = -_NO_END
 
 

@@ -22,9 +22,9 @@ class RegexChange(IntEnum):
 
     NONE = 0
     UPDATED = 1
-    """Another regex, of which the topics are not known yet; or none any more where there was none resolved."""
+    """The member has another regex whose topics are not known yet."""
     RESOLVED = 2
-    """Another regex, of which the topics are known."""
+    """The member has another regex whose topics are known, or no regex any more."""
 
 
 def task_key(group_id: str) -> str:

@@ -19,7 +19,7 @@ _MEMBER_TOMBSTONES = {
     RecordType.CONSUMER_GROUP_MEMBER_METADATA: 2,
 }
 _RECORD_ORDER = frozenset(("supportedProtocols", "topics", "subscribedTopicNames"))
-"""Lists in records whose order a coordinator decides or passes on; that of all others comes from hash maps."""
+"""Lists in records whose order a coordinator decides or passes on; all others are in the order of a hash map."""
 _ASSIGNMENTS = frozenset(("assignment", "memberAssignment"))
 
 
