@@ -16,7 +16,10 @@ from coordinator_core.audit.targets.inputs import process, subscriber
 from coordinator_core.audit.targets.map_orders import MemberMap, MemberOrders
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.record_types import RecordTypes
-from coordinator_core.record_fields.consumer_group import ConsumerGroupTargetAssignmentMemberValue
+from coordinator_core.record_fields.consumer_group import (
+    ConsumerGroupRegularExpressionRecord,
+    ConsumerGroupTargetAssignmentMemberValue,
+)
 from coordinator_core.record_fields.share_group import ShareGroupTargetAssignmentMemberValue
 from coordinator_core.record_fields.streams_group import StreamsGroupTargetAssignmentMemberValue
 from coordinator_core.records import AnyRecord
@@ -72,7 +75,9 @@ class GroupView:
             else:
                 view.put_target(record.key["memberId"], recorded_partitions(value).items())
         elif isinstance(view, SubscriptionView) and "regularExpression" in record.key:
-            view.resolve(record.key["regularExpression"], None if value is None else value["topics"])
+            resolved: ConsumerGroupRegularExpressionRecord = record
+            topics = None if resolved.value is None else resolved.value["topics"]
+            view.resolve(resolved.key["regularExpression"], topics)
 
     def _vote(self, member_id: str, assignor: str | None) -> None:
         self.votes.change(self.asked.pop(member_id, None), assignor)
