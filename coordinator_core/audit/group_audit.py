@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Final
+
 from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.audit.rules.known_facts import KnownFacts
 from coordinator_core.audit.rules.rule_fold import RuleFold
-from coordinator_core.audit.rules.state_json import VERSION as RULES_VERSION
-from coordinator_core.audit.rules.state_json import watch_from_json, watch_to_json
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.state_json import VERSION as AUDIT_VERSION
-from coordinator_core.audit.state_json import memory_from_json, memory_to_json
+from coordinator_core.audit.targets.audit_state import TargetAuditState
 from coordinator_core.audit.targets.auditor import TargetAuditor
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.errors import StateFormatError
 from coordinator_core.groups.group import Group
-from coordinator_core.groups.state_json import VERSION as GROUP_VERSION
-from coordinator_core.groups.state_json import group_from_json, group_to_json, read_json, write_json
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
+from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.rows import TABLES, HistoryRow, HistoryTable
-from coordinator_core.history.state_json import VERSION as HISTORY_VERSION
-from coordinator_core.history.state_json import ledger_from_json, ledger_to_json
 from coordinator_core.records import AnyRecord, Family, RecordType
+from coordinator_core.state_json import VERSION, StateForm
 
-STATE_VERSION = f"{HISTORY_VERSION}.{RULES_VERSION}.{AUDIT_VERSION}.{GROUP_VERSION}"
+STATE_VERSION = str(VERSION)
 """The version of the form of ``GroupAudit.state``. A state of another version cannot be read: read the group from
 its start.
 """
@@ -33,6 +31,19 @@ AUDITED_TABLES = (*TABLES, TARGET_AUDITS)
 """Every table whose rows the core makes from the records of groups and topics."""
 
 AuditedRow = HistoryRow | Violation | TargetAuditRow
+
+
+@dataclass(slots=True)
+class AuditedState:
+    """All that is kept of one group from one run to the next; ``targets`` is None where targets are not judged."""
+
+    group: Group
+    history: OpenHistory
+    rules: KnownFacts
+    targets: TargetAuditState | None
+
+
+STATE_FORM: Final = StateForm(AuditedState, "state of a group's audit")
 
 
 class GroupAudit:
@@ -70,16 +81,12 @@ class GroupAudit:
     @classmethod
     def resume(cls, text: str, topics: TopicHistory | None, coverage: Coverage, settings: AuditSettings) -> GroupAudit:
         """Continue from what ``state`` returned; raises StateFormatError if it is of another version."""
-        stored = read_json(text, "state of a group's audit")
-        try:
-            state, history, rules, targets = (stored[name] for name in ("group", "history", "rules", "targets"))
-        except (TypeError, KeyError) as error:
-            raise StateFormatError("not a stored state of a group's audit") from error
-        group = group_from_json(state)
+        stored = STATE_FORM.decode(text)
+        group, targets = stored.group, stored.targets
         return cls(
-            GroupFold(group, ledger_from_json(history), topics, coverage),
-            RuleFold(group, watch_from_json(rules), coverage),
-            None if targets is None else TargetAuditor(group, memory_from_json(targets), topics, settings, coverage),
+            GroupFold(group, stored.history, topics, coverage),
+            RuleFold(group, stored.rules, coverage),
+            None if targets is None else TargetAuditor(group, targets, topics, settings, coverage),
         )
 
     def feed(self, record: AnyRecord, leader_epoch: int | None = None) -> list[AuditedRow]:
@@ -103,11 +110,5 @@ class GroupAudit:
 
     def state(self) -> str:
         """Return what a later run needs to continue, as one JSON text."""
-        targets = self._targets
-        stored = {
-            "group": group_to_json(self._group),
-            "history": ledger_to_json(self._history.ledger),
-            "rules": watch_to_json(self._rules.watch),
-            "targets": None if targets is None else memory_to_json(targets.memory),
-        }
-        return write_json(stored)
+        targets = None if self._targets is None else self._targets.memory
+        return STATE_FORM.encode(AuditedState(self._group, self._history.ledger, self._rules.watch, targets))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from coordinator_core.groups.classic import replay as classic
 from coordinator_core.groups.classic.state import ClassicGroup
@@ -20,6 +20,7 @@ from coordinator_core.groups.streams import replay as streams
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.violations import Rule, Violations, violation
 from coordinator_core.records import AnyRecord, ConnectRecordType, CoordinatorRecord, Family, RecordType
+from coordinator_core.state_json import OneOf
 
 
 class GroupType(StrEnum):
@@ -79,7 +80,7 @@ class Group:
     """
 
     group_id: str
-    state: GroupState | None = None
+    state: Annotated[GroupState, OneOf(_TYPES)] | None = None
     from_start: bool = False
     family: Family = Family.GROUP
     reloaded: bool = False

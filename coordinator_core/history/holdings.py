@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
-from coordinator_core.history.work_units import SHARED_ROLES, Held, OfUnits, Resource, UnitOwners, WorkUnit
+from coordinator_core.history.work_units import (
+    SHARED_ROLES,
+    Held,
+    OfUnits,
+    Resource,
+    UnitOwners,
+    WorkUnit,
+    units_of_list,
+    units_to_list,
+)
 from coordinator_core.records import LogPosition
+from coordinator_core.state_json import StoredAs
 
 T = TypeVar("T")
 
@@ -119,6 +129,12 @@ class Tally(NamedTuple):
     idle_max_ms: int
 
 
+_NAMES = list[tuple[str, str, dict[int, str]]]
+_STORED_OWNERS = StoredAs(_NAMES, units_to_list, UnitOwners.of_list)
+_STORED_NAMES = StoredAs(_NAMES, units_to_list, units_of_list)
+_STORED_POSITIONS = StoredAs(list[tuple[str, str, dict[int, LogPosition]]], units_to_list, units_of_list)
+
+
 @dataclass(slots=True)
 class Ownership:
     """Owners of the units that have at most one owner, and what happened to units given up in the open rebalance.
@@ -128,9 +144,9 @@ class Ownership:
     from the former id to the new one are not given up.
     """
 
-    owners: UnitOwners = field(default_factory=UnitOwners)
-    idle: OfUnits[LogPosition] = field(default_factory=dict)
-    before: OfUnits[str] = field(default_factory=dict)
+    owners: Annotated[UnitOwners, _STORED_OWNERS] = field(default_factory=UnitOwners)
+    idle: Annotated[OfUnits[LogPosition], _STORED_POSITIONS] = field(default_factory=dict)
+    before: Annotated[OfUnits[str], _STORED_NAMES] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
     idle_ms: int = 0
     idle_max_ms: int = 0

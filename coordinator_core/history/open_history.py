@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 from coordinator_core.cluster.topic_history import TopicChange
-from coordinator_core.history.holdings import Holdings, Ownership
+from coordinator_core.history.holdings import Holdings, Interval, Ownership
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rows import Cause
 from coordinator_core.history.seen_past import SeenPast
 from coordinator_core.records import LogPosition
+from coordinator_core.state_json import StoredAs
+
+STORED_HOLDINGS = StoredAs(list[Interval], list, Holdings.of)
 
 
 @dataclass(slots=True)
@@ -46,8 +50,8 @@ class OpenHistory:
     crossing: dict[str, OpenMembership] = field(default_factory=dict)
     joined: list[str] = field(default_factory=list)
     changes: list[Cause] = field(default_factory=list)
-    current: Holdings = field(default_factory=Holdings)
-    target: Holdings = field(default_factory=Holdings)
+    current: Annotated[Holdings, STORED_HOLDINGS] = field(default_factory=Holdings)
+    target: Annotated[Holdings, STORED_HOLDINGS] = field(default_factory=Holdings)
     ownership: Ownership = field(default_factory=Ownership)
     topic_names: dict[str, str] = field(default_factory=dict)
     commits: dict[str, dict[int, int]] = field(default_factory=dict)

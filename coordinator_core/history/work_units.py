@@ -15,6 +15,17 @@ Held = Mapping[Resource, AbstractSet[int]]
 OfUnits = dict[Resource, dict[int, T]]
 """Something of every unit: by resource, then by number."""
 
+
+def units_to_list(units: OfUnits[T]) -> list[tuple[str, str, dict[int, T]]]:
+    """Return something of every unit in the order of the units, which is the same however they came."""
+    return [(*resource, dict(sorted(units[resource].items()))) for resource in sorted(units)]
+
+
+def units_of_list(listed: Iterable[tuple[str, str, dict[int, T]]]) -> OfUnits[T]:
+    """Return what ``units_to_list`` listed."""
+    return {(role, name): numbers for role, name, numbers in listed}
+
+
 SHARED_ROLES = frozenset(("standby", "warmup"))
 """Roles in which a unit has no single owner."""
 
@@ -39,6 +50,11 @@ class WorkUnit(NamedTuple):
 
 class UnitOwners(OfUnits[str]):
     """The owner of each unit that can have one only: a dict by resource, then by number."""
+
+    @classmethod
+    def of_list(cls, listed: Iterable[tuple[str, str, dict[int, str]]]) -> UnitOwners:
+        """Return the owners that ``units_to_list`` listed."""
+        return cls(units_of_list(listed))
 
     def copy(self) -> UnitOwners:
         """Return the same owners, to be changed apart from these."""

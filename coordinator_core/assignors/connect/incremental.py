@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, cycle, islice
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from coordinator_core.assignors.connect.work import (
     CONFIG_MISMATCH,
@@ -25,15 +25,23 @@ from coordinator_core.assignors.connect.work import (
     configured,
     written,
 )
-from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec
+from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, ConnectorTask
 from coordinator_core.assignors.java_hash import STRING, TASK_ID, utf16
 from coordinator_core.assignors.java_order import copied_order, hash_order
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.state_json import StoredAs
 
 E = TypeVar("E")
 
 BACKOFF_MULTIPLIER = 40
+
+
+STORED_WORK = StoredAs(
+    tuple[list[str], list[ConnectorTask]],
+    lambda work: (list(work.connectors), list(work.tasks)),
+    lambda listed: ConnectorsAndTasks.of(*listed),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +54,10 @@ class AssignorMemory:
     ``balancing``: the round stopped work for balance; ``consecutive`` counts how often in a row that was postponed.
     """
 
-    assigned: ConnectorsAndTasks = field(default_factory=ConnectorsAndTasks.of)
-    revoked: ConnectorsAndTasks = field(default_factory=ConnectorsAndTasks.of)
+    assigned: Annotated[ConnectorsAndTasks, STORED_WORK] = field(default_factory=ConnectorsAndTasks.of)
+    revoked: Annotated[ConnectorsAndTasks, STORED_WORK] = field(default_factory=ConnectorsAndTasks.of)
     generation: int = -1
-    workers: frozenset[str] = frozenset()
+    workers: Annotated[frozenset[str], StoredAs(list[str], sorted, frozenset)] = frozenset()
     candidates: tuple[str, ...] = ()
     rebalance_at_ms: int = 0
     delay_ms: int = 0

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from coordinator_core.audit.targets.connect_groups import ConnectTargetState
 from coordinator_core.audit.targets.group_view import GroupView
 from coordinator_core.audit.targets.leader_views import LeaderMemory
+from coordinator_core.audit.targets.stored_forms import STORED_RECORDS, STORED_VIEW
 from coordinator_core.audit.targets.worker_inputs import WorkerTargetState
 from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.records import AnyRecord
@@ -26,8 +28,8 @@ class TargetAuditState:
     """
 
     operation: tuple[int, int] = (-1, -1)
-    pending: list[AnyRecord] = field(default_factory=list)
-    view: GroupView | None = None
+    pending: Annotated[list[AnyRecord], STORED_RECORDS] = field(default_factory=list)
+    view: Annotated[GroupView, STORED_VIEW] | None = None
     born: int | None = None
     fitted: int | None = None
     leader_epoch: int | None = None

@@ -84,5 +84,7 @@ class ConsumerMember(EpochMember):
 class ConsumerGroup(EpochGroup[ConsumerMember, Partitions]):
     """A consumer group. ``subscription_metadata`` is the type 4 record of older brokers, None if there is none."""
 
+    members: dict[str, ConsumerMember] = field(default_factory=dict)
+    targets: dict[str, Partitions] = field(default_factory=dict)
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
     subscription_metadata: dict[str, SubscribedTopic] | None = None

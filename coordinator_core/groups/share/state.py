@@ -51,4 +51,6 @@ class ShareMember(EpochMember):
 class ShareGroup(EpochGroup[ShareMember, Partitions]):
     """A share group. ``state_partitions`` is None if there is no such record."""
 
+    members: dict[str, ShareMember] = field(default_factory=dict)
+    targets: dict[str, Partitions] = field(default_factory=dict)
     state_partitions: StatePartitionMetadata | None = None

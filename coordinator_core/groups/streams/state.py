@@ -117,6 +117,8 @@ class StreamsMember(EpochMember):
 class StreamsGroup(EpochGroup[StreamsMember, TargetTasks]):
     """A streams group. ``validated_topology_epoch`` is -1 if no topology was validated, None if it was not seen."""
 
+    members: dict[str, StreamsMember] = field(default_factory=dict)
+    targets: dict[str, TargetTasks] = field(default_factory=dict)
     topology: Topology | None = None
     validated_topology_epoch: int | None = None
     last_assignment_configs: dict[str, str] = field(default_factory=dict)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_core.errors import StateFormatError
 from coordinator_core.groups.describe import Surroundings, describe
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets
-from coordinator_core.groups.state_json import VERSION, coder, decode_group, encode_group
+from coordinator_core.groups.state_json import decode_group, encode_group
 from coordinator_core.records import CoordinatorRecord
 from tests.core.groups.records import logs
 
@@ -48,31 +46,3 @@ def test_every_state_can_be_described(records: list[CoordinatorRecord]) -> None:
     described = describe(group_of(records, from_start=False), GroupOffsets(), Surroundings())
     assert described["listing"]["groupId"] == "g"
     json.dumps(described)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("no JSON", "not a stored group"),
-        ("[]", "not a stored group"),
-        ('{"version": 99}', f"a group stored in form 99, this release reads {VERSION}: rebuild from the log"),
-        (f'{{"version": {VERSION}}}', "a stored group that its form does not explain: KeyError('type')"),
-    ],
-)
-def test_a_form_that_cannot_be_read(text: str, message: str) -> None:
-    with pytest.raises(StateFormatError) as raised:
-        decode_group(text)
-    assert str(raised.value) == message
-
-
-def test_a_state_with_other_fields_is_refused() -> None:
-    stored = json.loads(encode_group(group_of([], from_start=True)))
-    stored |= {"type": "SHARE", "state": {"epoch": 1}}
-    with pytest.raises(StateFormatError, match="ShareGroup with fields epoch"):
-        decode_group(json.dumps(stored))
-
-
-def test_types_without_a_form() -> None:
-    for odd in (set[int], dict[bytes, int]):
-        with pytest.raises(TypeError):
-            coder(odd)

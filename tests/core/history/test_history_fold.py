@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_core.errors import StateFormatError
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.rows import TABLES
-from coordinator_core.history.state_json import VERSION, ledger_from_json, ledger_to_json
 from coordinator_core.records import CoordinatorRecord, RecordType
 from tests.core.history.logs import (
     GROUP,
@@ -91,19 +88,6 @@ def test_any_log_in_any_pieces_gives_the_rows_of_one_pass(operations, splits):
         night = next_history(night)
         feed(night, log.records[start:end], pieces)
     assert pieces == whole
-
-
-def test_a_state_of_another_form_is_refused():
-    fold = GroupFold(Group(GROUP))
-    for record in alone(GroupLog()).records:
-        fold.feed(record)
-    stored = ledger_to_json(fold.ledger)
-    with pytest.raises(StateFormatError, match="rebuild from the log"):
-        ledger_from_json({**stored, "version": 0})
-    with pytest.raises(StateFormatError, match="does not explain"):
-        ledger_from_json({"version": VERSION})
-    with pytest.raises(StateFormatError, match="not a stored history"):
-        ledger_from_json([])
 
 
 def test_records_of_unknown_types_are_passed_by():

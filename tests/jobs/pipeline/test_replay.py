@@ -23,6 +23,7 @@ from jobs.pipeline.group_history import histories
 from jobs.queries.from_logs.history import group_histories
 from jobs.sources.files import find_logs
 from jobs.tables.delta import Tables
+from jobs.tables.history import GROUP_STATES
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, sample_rows, take
 from tests.jobs.logs import write_segment
@@ -129,3 +130,18 @@ def test_what_comes_late_makes_its_groups_begin_anew(whole, tmp_path, night):
         (again,) = replay.run(late)
     assert again.rebuilt > 0
     assert rows_of(late) == rows_of(whole)
+
+
+def test_states_of_another_version_are_made_again(whole, tmp_path):
+    """The states of an earlier release are of no use: each group is replayed again, from its first record."""
+    tables = in_nights(whole, tmp_path, by_offset(whole, ["night 1", "night 2"], random.Random(3)))
+    decoded(tables, "night 1")
+    replay.run(tables)
+    states = tables.read(GROUP_STATES)
+    groups = states.count()
+    old = {"version": F.lit("5.5.3.1"), "state": F.lit('{"group":{"version":1},"history":{"version":5}}')}
+    tables.replace(GROUP_STATES, states.withColumns(old))
+    decoded(tables, "night 2")
+    (again,) = replay.run(tables)
+    assert again.rebuilt == groups > 0
+    assert rows_of(tables) == rows_of(whole)

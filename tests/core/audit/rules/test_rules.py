@@ -9,9 +9,7 @@ from itertools import islice
 import pytest
 
 from coordinator_core.audit.rules.rule_fold import RuleFold, judge
-from coordinator_core.audit.rules.state_json import VERSION, watch_from_json
 from coordinator_core.audit.rules.table import RULES, document_rows
-from coordinator_core.errors import StateFormatError
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.coverage import Coverage
@@ -386,12 +384,6 @@ def test_the_state_of_the_rules_goes_through_json() -> None:
         rules = next_rules(rules, WHOLE)
         found += rules.feed(record)
     assert found == list(judge(records, Group("g", from_start=True), WHOLE))
-
-
-@pytest.mark.parametrize("stored", [None, {}, {"version": 99}, {"version": VERSION}])
-def test_a_state_that_is_none_is_refused(stored: object) -> None:
-    with pytest.raises(StateFormatError):
-        watch_from_json(stored)
 
 
 # --- the table -------------------------------------------------------------------------------------------------------

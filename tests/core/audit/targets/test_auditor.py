@@ -10,9 +10,8 @@ import pytest
 from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.state_json import VERSION, memory_from_json
 from coordinator_core.audit.targets.auditor import TargetAuditor, audit_group
-from coordinator_core.errors import InputError, StateFormatError
+from coordinator_core.errors import InputError
 from coordinator_core.groups.group import Group, GroupType
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, RecordType
@@ -110,12 +109,6 @@ def test_the_state_in_json_goes_on_anywhere() -> None:
                 auditor = next_auditor(auditor, sample()[1], EVERYTHING)
             pieces += auditor.feed(record)
         assert pieces == audited(records)
-
-
-@pytest.mark.parametrize("stored", [None, {}, {"version": 0}, {"version": VERSION}])
-def test_what_is_no_state_is_refused(stored: object) -> None:
-    with pytest.raises(StateFormatError):
-        memory_from_json(stored)
 
 
 def test_what_an_assignor_of_ones_own_does_is_unknown() -> None:
