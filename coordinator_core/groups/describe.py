@@ -9,6 +9,7 @@ from typing import Any
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.classic import describe as classic
 from coordinator_core.groups.classic.state import ClassicGroup
+from coordinator_core.groups.classic.workers import is_connect_group
 from coordinator_core.groups.connect import describe as connect
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.consumer import describe as consumer
@@ -53,6 +54,11 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings) -> Descr
         described["describe_classic"] = classic.describe_classic(group_id, state)
         if classic.is_consumer_group(state):
             described["describe_consumer"] = classic.describe_consumer(group_id, state)
+        if is_connect_group(state):
+            described["describe_connect"] = connect.describe_classic_connect(group_id, state, group_state(group))
+    elif isinstance(state, ConnectGroup):
+        described["describe_connect"] = connect.describe_connect(group_id, state, group_state(group))
+        return described
     elif isinstance(state, ConsumerGroup):
         described["describe_consumer"] = consumer.describe_consumer(
             group_id,

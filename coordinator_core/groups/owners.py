@@ -1,4 +1,4 @@
-"""The owners of the partitions of a topic, in groups of every type."""
+"""The owners of the partitions of a topic, and of connectors and their tasks, in groups of every type."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from coordinator_core.assignors.connect.work import ConnectorOrTask, ConnectorsAndTasks
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.groups.classic.protocols import assigned_partitions
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
+from coordinator_core.groups.classic.workers import classic_worker, is_connect_group
+from coordinator_core.groups.connect.state import ConnectGroup, ConnectMember, Work, units
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
-from coordinator_core.groups.group import Group, GroupType
+from coordinator_core.groups.group import Group, GroupState, GroupType
 from coordinator_core.groups.share.state import ShareGroup, ShareMember
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, Topology
 
@@ -19,12 +22,15 @@ class Owner(NamedTuple):
     """A member that has a partition, and in which role.
 
     ``role``: assigned or revoking; in a streams group active, standby or warmup, also with ``revoking`` before it.
+
+    Of a connector ``topic`` is the name and ``partition`` the number of a task, None for the connector itself; the role
+    is connector or task, also with ``revoking`` before it where the worker is to stop what it runs.
     """
 
     group_id: str
     type: GroupType | None
     topic: str
-    partition: int
+    partition: int | None
     member_id: str
     instance_id: str | None
     client_id: str | None
@@ -32,14 +38,14 @@ class Owner(NamedTuple):
     role: str
 
 
-Member = ClassicMember | ConsumerMember | ShareMember | StreamsMember
+Member = ClassicMember | ConsumerMember | ShareMember | StreamsMember | ConnectMember
 
 
 class _Holding(NamedTuple):
     """A member and the partitions of the topic that it holds in a role."""
 
     member: Member
-    partitions: Iterable[int]
+    partitions: Iterable[int | None]
     role: str
 
 
@@ -70,7 +76,36 @@ def owners(groups: Iterable[Group], topics: TopicImage | None, topic: str, parti
                 for each in holding.partitions
                 if partition is None or each == partition
             ]
-    return sorted(found, key=lambda owner: (owner.partition, owner.group_id, owner.role, owner.member_id))
+    return sorted(found, key=_order)
+
+
+def _order(owner: Owner) -> tuple[int, str, str, str]:
+    """A connector comes before its tasks."""
+    return -1 if owner.partition is None else owner.partition, owner.group_id, owner.role, owner.member_id
+
+
+def connector_tasks(groups: Iterable[Group]) -> dict[str, set[int]]:
+    """Return the numbers of the tasks of every connector that the groups have to run, or run, by connector.
+
+    What a Connect group on the classic protocol has to run is not in its log: there it is what its workers run.
+    """
+    found: dict[str, set[int]] = {}
+    for group in groups:
+        for work in _connect_work(group.state):
+            for connector in work.connectors:
+                found.setdefault(connector, set())
+            for connector, number in work.tasks:
+                found.setdefault(connector, set()).add(number)
+    return found
+
+
+def _connect_work(state: GroupState | None) -> Iterator[Work | ConnectorsAndTasks]:
+    if isinstance(state, ConnectGroup):
+        yield state.work
+        yield from (member.current.work for member in state.members.values() if member.current is not None)
+    elif isinstance(state, ClassicGroup) and is_connect_group(state):
+        running = (classic_worker(state, member).runs for member in state.members.values())
+        yield from (work for work in running if work is not None)
 
 
 def _holdings(group: Group, topic: str, known: Topic | None) -> Iterator[_Holding]:
@@ -78,7 +113,9 @@ def _holdings(group: Group, topic: str, known: Topic | None) -> Iterator[_Holdin
     state = group.state
     topic_id = topic if known is None else known.id
     if isinstance(state, ClassicGroup):
-        return _held_in_classic(state, topic)
+        return _run_in_classic(state, topic) if is_connect_group(state) else _held_in_classic(state, topic)
+    if isinstance(state, ConnectGroup):
+        return _run_in_connect(state, topic)
     if isinstance(state, ConsumerGroup):
         return _held_in_consumer(state, topic_id)
     if isinstance(state, ShareGroup):
@@ -92,6 +129,30 @@ def _held_in_classic(group: ClassicGroup, topic: str) -> Iterator[_Holding]:
     for member in group.members.values():
         held = assigned_partitions(member.assignment) or []
         yield _Holding(member, [each.partition for each in held if each.topic == topic], "assigned")
+
+
+def _run_in_classic(group: ClassicGroup, connector: str) -> Iterator[_Holding]:
+    for member in group.members.values():
+        work = classic_worker(group, member).runs
+        if work is not None:
+            yield from _run(member, set(work.units()), connector, "")
+
+
+def _run_in_connect(group: ConnectGroup, connector: str) -> Iterator[_Holding]:
+    for member in group.members.values():
+        if member.current is not None:
+            target = group.targets.get(member.member_id)
+            runs = set(units(member.current.work))
+            wanted = runs if group.assignment_epoch is None else set(units(target.work if target else Work()))
+            yield from _run(member, runs & wanted, connector, "")
+            yield from _run(member, runs - wanted, connector, "revoking ")
+
+
+def _run(member: Member, runs: set[ConnectorOrTask], connector: str, prefix: str) -> Iterator[_Holding]:
+    if connector in runs:
+        yield _Holding(member, [None], f"{prefix}connector")
+    numbers = [unit[1] for unit in runs if not isinstance(unit, str) and unit[0] == connector]
+    yield _Holding(member, numbers, f"{prefix}task")
 
 
 def _held_in_consumer(group: ConsumerGroup, topic_id: str) -> Iterator[_Holding]:

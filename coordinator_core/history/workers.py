@@ -7,9 +7,7 @@ acknowledges it.
 
 from __future__ import annotations
 
-from coordinator_core.assignors.connect.selection import select_assignor
-from coordinator_core.errors import AssignorError
-from coordinator_core.groups.connect.describe import is_reconciled
+from coordinator_core.groups.connect.describe import common_assignor, is_reconciled
 from coordinator_core.groups.connect.state import Assignor, ConnectGroup, ConnectMember, Work, max_delay_ms, unassigned
 from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.history.causes import CauseKind, cause
@@ -141,7 +139,7 @@ def on_target(recorder: HistoryWriter, record: CoordinatorRecord, before: None) 
     if record.value is None or epoch is None or state.assignment_epoch != epoch.epoch:
         return
     if epoch.target is None:
-        epoch.target, epoch.assignor = at, _assignor(state)
+        epoch.target, epoch.assignor = at, common_assignor(state)
         epoch.state = "RECONCILING" if epoch.state == "ASSIGNING" else epoch.state
     if rebalance is not None and rebalance.target is None:
         rebalance.target = at
@@ -195,14 +193,6 @@ def _to_stop(state: ConnectGroup, member_id: str) -> set[tuple[str, int]]:
 def _units(work: Work) -> set[tuple[str, int]]:
     """Connectors, with -1 in the place of a task's number, and tasks."""
     return {(name, number) for (_, name), numbers in work_held(work).items() for number in numbers}
-
-
-def _assignor(state: ConnectGroup) -> str | None:
-    """The assignor that all workers offer, None if there is none."""
-    try:
-        return select_assignor({each: [a.name for a in member.assignors] for each, member in state.members.items()})
-    except AssignorError:
-        return None
 
 
 def _worker(

@@ -14,7 +14,7 @@ from coordinator_core.groups.describe import Description, describe, group_state
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
-from coordinator_core.groups.owners import owners
+from coordinator_core.groups.owners import connector_tasks, owners
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOffsetOption, AtOption, EndsOption, parse_moment
@@ -88,27 +88,47 @@ def offsets_command(
 @with_options(AnswerSource)
 def owners_command(
     source: AnswerSource,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic name.")],
-    partition: Annotated[int | None, typer.Argument(metavar="[PARTITION]", help="One partition only.")] = None,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Name of a topic, a connector, or a task: jdbc-0.")],
+    partition: Annotated[int | None, typer.Argument(metavar="[PARTITION]", help="One partition or task only.")] = None,
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
 ) -> None:
-    """Who held the partitions of a topic, in every group."""
+    """Who held the partitions of a topic, or ran a connector and its tasks, in every group."""
     then = source.answers().at(parse_moment(at, at_offset))
     image = then.image()
-    if image is None:
+    groups = [group for group, _ in then.groups()]
+    connectors = connector_tasks(groups)
+    title = f"owners of {topic}"
+    if partition is None and topic not in connectors and (image is None or topic not in image.by_name):
+        topic, partition = _as_task(topic, connectors)
+    if image is None and topic not in connectors:
         source.console.warn("no topics are known of that moment: groups that record topic ids match no topic name")
-    found = list(owners((group for group, _ in then.groups()), image, topic, partition))
-    if not found and image is not None:
+    found = owners(groups, image, topic, partition)
+    if not found and topic in connectors:
+        _require_task(connectors[topic], topic, partition)
+    elif not found and image is not None:
         _require_partition(image, topic, partition)
-    print_lines([owner._asdict() for owner in found], as_json=source.json, title=f"owners of {topic}")
+    print_lines([owner._asdict() for owner in found], as_json=source.json, title=title)
+
+
+def _as_task(name: str, connectors: Mapping[str, set[int]]) -> tuple[str, int | None]:
+    """Return connector and number of a task's name as Connect writes it, such as ``jdbc-0``; another name as it is."""
+    connector, _, number = name.rpartition("-")
+    return (connector, int(number)) if connector in connectors and number.isdecimal() else (name, None)
+
+
+def _require_task(tasks: set[int], connector: str, number: int | None) -> None:
+    """Raise InputError where the connector did not have this task at the moment."""
+    if number is not None and number not in tasks:
+        listed = number_ranges(tasks) or "none"
+        raise InputError(f"connector {connector!r} had no task {number} at that moment; its tasks: {listed}")
 
 
 def _require_partition(image: TopicImage, topic: str, partition: int | None) -> None:
     """Raise InputError where the cluster did not have the topic, or this partition of it, at the moment."""
     known = image.by_name.get(topic)
     if known is None:
-        raise InputError(f"no topic {topic!r} in these logs at that moment")
+        raise InputError(f"no topic or connector {topic!r} in these logs at that moment")
     if partition is not None and not 0 <= partition < known.partitions:
         raise InputError(f"topic {topic!r} had partitions 0 to {known.partitions - 1} at that moment, not {partition}")
 
@@ -169,6 +189,12 @@ def _print_description(described: Description) -> None:
         "target epoch": target,
         "topology epoch": fields.get("topologyEpoch"),
     }
+    if "describe_connect" in described:
+        line |= {
+            "assignment error": own["assignmentError"] or None,
+            "work": _assigned(own["work"]),
+            "unassigned": _assigned(own["unassigned"]) or None,
+        }
     print_table("group", [line])
     if own.get("members"):
         print_table("members", [_member(member) for member in own["members"]])
@@ -182,7 +208,7 @@ def _print_description(described: Description) -> None:
 
 
 # Where a type has several descriptions, the one that says most comes first.
-_DESCRIBES = ("describe_consumer", "describe_share", "describe_streams", "describe_classic")
+_DESCRIBES = ("describe_consumer", "describe_share", "describe_streams", "describe_connect", "describe_classic")
 
 
 def _member(member: Description) -> Description:
@@ -192,6 +218,7 @@ def _member(member: Description) -> Description:
         "client": member["clientId"],
         "host": member.get("host") or member.get("clientHost"),
         "rack": member["rackId"],
+        **({"url": member["url"]} if "url" in member else {}),
         "epoch": member["memberEpoch"],
         "assigned": _assigned(member["assignment"]),
         "target": _assigned(member.get("targetAssignment")),
@@ -199,11 +226,20 @@ def _member(member: Description) -> Description:
 
 
 def _assigned(assignment: Description | None) -> str | None:
-    """Partitions, or tasks by role as ``active 0_1 0_2``."""
+    """Partitions, tasks by role as ``active 0_1 0_2``, or connectors with their tasks."""
     if assignment is None:
         return None
     if "topicPartitions" in assignment:
         return ranges(assignment["topicPartitions"])
+    if "connectors" in assignment:
+        return " ".join(
+            part
+            for part in (
+                f"connectors {', '.join(assignment['connectors'])}" if assignment["connectors"] else "",
+                f"tasks {ranges(assignment['tasks'])}" if assignment["tasks"] else "",
+            )
+            if part
+        )
     roles = []
     for name, tasks in assignment.items():
         if tasks:

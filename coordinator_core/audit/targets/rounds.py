@@ -15,6 +15,7 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.connect_groups import EAGER, NO_TOPICS, ConnectAudit, ConnectTargetState
 from coordinator_core.audit.targets.inputs import STANDBY_REPLICAS, EpochState, MissingInput, assignor_of, topics_used
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH
+from coordinator_core.audit.targets.worker_inputs import as_work
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
@@ -24,6 +25,9 @@ from coordinator_core.groups.classic.protocols import (
     COOPERATIVE_STICKY,
     STREAMS_PROTOCOL,
 )
+from coordinator_core.groups.connect.configured_work import ConfiguredWork
+from coordinator_core.groups.connect.describe import common_assignor
+from coordinator_core.groups.connect.state import ConnectGroup, max_delay_ms
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
@@ -32,7 +36,8 @@ from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, T
 from coordinator_core.groups.streams.topology import configure
 from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord, GroupMetadataValue
-from coordinator_core.records import AnyRecord, CoordinatorRecord, LogPosition, RecordType
+from coordinator_core.record_fields.connect_group import ConnectWorkerGroupTargetAssignmentRecord
+from coordinator_core.records import AnyRecord, ConnectRecordType, CoordinatorRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.embedded import decode_assignment, decode_subscription
 
 
@@ -53,7 +58,9 @@ class Round:
 
     ``topology`` is the topology of a streams group, ``subtopologies`` its tasks with these topics. ``connectors`` has
     the task counts of a Connect group as far as its assignments show them, ``max_delay_ms`` how long it waits for a
-    worker to return, and ``asks_again`` whether its workers have to join once more; a connector itself is its task -1.
+    worker to return, and ``asks_again`` whether another rebalance follows on its own; a connector itself is its task
+    -1. ``is_declared``: the assignment is what workers are to run in the end (Connect on KIP-848), and not one of the
+    rebalances that lead there.
     """
 
     at: LogPosition
@@ -70,6 +77,7 @@ class Round:
     connectors: Mapping[str, int] = field(default_factory=dict)
     max_delay_ms: int = 0
     asks_again: bool = False
+    is_declared: bool = False
 
 
 def rounds(
@@ -79,6 +87,9 @@ def rounds(
 
     Assignments are left out if their topics are unknown, or if none of Kafka's assignors made them.
     """
+    if group.family is Family.CONNECT:
+        yield from declared_rounds(records, group)
+        return
     workers = ConnectTargetState()
     for record in records:
         if record.type <= RecordType.OFFSET_COMMIT:
@@ -145,6 +156,48 @@ def _connect(
         connectors=dict(memory.connectors),
         max_delay_ms=memory.longest_delay_ms or settings.connect_max_delay_ms,
         asks_again=asks_again(audit.told.values()),
+    )
+
+
+def declared_rounds(records: Iterable[AnyRecord], group: Group) -> Iterator[Round]:
+    """Yield the targets of a Connect group on KIP-848, without those of an assignor that failed.
+
+    Which worker computed is not in the log: it is taken for the same one as long as it is in the group.
+    """
+    work, leader = ConfiguredWork(), ""
+    for record in records:
+        group.apply(record)
+        state = group.state if isinstance(group.state, ConnectGroup) else None
+        work.follow(state, record)
+        if state is None or record.type != ConnectRecordType.TARGET_ASSIGNMENT or record.value is None:
+            continue
+        configured = work.at(record.value["assignmentEpoch"])
+        failed = any(target.error for target in state.targets.values())
+        if configured is not None and state.targets and not failed:
+            leader = leader if leader in state.targets else next(iter(state.targets))
+            yield _declared(record, state, as_work(configured), leader)
+
+
+def _declared(
+    record: ConnectWorkerGroupTargetAssignmentRecord, state: ConnectGroup, configured: ConnectorsAndTasks, leader: str
+) -> Round:
+    recorded = {member_id: as_work(target.work) for member_id, target in state.targets.items()}
+    clients = {
+        member_id: (known.client_id or "", known.client_host or "") if known is not None else ("", "")
+        for member_id, known in ((each, state.members.get(each)) for each in recorded)
+    }
+    return Round(
+        record.at,
+        AssignedType.CONNECT,
+        common_assignor(state) or "",
+        {member_id: RoundMember(client) for member_id, client in clients.items()},
+        NO_TOPICS,
+        {member_id: connect_units(work) for member_id, work in recorded.items()},
+        leader=leader,
+        connectors={name: sum(1 for task in configured.tasks if task[0] == name) for name in configured.connectors},
+        max_delay_ms=max_delay_ms(state),
+        asks_again=bool(configured.minus(*recorded.values())),
+        is_declared=True,
     )
 
 

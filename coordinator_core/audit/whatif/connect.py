@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator_core.assignors.connect.work import ConnectorsAndTasks, target
+from coordinator_core.assignors.declared_target import declare_target
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
 from coordinator_core.assignors.registry import assign
 from coordinator_core.audit.targets.rounds import Round, asks_again, connect_units
@@ -52,13 +53,38 @@ def following(changed: Sequence[Round]) -> Iterator[list[dict[str, frozenset[Wor
         for _ in range(MOST_FOLLOWING):
             generation += 1
             spec = _spec(each, running, generation, now, memory)
-            result = assign(each.assignor, spec, each.image)
-            running, memory = target(spec.members, result.members), result.memory
+            step = _declared(each, spec) if each.is_declared else _told(each, spec)
+            running, memory, generation = step.running, step.memory, step.generation
             assigned.append({worker: connect_units(work) for worker, work in running.items()})
-            now += max(told.delay_ms for told in result.members.values())
-            if not asks_again(result.members.values()) or (until is not None and now >= until):
+            now += step.delay_ms
+            if not step.asks_again or (until is not None and now >= until):
                 break
         yield assigned
+
+
+class _Step(NamedTuple):
+    """One rebalance: what the workers run after it, and whether another one follows after ``delay_ms``."""
+
+    running: dict[str, ConnectorsAndTasks]
+    memory: Any
+    generation: int
+    delay_ms: int
+    asks_again: bool
+
+
+def _told(of: Round, spec: ConnectGroupSpec) -> _Step:
+    """A rebalance of the classic protocol: work is stopped in one and started in the next."""
+    result = assign(of.assignor, spec, of.image)
+    told = result.members.values()
+    delay_ms = max(each.delay_ms for each in told)
+    return _Step(target(spec.members, result.members), result.memory, spec.generation, delay_ms, asks_again(told))
+
+
+def _declared(of: Round, spec: ConnectGroupSpec) -> _Step:
+    """A rebalance on KIP-848: the target says what workers run in the end; only work that waits needs another one."""
+    declared = declare_target(of.assignor, spec)
+    running = dict(declared.works)
+    return _Step(running, declared.memory, declared.generation, declared.delay_ms, bool(declared.waiting))
 
 
 def _spec(

@@ -145,7 +145,7 @@ def _changed(happened: Round, change: WhatIf) -> Round:
         }.get(kind, kind)
     assignor(kind, name)
     eager = (
-        name == EAGER
+        name == EAGER and not happened.is_declared
         if kind is AssignedGroupType.CONNECT
         else kind is AssignedGroupType.CLASSIC and name != COOPERATIVE_STICKY
     )

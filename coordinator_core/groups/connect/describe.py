@@ -1,8 +1,29 @@
-"""What is derived from a Connect group's records."""
+"""What is derived from a Connect group's records, and how it is described; Kafka's Admin client has no call for it."""
 
 from __future__ import annotations
 
-from coordinator_core.groups.connect.state import ConnectGroup, ConnectGroupState, ConnectMember, Work
+from collections.abc import Iterable
+from typing import Any
+
+from coordinator_core.assignors.connect.selection import select_assignor
+from coordinator_core.assignors.connect.work import ConnectorOrTask, ConnectorsAndTasks
+from coordinator_core.errors import AssignorError, DecodeError
+from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
+from coordinator_core.groups.classic.workers import classic_worker
+from coordinator_core.groups.connect.state import (
+    ConnectGroup,
+    ConnectGroupState,
+    ConnectMember,
+    Work,
+    max_delay_ms,
+    unassigned,
+    units,
+)
+from coordinator_core.record_fields.embedded import ConnectProtocolMetadata
+from coordinator_core.wire.embedded import blob_of, decode_blob
+
+METADATA_BLOB = "ConnectProtocolMetadata"
+"""What Connect's own assignors put into the metadata of a worker: its URL, and how far it read the config topic."""
 
 
 def group_state(group: ConnectGroup) -> ConnectGroupState | None:
@@ -23,8 +44,111 @@ def is_reconciled(group: ConnectGroup, member: ConnectMember) -> bool:
     target = group.targets.get(member.member_id)
     if member.current is None or member.member_epoch != group.assignment_epoch:
         return False
-    return _units(member.current.work) == _units(target.work if target else Work())
+    return set(units(member.current.work)) == set(units(target.work if target else Work()))
 
 
-def _units(work: Work) -> tuple[set[str], set[tuple[str, int]]]:
-    return set(work.connectors), set(work.tasks)
+def worker_url(member: ConnectMember) -> str | None:
+    """Return the URL of a worker, None where no assignor of it has metadata that says so."""
+    for assignor in member.assignors:
+        try:
+            blob = blob_of(ConnectProtocolMetadata, decode_blob(METADATA_BLOB, assignor.metadata))
+        except DecodeError:
+            continue
+        if blob is not None:
+            return blob.fields["url"]
+    return None
+
+
+def common_assignor(group: ConnectGroup) -> str | None:
+    """Return the assignor that all workers offer, None if there is none."""
+    try:
+        return select_assignor({each: [a.name for a in member.assignors] for each, member in group.members.items()})
+    except AssignorError:
+        return None
+
+
+def describe_connect(group_id: str, group: ConnectGroup, state: str | None) -> dict[str, Any]:
+    """Return the group with its epochs, work, and workers; null is what the log has not shown.
+
+    ``state`` is the group's state. ``assignmentError`` is the error that the assignor reported with the target (0:
+    none). ``unassigned`` is the work in no worker's target.
+    """
+    has_target, has_work = group.assignment_epoch is not None, group.work_epoch is not None
+    return {
+        "groupId": group_id,
+        "groupState": state,
+        "groupEpoch": group.group_epoch,
+        "targetAssignmentEpoch": group.assignment_epoch,
+        "partitionAssignor": common_assignor(group),
+        "assignmentError": max((each.error for each in group.targets.values()), default=0) if has_target else None,
+        "work": _work(units(group.work)) if has_work else None,
+        "unassigned": _work(unassigned(group)) if has_work and has_target else None,
+        "scheduledRebalanceMaxDelayMs": max_delay_ms(group),
+        "members": [_member(group, member) for member in group.members.values()],
+    }
+
+
+def describe_classic_connect(group_id: str, group: ClassicGroup, state: str | None) -> dict[str, Any]:
+    """Return a Connect group on the classic protocol in the form of ``describe_connect``.
+
+    What is configured, and so what is unassigned, is not in its log.
+    """
+    return {
+        "groupId": group_id,
+        "groupState": state,
+        "groupEpoch": None,
+        "targetAssignmentEpoch": None,
+        "partitionAssignor": group.protocol or "",
+        "assignmentError": None,
+        "work": None,
+        "unassigned": None,
+        "scheduledRebalanceMaxDelayMs": None,
+        "members": [_classic_member(group, member) for member in group.members.values()],
+    }
+
+
+def _member(group: ConnectGroup, member: ConnectMember) -> dict[str, Any]:
+    target = group.targets.get(member.member_id)
+    return {
+        "memberId": member.member_id,
+        "instanceId": member.instance_id,
+        "clientId": member.client_id,
+        "clientHost": member.client_host,
+        "rackId": None,
+        "url": worker_url(member),
+        "memberEpoch": member.member_epoch,
+        "assignors": [
+            {"name": each.name, "minimumVersion": each.minimum_version, "maximumVersion": each.maximum_version}
+            for each in member.assignors
+        ],
+        "assignment": None if member.current is None else _work(units(member.current.work)),
+        "targetAssignment": None if group.assignment_epoch is None else _work(units(target.work) if target else ()),
+    }
+
+
+def _classic_member(group: ClassicGroup, member: ClassicMember) -> dict[str, Any]:
+    known = classic_worker(group, member)
+    return {
+        "memberId": member.member_id,
+        "instanceId": member.instance_id,
+        "clientId": member.client_id,
+        "clientHost": member.client_host,
+        "rackId": None,
+        "url": known.url,
+        "memberEpoch": None,
+        "assignors": None,
+        "assignment": None if known.runs is None else _work(known.runs.units()),
+        "targetAssignment": None,
+    }
+
+
+def _work(some: Iterable[ConnectorOrTask]) -> dict[str, list[str]]:
+    """Return connectors by name, and tasks as Connect names them, in order."""
+    some = list(some)
+    work = ConnectorsAndTasks.of(
+        (unit for unit in some if isinstance(unit, str)), (unit for unit in some if not isinstance(unit, str))
+    ).sorted()
+    return {
+        "connectors": list(work.connectors),
+        "tasks": [f"{connector}-{number}" for connector, number in work.tasks],
+    }

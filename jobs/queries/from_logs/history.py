@@ -55,10 +55,10 @@ def group_rounds(logs: Iterable[LogPart], warn: Warn, settings: AuditSettings, g
     readers, topics = _opened(logs, warn)
     found: list[Round] = []
     for reader in readers:
-        if reader.family is Family.GROUP:
-            records = (record for record in reader.records() if record.group_id == group_id)
-            found += rounds(records, Group(group_id, from_start=reader.from_start), topics, settings)
-    return found
+        records = (record for record in reader.records() if record.group_id == group_id)
+        group = Group(group_id, from_start=reader.from_start, family=reader.family)
+        found += rounds(records, group, topics, settings)
+    return sorted(found, key=lambda each: each.at.timestamp_ms)
 
 
 def _opened(logs: Iterable[LogPart], warn: Warn) -> tuple[list[LogReader], TopicHistory | None]:

@@ -16,7 +16,6 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.rounds import Round, rounds
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import RebalanceRow
-from coordinator_core.records import Family
 from jobs.pipeline import topics as topic_log
 from jobs.pipeline.group_history import histories
 from jobs.queries.from_tables.groups import StoredMoment
@@ -82,12 +81,8 @@ class StoredAnswers:
         """From the records of the group."""
         then = StoredMoment(self.tables, self.cluster, AsOf(), group_id)
         topics = topic_log.read(self.tables, self.cluster)
-        return [
-            each
-            for group, records in then.records()
-            if group.family is Family.GROUP
-            for each in rounds(records, group, topics, self.audit)
-        ]
+        found = [each for group, records in then.records() for each in rounds(records, group, topics, self.audit)]
+        return sorted(found, key=lambda each: each.at.timestamp_ms)
 
     def _of(self, table: str, group_id: str | None) -> DataFrame:
         rows = self.tables.read(CATALOG[table]).where(F.col("cluster") == self.cluster)

@@ -197,7 +197,7 @@ def test_a_damaged_batch_is_told_and_left_out(folder: Path) -> None:
     ("arguments", "code", "message"),
     [
         (("describe", "nobody"), 1, "error: no group 'nobody' in these logs at that moment; see history nobody"),
-        (("owners", "nothing"), 1, "error: no topic 'nothing' in these logs at that moment"),
+        (("owners", "nothing"), 1, "error: no topic or connector 'nothing' in these logs at that moment"),
         (("describe", "payments", "--end-offsets", "/no/file"), 1, "error: /no/file: No such file or directory"),
         (("groups", "--at", "yesterday"), 2, "'yesterday' is no time"),
         (("groups", "--at-offset", "0"), 2, "'0' is no PARTITION:OFFSET"),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from coordinator_core.assignors.inputs import AssignedGroupType
+from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.connect_groups import NO_TOPICS
-from coordinator_core.audit.targets.rounds import Round, RoundMember
+from coordinator_core.audit.targets.rounds import Round, RoundMember, rounds
 from coordinator_core.audit.whatif.replay import WhatIf, WhatIfOutcome, what_if
 from coordinator_core.errors import InputError
 from coordinator_core.history.work_units import WorkUnit
-from coordinator_core.records import LogPosition
+from coordinator_core.records import ConnectRecordType, Family, LogPosition
+from tests.core.simulator.simulations import World
 
 MINUTE = 60_000
 EVERYTHING = frozenset(WorkUnit("", "sink", number) for number in (-1, 0, 1, 2))
@@ -82,3 +86,40 @@ def test_other_groups_have_no_delay() -> None:
     consumers = Round(LogPosition(0, 0, 0), AssignedGroupType.CLASSIC, "range", {}, NO_TOPICS, {})
     with pytest.raises(InputError, match="only Connect groups"):
         what_if([consumers], WhatIf(delay_ms=0))
+
+
+def declared(minute: int, *workers: str, asks_again: bool = False) -> Round:
+    return replace(a_round(minute, *workers, asks_again=asks_again), is_declared=True)
+
+
+def test_on_kip_848_one_target_says_where_all_work_goes() -> None:
+    found = supposed(WhatIf(), declared(0, "a"), declared(1, "a", "b"))
+    assert (found.rebalances, found.moved, found.stopped) == (2, 1, 1), "not one to stop it and one to start it"
+
+
+def test_on_kip_848_the_eager_assignor_stops_only_what_moves() -> None:
+    found = supposed(WhatIf(assignor="default"), declared(0, "a"), declared(1, "a", "b"))
+    assert (found.rebalances, found.stopped) == (2, 2)
+
+
+def test_on_kip_848_work_of_a_worker_that_left_waits_as_long_as_the_delay() -> None:
+    happened = (declared(0, "a", "b"), declared(10, "a", asks_again=True), declared(15, "a"))
+    waited, at_once = supposed(WhatIf(), *happened), supposed(WhatIf(delay_ms=0), *happened)
+    assert (waited.rebalances, waited.moved) == (3, 1), "it waits in the second, and goes to a in the third"
+    assert (at_once.rebalances, at_once.moved) == (2, 1)
+
+
+def test_rounds_of_a_simulated_group_are_its_targets() -> None:
+    group = {"type": "connect-kip-848", "connectors": {"jdbc": 3}, "assignor": "sessioned", "members": 3}
+    events = [{"at": "1m", "crash": 1}, {"at": "4m", "join": 1}]
+    world = World.of(2, Family.CONNECT, lasts="6m", cluster={"partitions": 1}, groups={"g": group | {"events": events}})
+    found = list(rounds(world.logs[0], world.group("g"), None, AuditSettings()))
+    targets = [each for each in world.logs[0] if each.type == ConnectRecordType.TARGET_ASSIGNMENT]
+    assert [each.at for each in found] == [each.at for each in targets]
+    assert {(each.is_declared, each.assignor, each.max_delay_ms) for each in found} == {(True, "sessioned", 60_000)}
+    assert [dict(each.connectors) for each in found] == [{"jdbc": 3}] * len(found)
+    assert any(each.asks_again for each in found)
+    outcome = what_if(found, WhatIf())
+    assert outcome.actual.rebalances == len(found)
+    assert outcome.hypothetical.rebalances == len(found)
+    assert what_if(found, WhatIf(delay_ms=0)).hypothetical.rebalances < len(found)
