@@ -236,6 +236,59 @@ RULES: tuple[RuleEntry, ...] = (
         _KIP932,
         _PROTOCOL,
     ),
+    # Share state; positions are those of __share_group_state.
+    RuleEntry(
+        Rule.SHARE_UPDATE_WITHOUT_SNAPSHOT,
+        (_SHARE,),
+        "An update of a share partition follows a snapshot.",
+        _KIP932,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.SHARE_SNAPSHOT_EPOCH_WRONG,
+        (_SHARE,),
+        "The first snapshot of a share partition has epoch 0, each one after it the next; an update has that of the "
+        "snapshot before it.",
+        f"{_KIP932}, {_CODE}",
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.SHARE_STATE_EPOCH_WENT_BACK,
+        (_SHARE,),
+        "The state epoch of a share partition never goes back: a write with an older one is fenced.",
+        _KIP932,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.SHARE_LEADER_EPOCH_WENT_BACK,
+        (_SHARE,),
+        "The leader epoch of a share partition goes back to 0 only where its state is initialised again or altered: a "
+        "write of an older leader is fenced.",
+        f"{_KIP932}, {_CODE}",
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.SHARE_SETTLED_AGAIN,
+        (_SHARE,),
+        "A record that is acknowledged or archived is not delivered again.",
+        _KIP932,
+        _SAFETY,
+    ),
+    RuleEntry(
+        Rule.SHARE_BATCH_WRONG,
+        (_SHARE,),
+        "State batches have offsets from the start offset on, a delivery state (available, acknowledged, archived) and "
+        "a delivery count; those of one record do not overlap.",
+        f"{_KIP932}, {_CODE}",
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.SHARE_START_OFFSET_WENT_BACK,
+        (_SHARE,),
+        "An update does not move the start offset back; two writes that overtake each other do (KAFKA pull request 23074).",
+        _CODE,
+        _NOTICE,
+    ),
     RuleEntry(
         Rule.WORK_OUTSIDE_GROUP,
         (_CONNECT,),

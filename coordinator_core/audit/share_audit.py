@@ -1,0 +1,61 @@
+"""Everything that is made of one group's records of the share state log in one pass: history and broken rules."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from coordinator_core.audit.rules.share_state import judge_share_state
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.share.state_log import ShareStateRecord
+from coordinator_core.groups.state_json import Json, coder, read_json, read_stored, write_json
+from coordinator_core.groups.violations import Violation
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.share_partitions import OpenShareHistory, SharePartitionFold
+from coordinator_core.history.share_rows import SharePartitionRow
+from coordinator_core.records import AnyRecord
+
+VERSION = 1
+"""Of the form of ``ShareAudit.state``; raised with every change of it, so that older forms are refused."""
+
+
+class ShareAudit:
+    """The share partitions of one group, changed record by record, as ``GroupAudit`` is for a group.
+
+    The records may come partition by partition of the log: all records of a share partition lie in one of them.
+    """
+
+    __slots__ = ("_fold",)
+
+    def __init__(self, fold: SharePartitionFold) -> None:
+        self._fold = fold
+
+    @classmethod
+    def begin(cls, group_id: str, topics: TopicHistory | None, coverage: Coverage) -> ShareAudit:
+        """The fold of a group of whose share state nothing was read before."""
+        return cls(SharePartitionFold(OpenShareHistory(group_id), topics, coverage))
+
+    @classmethod
+    def resume(cls, text: str, topics: TopicHistory | None, coverage: Coverage) -> ShareAudit:
+        """The fold as ``state`` wrote it; raises StateFormatError if that was another form."""
+        stored = read_json(text, "state of share partitions")
+        ledger = read_stored(stored, "state of share partitions", VERSION, _ledger_from)
+        return cls(SharePartitionFold(ledger, topics, coverage))
+
+    def feed(self, record: AnyRecord, leader_epoch: int | None = None) -> list[SharePartitionRow | Violation]:
+        """The rows that this record makes final; raises nothing. Feed each once, in offset order."""
+        of_share_state = cast(ShareStateRecord, record)
+        violations = judge_share_state(self._fold.known_before(of_share_state), of_share_state)
+        return [*self._fold.feed(of_share_state), *violations]
+
+    def open_rows(self) -> list[SharePartitionRow]:
+        """Rows of what lasts as of the last record: a later run replaces them by their keys."""
+        return list(self._fold.open_rows())
+
+    def state(self) -> str:
+        """What the next run goes on with, as one JSON text."""
+        return write_json({"version": VERSION, "ledger": coder(OpenShareHistory).to_json(self._fold.ledger)})
+
+
+def _ledger_from(stored: Json) -> OpenShareHistory:
+    ledger: OpenShareHistory = coder(OpenShareHistory).from_json(stored["ledger"])
+    return ledger

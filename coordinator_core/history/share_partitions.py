@@ -1,0 +1,262 @@
+"""The share state log of one group, folded to the rows of ``share_partitions``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.share.delivery import TERMINAL, DeliveryChange, DeliveryState, StateBatch, changes
+from coordinator_core.groups.share.state_log import (
+    SHARE_SNAPSHOT,
+    UNSET,
+    SharePartition,
+    SharePartitionState,
+    ShareStateRecord,
+    next_state,
+)
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow, ShareWrite, StateCount
+from coordinator_core.records import LogPosition
+
+GROUP_RESOURCE = 32
+"""Resource type of a group's configs in the metadata log."""
+DELIVERY_LIMIT = "share.delivery.count.limit"
+STATE_NAMES = {state.value: state.name.lower() for state in DeliveryState}
+
+
+@dataclass(slots=True)
+class TrackedPartition:
+    """A share partition as of its last record, at offset ``last`` of the log: its state, None where it was deleted.
+
+    ``is_whole``: no batch of it is missing. ``row`` is the one that lasts.
+    """
+
+    last: int
+    state: SharePartitionState | None
+    is_whole: bool
+    row: SharePartitionRow | None = None
+
+
+@dataclass(slots=True)
+class OpenShareHistory:
+    """Everything that the history of a group's share state needs from run to run: by topic id and partition."""
+
+    group_id: str
+    partitions: dict[str, dict[int, TrackedPartition]] = field(default_factory=dict)
+
+
+class KnownBefore(NamedTuple):
+    """What was known of a share partition before a record: its state (None: there was none), and whether for certain.
+
+    ``is_certain``: no record of it can be missing before this one. ``is_whole``: nor is any batch of the state.
+    """
+
+    state: SharePartitionState | None
+    is_certain: bool
+    is_whole: bool
+
+
+class SharePartitionFold:
+    """The history of a group's share partitions; its records may come partition by partition of the share state log."""
+
+    def __init__(self, ledger: OpenShareHistory, topics: TopicHistory | None, coverage: Coverage) -> None:
+        """Begin with ``OpenShareHistory(group_id)``, or go on with the one that an earlier run left."""
+        self.ledger = ledger
+        self._topics = topics
+        self._coverage = coverage
+
+    def known_before(self, record: ShareStateRecord) -> KnownBefore:
+        """What is known of the share partition that a record is about, before the record is fed."""
+        known, at = self._tracked(SharePartition.of(record)), record.at
+        if known is None:
+            nothing_before = self._coverage.unbroken(at.partition, 0, at.offset)
+            return KnownBefore(None, nothing_before, nothing_before)
+        is_certain = self._coverage.unbroken(at.partition, known.last, at.offset)
+        return KnownBefore(known.state, is_certain, is_certain and known.is_whole)
+
+    def feed(self, record: ShareStateRecord) -> list[SharePartitionRow]:
+        """Return the rows that a record makes final; raises nothing. Feed each record once, in offset order."""
+        which, before = SharePartition.of(record), self.known_before(record)
+        known = self._tracked(which)
+        old = None if known is None else known.row
+        after = next_state(before.state, record)
+        is_whole = record.value is None or record.type == SHARE_SNAPSHOT or before.is_whole
+        row, ended = old, list[SharePartitionRow]()
+        if old is None or after is None or _differ(before, after, is_whole):
+            row = None if after is None else self._row(which, record, before, after, old, is_whole=is_whole)
+            ended = [] if old is None else [_ended(old, record)]
+        partitions = self.ledger.partitions.setdefault(which.topic_id, {})
+        partitions[which.partition] = TrackedPartition(record.at.offset, after, is_whole, row)
+        return ended
+
+    def open_rows(self) -> Iterator[SharePartitionRow]:
+        """Rows of what lasts as of the last record: a later run replaces them by their keys."""
+        for partitions in self.ledger.partitions.values():
+            yield from (each.row for each in partitions.values() if each.row is not None)
+
+    def _tracked(self, which: SharePartition) -> TrackedPartition | None:
+        return self.ledger.partitions.get(which.topic_id, {}).get(which.partition)
+
+    def _row(
+        self,
+        which: SharePartition,
+        record: ShareStateRecord,
+        before: KnownBefore,
+        after: SharePartitionState,
+        old: SharePartitionRow | None,
+        *,
+        is_whole: bool,
+    ) -> SharePartitionRow:
+        write = _write(before, after, record)
+        told = () if write is ShareWrite.FIRST_SEEN and record.type == SHARE_SNAPSHOT else _changes(before, after)
+        start = None if after.start_offset == UNSET else after.start_offset
+        next_offset = _next_offset(after) if is_whole and start is not None else None
+        totals = Counter[int]()
+        for batch in after.batches:
+            totals[batch.state] += batch.records
+        advanced = record.at if old is None or old.next_offset != next_offset else old.advanced
+        end = after.end_offset if after.batches else start
+        covered = None if start is None or end is None else end - start - totals.total()
+        return SharePartitionRow(
+            group_id=which.group_id,
+            topic=None if self._topics is None else self._topics.topic_name(which.topic_id),
+            topic_id=which.topic_id,
+            partition=which.partition,
+            since=record.at,
+            until=None,
+            ended_by=None,
+            is_open=True,
+            write=write.value,
+            snapshot_epoch=after.snapshot_epoch,
+            state_epoch=after.state_epoch,
+            leader_epoch=after.leader_epoch,
+            start_offset=start,
+            next_offset=next_offset,
+            end_offset=end,
+            complete=None if after.delivery_complete_count == UNSET else after.delivery_complete_count,
+            available=totals[DeliveryState.AVAILABLE] if is_whole else None,
+            acknowledged=totals[DeliveryState.ACKNOWLEDGED] if is_whole else None,
+            archived=totals[DeliveryState.ARCHIVED] if is_whole else None,
+            unknown=covered if is_whole else None,
+            counts=_counts(after.batches) if is_whole else (),
+            delivery_limit=self._delivery_limit(which.group_id, record.at),
+            accepted_now=sum(_records(each) for each in told if _turns(each, DeliveryState.ACKNOWLEDGED)),
+            released_now=tuple(_range(each) for each in told if _is_given_back(each)),
+            archived_now=tuple(_range(each) for each in told if _turns(each, DeliveryState.ARCHIVED)),
+            redelivered_now=sum(_records(each) for each in told if _is_redelivered(each)),
+            passed_over=_passed_over(before.state, after) if before.is_whole else None,
+            advanced=advanced,
+            history_complete=before.is_whole,
+            missing=None if before.is_whole else _missing(before, record.at),
+        )
+
+    def _delivery_limit(self, group_id: str, at: LogPosition) -> int | None:
+        if self._topics is None:
+            return None
+        version = self._topics.version_at(at.timestamp_ms)
+        text = self._topics.config(GROUP_RESOURCE, group_id, version).get(DELIVERY_LIMIT) if version >= 0 else None
+        return int(text) if text is not None and text.isdecimal() else None
+
+
+def _differ(before: KnownBefore, after: SharePartitionState, is_whole: bool) -> bool:
+    """Whether a record changes what a row tells; a cold snapshot changes nothing."""
+    old = before.state
+    return (
+        old is None
+        or before.is_whole != is_whole
+        or (old.start_offset, old.delivery_complete_count, old.leader_epoch, old.state_epoch, old.batches)
+        != (after.start_offset, after.delivery_complete_count, after.leader_epoch, after.state_epoch, after.batches)
+    )
+
+
+def _ended(row: SharePartitionRow, record: ShareStateRecord) -> SharePartitionRow:
+    ended_by = "state deleted" if record.value is None else "next write"
+    return row._replace(until=record.at, ended_by=ended_by, is_open=False)
+
+
+def _write(before: KnownBefore, after: SharePartitionState, record: ShareStateRecord) -> ShareWrite:
+    old, is_snapshot = before.state, record.type == SHARE_SNAPSHOT
+    is_empty = is_snapshot and not after.batches
+    if old is None:
+        if is_empty and after.snapshot_epoch == 0:
+            return ShareWrite.INITIALIZED if after.start_offset == UNSET else ShareWrite.ALTERED
+        return ShareWrite.DELIVERY if before.is_certain else ShareWrite.FIRST_SEEN
+    if is_empty and _begins_again(old, after):
+        return ShareWrite.INITIALIZED if after.start_offset == UNSET else ShareWrite.ALTERED
+    if any(each.after is not None for each in _changes(before, after)):
+        return ShareWrite.DELIVERY
+    return ShareWrite.LEADER_CHANGED if after.leader_epoch != old.leader_epoch else ShareWrite.START_MOVED
+
+
+def _begins_again(old: SharePartitionState, new: SharePartitionState) -> bool:
+    """Whether a snapshot without batches forgets what was known, as initialisation and alteration do."""
+    lost = any(batch.last >= new.start_offset for batch in old.batches)
+    return lost or new.start_offset < old.start_offset or new.state_epoch != old.state_epoch
+
+
+def _changes(before: KnownBefore, after: SharePartitionState) -> Sequence[DeliveryChange]:
+    return tuple(changes(() if before.state is None else before.state.batches, after.batches))
+
+
+def _records(change: DeliveryChange) -> int:
+    return change.last - change.first + 1
+
+
+def _turns(change: DeliveryChange, state: DeliveryState) -> bool:
+    """Whether offsets come to a state that they were not in."""
+    before, after = change.before, change.after
+    return after is not None and after[0] == state and (before is None or before[0] != state)
+
+
+def _is_given_back(change: DeliveryChange) -> bool:
+    """Whether a delivery of these offsets ended without an acknowledgement."""
+    before, after = change.before, change.after
+    return after is not None and after[0] == DeliveryState.AVAILABLE and (before is None or before[1] < after[1])
+
+
+def _is_redelivered(change: DeliveryChange) -> bool:
+    """Whether a delivery ended that was not the first one of these offsets."""
+    before, after = change.before, change.after
+    return after is not None and after[1] > 1 and (before is None or before[1] < after[1])
+
+
+def _range(change: DeliveryChange) -> OffsetRange:
+    return OffsetRange(change.first, change.last, 0 if change.after is None else change.after[1])
+
+
+def _next_offset(state: SharePartitionState) -> int:
+    """The first offset from the start on that is not settled."""
+    offset = state.start_offset
+    for batch in state.batches:
+        if batch.first > offset or batch.state not in TERMINAL:
+            break
+        offset = batch.last + 1
+    return offset
+
+
+def _counts(batches: Sequence[StateBatch]) -> tuple[StateCount, ...]:
+    found = Counter[tuple[int, int]]()
+    for batch in batches:
+        found[batch.state, batch.delivery_count] += batch.records
+    return tuple(
+        StateCount(STATE_NAMES.get(state, str(state)), count, found[state, count]) for state, count in sorted(found)
+    )
+
+
+def _passed_over(before: SharePartitionState | None, after: SharePartitionState) -> int:
+    """Records given back that lie below the new start offset: they were deleted, or the offset was altered."""
+    if before is None:
+        return 0
+    waiting = (batch for batch in before.batches if batch.state == DeliveryState.AVAILABLE)
+    return sum(max(0, min(batch.last + 1, after.start_offset) - batch.first) for batch in waiting)
+
+
+def _missing(before: KnownBefore, at: LogPosition) -> str:
+    if before.is_certain:
+        return "the snapshot that this update follows"
+    known = before.state
+    after = "from the beginning of the log" if known is None else f"after offset {known.at.offset}"
+    return f"records of __share_group_state-{at.partition} {after}, up to offset {at.offset}"
