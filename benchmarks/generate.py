@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.records import Fields, RecordType
-from coordinator_core.simulator.scenario import partition_of
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch, frame, varint
 from coordinator_core.wire.primitives import uuid_text
 from coordinator_core.wire.record_codec import encode_key, encode_value
@@ -186,7 +186,7 @@ def generate(out: Path, commits: int, groups: int, *, partitions: int = 1, seed:
     chance = np.random.default_rng(seed)
     made = [make_group(number, chance) for number in range(groups)]
     logs = [GeneratedSegments(out / f"__consumer_offsets-{partition}") for partition in range(partitions)]
-    log_of = [logs[partition_of(group.name, partitions)] for group in made]
+    log_of = [logs[log_partition_of(group.name, partitions)] for group in made]
     static = GeneratedCommits.of(made)
     now, left = START_MS, commits
     while left > 0:

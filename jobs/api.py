@@ -117,7 +117,7 @@ class CoordinatorAudit:
 
         Raises InputError where there is none.
         """
-        history = next(histories(self.tables, self.cluster, group, with_commits=False), None)
+        history = next(histories(self.tables, self.cluster, group, for_findings=False), None)
         if history is None:
             raise InputError(f"no history of a group {group!r} in the tables at {self.tables.home}")
         return explain(history, find_rebalance(history, epoch))

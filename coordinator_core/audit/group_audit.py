@@ -18,19 +18,20 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.rows import TABLES, HistoryRow, HistoryTable
+from coordinator_core.history.share_rows import SHARE_PARTITIONS, SharePartitionRow
 from coordinator_core.records import AnyRecord, Family, RecordType
 from coordinator_core.state_json import VERSION, StateForm
 
 STATE_VERSION = str(VERSION)
-"""The version of the form of ``GroupAudit.state``. A state of another version cannot be read: read the group from
+"""The version of the form of ``GroupAudit.state`` and ``ShareAudit.state``. A state of another version cannot be read: read the group from
 its start.
 """
 
 TARGET_AUDITS = HistoryTable("target_audits", TargetAuditRow, ("group_id", "at.partition", "at.offset"))
-AUDITED_TABLES = (*TABLES, TARGET_AUDITS)
+AUDITED_TABLES = (*TABLES, SHARE_PARTITIONS, TARGET_AUDITS)
 """Every table whose rows the core makes from the records of groups and topics."""
 
-AuditedRow = HistoryRow | Violation | TargetAuditRow
+AuditedRow = HistoryRow | SharePartitionRow | Violation | TargetAuditRow
 
 
 @dataclass(slots=True)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final, cast
 
 from coordinator_core.audit.rules.share_state import judge_share_state
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.share.state_log import ShareStateRecord
-from coordinator_core.groups.state_json import Json, coder, read_json, read_stored, write_json
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.share_partitions import OpenShareHistory, SharePartitionFold
 from coordinator_core.history.share_rows import SharePartitionRow
 from coordinator_core.records import AnyRecord
+from coordinator_core.state_json import StateForm
 
-VERSION = 1
-"""Of the form of ``ShareAudit.state``; raised with every change of it, so that older forms are refused."""
+STATE_FORM: Final = StateForm(OpenShareHistory, "state of share partitions")
 
 
 class ShareAudit:
@@ -36,10 +35,8 @@ class ShareAudit:
 
     @classmethod
     def resume(cls, text: str, topics: TopicHistory | None, coverage: Coverage) -> ShareAudit:
-        """The fold as ``state`` wrote it; raises StateFormatError if that was another form."""
-        stored = read_json(text, "state of share partitions")
-        ledger = read_stored(stored, "state of share partitions", VERSION, _ledger_from)
-        return cls(SharePartitionFold(ledger, topics, coverage))
+        """Continue from what ``state`` returned; raises StateFormatError if it is of another version."""
+        return cls(SharePartitionFold(STATE_FORM.decode(text), topics, coverage))
 
     def feed(self, record: AnyRecord, leader_epoch: int | None = None) -> list[SharePartitionRow | Violation]:
         """The rows that this record makes final; raises nothing. Feed each once, in offset order."""
@@ -52,10 +49,5 @@ class ShareAudit:
         return list(self._fold.open_rows())
 
     def state(self) -> str:
-        """What the next run goes on with, as one JSON text."""
-        return write_json({"version": VERSION, "ledger": coder(OpenShareHistory).to_json(self._fold.ledger)})
-
-
-def _ledger_from(stored: Json) -> OpenShareHistory:
-    ledger: OpenShareHistory = coder(OpenShareHistory).from_json(stored["ledger"])
-    return ledger
+        """Return what a later run needs to continue, as one JSON text."""
+        return STATE_FORM.encode(self._fold.ledger)

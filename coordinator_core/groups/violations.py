@@ -84,6 +84,7 @@ class Rule(StrEnum):
     SHARE_SETTLED_AGAIN = "share_settled_again"
     SHARE_BATCH_WRONG = "share_batch_wrong"
     SHARE_START_OFFSET_WENT_BACK = "share_start_offset_went_back"
+    SHARE_TOMBSTONE_WITHOUT_STATE = "share_tombstone_without_state"
     TOPOLOGY_EPOCH_WRONG = "topology_epoch_wrong"
     TASK_OUTSIDE_TOPOLOGY = "task_outside_topology"
     GENERATION_CHANGED_IN_PLACE = "generation_changed_in_place"

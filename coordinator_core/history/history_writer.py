@@ -448,6 +448,9 @@ class HistoryWriter:
             yield ledger.rebalance.row(group_id, self._type, "open", tally, None)
         for membership in ledger.memberships.values():
             yield membership.row(group_id, self._type, final=False)
+        for topics in ledger.share_phases.values():
+            for partitions in topics.values():
+                yield from partitions.values()
         for kind, holdings in ((CURRENT, ledger.current), (TARGET, ledger.target)):
             for member_id, resource, partition, since, epoch, seen in holdings:
                 yield AssignmentRow(

@@ -9,7 +9,7 @@ from typing import Annotated
 from coordinator_core.cluster.topic_history import TopicChange
 from coordinator_core.history.holdings import Holdings, Interval, Ownership
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
-from coordinator_core.history.rows import Cause
+from coordinator_core.history.rows import Cause, ShareInitializationRow
 from coordinator_core.history.seen_past import SeenPast
 from coordinator_core.records import LogPosition
 from coordinator_core.state_json import StoredAs
@@ -34,6 +34,8 @@ class OpenHistory:
     group itself wants to rebalance again, ``unseen`` the changes of its topics that its leader has not yet acted on,
     ``resubscribed`` the static members, by instance id, that were replaced within the generation with another
     subscription, each as a cause.
+
+    Of share groups: ``share_phases`` has, by phase, topic id and partition, what the group's log says of share state.
     """
 
     group_id: str
@@ -60,6 +62,7 @@ class OpenHistory:
     unseen: list[TopicChange] = field(default_factory=list)
     resubscribed: dict[str, Cause] = field(default_factory=dict)
     past: SeenPast = field(default_factory=SeenPast)
+    share_phases: dict[str, dict[str, dict[int, ShareInitializationRow]]] = field(default_factory=dict)
 
     def copy(self) -> OpenHistory:
         """Return a copy, on which the present operation can be ended."""

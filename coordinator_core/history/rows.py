@@ -167,6 +167,27 @@ class AssignmentRow(NamedTuple):
     history_complete: Annotated[bool, "true if the log shows its beginning"]
 
 
+class ShareInitializationRow(NamedTuple):
+    """One share partition in one phase of its state, as the group's own log has it (KIP-932).
+
+    While an initialization fails, the group's lists go empty now and then: the row goes on until the state is there.
+    """
+
+    group_id: Annotated[str, "the group"]
+    topic: Annotated[str, "topic name, as the group's record has it"]
+    topic_id: Annotated[str, "topic id"]
+    partition: Annotated[int, "partition; -1: all partitions of the topic, whose state is being deleted"]
+    phase: Annotated[str, "initializing (asked for), initialized (there) or deleting"]
+    since: Annotated[At, "the record with which it began"]
+    asked: Annotated[int, "initializing: how often it was asked for"]
+    last_asked: Annotated[At, "initializing: the record with which it was last asked for; else that of since"]
+    until: Annotated[MaybeAt, "the record with which it ended; null while it lasts"]
+    outcome: Annotated[str, "initialized, topic deleted, state deleted, group deleted, or open"]
+    is_open: Annotated[bool, "it lasts; a later run replaces this row"]
+    was_initialized: Annotated[bool, "initializing: it had state before, an administrator set its start offset"]
+    history_complete: Annotated[bool, "what was before it was seen"]
+
+
 class HistoryTable(NamedTuple):
     """A table of history: its name, the type of its rows, and its key columns (fields of positions after a dot)."""
 
@@ -193,6 +214,11 @@ TABLES = (
             "since.offset",
         ),
     ),
+    HistoryTable(
+        "share_initializations",
+        ShareInitializationRow,
+        ("group_id", "topic_id", "partition", "phase", "since.partition", "since.offset"),
+    ),
     HistoryTable("violations", Violation, ("group_id", "rule", "member_id", "at.partition", "at.offset", "detail")),
     HistoryTable(
         "topic_history", TopicInterval, ("topic", "topic_id", "since.partition", "since.offset", "since.timestamp_ms")
@@ -200,5 +226,5 @@ TABLES = (
 )
 """All tables whose rows the core makes."""
 
-HistoryRow = GroupEpochRow | RebalanceRow | MembershipRow | AssignmentRow
+HistoryRow = GroupEpochRow | RebalanceRow | MembershipRow | AssignmentRow | ShareInitializationRow
 """A row of the fold of one group."""

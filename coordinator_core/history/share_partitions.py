@@ -24,6 +24,8 @@ from coordinator_core.records import LogPosition
 GROUP_RESOURCE = 32
 """Resource type of a group's configs in the metadata log."""
 DELIVERY_LIMIT = "share.delivery.count.limit"
+STATE_DELETED, NEXT_WRITE = "state deleted", "next write"
+"""How a row ends."""
 STATE_NAMES = {state.value: state.name.lower() for state in DeliveryState}
 
 
@@ -173,7 +175,7 @@ def _differ(before: KnownBefore, after: SharePartitionState, is_whole: bool) -> 
 
 
 def _ended(row: SharePartitionRow, record: ShareStateRecord) -> SharePartitionRow:
-    ended_by = "state deleted" if record.value is None else "next write"
+    ended_by = STATE_DELETED if record.value is None else NEXT_WRITE
     return row._replace(until=record.at, ended_by=ended_by, is_open=False)
 
 

@@ -10,6 +10,7 @@ from coordinator_core.history.causes import CauseKind, cause, difference, record
 from coordinator_core.history.held_units import consumer_topics
 from coordinator_core.history.history_writer import HistoryWriter
 from coordinator_core.history.record_handler import RecordHandler
+from coordinator_core.history.share_initializations import follow_share_phases
 from coordinator_core.record_fields.consumer_group import ConsumerGroupRegularExpressionRecord
 from coordinator_core.record_fields.streams_group import StreamsGroupTopologyRecord
 from coordinator_core.records import CoordinatorRecord, RecordType
@@ -75,6 +76,7 @@ def on_state_partitions(
     """Apply which share partitions are assignable: those initialised, by topic name."""
     state = recorder.group.state
     after = state.state_partitions if isinstance(state, ShareGroup) else None
+    follow_share_phases(recorder, record.at, before, after)
     if record.value is None or after is None:
         return
     for topics in (after.initializing, after.initialized):

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from coordinator_core.assignors.java_hash import string_hash
+from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.records import Family
 
 _UNITS = {None: 1, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -404,7 +404,7 @@ class Scenario(Part):
             if group.family is not family or only not in (None, group.type):
                 continue
             for number, group_id in enumerate(self.ids(name)):
-                if partition_of(group_id, self.cluster.partitions) == partition:
+                if log_partition_of(group_id, self.cluster.partitions) == partition:
                     yield group_id, number, group
 
     def ids(self, name: str) -> Iterator[str]:
@@ -415,11 +415,3 @@ class Scenario(Part):
     def topic_name(self, name: str, number: int) -> str:
         """Return the topic that the name stands for in the group with this number."""
         return name.replace(_NUMBER, str(number % self.topics[name].count))
-
-
-def partition_of(group_id: str, partitions: int) -> int:
-    """Return the log partition of a group: ``Utils.abs`` of the Java hash code of its id, modulo the number of
-    partitions.
-    """
-    code = string_hash(group_id)
-    return (0 if code == -(2**31) else abs(code)) % partitions

@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT, SHARE_UPDATE, SharePartition
 from coordinator_core.records import LOG_TOPICS, Family, Fields
 from coordinator_core.simulator.log import Piece
-from coordinator_core.simulator.scenario import Scenario, partition_of
+from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.topics import TopicPlan
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.record_codec import encode_key, encode_value
@@ -117,7 +118,10 @@ class ShareStates:
                     yield from self._life(activity, which, since, epoch, until)
 
     def _is_here(self, which: SharePartition) -> bool:
-        return partition_of(f"{which.group_id}:{which.topic_id}:{which.partition}", self._partitions) == self._partition
+        return (
+            log_partition_of(f"{which.group_id}:{which.topic_id}:{which.partition}", self._partitions)
+            == self._partition
+        )
 
     def _life(
         self, activity: ShareActivity, which: SharePartition, since: int, state_epoch: int, until: int | None

@@ -8,9 +8,9 @@ import typer
 
 from coordinator_core.audit.explain import GROUP_LOG, Sentence, explain, find_rebalance
 from coordinator_core.audit.findings.group_history import GroupHistory
-from coordinator_core.audit.findings.rows import FindingKind
+from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.errors import InputError
-from coordinator_core.records import LogPosition
+from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.cli.answer_source import AnswerSource, refuse_unknown
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import MATCHED, GroupOption, read_kinds
@@ -87,6 +87,12 @@ def _position(at: LogPosition) -> str:
     return f"{at.partition}:{at.offset} {utc(at.timestamp_ms)}"
 
 
+def _evidence(row: FindingRow) -> str:
+    """Where the first records that prove a finding lie; the log is named where it is not that of groups."""
+    log = "" if row.log_topic == LOG_TOPICS[Family.GROUP] else f"{row.log_topic} "
+    return log + " ".join(f"{at.partition}:{at.offset}" for at in row.evidence[:2])
+
+
 @with_options(AnswerSource)
 def findings_command(
     source: AnswerSource,
@@ -124,7 +130,7 @@ def findings_command(
                 "about": row.subject,
                 "detail": row.detail,
                 "since": utc(row.since_ms),
-                "log": " ".join(f"{at.partition}:{at.offset}" for at in row.evidence[:2]),
+                "log": _evidence(row),
             }
             for row in rows
         ]

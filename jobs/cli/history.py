@@ -19,8 +19,12 @@ from coordinator_core.history.rows import (
     HistoryRow,
     MembershipRow,
     RebalanceRow,
+    ShareInitializationRow,
 )
-from coordinator_core.records import LogPosition
+from coordinator_core.history.share_initializations import ALL_PARTITIONS, SharePhase
+from coordinator_core.history.share_partitions import STATE_DELETED
+from coordinator_core.history.share_rows import SHARE_PARTITIONS, SharePartitionRow, ShareWrite
+from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.cli.answer_source import AnswerSource, refuse_unknown
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import GroupOption, SinceOption, parse_time
@@ -28,19 +32,21 @@ from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.formatting import plain
 from jobs.queries.interface import RebalanceFilter
 
-TABLE_OF = {table.row: table.name for table in TABLES}
+TABLE_OF = {table.row: table.name for table in (*TABLES, SHARE_PARTITIONS)}
+SHARE_LOG = f"{LOG_TOPICS[Family.SHARE]}-"
 
 
-TimelineRow = HistoryRow | Violation
+TimelineRow = HistoryRow | SharePartitionRow | Violation
 """A row that becomes an entry of a timeline, or two."""
 
 
 class TimelineEntry(NamedTuple):
-    """One line of a timeline, with the record that proves it."""
+    """One line of a timeline, with the record that proves it; ``log`` names its log where it is not the group's own."""
 
     at: LogPosition
     what: str
     detail: str
+    log: str = ""
 
 
 @with_options(AnswerSource)
@@ -58,6 +64,8 @@ def history_command(
         *known.rebalances,
         *known.memberships,
         *known.assignments,
+        *known.initializations,
+        *known.share_partitions,
         *known.violations,
     ]
     start = 0 if since is None else parse_time(since)
@@ -67,9 +75,11 @@ def history_command(
                 print_json({"table": TABLE_OF[type(row)], **plain(row)})
         return
     moments = sorted(moment for moment in _moments(rows) if moment.at.timestamp_ms >= start)
+    moments += (moment for moment in _share_moments(known.share_partitions) if moment.at.timestamp_ms >= start)
+    moments.sort(key=lambda moment: moment.at.timestamp_ms)
     lines = [
-        {"time": utc(at.timestamp_ms), "what": what, "detail": detail, "log": f"{at.partition}:{at.offset}"}
-        for at, what, detail in moments
+        {"time": utc(at.timestamp_ms), "what": what, "detail": detail, "log": f"{log}{at.partition}:{at.offset}"}
+        for at, what, detail, log in moments
     ]
     print_lines(lines, as_json=False, title=f"history of {group}")
 
@@ -100,7 +110,7 @@ def _last_ms(row: TimelineRow) -> int:
         return (row.ended or row.opened).timestamp_ms
     if isinstance(row, MembershipRow):
         return (row.left or row.joined).timestamp_ms
-    if isinstance(row, AssignmentRow):
+    if isinstance(row, AssignmentRow | ShareInitializationRow | SharePartitionRow):
         return (row.until or row.since).timestamp_ms
     return row.at.timestamp_ms
 
@@ -166,8 +176,37 @@ def _moments(rows: Iterable[TimelineRow]) -> Iterator[TimelineEntry]:
         elif isinstance(row, GroupEpochRow):
             if row.ended is not None and row.ended_by != "next epoch":
                 yield TimelineEntry(row.ended, row.ended_by or "ended", f"{row.group_type} group at epoch {row.epoch}")
-        elif not isinstance(row, AssignmentRow):
+        elif isinstance(row, ShareInitializationRow):
+            yield from _phase_moments(row)
+        elif isinstance(row, Violation):
             yield TimelineEntry(row.at, f"violation: {row.rule}", row.detail)
+
+
+def _phase_moments(row: ShareInitializationRow) -> Iterator[TimelineEntry]:
+    """When share state was asked for, and how that ended; what is initialized at once is told by the end alone."""
+    what = row.topic if row.partition == ALL_PARTITIONS else f"{row.topic}-{row.partition}"
+    if row.phase != SharePhase.INITIALIZED:
+        yield TimelineEntry(row.since, f"share state {row.phase}", what)
+    if row.until is not None and row.phase != SharePhase.DELETING:
+        asked = f", asked for {row.asked} times" if row.asked > 1 else ""
+        yield TimelineEntry(row.until, f"share state: {row.outcome}", f"{what}{asked}")
+
+
+def _share_moments(rows: Iterable[SharePartitionRow]) -> Iterator[TimelineEntry]:
+    """What the share state log tells of share partitions; deliveries only where records were given up."""
+    for row in rows:
+        what = f"{row.topic or row.topic_id}-{row.partition}"
+        if row.archived_now:
+            ranges = ", ".join(
+                f"{each.first} to {each.last} (delivered {each.delivery_count})" for each in row.archived_now
+            )
+            yield TimelineEntry(row.since, "share: archived", f"{what} {ranges}", SHARE_LOG)
+        if row.write == ShareWrite.ALTERED:
+            yield TimelineEntry(row.since, "share: start offset altered", f"{what} to {row.start_offset}", SHARE_LOG)
+        if row.write == ShareWrite.LEADER_CHANGED:
+            yield TimelineEntry(row.since, "share: leader changed", f"{what} epoch {row.leader_epoch}", SHARE_LOG)
+        if row.ended_by == STATE_DELETED and row.until is not None:
+            yield TimelineEntry(row.until, "share: state deleted", what, SHARE_LOG)
 
 
 def _rebalance_detail(row: RebalanceRow) -> str:

@@ -16,9 +16,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.audit.findings.group_history import ShareLogs
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.pipeline.group_history import by_group, gathered, material, partition_counts
+from jobs.pipeline.share_delivery import share_logs
 from jobs.tables.delta import Tables
 from jobs.tables.history import GROUP_STATES
 from jobs.tables.results import FINDINGS
@@ -42,17 +44,19 @@ def run(tables: Tables, limits: Thresholds) -> dict[str, int]:
 def _found(tables: Tables, cluster: str, limits: Thresholds) -> DataFrame:
     rows = by_group(material(tables, cluster))
     schema = StructType(row_type(FindingRow).fields)
-    found = rows.mapInArrow(finder(limits, partition_counts(tables, cluster)), schema)
+    found = rows.mapInArrow(finder(limits, partition_counts(tables, cluster), share_logs(tables, cluster)), schema)
     return found.withColumn("cluster", F.lit(cluster))
 
 
-def finder(limits: Thresholds, partitions: Mapping[str, int]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def finder(
+    limits: Thresholds, partitions: Mapping[str, int], logs: ShareLogs
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """A function for ``mapInArrow`` from the rows of ``material``, sorted by group, to findings."""
     schema = to_arrow_schema(StructType(row_type(FindingRow).fields))
 
     def find(batches: Batches) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in batch.to_pylist())
-        for history in gathered(rows, partitions):
+        for history in gathered(rows, partitions, logs):
             found = [row._asdict() for row in findings(history, limits)]
             yield pa.RecordBatch.from_pylist(found, schema=schema)
 

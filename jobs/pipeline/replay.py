@@ -9,6 +9,9 @@ under way: the run after one that was killed, anywhere, folds those anew, with t
 A dump that brings records older than what was replayed of a group makes that group begin anew: its rows are deleted,
 and all its records are folded. So does a state that an earlier release stored in another form, and a group that was
 replayed beyond the time of what a metadata log, which came late, tells of topics.
+
+A share group has two lives here: its records of the coordinator log, and those of the share state log, in which each of
+its share partitions lies in some partition of the log. Both begin anew together.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from coordinator_core.groups.violations import Violation
 from jobs.pipeline import topics as topic_log
 from jobs.pipeline.log_start import is_start
 from jobs.pipeline.replay_arrow import INPUT, folder
-from jobs.sources.files import GROUP_TOPICS
+from jobs.sources.files import REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.delta import Table, Tables
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.log import LOG_PARTITION, LOG_RECORDS, PLACED, RUNS
@@ -149,10 +152,10 @@ class _Run:
 
     def _since(self, after: str) -> Column:
         in_runs = (F.col("run_id") > after) & (F.col("run_id") <= self._span.upto)
-        return in_runs & F.col("log_topic").isin(GROUP_TOPICS)
+        return in_runs & F.col("log_topic").isin(REPLAYED_TOPICS)
 
     def _log(self) -> DataFrame:
-        log = self._of(LOG_RECORDS).where(F.col("log_topic").isin(GROUP_TOPICS) & F.expr(PLACED))
+        log = self._of(LOG_RECORDS).where(F.col("log_topic").isin(REPLAYED_TOPICS) & F.expr(PLACED))
         return log.where(F.col("kind").isin("record", "control"))
 
     def _starts(self) -> DataFrame:
@@ -181,13 +184,26 @@ class _Run:
         done = self._span.done
         first = self._new_places().groupBy(*IDENTITY).agg(F.min(F.struct("log_partition", "log_offset")).alias("first"))
         last = F.struct("log_partition", "log_offset")
-        useless = (F.col("version") != STATE_VERSION) | (F.col("first") <= last)
+        of_share_state = F.col("log_topic").isin(SHARE_TOPICS)
+        useless = (F.col("version") != STATE_VERSION) | (~of_share_state & (F.col("first") <= last))
         news_ms = topic_log.news_ms(self._tables, self._cluster, done, self._span.upto)
         if news_ms is not None:
             useless |= F.col("timestamp_ms") >= news_ms
         found = self._states.join(first, list(IDENTITY), "left").where(useless).select(*IDENTITY)
         under_way = self._of(REPLAYED).where("state IS NOT NULL").select(*IDENTITY)
-        return found.union(under_way).distinct()
+        anew = found.union(under_way).union(self._late_share_state())
+        groups = anew.select("group_id").distinct()
+        return self._states.select(*IDENTITY).join(groups, "group_id", "left_semi").union(anew).distinct()
+
+    def _late_share_state(self) -> DataFrame:
+        """Groups with new records of the share state log that lie before known ones, in the same partition of it."""
+        place = (*IDENTITY, "log_partition")
+        of_share_state = F.col("log_topic").isin(SHARE_TOPICS)
+        first = self._records(self._span.done).where(of_share_state).groupBy(*place)
+        known = self._of(GROUP_RECORDS).where((F.col("run_id") <= self._span.done) & of_share_state & F.expr(PLACED))
+        last = known.groupBy(*place).agg(F.max("log_offset").alias("last"))
+        late = first.agg(F.min("log_offset").alias("first")).join(last, list(place)).where("first <= last")
+        return late.select(*IDENTITY)
 
     def _new_places(self) -> DataFrame:
         """Whose records and commits are new, and where they are."""

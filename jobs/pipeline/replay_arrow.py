@@ -6,7 +6,7 @@ its records in log order. However many there are, one batch of them and one grou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -14,9 +14,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import AnyRecord, CoordinatorRecord, Fields, LogPosition, RecordType
+from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, Fields, LogPosition, RecordType
 from coordinator_core.wire.record_decoder import NO_BATCH, RecordDecoder
 from jobs.sources.files import FAMILIES
 from jobs.tables.history import FOLDED, REPLAYED
@@ -91,14 +92,19 @@ class _Life:
         self._decoder = RecordDecoder(family)
         self._coverage = Coverage({})
         self._last = LogPosition(first.log_partition, first.log_offset, first.timestamp_ms)
-        if first.state is None:
+        self._fold: GroupAudit | ShareAudit
+        if family is Family.SHARE and first.state is None:
+            self._fold = ShareAudit.begin(first.group_id, topics, self._coverage)
+        elif family is Family.SHARE:
+            self._fold = ShareAudit.resume(str(first.state), topics, self._coverage)
+        elif first.state is None:
             self._fold = GroupAudit.begin(
                 first.group_id, family, topics, self._coverage, settings, from_start=first.from_start
             )
         else:
             self._fold = GroupAudit.resume(first.state, topics, self._coverage, settings)
 
-    def feed(self, row: Input) -> list[AuditedRow]:
+    def feed(self, row: Input) -> Sequence[AuditedRow]:
         latest_ms = max(self._last.timestamp_ms, row.timestamp_ms)
         self._last = LogPosition(row.log_partition, row.log_offset, latest_ms)
         if row.unbroken_since is not None:

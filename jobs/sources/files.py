@@ -45,6 +45,9 @@ GROUP_TOPICS = [topic for topic, family in FAMILIES.items() if family in (Family
 SHARE_TOPICS = [topic for topic, family in FAMILIES.items() if family is Family.SHARE]
 """The topics with the state of share partitions."""
 
+REPLAYED_TOPICS = [*GROUP_TOPICS, *SHARE_TOPICS]
+"""The topics whose records are folded to histories, by group."""
+
 KNOWN_TOPICS = frozenset(FAMILIES) | {""}
 """Those, and folders that are not named after a topic."""
 

@@ -19,6 +19,8 @@ ABOUT: Final = {
     "rebalances": "One rebalance: causes, epochs, durations, what moved, who held it up",
     "memberships": "One member over its life: client, host, rack, instance id, how it came and went",
     "assignments": "Who owned or was to own which partition or task over an interval",
+    "share_initializations": "One share partition in one phase of its state, as the group's own log has it",
+    "share_partitions": "One share partition over an interval in which its state did not change: offsets, deliveries",
     "violations": "One broken invariant of the protocol or the data, with its position",
     "target_audits": "One recorded target assignment, recomputed and judged",
     "topic_history": "One topic over an interval: id, partitions, racks, the position that proves it",

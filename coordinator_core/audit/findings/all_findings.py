@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from coordinator_core.audit.findings import abandoned, balance, membership, offsets, rebalances
+from coordinator_core.audit.findings import abandoned, balance, membership, offsets, rebalances, share
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -47,6 +47,11 @@ FINDERS: tuple[Finder, ...] = (
     offsets.expired,
     offsets.floods,
     offsets.open_transactions,
+    share.archived,
+    share.redelivered,
+    share.stalled,
+    share.initializing,
+    share.orphaned,
 )
 
 

@@ -7,15 +7,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 from coordinator_core.audit.findings.rows import MOST_EVIDENCE, FindingKind, FindingRow, score
+from coordinator_core.audit.findings.share_deliveries import ShareDelivery, share_deliveries
 from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.classic.protocols import STREAMS_PROTOCOL
+from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.violations import Violation
-from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, MembershipRow, RebalanceRow
-from coordinator_core.records import LogPosition
+from coordinator_core.history.rows import (
+    AssignmentRow,
+    GroupEpochRow,
+    MembershipRow,
+    RebalanceRow,
+    ShareInitializationRow,
+)
+from coordinator_core.history.share_rows import SharePartitionRow
+from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 
 AT_ONCE = 2
 """A client may be this many members at once: one that crashed, and its successor before the session expires."""
@@ -58,11 +68,25 @@ class OpenTransaction(NamedTuple):
     partitions: Annotated[int, "partitions of which it has commits"]
 
 
+class ShareLogs(NamedTuple):
+    """What was read of the share state log: by partition the time (ms) of its last record; and which partitions
+    were read from their beginning without a gap.
+    """
+
+    last_ms: Mapping[int, int] = MappingProxyType({})
+    whole: frozenset[int] = frozenset()
+
+
+NO_SHARE_LOGS = ShareLogs()
+
+
 @dataclass(frozen=True)
 class GroupHistory:
-    """All that is known about one group, as of ``now_ms``, the last time that its log shows.
+    """All that is known about one group, as of ``now_ms``, the last time that its logs show.
 
     ``partitions`` has the number of partitions by topic name as of then; empty where the topics are not known.
+    ``own_ms`` is the last time that the group's own log shows; that of a share group's state may go on. ``deliveries``
+    sums ``share_partitions`` up.
     """
 
     group_id: str
@@ -73,22 +97,30 @@ class GroupHistory:
     assignments: Sequence[AssignmentRow] = ()
     violations: Sequence[Violation] = ()
     targets: Sequence[TargetAuditRow] = ()
+    initializations: Sequence[ShareInitializationRow] = ()
+    share_partitions: Sequence[SharePartitionRow] = ()
+    deliveries: Sequence[ShareDelivery] = ()
     commits: Sequence[PartitionCommits] = ()
     transactions: Sequence[OpenTransaction] = ()
     partitions: Mapping[str, int] = field(default_factory=dict)
+    own_ms: int = 0
+    share_logs: ShareLogs = NO_SHARE_LOGS
 
     @classmethod
     def gather(
         cls,
         group_id: str,
-        now_ms: int,
-        rows: Iterable[AuditedRow | PartitionCommits | OpenTransaction],
+        own_ms: int,
+        rows: Iterable[AuditedRow | ShareDelivery | PartitionCommits | OpenTransaction],
         partitions: Mapping[str, int],
+        share_logs: ShareLogs,
     ) -> GroupHistory:
         """Return the history of the group from its rows, given in any order."""
         by_type: dict[type, list[Any]] = defaultdict(list)
         for row in rows:
             by_type[type(row)].append(row)
+        shares = by_type[SharePartitionRow] or by_type[ShareDelivery]
+        now_ms = max(own_ms, *share_logs.last_ms.values(), 0) if shares else own_ms
         return cls(
             group_id,
             now_ms,
@@ -98,9 +130,17 @@ class GroupHistory:
             assignments=sorted(by_type[AssignmentRow], key=_assignment_order),
             violations=sorted(set(by_type[Violation]), key=lambda row: (row.at.offset, row.rule, row.detail)),
             targets=sorted(by_type[TargetAuditRow], key=lambda row: row.at.offset),
+            initializations=sorted(by_type[ShareInitializationRow], key=lambda row: (row.since.offset, row[1:5])),
+            share_partitions=sorted(by_type[SharePartitionRow], key=_share_order),
             commits=sorted(by_type[PartitionCommits]),
             transactions=sorted(by_type[OpenTransaction]),
+            deliveries=sorted(
+                by_type[ShareDelivery] or share_deliveries(by_type[SharePartitionRow]),
+                key=lambda row: (row.topic_id, row.partition),
+            ),
             partitions=partitions,
+            own_ms=own_ms,
+            share_logs=share_logs,
         )
 
     @property
@@ -137,8 +177,13 @@ class GroupHistory:
         subject: str | None = None,
         until_ms: int | None = None,
         complete: bool = True,
+        in_share_state: bool = False,
     ) -> FindingRow:
-        """Return a finding about this group; its time range ends with the last evidence, or at ``until_ms``."""
+        """Return a finding about this group; its time range ends with the last evidence, or at ``until_ms``.
+
+        ``in_share_state``: the evidence lies in the share state log, and not in the group's own.
+        """
+        own_log = Family.CONNECT if self.group_type == GroupType.CONNECT else Family.GROUP
         times = [at.timestamp_ms for at in evidence]
         return FindingRow(
             self.group_id,
@@ -152,6 +197,7 @@ class GroupHistory:
             min(times, default=self.now_ms),
             max(times, default=self.now_ms) if until_ms is None else until_ms,
             tuple(sorted(evidence, key=lambda at: at.offset)[:MOST_EVIDENCE]),
+            LOG_TOPICS[Family.SHARE if in_share_state else own_log],
             complete,
         )
 
@@ -179,6 +225,11 @@ class GroupHistory:
 
 def _assignment_order(row: AssignmentRow) -> tuple[int, str, str, str, str, int]:
     return row.since.offset, row.member_id, row.kind, row.role, row.resource, row.partition
+
+
+def _share_order(row: SharePartitionRow) -> tuple[int, int, int]:
+    """By time: share partitions lie in several partitions of their log."""
+    return row.since.timestamp_ms, row.since.partition, row.since.offset
 
 
 def counted(number: int, what: str) -> str:

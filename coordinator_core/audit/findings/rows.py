@@ -35,6 +35,11 @@ class FindingKind(StrEnum):
     TRANSACTION_LEFT_OPEN = "transaction_left_open"
     RULES_BROKEN = "rules_broken"
     TARGETS_WRONG = "targets_wrong"
+    SHARE_ARCHIVED = "share_archived"
+    SHARE_REDELIVERED = "share_redelivered"
+    SHARE_STALLED = "share_stalled"
+    SHARE_INITIALIZING = "share_initializing"
+    SHARE_STATE_ORPHANED = "share_state_orphaned"
 
 
 class FindingEntry(NamedTuple):
@@ -70,6 +75,13 @@ FINDINGS: tuple[FindingEntry, ...] = (
         "unassigned_partitions",
     ),
     FindingEntry(
+        FindingKind.SHARE_INITIALIZING,
+        9,
+        "A share group waits for the state of share partitions, or for its deletion.",
+        "milliseconds since it was first asked for",
+        "share_initializing_ms",
+    ),
+    FindingEntry(
         FindingKind.NEVER_CONVERGES,
         9,
         "The group keeps rebalancing without reaching a stable assignment.",
@@ -97,6 +109,28 @@ FINDINGS: tuple[FindingEntry, ...] = (
         "An open transaction blocks committed offsets: the stable offset of its partitions does not advance.",
         "milliseconds open",
         "open_transaction_ms",
+    ),
+    FindingEntry(
+        FindingKind.SHARE_ARCHIVED,
+        8,
+        "A share group gave records up after it had delivered them again: they are poison. An offset that is archived "
+        "at its first delivery may be a transaction marker; such offsets count where they are most of a topic.",
+        "records",
+        "share_archived",
+    ),
+    FindingEntry(
+        FindingKind.SHARE_STALLED,
+        8,
+        "A share partition does not advance: records given back wait, or only later offsets are settled.",
+        "milliseconds",
+        "share_stalled_ms",
+    ),
+    FindingEntry(
+        FindingKind.SHARE_STATE_ORPHANED,
+        7,
+        "A share partition is initialized without state in the share state log, or has state that its group has not.",
+        "share partitions",
+        "share_state_orphaned",
     ),
     FindingEntry(
         FindingKind.REBALANCE_STORM,
@@ -139,6 +173,13 @@ FINDINGS: tuple[FindingEntry, ...] = (
         "A sticky assignor moved more between members that stayed than the change in membership required.",
         "partitions or tasks too many",
         "needless_moves",
+    ),
+    FindingEntry(
+        FindingKind.SHARE_REDELIVERED,
+        5,
+        "A share group delivers many records again: consumers release them, or their locks time out.",
+        "deliveries of records that had been delivered before",
+        "share_redelivered",
     ),
     FindingEntry(
         FindingKind.ROLLING_DEPLOY,
@@ -202,6 +243,7 @@ class FindingRow(NamedTuple):
     since_ms: Annotated[int, "when it began"]
     until_ms: Annotated[int, "when it ended, or was last seen"]
     evidence: Annotated[tuple[LogPosition, ...], "records that prove it, the first ten"]
+    log_topic: Annotated[str, "topic of the log in which these records lie"]
     history_complete: Annotated[bool, "true if no record that the finding depends on is known to be missing"]
 
 

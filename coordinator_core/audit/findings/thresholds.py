@@ -34,3 +34,9 @@ class Thresholds:
     commits_per_partition_minute: int
     flood_commits: int
     open_transaction_ms: int
+    share_archived: int
+    share_redelivered: int
+    share_redelivered_ratio: float
+    share_stalled_ms: int
+    share_initializing_ms: int
+    share_state_orphaned: int

@@ -18,6 +18,7 @@ from coordinator_core.groups.share.state_log import (
 from coordinator_core.groups.violations import Rule, Violation
 from coordinator_core.history.share_partitions import KnownBefore
 from coordinator_core.record_fields.share_coordinator import ShareSnapshotValue, ShareUpdateValue
+from coordinator_core.records import LOG_TOPICS, Family
 
 STATES: Final = frozenset(DeliveryState)
 
@@ -33,7 +34,7 @@ def judge_share_state(known: KnownBefore, record: ShareStateRecord) -> list[Viol
 def _broken(known: KnownBefore, record: ShareStateRecord) -> Iterator[tuple[Rule, str]]:
     if record.value is None:
         if known.is_certain and known.state is None:
-            yield Rule.TOMBSTONE_WITHOUT_VALUE, "no such share partition"
+            yield Rule.SHARE_TOMBSTONE_WITHOUT_STATE, "no such share partition"
         return
     is_snapshot = record.type == SHARE_SNAPSHOT
     yield from _wrong_batches(record)
@@ -121,5 +122,6 @@ def _fault(batch: StateBatch, start_offset: int) -> str | None:
 
 
 def _violation(rule: Rule, record: ShareStateRecord, detail: str) -> Violation:
-    key = record.key
-    return Violation(rule, record.at, record.group_id, None, f"{key['topicId']}-{key['partition']}: {detail}")
+    key, log = record.key, f"{LOG_TOPICS[Family.SHARE]}-{record.at.partition}"
+    share_partition = f"{key['topicId']}-{key['partition']}"
+    return Violation(rule, record.at, record.group_id, None, f"{log}: {share_partition}: {detail}")

@@ -236,7 +236,7 @@ RULES: tuple[RuleEntry, ...] = (
         _KIP932,
         _PROTOCOL,
     ),
-    # Share state; positions are those of __share_group_state.
+    # The share state log: the detail names its partition, the position is an offset there.
     RuleEntry(
         Rule.SHARE_UPDATE_WITHOUT_SNAPSHOT,
         (_SHARE,),
@@ -285,9 +285,16 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.SHARE_START_OFFSET_WENT_BACK,
         (_SHARE,),
-        "An update does not move the start offset back; two writes that overtake each other do (KAFKA pull request 23074).",
+        "An update does not move the start offset back; two writes that overtake each other do (pull request 23074).",
         _CODE,
         _NOTICE,
+    ),
+    RuleEntry(
+        Rule.SHARE_TOMBSTONE_WITHOUT_STATE,
+        (_SHARE,),
+        "Only the state of a share partition that has some is deleted.",
+        _CODE,
+        _PROTOCOL,
     ),
     RuleEntry(
         Rule.WORK_OUTSIDE_GROUP,

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from coordinator_core.audit.findings.commits import GROUP_ENDS, TOPIC_CLEANUP_MS, CommitFold
-from coordinator_core.audit.findings.group_history import GroupHistory, OpenTransaction, PartitionCommits
+from coordinator_core.audit.findings.group_history import GroupHistory, OpenTransaction, PartitionCommits, ShareLogs
 from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.audit.targets.rounds import Round, rounds
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
@@ -45,14 +46,17 @@ def group_histories(
 
     Targets are recomputed with the settings ``audit``; None: they are not.
     """
-    readers, topics = _opened(logs, warn)
+    readers, topics, share_readers = _opened(logs, warn)
+    surroundings = _Surroundings(topics, _ShareState.read(share_readers, topics, group_id))
     for reader in readers:
-        yield from _partition(reader, topics, group_id, audit)
+        yield from _partition(reader, surroundings, group_id, audit)
+    for other in list(surroundings.shares.groups):
+        yield surroundings.history(other, 0, ())
 
 
 def group_rounds(logs: Iterable[LogPart], warn: Warn, settings: AuditSettings, group_id: str) -> list[Round]:
     """The rounds of one group; what cannot be read is told to ``warn``."""
-    readers, topics = _opened(logs, warn)
+    readers, topics, _ = _opened(logs, warn)
     found: list[Round] = []
     for reader in readers:
         records = (record for record in reader.records() if record.group_id == group_id)
@@ -61,19 +65,77 @@ def group_rounds(logs: Iterable[LogPart], warn: Warn, settings: AuditSettings, g
     return sorted(found, key=lambda each: each.at.timestamp_ms)
 
 
-def _opened(logs: Iterable[LogPart], warn: Warn) -> tuple[list[LogReader], TopicHistory | None]:
-    """Readers of the logs of groups, and the topics that the metadata log tells of."""
+def _opened(logs: Iterable[LogPart], warn: Warn) -> tuple[list[LogReader], TopicHistory | None, list[LogReader]]:
+    """Readers of the logs of groups, the topics that the metadata log tells of, readers of the share state log."""
     partitions = by_partition(logs)
     topics = None
     for files in partitions[Family.METADATA].values():
         topics = topic_history(files, warn)
     of_groups = [*partitions[Family.GROUP].values(), *partitions[Family.CONNECT].values()]
-    return [LogReader(files, warn) for files in of_groups], topics
+    of_share_state = [LogReader(files, warn) for files in partitions[Family.SHARE].values()]
+    return [LogReader(files, warn) for files in of_groups], topics, of_share_state
+
+
+@dataclass(slots=True)
+class _ShareState:
+    """The share state log, read: the rows of each group whose history was not made yet."""
+
+    groups: dict[str, tuple[ShareAudit, list[AuditedRow]]] = field(default_factory=dict)
+    last_ms: dict[int, int] = field(default_factory=dict)
+    whole: set[int] = field(default_factory=set)
+
+    @classmethod
+    def read(cls, readers: Iterable[LogReader], topics: TopicHistory | None, wanted: str | None) -> _ShareState:
+        """``wanted`` is a group, None: all."""
+        found, coverage = cls(), Coverage({})
+        for reader in readers:
+            last = -1
+            for row in reader.rows():
+                coverage.note(reader.partition, row.offset)
+                last = row.offset
+                found.last_ms[reader.partition] = max(row.timestamp, found.last_ms.get(reader.partition, 0))
+                record = reader.decoded(row) if row.kind == Kind.RECORD.value else None
+                if record is None or (wanted is not None and record.group_id != wanted):
+                    continue
+                known = found.groups.get(record.group_id)
+                if known is None:
+                    known = found.groups[record.group_id] = ShareAudit.begin(record.group_id, topics, coverage), []
+                known[1].extend(known[0].feed(record))
+            if last >= 0 and coverage.unbroken(reader.partition, 0, last):
+                found.whole.add(reader.partition)
+        return found
+
+    def take(self, group_id: str) -> list[AuditedRow]:
+        """The rows of a group, which are asked for once."""
+        audit, rows = self.groups.pop(group_id, (None, []))
+        return rows if audit is None else [*rows, *audit.open_rows()]
+
+
+@dataclass(slots=True)
+class _Surroundings:
+    """What histories need beyond the records of their groups."""
+
+    topics: TopicHistory | None
+    shares: _ShareState
+
+    def history(
+        self, group_id: str, own_ms: int, rows: Iterable[AuditedRow | PartitionCommits | OpenTransaction]
+    ) -> GroupHistory:
+        """The history of these rows, and of those that the share state log gives."""
+        of_share_state = self.shares.take(group_id)
+        return GroupHistory.gather(
+            group_id,
+            own_ms,
+            chain[AuditedRow | PartitionCommits | OpenTransaction](rows, of_share_state),
+            _partition_counts(self.topics),
+            ShareLogs(self.shares.last_ms, frozenset(self.shares.whole)),
+        )
 
 
 def _partition(
-    reader: LogReader, topics: TopicHistory | None, wanted: str | None, audit: AuditSettings | None
+    reader: LogReader, surroundings: _Surroundings, wanted: str | None, audit: AuditSettings | None
 ) -> Iterator[GroupHistory]:
+    topics = surroundings.topics
     coverage = Coverage({})
     groups: dict[str, _Gathered] = {}
     last = LogPosition(reader.partition, -1, 0)
@@ -98,20 +160,17 @@ def _partition(
             )
             known = groups[record.group_id] = _Gathered(fold)
         known.feed(record, row.producer_id if row.is_transactional else None, row.leader_epoch)
-    counts = _partition_counts(topics)
     for group_id, gathered in groups.items():
-        yield _as_history(group_id, gathered, last.timestamp_ms, topics, counts)
+        yield _as_history(group_id, gathered, last.timestamp_ms, surroundings)
 
 
-def _as_history(
-    group_id: str, gathered: _Gathered, now_ms: int, topics: TopicHistory | None, counts: dict[str, int]
-) -> GroupHistory:
-    for topic, deleted_ms in _deletions(topics):
+def _as_history(group_id: str, gathered: _Gathered, own_ms: int, surroundings: _Surroundings) -> GroupHistory:
+    for topic, deleted_ms in _deletions(surroundings.topics):
         gathered.commits.topic_deleted(topic, deleted_ms, deleted_ms + TOPIC_CLEANUP_MS)
     rows = chain[AuditedRow | PartitionCommits | OpenTransaction](
         gathered.rows, gathered.fold.open_rows(), gathered.commits.partitions(), gathered.commits.transactions()
     )
-    return GroupHistory.gather(group_id, now_ms, rows, counts)
+    return surroundings.history(group_id, own_ms, rows)
 
 
 def _partition_counts(topics: TopicHistory | None) -> dict[str, int]:

@@ -44,7 +44,7 @@ class StoredAnswers:
         """From the tables of history, of which nothing is read for a group that has no state."""
         if self._of(GROUP_STATES.name, group_id).isEmpty():
             return None
-        found = histories(self.tables, self.cluster, group_id, with_commits=False)
+        found = histories(self.tables, self.cluster, group_id, for_findings=False)
         return next(iter(found), None)
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:

@@ -14,6 +14,7 @@ from coordinator_core.audit.targets.auditor import TargetAuditor
 from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
+from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.groups.offsets import GroupOffsets, OffsetLog
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.share.state_log import ShareStateLog
@@ -24,7 +25,7 @@ from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import CoordinatorRecord, Family, LogPosition, RecordType
 from coordinator_core.simulator.group import share_states, simulation
 from coordinator_core.simulator.log import Piece, metadata_log
-from coordinator_core.simulator.scenario import Scenario, partition_of
+from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.shard import Shard
 from coordinator_core.simulator.topics import plan_topics
 from coordinator_core.wire.batch_records import LogRecord
@@ -76,7 +77,7 @@ class World:
             for row in rows_of(states.run()):
                 (record,) = decoded([row], partition, Family.SHARE)
                 which = f"{record.key['groupId']}:{record.key['topicId']}:{record.key['partition']}"
-                assert partition_of(which, self.scenario.cluster.share_partitions) == partition
+                assert log_partition_of(which, self.scenario.cluster.share_partitions) == partition
                 epochs.append(row.batch.leader_epoch)
                 log.apply(record)
             assert epochs == sorted(epochs)

@@ -1,0 +1,265 @@
+"""Share groups (KIP-932): records given up or delivered again, stalls, and state that is not there or left over.
+
+Evidence of the first three lies in the share state log, ``__share_group_state``; that of initialization in the group's
+own log.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from coordinator_core.audit.findings.group_history import GroupHistory, counted
+from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.share_deliveries import GivenUp, ShareDelivery
+from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.groups.log_partition import log_partition_of
+from coordinator_core.history.rows import ShareInitializationRow
+from coordinator_core.history.share_initializations import ALL_PARTITIONS, SharePhase
+from coordinator_core.history.share_rows import SharePartitionRow
+from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+
+SHARE_LOG = LOG_TOPICS[Family.SHARE]
+MOST_NAMED = 5
+"""How many ranges of offsets, or partitions, a finding names."""
+CERTAIN_COUNT = 2
+"""From this delivery count on an archived record counts as given up.
+
+At the first delivery a rejected record looks like an offset without a record, such as a transaction marker, which
+clients acknowledge as a gap.
+"""
+
+
+def archived(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Records that the group gave up, by topic.
+
+    Offsets archived at their first delivery count only where they are more than all that was acknowledged: each
+    transaction marker stands beside a record at least.
+    """
+    for topic, deliveries in _by_topic(history.deliveries).items():
+        ranges = [(delivery, each) for delivery in deliveries for each in delivery.given_up]
+        certain = [(delivery, each) for delivery, each in ranges if _is_certain(each)]
+        unclear = [(delivery, each) for delivery, each in ranges if not _is_certain(each)]
+        lost = _records(each for _, each in certain)
+        doubtful = _records(each for _, each in unclear)
+        if doubtful > lost + sum(delivery.accepted for delivery in deliveries):
+            lost, certain, unclear, doubtful = lost + doubtful, ranges, [], 0
+        if lost < limits.share_archived:
+            continue
+        detail = f"{counted(lost, 'record')} of {topic} given up: {_named(certain)}"
+        if doubtful:
+            detail += (
+                f"; {counted(doubtful, 'offset')} archived at the first delivery, rejected or without a record "
+                f"(a transaction marker): {_named(unclear)}"
+            )
+        yield history.finding(
+            FindingKind.SHARE_ARCHIVED,
+            lost,
+            limits.share_archived,
+            detail,
+            _latest(each.at for _, each in certain),
+            subject=topic,
+            in_share_state=True,
+        )
+
+
+def redelivered(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Topics of which many deliveries were not the first ones."""
+    for topic, deliveries in _by_topic(history.deliveries).items():
+        again, ended = sum(each.redelivered for each in deliveries), sum(each.ended for each in deliveries)
+        if again < limits.share_redelivered or again < limits.share_redelivered_ratio * ended:
+            continue
+        most = max(each.most_delivered for each in deliveries)
+        share = round(100 * again / ended)
+        detail = (
+            f"{again} of {ended} deliveries of {topic} ({share}%) were of records delivered before, up to {most} "
+            f"times: released, or the lock timed out"
+        )
+        at = [
+            each
+            for delivery in deliveries
+            for each in (delivery.first_redelivery, delivery.last_redelivery)
+            if each is not None
+        ]
+        yield history.finding(FindingKind.SHARE_REDELIVERED, again, limits.share_redelivered, detail, at, subject=topic)
+
+
+def stalled(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Share partitions that do not advance, although members have them and records wait."""
+    assigned = {(row.topic_id, row.partition) for row in history.assignments if row.kind == "current" and row.is_open}
+    for delivery in history.deliveries:
+        row = delivery.current
+        if row is None or (row.topic_id, row.partition) not in assigned:
+            continue
+        since = _stalled_since(row, history.now_ms, limits.share_stalled_ms)
+        if since is None:
+            continue
+        idle = history.now_ms - since.timestamp_ms
+        what = "nothing was written" if since == row.since else "the first unsettled offset stays"
+        detail = (
+            f"{_share_partition(delivery)}: {what} for {idle} ms; offset {row.next_offset} holds it up, "
+            f"{counted(row.available or 0, 'record')} wait for the next delivery"
+        )
+        yield history.finding(
+            FindingKind.SHARE_STALLED,
+            idle,
+            limits.share_stalled_ms,
+            detail,
+            [since],
+            subject=_share_partition(delivery),
+            until_ms=history.now_ms,
+            complete=row.history_complete,
+            in_share_state=True,
+        )
+
+
+def _stalled_since(row: SharePartitionRow, now_ms: int, limit_ms: int) -> LogPosition | None:
+    """Since when a share partition stalls: no write while records wait, or writes that settle only later offsets."""
+    if row.available and now_ms - row.since.timestamp_ms >= limit_ms:
+        return row.since
+    held_up = row.next_offset is not None and row.end_offset is not None and row.next_offset < row.end_offset
+    if held_up and row.since.timestamp_ms - row.advanced.timestamp_ms >= limit_ms:
+        return row.advanced
+    return None
+
+
+def initializing(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Share state that was asked for, or is being deleted, and does not come to an end, by topic."""
+    subscribed = {topic for row in history.memberships if row.is_open for topic in row.subscribed_topics}
+    waiting: dict[tuple[str, str], list[ShareInitializationRow]] = defaultdict(list)
+    for row in history.initializations:
+        is_wanted = row.phase == SharePhase.DELETING or row.was_initialized or row.topic in subscribed
+        if row.is_open and row.phase != SharePhase.INITIALIZED and is_wanted:
+            waiting[row.topic, row.phase].append(row)
+    for (topic, phase), rows in waiting.items():
+        since = min((row.since for row in rows), key=lambda at: at.timestamp_ms)
+        age = history.now_ms - since.timestamp_ms
+        if age < limits.share_initializing_ms:
+            continue
+        if phase == SharePhase.DELETING:
+            detail = f"the share state of {topic} is being deleted for {age} ms"
+        else:
+            asked = max(row.asked for row in rows)
+            detail = (
+                f"the share state of {_partitions(topic, rows)} was asked for {counted(asked, 'time')} in {age} ms and "
+                f"is not there: no member is assigned what never had state"
+            )
+        yield history.finding(
+            FindingKind.SHARE_INITIALIZING,
+            age,
+            limits.share_initializing_ms,
+            detail,
+            sorted({at for row in rows for at in (row.since, row.last_asked)}, key=lambda at: at.offset),
+            subject=topic,
+            until_ms=history.now_ms,
+            complete=all(row.history_complete for row in rows),
+        )
+
+
+def orphaned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Share partitions that only one of the two logs knows: initialized without state, or state without its group.
+
+    Judged only where both logs were read from their beginning, and beyond the record that the other one lacks.
+    """
+    initialized = {
+        (row.topic_id, row.partition): row
+        for row in history.initializations
+        if row.is_open and row.phase == SharePhase.INITIALIZED
+    }
+    known = {(row.topic_id, row.partition) for row in history.initializations if row.is_open and row.partition >= 0} | {
+        (row.topic_id, ALL_PARTITIONS) for row in history.initializations if row.is_open
+    }
+    states = {(each.topic_id, each.partition): each for each in history.deliveries if each.current is not None}
+    missing = [row for unit, row in initialized.items() if unit not in states and _would_show(history, unit, row.since)]
+    if missing:
+        named = ", ".join(f"{row.topic}-{row.partition}" for row in missing[:MOST_NAMED])
+        detail = f"{counted(len(missing), 'share partition')} initialized without state in {SHARE_LOG}: {named}"
+        yield _orphans(history, limits, detail, [row.since for row in missing], in_share_state=False)
+    left = [
+        each.current
+        for unit, each in states.items()
+        if each.current is not None and unit not in known and (unit[0], ALL_PARTITIONS) not in known
+    ]
+    left = [row for row in left if _is_left_over(history, row)]
+    if left:
+        named = ", ".join(f"{row.topic or row.topic_id}-{row.partition}" for row in left[:MOST_NAMED])
+        detail = f"{counted(len(left), 'share partition')} with state in {SHARE_LOG} that the group has not: {named}"
+        yield _orphans(history, limits, detail, [row.since for row in left], in_share_state=True)
+
+
+def _orphans(
+    history: GroupHistory, limits: Thresholds, detail: str, evidence: Sequence[LogPosition], *, in_share_state: bool
+) -> FindingRow:
+    return history.finding(
+        FindingKind.SHARE_STATE_ORPHANED,
+        len(evidence),
+        limits.share_state_orphaned,
+        detail,
+        evidence,
+        until_ms=history.now_ms,
+        in_share_state=in_share_state,
+    )
+
+
+def _would_show(history: GroupHistory, unit: tuple[str, int], at: LogPosition) -> bool:
+    """Whether the share state log would show a share partition, had it state at that time."""
+    count = history.partitions.get(SHARE_LOG, 0)
+    if count == 0:
+        return False
+    number = log_partition_of(f"{history.group_id}:{unit[0]}:{unit[1]}", count)
+    logs = history.share_logs
+    return number in logs.whole and logs.last_ms[number] >= at.timestamp_ms
+
+
+def _is_left_over(history: GroupHistory, row: SharePartitionRow) -> bool:
+    """Whether the group's whole log, which goes on after the state was written, does not have the share partition."""
+    ends = [each.until for each in history.initializations if each.until is not None and each.topic_id == row.topic_id]
+    gone_ms = max((at.timestamp_ms for at in ends), default=0)
+    is_seen = bool(history.initializations or history.epochs)
+    is_whole = all(each.history_complete for each in history.initializations) and all(
+        each.history_complete for each in history.epochs
+    )
+    later_ms = history.share_logs.last_ms.get(row.since.partition, 0)
+    return is_seen and is_whole and history.own_ms >= row.since.timestamp_ms and later_ms > gone_ms
+
+
+def _by_topic(deliveries: Iterable[ShareDelivery]) -> dict[str, list[ShareDelivery]]:
+    found: dict[str, list[ShareDelivery]] = defaultdict(list)
+    for each in deliveries:
+        found[each.topic or each.topic_id].append(each)
+    return found
+
+
+def _is_certain(each: GivenUp) -> bool:
+    return each.delivery_count >= CERTAIN_COUNT
+
+
+def _records(ranges: Iterable[GivenUp]) -> int:
+    return sum(each.last - each.first + 1 for each in ranges)
+
+
+def _latest(positions: Iterable[LogPosition]) -> list[LogPosition]:
+    """Each position once, the latest ones first in time."""
+    return sorted(set(positions), key=lambda at: at.timestamp_ms)
+
+
+def _named(ranges: Sequence[tuple[ShareDelivery, GivenUp]]) -> str:
+    """The latest of the ranges, such as ``orders-0 10 to 11 after 3 deliveries (the limit)``."""
+    told = []
+    for delivery, each in sorted(ranges, key=lambda pair: pair[1].at.timestamp_ms)[-MOST_NAMED:]:
+        offsets = str(each.first) if each.first == each.last else f"{each.first} to {each.last}"
+        limit = " (the limit)" if each.delivery_count == each.delivery_limit else ""
+        count = "1 delivery" if each.delivery_count == 1 else f"{each.delivery_count} deliveries"
+        told.append(f"{_share_partition(delivery)} {offsets} after {count}{limit}")
+    more = len(ranges) - len(told)
+    return ", ".join(told) + (f", and {more} more" if more > 0 else "")
+
+
+def _share_partition(delivery: ShareDelivery) -> str:
+    return f"{delivery.topic or delivery.topic_id}-{delivery.partition}"
+
+
+def _partitions(topic: str, rows: Sequence[ShareInitializationRow]) -> str:
+    numbers = sorted(row.partition for row in rows)
+    more = ", ..." if len(numbers) > MOST_NAMED else ""
+    return f"{topic} {','.join(map(str, numbers[:MOST_NAMED]))}{more}"

@@ -1,0 +1,74 @@
+"""Deliveries of share groups from ``share_partitions``, as the core's findings take them; and their log's extent."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from coordinator_core.audit.findings.group_history import ShareLogs
+from coordinator_core.audit.findings.share_deliveries import MOST_GIVEN_UP
+from coordinator_core.history.share_rows import SharePartitionRow
+from jobs.sources.files import SHARE_TOPICS
+from jobs.tables.delta import Tables
+from jobs.tables.log import LOG_RECORDS
+
+OF: Final = ("cluster", "group_id", "topic_id", "partition")
+"""A share partition of one cluster."""
+
+RECORDS: Final = "aggregate({}, 0L, (sum, each) -> sum + each.last - each.first + 1)".format
+"""How many offsets an array of ranges has."""
+
+GIVEN_UP: Final = (
+    "transform(archived_now, each -> named_struct('at', since, 'first', each.first, 'last', each.last, "
+    "'delivery_count', each.delivery_count, 'delivery_limit', delivery_limit))"
+)
+
+
+def share_deliveries(rows: DataFrame) -> DataFrame:
+    """Return the columns of ``ShareDelivery``: rows of ``share_partitions`` summed up, as in the core."""
+    ended = f"accepted_now + {RECORDS('archived_now')} + {RECORDS('released_now')}"
+    highest = "array_max(transform(counts, each -> each.delivery_count))"
+    redelivery = "if(redelivered_now > 0, since, null)"
+    return (
+        rows.groupBy(*OF)
+        .agg(
+            F.expr("max_by(topic, since.offset)").alias("topic"),
+            F.expr("sum(accepted_now)").alias("accepted"),
+            F.expr(f"sum({ended})").alias("ended"),
+            F.expr("sum(redelivered_now)").alias("redelivered"),
+            F.expr(f"coalesce(max({highest}), 0L)").alias("most_delivered"),
+            F.expr(f"sum({RECORDS('archived_now')})").alias("archived"),
+            # Sorted by position, as a position comes first in each.
+            F.expr(f"slice(reverse(sort_array(flatten(collect_list({GIVEN_UP})))), 1, {MOST_GIVEN_UP})").alias(
+                "latest"
+            ),
+            F.expr(f"min_by({redelivery}, if(redelivered_now > 0, since.offset, null))").alias("first_redelivery"),
+            F.expr(f"max_by({redelivery}, if(redelivered_now > 0, since.offset, null))").alias("last_redelivery"),
+            F.max_by(F.struct(*SharePartitionRow._fields), F.col("since.offset")).alias("newest"),
+        )
+        .withColumns(
+            {
+                "given_up": F.expr("reverse(latest)"),
+                "current": F.expr("if(newest.is_open, newest, null)"),
+            }
+        )
+    )
+
+
+def share_logs(tables: Tables, cluster: str) -> ShareLogs:
+    """What of the share state log is in the tables."""
+    log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("log_topic").isin(SHARE_TOPICS))
+    found = (
+        log.where("kind IN ('record', 'control') AND log_offset IS NOT NULL AND log_partition IS NOT NULL")
+        .groupBy("log_partition")
+        .agg(
+            F.max("timestamp_ms").alias("last_ms"),
+            F.max("log_offset").alias("last"),
+            F.count_distinct("log_offset").alias("offsets"),
+        )
+        .collect()
+    )
+    whole = frozenset(row.log_partition for row in found if row.offsets == row["last"] + 1)
+    return ShareLogs({row.log_partition: row.last_ms for row in found}, whole)
