@@ -8,6 +8,7 @@ from pathlib import Path
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
+from jobs.sources.files import REPLAYED_TOPICS
 from jobs.tables.delta import Tables
 from jobs.tables.history import GROUP_STATES, HISTORY
 from jobs.tables.log import LOG_RECORDS, RUNS
@@ -45,13 +46,14 @@ def decoded(tables: Tables, night: str) -> None:
 
 def by_offset(whole: Tables, nights: list[str], chance: random.Random) -> Column:
     """Splits every log partition of groups into nights, at random offsets of its own; the rest comes in the first."""
-    ends = whole.read(LOG_RECORDS).where("log_topic = '__consumer_offsets'").groupBy("log_partition")
+    of_groups = F.col("log_topic").isin(REPLAYED_TOPICS)
+    ends = whole.read(LOG_RECORDS).where(of_groups).groupBy("log_topic", "log_partition")
     night = F.lit(nights[0])
-    for partition, end in sorted(ends.agg(F.max("log_offset")).collect()):
+    for topic, partition, end in sorted(ends.agg(F.max("log_offset")).collect()):
         splits = sorted(chance.choices(range(end + 2), k=len(nights) - 1))
         of_offset = F.lit(nights[-1])
         for name, split in reversed([*zip(nights, splits, strict=False)]):
             of_offset = F.when(F.col("log_offset") < split, name).otherwise(of_offset)
-        mine = (F.col("log_topic") == "__consumer_offsets") & (F.col("log_partition") == partition)
+        mine = (F.col("log_topic") == topic) & (F.col("log_partition") == partition)
         night = F.when(mine, of_offset).otherwise(night)
     return night

@@ -249,7 +249,7 @@ class FindingRow(NamedTuple):
 
 def score(kind: FindingKind, number: int, threshold: int) -> float:
     """Return how urgent a finding is: the weight of its kind times number / threshold (at most MOST_OVER)."""
-    return round(WEIGHTS[kind] * min(number / max(threshold, 1), MOST_OVER), 1)
+    return round(float(WEIGHTS[kind] * min(number / max(threshold, 1), MOST_OVER)), 1)
 
 
 def document_rows() -> list[dict[str, str]]:

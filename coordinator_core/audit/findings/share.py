@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from coordinator_core.audit.findings.group_history import GroupHistory, counted
-from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.rows import MOST_EVIDENCE, FindingKind, FindingRow
 from coordinator_core.audit.findings.share_deliveries import GivenUp, ShareDelivery
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.groups.log_partition import log_partition_of
@@ -239,8 +239,8 @@ def _records(ranges: Iterable[GivenUp]) -> int:
 
 
 def _latest(positions: Iterable[LogPosition]) -> list[LogPosition]:
-    """Each position once, the latest ones first in time."""
-    return sorted(set(positions), key=lambda at: at.timestamp_ms)
+    """Each position once, the latest of them."""
+    return sorted(set(positions), key=lambda at: (at.timestamp_ms, at.partition, at.offset))[-MOST_EVIDENCE:]
 
 
 def _named(ranges: Sequence[tuple[ShareDelivery, GivenUp]]) -> str:

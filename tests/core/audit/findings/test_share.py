@@ -1,0 +1,221 @@
+"""Findings of share groups, on logs made by hand: each one where it is, and where it just is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.audit.findings.group_history import GroupHistory, ShareLogs
+from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.group_audit import AuditedRow
+from coordinator_core.audit.share_audit import ShareAudit
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.log_partition import log_partition_of
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.history_fold import fold
+from coordinator_core.records import AnyRecord
+from jobs.settings import load
+from tests.core.audit.histories import assignment, at, member
+from tests.core.builders import GroupLog
+from tests.core.share_log import TOPIC_ID, ShareLog
+
+LIMITS = load(environment={}).findings
+WHOLE = Coverage({0: [(0, 10_000)]})
+MINUTE = 60_000
+PARTITIONS = {"orders": 1, "__share_group_state": 1}
+
+
+def share_rows(records: Iterable[AnyRecord]) -> list[AuditedRow]:
+    audit = ShareAudit.begin("g", None, WHOLE)
+    return [*(row for record in records for row in audit.feed(record)), *audit.open_rows()]
+
+
+def found(
+    kind: FindingKind, rows: Iterable[AuditedRow], now_ms: int = MINUTE, logs: ShareLogs | None = None
+) -> list[FindingRow]:
+    logs = logs or ShareLogs({0: now_ms}, frozenset((0,)))
+    history = GroupHistory.gather("g", now_ms, rows, PARTITIONS, logs)
+    return [row for row in findings(history, LIMITS) if row.kind == kind]
+
+
+# --- deliveries ------------------------------------------------------------------------------------------------------
+
+
+def test_records_given_up_after_redelivery_are_named() -> None:
+    log = ShareLog()
+    records = [
+        log.snapshot(),
+        log.update(0, [(0, 6, 2, 1), (7, 8, 0, 1), (9, 9, 4, 1)], 8),
+        log.update(0, [(7, 8, 4, 2)], 10),
+    ]
+    (row,) = found(FindingKind.SHARE_ARCHIVED, share_rows(records))
+    name = f"{TOPIC_ID}-0"
+    assert row.detail == (
+        f"2 records of {TOPIC_ID} given up: {name} 7 to 8 after 2 deliveries; 1 offset archived at the first delivery, "
+        f"rejected or without a record (a transaction marker): {name} 9 after 1 delivery"
+    )
+    assert (row.number, row.subject, row.log_topic) == (2, TOPIC_ID, "__share_group_state")
+    assert row.evidence == (records[2].at,)
+
+
+def test_transaction_markers_are_not_called_poison() -> None:
+    log = ShareLog()
+    records = [log.snapshot(), log.update(0, [(0, 3, 2, 1), (4, 4, 4, 1), (5, 7, 2, 1), (8, 8, 4, 1)], 9)]
+    assert found(FindingKind.SHARE_ARCHIVED, share_rows(records)) == []
+
+
+def test_a_topic_that_is_rejected_at_the_first_delivery_is_found() -> None:
+    log = ShareLog()
+    records = [log.snapshot(), log.update(0, [(0, 3, 2, 1), (4, 8, 4, 1)], 9)]
+    (row,) = found(FindingKind.SHARE_ARCHIVED, share_rows(records))
+    assert row.number == 5
+
+
+def test_many_redeliveries_are_found_by_their_share() -> None:
+    def rows(acknowledged: int) -> list[AuditedRow]:
+        log = ShareLog()
+        last = 19 + acknowledged
+        return share_rows(
+            [
+                log.snapshot(),
+                log.update(0, [(0, 19, 0, 1), (20, last, 2, 1)], acknowledged),
+                log.update(0, [(0, 19, 2, 2)], last + 1),
+            ]
+        )
+
+    (row,) = found(FindingKind.SHARE_REDELIVERED, rows(60))
+    assert row.number == 20
+    assert row.detail.startswith(f"20 of 100 deliveries of {TOPIC_ID} (20%) were of records delivered before, up to 2 ")
+    assert found(FindingKind.SHARE_REDELIVERED, rows(61)) == []
+
+
+def stalls(records: list[AnyRecord], now_ms: int, *, assigned: bool = True) -> list[FindingRow]:
+    held = assignment("m1", 0, at(1), group_type="SHARE", topic_id=TOPIC_ID)
+    return found(FindingKind.SHARE_STALLED, [*share_rows(records), *([held] if assigned else [])], now_ms)
+
+
+def test_records_that_wait_without_any_write_are_a_stall() -> None:
+    log = ShareLog()
+    records = [log.snapshot(), log.update(0, [(0, 3, 2, 1), (4, 5, 0, 2)], 4)]
+    since = records[1].at.timestamp_ms
+    (row,) = stalls(records, since + 5 * MINUTE)
+    assert (row.number, row.subject, row.evidence) == (5 * MINUTE, f"{TOPIC_ID}-0", (records[1].at,))
+    assert "offset 4 holds it up, 2 records wait" in row.detail
+    assert stalls(records, since + 5 * MINUTE - 1) == []
+    assert stalls(records, since + 5 * MINUTE, assigned=False) == []
+
+
+def test_a_first_offset_that_stays_while_later_ones_are_settled_is_a_stall() -> None:
+    log = ShareLog()
+    records = [log.snapshot(), log.update(0, [(1, 3, 2, 1)], 3)]
+    log.offset += 300
+    records.append(log.update(0, [(4, 9, 2, 1)], 9))
+    (row,) = stalls(records, records[2].at.timestamp_ms)
+    assert "the first unsettled offset stays" in row.detail
+    assert row.evidence == (records[1].at,)
+    moved = [*records[:2], log.update(0, [(0, 0, 2, 2)], 4)]
+    assert stalls(moved, moved[2].at.timestamp_ms) == []
+
+
+def test_a_share_partition_that_is_settled_does_not_stall() -> None:
+    log = ShareLog()
+    records = [log.snapshot(), log.update(0, [(0, 3, 2, 1)], 4)]
+    assert stalls(records, records[1].at.timestamp_ms + 60 * MINUTE) == []
+
+
+# --- initialization --------------------------------------------------------------------------------------------------
+
+
+def initializing(log: GroupLog, topics: dict[str, tuple[str, list[int]]]) -> AnyRecord:
+    listed = [{"topicId": i, "topicName": name, "partitions": p} for i, (name, p) in topics.items()]
+    return log.share_state({}, initializingTopics=listed)
+
+
+def phases(records: Iterable[AnyRecord]) -> list[Any]:
+    return list(fold(records, Group("g", from_start=True), None, WHOLE))
+
+
+ORDERS = {TOPIC_ID: ("orders", [0])}
+
+
+def test_an_initialization_that_never_ends_bridges_the_lists_that_went_empty() -> None:
+    log = GroupLog()
+    records = [log.share_member("m1"), initializing(log, ORDERS)]
+    log.offset += 30
+    records += [log.share_state({}), initializing(log, ORDERS)]
+    since = records[1].at
+    (row,) = found(FindingKind.SHARE_INITIALIZING, phases(records), since.timestamp_ms + MINUTE)
+    assert (row.number, row.subject, row.evidence) == (MINUTE, "orders", (since, records[3].at))
+    assert "the share state of orders 0 was asked for 2 times in 60000 ms" in row.detail
+    assert found(FindingKind.SHARE_INITIALIZING, phases(records), since.timestamp_ms + MINUTE - 1) == []
+    done = [*records, log.share_state(ORDERS)]
+    assert found(FindingKind.SHARE_INITIALIZING, phases(done), since.timestamp_ms + 10 * MINUTE) == []
+
+
+def test_what_nobody_subscribes_to_any_more_is_not_waited_for() -> None:
+    log = GroupLog()
+    records = [log.share_member("m1"), initializing(log, {TOPIC_ID: ("mail", [0])})]
+    assert found(FindingKind.SHARE_INITIALIZING, phases(records), 10 * MINUTE) == []
+
+
+def test_a_deletion_that_never_ends_is_found() -> None:
+    log = GroupLog()
+    deleting = [{"topicId": TOPIC_ID, "topicName": "orders"}]
+    records = [log.share_state(ORDERS), log.share_state({}, deletingTopics=deleting)]
+    (row,) = found(FindingKind.SHARE_INITIALIZING, phases(records), 10 * MINUTE)
+    assert "the share state of orders is being deleted" in row.detail
+    assert found(FindingKind.SHARE_INITIALIZING, phases([*records, log.share_state({})]), 10 * MINUTE) == []
+
+
+# --- two logs --------------------------------------------------------------------------------------------------------
+
+
+def test_an_initialized_share_partition_without_state_is_an_orphan() -> None:
+    log = GroupLog()
+    records = [log.share_member("m1"), initializing(log, ORDERS), log.share_state(ORDERS)]
+    (row,) = found(FindingKind.SHARE_STATE_ORPHANED, phases(records))
+    assert row.detail == "1 share partition initialized without state in __share_group_state: orders-0"
+    assert (row.evidence, row.log_topic) == ((records[2].at,), "__consumer_offsets")
+    assert found(FindingKind.SHARE_STATE_ORPHANED, [*phases(records), *share_rows([ShareLog().snapshot()])]) == []
+
+
+@pytest.mark.parametrize(
+    "logs",
+    [
+        ShareLogs({0: MINUTE}, frozenset()),
+        ShareLogs({0: 1_999}, frozenset((0,))),
+        ShareLogs({}, frozenset()),
+    ],
+    ids=["not from its beginning", "ends before", "not there"],
+)
+def test_a_state_log_that_was_not_read_as_far_proves_no_orphan(logs: ShareLogs) -> None:
+    log = GroupLog()
+    records = [log.share_member("m1"), initializing(log, ORDERS), log.share_state(ORDERS)]
+    assert found(FindingKind.SHARE_STATE_ORPHANED, phases(records), logs=logs) == []
+
+
+def test_state_that_its_group_has_not_is_an_orphan() -> None:
+    log = GroupLog()
+    group = phases([initializing(log, ORDERS), log.share_state(ORDERS), log.share_state({})])
+    state = share_rows([ShareLog().snapshot()])
+    (row,) = found(FindingKind.SHARE_STATE_ORPHANED, [*group, *state])
+    assert row.detail.startswith("1 share partition with state in __share_group_state that the group has not: ")
+    assert row.log_topic == "__share_group_state"
+    group_goes_on = phases([initializing(GroupLog(), ORDERS)])
+    assert found(FindingKind.SHARE_STATE_ORPHANED, [*group_goes_on, *state]) == []
+    assert found(FindingKind.SHARE_STATE_ORPHANED, state) == []
+
+
+def test_the_log_partition_of_a_share_partition() -> None:
+    """As Kafka's ``SharePartitionKey.asCoordinatorKey`` hashes, in the recorded log."""
+    assert log_partition_of("warehouse:33wrwoMERUuCw4D2_Gu8bA:0", 2) == 0
+    assert log_partition_of("warehouse:33wrwoMERUuCw4D2_Gu8bA:1", 2) == 1
+
+
+def test_a_member_that_left_does_not_wait() -> None:
+    gone = member("m1", at(1), at(2), group_type="SHARE", subscribed_topics=("orders",))
+    rows = phases([initializing(GroupLog(), ORDERS)])
+    assert found(FindingKind.SHARE_INITIALIZING, [*rows, gone], 10 * MINUTE) == []

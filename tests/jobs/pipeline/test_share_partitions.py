@@ -1,0 +1,86 @@
+"""Share delivery in the tables: the rows of the recorded log, however it is cut into nights, as from its files."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.settings import AuditSettings
+from jobs.api import CoordinatorAudit
+from jobs.formatting import plain
+from jobs.pipeline import replay
+from jobs.pipeline.group_history import histories
+from jobs.queries.from_logs.history import group_histories
+from jobs.sources.files import find_logs
+from jobs.tables.history import HISTORY
+from tests.core.groups.share_delivery import RECORDING
+from tests.jobs.split_nights import by_offset, decoded, in_nights, rows_of
+
+pytestmark = pytest.mark.long
+"""Each test runs whole jobs over the recording: too long for the quick tier."""
+
+CLUSTER = "share"
+
+
+@pytest.fixture(scope="module")
+def recorded(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> CoordinatorAudit:
+    """The recording, through all jobs in one run."""
+    made = CoordinatorAudit(spark, str(tmp_path_factory.mktemp("share")), CLUSTER)
+    made.ingest(str(RECORDING / "logs"))
+    made.decode()
+    made.replay()
+    made.audit()
+    return made
+
+
+def from_logs() -> dict[str, GroupHistory]:
+    logs = group_histories(find_logs([RECORDING / "logs"]), pytest.fail, audit=AuditSettings())
+    return {each.group_id: each for each in logs}
+
+
+def test_share_partitions_are_those_of_the_logs(recorded):
+    expected = from_logs()
+    assert sum(len(each.share_partitions) for each in expected.values()) == 226
+    for group_id, each in expected.items():
+        found = next(histories(recorded.tables, CLUSTER, group_id, for_findings=False))
+        assert found == replace(each, commits=[], transactions=[])
+
+
+def test_sums_of_deliveries_and_findings_are_those_of_the_logs(recorded):
+    expected, limits = from_logs(), recorded.settings.findings
+    found = {each.group_id: each for each in histories(recorded.tables, CLUSTER)}
+    assert found == {group_id: replace(each, share_partitions=[]) for group_id, each in expected.items()}
+    rows = recorded.table("findings").drop("cluster").collect()
+    assert sorted(repr(row.asDict(recursive=True)) for row in rows) == sorted(
+        repr(plain(row)) for history in expected.values() for row in findings(history, limits)
+    )
+
+
+def test_nights_give_the_rows_of_one_pass(recorded, tmp_path):
+    whole, nights = recorded.tables, ["night 1", "night 2", "night 3"]
+    nightly = in_nights(whole, tmp_path, by_offset(whole, nights, random.Random(3)))
+    for night in nights:
+        decoded(nightly, night)
+        replay.run(nightly)
+    assert rows_of(nightly) == rows_of(whole)
+
+
+def test_late_records_make_the_groups_begin_anew(recorded, tmp_path):
+    """Some of the first records of the state log come last, so that what was made of the others is of no use."""
+    whole = recorded.tables
+    is_late = (F.col("log_topic") == "__share_group_state") & F.col("log_offset").between(5, 20)
+    late = in_nights(whole, tmp_path, F.when(is_late, "night 2").otherwise("night 1"))
+    decoded(late, "night 1")
+    replay.run(late)
+    gaps = late.read(HISTORY["share_partitions"]).where("NOT history_complete AND missing LIKE 'records of%'")
+    assert gaps.count() > 0
+    decoded(late, "night 2")
+    (again,) = replay.run(late)
+    assert again.rebuilt > 0
+    assert rows_of(late) == rows_of(whole)
