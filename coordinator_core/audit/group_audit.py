@@ -23,8 +23,8 @@ from coordinator_core.records import AnyRecord, Family, RecordType
 from coordinator_core.state_json import VERSION, StateForm
 
 STATE_VERSION = str(VERSION)
-"""The version of the form of ``GroupAudit.state`` and ``ShareAudit.state``. A state of another version cannot be read: read the group from
-its start.
+"""The version of the form of ``GroupAudit.state`` and ``ShareAudit.state``. A state of another version cannot be
+read: read the group from its start.
 """
 
 TARGET_AUDITS = HistoryTable("target_audits", TargetAuditRow, ("group_id", "at.partition", "at.offset"))

@@ -35,7 +35,8 @@ class OpenHistory:
     ``resubscribed`` the static members, by instance id, that were replaced within the generation with another
     subscription, each as a cause.
 
-    Of share groups: ``share_phases`` has, by phase, topic id and partition, what the group's log says of share state.
+    Of share groups: ``share_phases`` has, by phase, topic id and partition, what the group's log says of share state;
+    ``share_listed`` is the offset of the last record that lists it.
     """
 
     group_id: str
@@ -63,6 +64,7 @@ class OpenHistory:
     resubscribed: dict[str, Cause] = field(default_factory=dict)
     past: SeenPast = field(default_factory=SeenPast)
     share_phases: dict[str, dict[str, dict[int, ShareInitializationRow]]] = field(default_factory=dict)
+    share_listed: int | None = None
 
     def copy(self) -> OpenHistory:
         """Return a copy, on which the present operation can be ended."""

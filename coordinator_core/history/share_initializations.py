@@ -40,9 +40,12 @@ def follow_share_phases(
     A request that failed takes a partition out of ``initializing`` until the next one: that does not end the phase.
     """
     old, new = _listed(before or NOTHING), _listed(after or NOTHING)
-    is_whole = before is not None or _is_whole(recorder, at)
+    is_whole = _follows_the_last_list(recorder, at)
+    recorder.ledger.share_listed = at.offset
     for phase in SharePhase:
         lasting = recorder.ledger.share_phases.setdefault(phase.value, {})
+        if not is_whole:
+            _doubt(lasting)
         for unit in [(topic_id, number) for topic_id, partitions in lasting.items() for number in partitions]:
             outcome = "group deleted" if after is None else _outcome(recorder, phase, new, unit, at)
             if outcome is not None:
@@ -122,5 +125,14 @@ def _is_gone(recorder: HistoryWriter, topic_id: str, at: LogPosition) -> bool:
     return version >= 0 and topic_id not in topics.version(version).image.by_id
 
 
-def _is_whole(recorder: HistoryWriter, at: LogPosition) -> bool:
-    return recorder.coverage is not None and recorder.coverage.unbroken(at.partition, 0, at.offset)
+def _follows_the_last_list(recorder: HistoryWriter, at: LogPosition) -> bool:
+    """Whether no record that lists share partitions can be missing between the last one and this one."""
+    last, coverage = recorder.ledger.share_listed, recorder.coverage
+    return coverage is not None and coverage.unbroken(at.partition, 0 if last is None else last, at.offset)
+
+
+def _doubt(lasting: dict[str, dict[int, ShareInitializationRow]]) -> None:
+    """What lasts may have ended and begun again in records that are missing."""
+    for partitions in lasting.values():
+        for number, row in partitions.items():
+            partitions[number] = row._replace(history_complete=False)

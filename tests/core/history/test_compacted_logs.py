@@ -17,6 +17,7 @@ from coordinator_core.history.rows import (
     HistoryRow,
     MembershipRow,
     RebalanceRow,
+    ShareInitializationRow,
 )
 from coordinator_core.records import CoordinatorRecord
 from tests.core.compacted import compacted
@@ -46,6 +47,7 @@ IDENTITY = {
     RebalanceRow: ("at",),
     MembershipRow: ("member_id", "joined"),
     AssignmentRow: ("member_id", "kind", "role", "resource", "partition", "since"),
+    ShareInitializationRow: ("topic_id", "partition", "phase", "since"),
 }
 
 
