@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from coordinator_core.audit.findings.group_history import GroupHistory, counted
+from coordinator_core.audit.findings.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, plural
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.targets.leader_views import NEWEST
 from coordinator_core.audit.targets.map_orders import AS_SEEN
@@ -150,8 +151,15 @@ def _target(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     when = "" if row.time_to_target_ms is None else f" {row.time_to_target_ms} ms after it opened"
     yield Sentence(f"The assignment was made{by}{when}{leader}.", (row.target,))
     yield from _topics(epoch)
+    if epoch is not None and epoch.assignment_error:
+        text = f"The assignor reported error {epoch.assignment_error}: the workers keep what they run."
+        yield Sentence(text, (row.target,))
     if verdict is not None:
         yield Sentence(_verdict(verdict), (verdict.at,))
+    if epoch is not None and epoch.unassigned:
+        verb = "is" if epoch.unassigned == 1 else "are"
+        text = f"{counted(epoch.unassigned, CONNECTOR_OR_TASK)} {verb} in no worker's target."
+        yield Sentence(text, (row.target,))
 
 
 def _verdict(row: TargetAuditRow) -> str:
@@ -175,7 +183,7 @@ def _topics(epoch: GroupEpochRow | None) -> Iterator[Sentence]:
 
 
 def _revocations(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
-    unit = "task" if row.group_type in ("STREAMS", "CONNECT") else "partition"
+    unit = CONNECTOR_OR_TASK if row.group_type == "CONNECT" else "task" if row.group_type == "STREAMS" else "partition"
     for each in row.revocations:
         who = _capital(_member(history, each.member_id))
         what = f"{who} was asked to give up {counted(each.units, unit)}"
@@ -223,13 +231,19 @@ def _moves(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     got = [each for each in changed if _within(row, each.since)]
     gave = [each for each in changed if each.until is not None and _within(row, each.until)]
     if row.units_moved is not None:
-        what = "partition" if all(each.role == "partition" for each in (*got, *gave)) else "task"
+        what = _unit_of(row, {each.role for each in (*got, *gave)})
         yield Sentence(_balance_of_moves(row, what), (row.at,))
     members = sorted({each.member_id for each in (*got, *gave)})
     for member_id in members[:MOST_MEMBERS]:
         yield _member_moves(history, member_id, got, gave)
     if len(members) > MOST_MEMBERS:
         yield Sentence(f"{len(members) - MOST_MEMBERS} more members got or gave up partitions or tasks.")
+
+
+def _unit_of(row: RebalanceRow, roles: AbstractSet[str]) -> str:
+    if row.group_type == "CONNECT" or roles & {"connector", "task"}:
+        return CONNECTOR_OR_TASK
+    return "partition" if roles <= {"partition"} else "task"
 
 
 def _within(row: RebalanceRow, at: LogPosition) -> bool:
@@ -243,7 +257,8 @@ def _balance_of_moves(row: RebalanceRow, what: str) -> str:
     if row.units_lost:
         text += f", {row.units_lost} {'was' if row.units_lost == 1 else 'were'} left without an owner"
     if row.idle_ms:
-        text += f"; {what}s were without an owner for {row.idle_ms} ms in total, at most {row.idle_max_ms} ms for one"
+        text += f"; {plural(what)} were without an owner for {row.idle_ms} ms in total"
+        text += f", at most {row.idle_max_ms} ms for one"
     return f"{text}."
 
 

@@ -153,6 +153,7 @@ def _describe(membership: OpenMembership, group: ClassicGroup, member: ClassicMe
     asked = subscription(group, member)
     membership.client_id, membership.client_host = member.client_id, member.client_host
     membership.rack_id, membership.subscribed_topics = asked.rack_id, tuple(sorted(asked.topics))
+    membership.url = asked.url
 
 
 # --- assignments -----------------------------------------------------------------------------------------------------

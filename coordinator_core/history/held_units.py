@@ -115,13 +115,14 @@ def streams_topics(state: StreamsGroup) -> set[str]:
 class ClassicSubscription(NamedTuple):
     """What a member of a classic group asked for: topics (consumer), or its config offset (Connect).
 
-    ``owned`` are the topics of the partitions that it had when it joined.
+    ``owned`` are the topics of the partitions that it had when it joined, ``url`` is that of a Connect worker.
     """
 
     topics: frozenset[str]
     config_offset: int | None
     rack_id: str | None
     owned: frozenset[str] = frozenset()
+    url: str | None = None
 
 
 class ClassicAssignment(NamedTuple):
@@ -153,7 +154,7 @@ def classic_subscription(protocol_type: str, protocol: str | None, data: bytes) 
         return None
     worker = blob_of(ConnectProtocolMetadata, blob)
     if worker is not None:
-        return ClassicSubscription(frozenset(), worker.fields["configOffset"], None)
+        return ClassicSubscription(frozenset(), worker.fields["configOffset"], None, url=worker.fields["url"])
     consumer = blob_of(ConsumerProtocolSubscription, blob)
     if consumer is not None:
         fields = consumer.fields

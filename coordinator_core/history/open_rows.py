@@ -41,6 +41,8 @@ class OpenEpoch:
     missing: str | None = None
     knows_members: bool = True
     rewritten: LogPosition | None = None
+    unassigned: int | None = None
+    assignment_error: int | None = None
 
     def row(
         self, group_id: str, group_type: str, ended: LogPosition | None = None, ended_by: str | None = None
@@ -67,6 +69,8 @@ class OpenEpoch:
             self.metadata_hash,
             self.topics_proven if tells_topics else None,
             self.topics_at if tells_topics else None,
+            self.unassigned,
+            self.assignment_error,
             self.causes,
             self.missing is None,
             self.missing,
@@ -179,6 +183,7 @@ class OpenMembership:
     client_id: str | None = None
     client_host: str | None = None
     rack_id: str | None = None
+    url: str | None = None
     subscribed_topics: tuple[str, ...] = ()
     subscribed_regex: str | None = None
     replaces: str | None = None
@@ -200,6 +205,7 @@ class OpenMembership:
             self.client_id,
             self.client_host,
             self.rack_id,
+            self.url,
             self.subscribed_topics,
             self.subscribed_regex,
             self.joined,

@@ -67,6 +67,14 @@ class GroupEpochRow(NamedTuple):
     topics_at: Annotated[
         MaybeAt, "the version of the topics that was used: the one with that hash, else the one at that time"
     ]
+    unassigned: Annotated[
+        int | None,
+        "Connect groups on KIP-848: connectors and tasks in no worker's target; null: not known, or another type",
+    ]
+    assignment_error: Annotated[
+        int | None,
+        "Connect groups on KIP-848: error that the assignor reported with the target, 0 for none; null: no target",
+    ]
     causes: Annotated[tuple[Cause, ...], "what opened it"]
     history_complete: Annotated[bool, "true if the log contains everything before this row; otherwise see `missing`"]
     missing: Annotated[str | None, "what the log does not contain; null: nothing is missing"]
@@ -128,6 +136,7 @@ class MembershipRow(NamedTuple):
     client_id: Annotated[str | None, "its client id; null: not seen"]
     client_host: Annotated[str | None, "its host; null: not seen"]
     rack_id: Annotated[str | None, "its rack; null: none, or classic"]
+    url: Annotated[str | None, "Connect: URL of the worker, when last seen"]
     subscribed_topics: Annotated[tuple[str, ...], "topics that it subscribed to by name, when last seen"]
     subscribed_regex: Annotated[str | None, "its regular expression, when last seen"]
     joined: Annotated[At, "the record that first shows it"]

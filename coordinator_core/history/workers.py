@@ -7,7 +7,7 @@ acknowledges it.
 
 from __future__ import annotations
 
-from coordinator_core.groups.connect.describe import common_assignor, is_reconciled
+from coordinator_core.groups.connect.describe import common_assignor, is_reconciled, worker_url
 from coordinator_core.groups.connect.state import Assignor, ConnectGroup, ConnectMember, Work, max_delay_ms, unassigned
 from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.history.causes import CauseKind, cause
@@ -45,6 +45,7 @@ def on_member(
         join(recorder, _membership(member, at))
     else:
         membership.client_id, membership.client_host = member.client_id, member.client_host
+        membership.url = worker_url(member)
         ledger.changes += _changes(member, before, at)
 
 
@@ -56,6 +57,7 @@ def _membership(member: ConnectMember, at: LogPosition) -> OpenMembership:
         instance_id=member.instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
+        url=worker_url(member),
     )
 
 
@@ -111,7 +113,7 @@ def on_epoch(recorder: HistoryWriter, record: ConnectWorkerGroupMetadataRecord, 
     members = group.members
     due = ledger.due_ms is not None and at.timestamp_ms >= ledger.due_ms
     if due and not ledger.changes:
-        detail = f"work waited for a worker until {ledger.due_ms}"
+        detail = f"work waited {max_delay_ms(group)} ms for a worker"
         ledger.changes.append(cause(CauseKind.DELAY_ELAPSED, at, detail=detail))
     elif members and not ledger.changes and group.targets and unassigned(group):
         # A coordinator that loads the group lets its work wait once more, for as long.
@@ -138,6 +140,8 @@ def on_target(recorder: HistoryWriter, record: CoordinatorRecord, before: None) 
     epoch = ledger.epoch
     if record.value is None or epoch is None or state.assignment_epoch != epoch.epoch:
         return
+    epoch.unassigned = None if state.work_epoch is None else len(unassigned(state))
+    epoch.assignment_error = max((target.error for target in state.targets.values()), default=0)
     if epoch.target is None:
         epoch.target, epoch.assignor = at, common_assignor(state)
         epoch.state = "RECONCILING" if epoch.state == "ASSIGNING" else epoch.state

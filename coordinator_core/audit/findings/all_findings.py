@@ -42,6 +42,8 @@ FINDERS: tuple[Finder, ...] = (
     membership.static_members,
     balance.shares,
     balance.unassigned,
+    balance.unassigned_work,
+    balance.failed_assignors,
     abandoned.zombies,
     offsets.rewound,
     offsets.expired,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from coordinator_core.audit.findings.converged_states import ConvergedState, converged_states
-from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.findings.group_history import CONNECTOR_OR_TASK, GroupHistory, counted
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.history.causes import CauseKind
@@ -139,3 +139,39 @@ def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
                 subject=topic,
                 until_ms=history.now_ms,
             )
+
+
+def unassigned_work(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield one finding for the connectors and tasks that are in no worker's target now, whatever the group's state.
+
+    Only groups on KIP-848 say in their log what there is to run.
+    """
+    if history.group_type != "CONNECT":
+        return
+    begun = last = None
+    for epoch in history.epochs:
+        if epoch.members == () or epoch.unassigned == 0:
+            begun = None
+        elif epoch.unassigned is not None and epoch.target is not None:
+            begun, last = begun or epoch.target, epoch
+    if begun is None or last is None or last.unassigned is None or last.unassigned < limits.unassigned_partitions:
+        return
+    waited_ms = history.now_ms - begun.timestamp_ms
+    yield history.finding(
+        FindingKind.UNASSIGNED_WORK,
+        last.unassigned,
+        limits.unassigned_partitions,
+        f"in no worker's target for {waited_ms} ms: {counted(last.unassigned, CONNECTOR_OR_TASK)}",
+        list(dict.fromkeys(each for each in (begun, last.target) if each is not None)),
+        until_ms=history.now_ms,
+        complete=last.history_complete,
+    )
+
+
+def failed_assignors(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield one finding for the targets with which an assignor reported an error."""
+    failed = [epoch for epoch in history.epochs if epoch.assignment_error]
+    if failed and history.group_type == "CONNECT":
+        listed = ", ".join(f"{each.epoch} (error {each.assignment_error})" for each in failed[:5])
+        evidence = [each.target or each.opened for each in failed]
+        yield history.finding(FindingKind.ASSIGNOR_FAILED, len(failed), 1, f"epochs {listed}", evidence)

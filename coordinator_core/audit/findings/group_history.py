@@ -14,7 +14,7 @@ from coordinator_core.audit.findings.rows import MOST_EVIDENCE, FindingKind, Fin
 from coordinator_core.audit.findings.share_deliveries import ShareDelivery, share_deliveries
 from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
-from coordinator_core.groups.classic.protocols import STREAMS_PROTOCOL
+from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import (
@@ -162,6 +162,12 @@ class GroupHistory:
         return last is not None and (last.group_type == "STREAMS" or last.assignor == STREAMS_PROTOCOL)
 
     @property
+    def is_connect(self) -> bool:
+        """Whether it was a group of Connect workers when last seen, on KIP-848 or with the classic protocol."""
+        last = self._last_epoch
+        return last is not None and (last.group_type == "CONNECT" or last.protocol_type == CONNECT_PROTOCOL_TYPE)
+
+    @property
     def present(self) -> GroupEpochRow | None:
         """Return the group's present epoch; None if the group has none."""
         return next((row for row in self.epochs if row.is_open), None)
@@ -232,9 +238,18 @@ def _share_order(row: SharePartitionRow) -> tuple[int, int, int]:
     return row.since.timestamp_ms, row.since.partition, row.since.offset
 
 
+CONNECTOR_OR_TASK = "connector or task"
+"""What Connect workers share out."""
+
+
 def counted(number: int, what: str) -> str:
     """Return a number with its noun, in the plural unless it is 1: ``1 partition``, ``2 partitions``."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{number} {what}" if number == 1 else f"{number} {plural(what)}"
+
+
+def plural(what: str) -> str:
+    """Return the plural of a noun."""
+    return "connectors and tasks" if what == CONNECTOR_OR_TASK else f"{what}s"
 
 
 def client_name(row: MembershipRow) -> str:

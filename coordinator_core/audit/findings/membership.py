@@ -87,9 +87,12 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
     if len(rebalances) < limits.rolling_deploy_rebalances:
         return
     moved = sum(row.units_moved or 0 for row in rebalances)
+    remedy = "static members would have kept their assignments"
+    if history.is_connect:
+        remedy = "a worker that returns within scheduled.rebalance.max.delay.ms finds its work waiting"
     detail = (
         f"{len(clients)} clients were restarted one after the other: {len(rebalances)} rebalances, {moved} moves; "
-        f"static members would have kept their assignments"
+        f"{remedy}"
     )
     yield history.finding(
         FindingKind.ROLLING_DEPLOY,

@@ -25,6 +25,8 @@ class FindingKind(StrEnum):
     STATIC_MEMBER_EXPIRED = "static_member_expired"
     IMBALANCE = "imbalance"
     UNASSIGNED_PARTITIONS = "unassigned_partitions"
+    UNASSIGNED_WORK = "unassigned_work"
+    ASSIGNOR_FAILED = "assignor_failed"
     EMPTY_MEMBERS = "empty_members"
     MOVED_MORE_THAN_NEEDED = "moved_more_than_needed"
     ZOMBIE_GROUP = "zombie_group"
@@ -80,6 +82,22 @@ FINDINGS: tuple[FindingEntry, ...] = (
         "A share group waits for the state of share partitions, or for its deletion.",
         "milliseconds since it was first asked for",
         "share_initializing_ms",
+    ),
+    FindingEntry(
+        FindingKind.UNASSIGNED_WORK,
+        9,
+        "Connectors and tasks of a Connect group on KIP-848 are in no worker's target: they do not run. While the "
+        "scheduled rebalance delay runs, the work of a worker that left waits for it.",
+        "connectors and tasks",
+        "unassigned_partitions",
+    ),
+    FindingEntry(
+        FindingKind.ASSIGNOR_FAILED,
+        8,
+        "The assignor of a Connect group on KIP-848 reported an error: its workers keep what they run, and changes of "
+        "connectors have no effect.",
+        "targets with an error",
+        "any",
     ),
     FindingEntry(
         FindingKind.NEVER_CONVERGES,

@@ -10,7 +10,7 @@ from coordinator_core.audit.explain import explain
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.history.rows import RebalanceRow
-from tests.core.audit.histories import at, cause, member, rebalance
+from tests.core.audit.histories import at, cause, epoch, member, rebalance
 
 
 def told(row: RebalanceRow, *targets: TargetAuditRow) -> str:
@@ -110,3 +110,19 @@ def test_why_and_what_moved() -> None:
 
 def test_a_group_that_changed_its_protocol_keeps_its_epoch() -> None:
     assert "The consumer group g rebalanced to epoch 3." in told(rebalance(3, at(5), from_epoch=3))
+
+
+def test_connect_groups_have_connectors_and_tasks() -> None:
+    row = rebalance(
+        3, at(5), group_type="CONNECT", target=at(6), units_moved=1, units_lost=2, idle_ms=10, idle_max_ms=5
+    )
+    failed = epoch(3, at(5), group_type="CONNECT", target=at(6), unassigned=2, assignment_error=7)
+    history = GroupHistory("g", 10_000, epochs=[failed], rebalances=[row])
+    text = "\n".join(sentence.text for sentence in explain(history, row))
+    assert (
+        "1 connector or task moved from one member to another, 2 were left without an owner; connectors and tasks "
+        in text
+    )
+    assert "The assignor reported error 7: the workers keep what they run." in text
+    assert "2 connectors and tasks are in no worker's target." in text
+    assert "partition" not in text

@@ -6,6 +6,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.history.history_fold import GroupFold, fold
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, HistoryRow, MembershipRow, RebalanceRow
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, LogPosition
+from coordinator_core.wire.embedded import encode_blob
 from tests.core.coordinator.test_connect import GROUP, A, B, Cluster, Worker, first_worker
 from tests.core.history.logs import kinds
 from tests.core.stored import next_history
@@ -128,3 +129,36 @@ def test_in_any_two_pieces_it_is_the_same_history() -> None:
         morning = next_history(evening)
         rows += [row for record in cluster.log[cut:] for row in morning.feed(record)]
         assert set(map(repr, [*rows, *morning.open_rows()])) == whole, cut
+
+
+def epochs_of(cluster: Cluster) -> list[GroupEpochRow]:
+    return [row for row in of(cluster) if isinstance(row, GroupEpochRow)]
+
+
+def test_an_epoch_says_what_no_worker_is_to_run() -> None:
+    cluster, one, two = two_workers()
+    two.beat(memberEpoch=-1)
+    assert [row.unassigned for row in epochs_of(cluster)] == [None, 0, 0, None], "no target, two, and none yet"
+    one.beat()
+    one.install(W1=A)
+    assert epochs_of(cluster)[-1].unassigned == 2
+
+
+def test_an_epoch_says_that_the_assignor_failed() -> None:
+    cluster, one, _ = two_workers()
+    cluster.configure(*A)
+    one.beat()
+    member = {"groupId": GROUP, "memberId": "W1", "memberEpoch": one.epoch}
+    cluster.send("PrepareAssignment", member)
+    cluster.send("InstallAssignment", member | {"groupEpoch": 3, "error": 5, "members": []})
+    assert [row.assignment_error for row in epochs_of(cluster)] == [None, 0, 0, 5]
+
+
+def test_memberships_have_the_url_of_the_worker() -> None:
+    cluster, one = first_worker()
+    assignor = {"name": "sessioned", "minimumVersion": 0, "maximumVersion": 2, "version": 0}
+    for url in ("http://here:8083/", "http://there:8083/"):
+        fields = {"url": url, "configOffset": 1}
+        one.beat(clientAssignors=[assignor | {"metadata": encode_blob("ConnectProtocolMetadata", 0, fields)}])
+    (row,) = [row for row in of(cluster) if isinstance(row, MembershipRow)]
+    assert row.url == "http://there:8083/"

@@ -274,3 +274,29 @@ def test_removals_say_what_took_the_offset() -> None:
         ("t", 2): "group deleted",
         ("gone", 0): "topic deleted",
     }
+
+
+def connect_epoch(number: int, unassigned: int | None, **more: Any) -> Any:
+    values = {"group_type": "CONNECT", "members": ("w1",), "unassigned": unassigned, "is_open": False}
+    return epoch(number, at(number), **(values | more))
+
+
+def test_work_in_no_workers_target_is_found_in_any_state() -> None:
+    """Since the first of the targets that lacks work; an epoch without a target yet changes nothing."""
+    opened = connect_epoch(5, None, target=None, state="ASSIGNING", is_open=True)
+    lacking = [connect_epoch(2, 0), connect_epoch(3, 2), connect_epoch(4, 3), opened]
+    (row,) = found(FindingKind.UNASSIGNED_WORK, epochs=lacking, now_ms=13_000)
+    assert (row.number, row.group_type, row.since_ms, row.until_ms) == (3, "CONNECT", 3_000, 13_000)
+    assert row.detail == "in no worker's target for 10000 ms: 3 connectors and tasks"
+    assert row.evidence == (at(3), at(4))
+    whole = [connect_epoch(3, 2), connect_epoch(4, 0, is_open=True)]
+    assert found(FindingKind.UNASSIGNED_WORK, epochs=whole) == []
+    emptied = [connect_epoch(3, 2), connect_epoch(4, None, target=None, members=(), state="EMPTY", is_open=True)]
+    assert found(FindingKind.UNASSIGNED_WORK, epochs=emptied) == []
+
+
+def test_targets_with_an_error_of_the_assignor_are_found() -> None:
+    epochs = [connect_epoch(2, 0, assignment_error=0), connect_epoch(3, 1, assignment_error=4)]
+    (row,) = found(FindingKind.ASSIGNOR_FAILED, epochs=epochs)
+    assert (row.number, row.detail, row.evidence) == (1, "epochs 3 (error 4)", (at(3),))
+    assert found(FindingKind.ASSIGNOR_FAILED, epochs=epochs[:1]) == []

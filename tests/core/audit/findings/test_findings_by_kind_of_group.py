@@ -238,6 +238,14 @@ class Case(NamedTuple):
     parts: Callable[[Kind], Parts]
 
 
+def waiting(kind: Kind) -> Parts:
+    return {"epochs": [kind.epoch(2, at(1), unassigned=2, members=("m",))]}
+
+
+def failing(kind: Kind) -> Parts:
+    return {"epochs": [kind.epoch(2, at(1), assignment_error=3)]}
+
+
 CASES = (
     Case(FindingKind.RULES_BROKEN, EVERY, broken),
     Case(FindingKind.TARGETS_WRONG, EVERY, wrong),
@@ -254,6 +262,9 @@ CASES = (
     Case(FindingKind.EMPTY_MEMBERS, WITHOUT_SHARE, uneven),
     Case(FindingKind.MOVED_MORE_THAN_NEEDED, (CLASSIC, CONSUMER, STREAMS), swapped),
     Case(FindingKind.UNASSIGNED_PARTITIONS, (CLASSIC, CONSUMER), without_owner),
+    # What there is to run is in no other log.
+    Case(FindingKind.UNASSIGNED_WORK, (CONNECT,), waiting),
+    Case(FindingKind.ASSIGNOR_FAILED, (CONNECT,), failing),
     Case(FindingKind.OFFSETS_REWOUND, tuple(kind for kind in EVERY if kind.names_topics), rewound),
     Case(FindingKind.OFFSETS_EXPIRED, EVERY, removed),
     Case(FindingKind.FLOODS_THE_LOG, EVERY, flood),
