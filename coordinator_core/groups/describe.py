@@ -17,7 +17,7 @@ from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
 from coordinator_core.groups.share import describe as share
-from coordinator_core.groups.share.offsets import describe_share_offsets
+from coordinator_core.groups.share.offsets import describe_share_offsets, describe_share_partitions
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.share.state_log import ShareStateLog
 from coordinator_core.groups.streams import describe as streams
@@ -78,6 +78,9 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings) -> Descr
         if around.share_state is not None:
             described["share_offsets"] = describe_share_offsets(
                 group_id, state, around.share_state, around.topics, around.data_end
+            )
+            described["share_partitions"] = describe_share_partitions(
+                group_id, state, around.share_state, around.data_end
             )
         return described
     described["offsets"] = describe_offsets(offsets.committed)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.groups.share.delivery import TERMINAL, DeliveryChange, DeliveryState, StateBatch, changes
+from coordinator_core.groups.share.delivery import DeliveryChange, DeliveryState, changes, state_name
 from coordinator_core.groups.share.state_log import (
     SHARE_SNAPSHOT,
     UNSET,
@@ -26,7 +25,6 @@ GROUP_RESOURCE = 32
 DELIVERY_LIMIT = "share.delivery.count.limit"
 STATE_DELETED, NEXT_WRITE = "state deleted", "next write"
 """How a row ends."""
-STATE_NAMES = {state.value: state.name.lower() for state in DeliveryState}
 
 
 @dataclass(slots=True)
@@ -115,10 +113,8 @@ class SharePartitionFold:
         write = _write(before, after, record)
         told = () if write is ShareWrite.FIRST_SEEN and record.type == SHARE_SNAPSHOT else _changes(before, after)
         start = None if after.start_offset == UNSET else after.start_offset
-        next_offset = _next_offset(after) if is_whole and start is not None else None
-        totals = Counter[int]()
-        for batch in after.batches:
-            totals[batch.state] += batch.records
+        next_offset = after.next_offset if is_whole and start is not None else None
+        totals = after.by_state
         advanced = record.at if old is None or old.next_offset != next_offset else old.advanced
         end = after.end_offset if after.batches else start
         covered = None if start is None or end is None else end - start - totals.total()
@@ -143,7 +139,7 @@ class SharePartitionFold:
             acknowledged=totals[DeliveryState.ACKNOWLEDGED] if is_whole else None,
             archived=totals[DeliveryState.ARCHIVED] if is_whole else None,
             unknown=covered if is_whole else None,
-            counts=_counts(after.batches) if is_whole else (),
+            counts=_counts(after) if is_whole else (),
             delivery_limit=self._delivery_limit(which.group_id, record.at),
             accepted_now=sum(_records(each) for each in told if _turns(each, DeliveryState.ACKNOWLEDGED)),
             released_now=tuple(_range(each) for each in told if _is_given_back(each)),
@@ -229,23 +225,9 @@ def _range(change: DeliveryChange) -> OffsetRange:
     return OffsetRange(change.first, change.last, 0 if change.after is None else change.after[1])
 
 
-def _next_offset(state: SharePartitionState) -> int:
-    """The first offset from the start on that is not settled."""
-    offset = state.start_offset
-    for batch in state.batches:
-        if batch.first > offset or batch.state not in TERMINAL:
-            break
-        offset = batch.last + 1
-    return offset
-
-
-def _counts(batches: Sequence[StateBatch]) -> tuple[StateCount, ...]:
-    found = Counter[tuple[int, int]]()
-    for batch in batches:
-        found[batch.state, batch.delivery_count] += batch.records
-    return tuple(
-        StateCount(STATE_NAMES.get(state, str(state)), count, found[state, count]) for state, count in sorted(found)
-    )
+def _counts(state: SharePartitionState) -> tuple[StateCount, ...]:
+    found = state.by_state_and_count
+    return tuple(StateCount(state_name(state), count, found[state, count]) for state, count in sorted(found))
 
 
 def _passed_over(before: SharePartitionState | None, after: SharePartitionState) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated
 
@@ -15,6 +15,9 @@ from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
 from coordinator_core.groups.owners import connector_tasks, owners
+from coordinator_core.groups.share.offsets import describe_share_partitions
+from coordinator_core.groups.share.state import ShareGroup
+from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOffsetOption, AtOption, EndsOption, parse_moment
@@ -75,14 +78,41 @@ def offsets_command(
     at_offset: AtOffsetOption = None,
     ends: EndsOption = None,
 ) -> None:
-    """The committed offsets of a group, and apart from them those of open transactions; with end offsets, the lag."""
+    """The committed offsets of a group, and apart from them those of open transactions; with end offsets, the lag.
+
+    Of a share group: the share partitions with their start offsets, and the records by delivery state.
+    """
     moment = parse_moment(at, at_offset)
-    offsets = _find(source.answers().at(moment, group), group)[1]
+    then = source.answers().at(moment, group)
+    found, offsets = _find(then, group)
     known = {} if ends is None else newest_ends(ends, moment.time_ms)
+    if isinstance(found.state, ShareGroup):
+        shared = _share_partitions(found.group_id, found.state, then, known)
+        print_lines(
+            shared if source.json else _without_counts(shared), as_json=source.json, title=f"offsets of {group}"
+        )
+        return
     lines = _commits(offsets.committed, "committed", known)
     for _, commits in sorted(offsets.pending.items()):
         lines += _commits(commits, "pending", known)
     print_lines(lines, as_json=source.json, title=f"offsets of {group}")
+
+
+def _share_partitions(
+    group_id: str, state: ShareGroup, then: GroupsThen, ends: Mapping[TopicPartition, int]
+) -> list[Description]:
+    """Return the share partitions of a group; raises InputError where the log that has their state is not there."""
+    log = then.surroundings().share_state
+    if log is None:
+        raise InputError(
+            f"group {group_id!r} is a share group: its offsets are in {LOG_TOPICS[Family.SHARE]}, which is not given"
+        )
+    return describe_share_partitions(group_id, state, log, ends)
+
+
+def _without_counts(partitions: Iterable[Description]) -> list[Description]:
+    """Return the lines of a table: delivery counts are a list, which does not fit into one."""
+    return [{name: value for name, value in each.items() if name != "counts"} for each in partitions]
 
 
 @with_options(AnswerSource)
@@ -198,13 +228,14 @@ def _print_description(described: Description) -> None:
     print_table("group", [line])
     if own.get("members"):
         print_table("members", [_member(member) for member in own["members"]])
-    for part in ("offsets", "share_offsets"):
-        offsets = described.get(part)
-        if offsets:
-            columns = next((list(value) for value in offsets.values() if value), ["offset"])
-            nothing = dict.fromkeys(columns)
-            lines = [{"partition": name, **nothing, **(value or {})} for name, value in offsets.items()]
-            print_table(part.replace("_", " "), lines)
+    offsets = described.get("offsets")
+    if offsets:
+        columns = next((list(value) for value in offsets.values() if value), ["offset"])
+        nothing = dict.fromkeys(columns)
+        lines = [{"partition": name, **nothing, **(value or {})} for name, value in offsets.items()]
+        print_table("offsets", lines)
+    if described.get("share_partitions"):
+        print_table("share partitions", _without_counts(described["share_partitions"]))
 
 
 # Where a type has several descriptions, the one that says most comes first.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Final, cast
+from typing import cast
 
-from coordinator_core.groups.share.delivery import TERMINAL, DeliveryState, StateBatch, changes
+from coordinator_core.groups.share.delivery import STATES, TERMINAL, StateBatch, changes, state_name
 from coordinator_core.groups.share.state_log import (
     SHARE_SNAPSHOT,
     UNSET,
@@ -19,8 +19,6 @@ from coordinator_core.groups.violations import Rule, Violation
 from coordinator_core.history.share_partitions import KnownBefore
 from coordinator_core.record_fields.share_coordinator import ShareSnapshotValue, ShareUpdateValue
 from coordinator_core.records import LOG_TOPICS, Family
-
-STATES: Final = frozenset(DeliveryState)
 
 
 def judge_share_state(known: KnownBefore, record: ShareStateRecord) -> list[Violation]:
@@ -49,7 +47,7 @@ def _broken(known: KnownBefore, record: ShareStateRecord) -> Iterator[tuple[Rule
             yield Rule.SHARE_SNAPSHOT_EPOCH_WRONG, f"the first snapshot has epoch {epoch}"
     elif is_snapshot:
         yield from _wrong_snapshot(before, after)
-    elif before.snapshot_at is not None:
+    elif before.state_epoch is not None:
         yield from _wrong_update(before, after, cast(ShareUpdateValue, record.value))
     if before is not None and after is not None and known.is_whole and not _begins_again(after, is_snapshot):
         yield from _settled_again(before, after)
@@ -93,8 +91,7 @@ def _settled_again(before: SharePartitionState, after: SharePartitionState) -> I
 
 
 def _told(state: tuple[int, int]) -> str:
-    name = DeliveryState(state[0]).name.lower() if state[0] in STATES else f"state {state[0]}"
-    return f"{name} with delivery count {state[1]}"
+    return f"{state_name(state[0])} with delivery count {state[1]}"
 
 
 def _wrong_batches(record: ShareStateRecord) -> Iterator[tuple[Rule, str]]:

@@ -28,6 +28,14 @@ TERMINAL = frozenset((DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED))
 """States in which no further delivery follows."""
 
 
+def state_name(state: int) -> str:
+    """Return the name of a delivery state: ``available``, ``acknowledged``, ``archived``, or its number."""
+    return DeliveryState(state).name.lower() if state in STATES else str(state)
+
+
+STATES = frozenset(DeliveryState)
+
+
 class StateBatch(NamedTuple):
     """Offsets ``first`` to ``last``, both included, with their ``state`` (DeliveryState) and delivery count."""
 

@@ -1,4 +1,4 @@
-"""The offsets of share groups as Kafka's Admin client gives them."""
+"""The share partitions of a group: their offsets as Kafka's Admin client gives them, and the deliveries beyond them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.groups.share.delivery import DeliveryState, state_name
 from coordinator_core.groups.share.state import ShareGroup
-from coordinator_core.groups.share.state_log import SharePartition, SharePartitionState, ShareStateLog
+from coordinator_core.groups.share.state_log import UNSET, SharePartition, SharePartitionState, ShareStateLog
 
 
 def describe_share_offsets(
@@ -35,11 +36,93 @@ def describe_share_offsets(
 
 
 def _offset(state: SharePartitionState, end: int | None) -> dict[str, Any] | None:
-    if state.start_offset == -1:
+    if state.start_offset == UNSET:
         return None
-    known = end is not None and state.delivery_complete_count != -1
+    return {"lag": _lag(state, end), "leaderEpoch": state.leader_epoch, "startOffset": state.start_offset}
+
+
+def _lag(state: SharePartitionState, end: int | None) -> int | None:
+    """Records that still need a delivery: Admin's lag. Those in flight are among them."""
+    if end is None or UNSET in (state.start_offset, state.delivery_complete_count):
+        return None
+    return end - state.start_offset - state.delivery_complete_count
+
+
+def describe_share_partitions(
+    group_id: str,
+    group: ShareGroup,
+    state: ShareStateLog,
+    data_end: Mapping[TopicPartition, int] | None,
+) -> list[dict[str, Any]]:
+    """Return the deliveries of each initialised partition, in the order of topic name and partition.
+
+    ``status``: ``set``, ``not set`` (no start offset yet), or ``unknown`` (the log shows no state). What the log does
+    not tell is None. ``unknown`` counts the offsets before ``endOffset`` that have no delivery state: they are in
+    flight, or of an aborted transaction.
+    """
+    initialized = {} if group.state_partitions is None else group.state_partitions.initialized
+    return [
+        _delivery(
+            topic.name,
+            partition,
+            state.partitions.get(SharePartition(group_id, topic_id, partition)),
+            None if data_end is None else data_end.get(TopicPartition(topic.name, partition)),
+        )
+        for topic_id, topic in sorted(initialized.items(), key=lambda each: each[1].name)
+        for partition in sorted(topic.partitions)
+    ]
+
+
+def _delivery(topic: str, partition: int, state: SharePartitionState | None, end: int | None) -> dict[str, Any]:
+    place: dict[str, Any] = {"topic": topic, "partition": partition}
+    if state is None:
+        return place | {"status": "unknown", **dict.fromkeys(_FIELDS), "logEndOffset": end, "counts": []}
+    is_set, is_whole = state.start_offset != UNSET, state.is_whole
+    totals = state.by_state
+    counts = state.by_state_and_count
+    values = (
+        state.start_offset if is_set else None,
+        state.next_offset if is_set and is_whole else None,
+        state.end_offset if is_set else None,
+        end,
+        _lag(state, end),
+        None if state.delivery_complete_count == UNSET else state.delivery_complete_count,
+        *(totals[each] if is_whole else None for each in DeliveryState),
+        state.end_offset - state.start_offset - totals.total() if is_set and is_whole else None,
+        state.state_epoch,
+        state.leader_epoch,
+        state.snapshot_epoch,
+        state.at.partition,
+        state.at.offset,
+    )
     return {
-        "lag": end - state.start_offset - state.delivery_complete_count if known and end is not None else None,
-        "leaderEpoch": state.leader_epoch,
-        "startOffset": state.start_offset,
+        **place,
+        "status": "set" if is_set else "not set",
+        **dict(zip(_FIELDS, values, strict=True)),
+        "counts": [
+            {"state": state_name(each), "deliveryCount": count, "records": counts[each, count]}
+            for each, count in sorted(counts)
+        ]
+        if is_whole
+        else [],
     }
+
+
+_FIELDS = (
+    "startOffset",
+    "nextOffset",
+    "endOffset",
+    "logEndOffset",
+    "lag",
+    "deliveryCompleteCount",
+    "available",
+    "acknowledged",
+    "archived",
+    "unknown",
+    "stateEpoch",
+    "leaderEpoch",
+    "snapshotEpoch",
+    "logPartition",
+    "logOffset",
+)
+"""What is told of the state of a share partition; ``nextOffset`` is the first from the start on that is not settled."""

@@ -6,6 +6,7 @@ their offsets, and what is below the start offset is dropped.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
@@ -50,9 +51,9 @@ class SharePartitionState:
 
     ``start_offset`` is -1 until the first write after a delivery, or until an administrator sets it.
     ``delivery_complete_count`` counts the offsets from there on that need no delivery any more (KIP-1226), -1 where
-    that is not known. ``batches`` are the offsets with a known delivery state. ``at`` is the last record,
-    ``snapshot_at`` the snapshot that the state goes back to, ``created_ms`` and ``written_ms`` are the times in that
-    snapshot. These three and ``state_epoch`` are None where no snapshot was seen; then batches may be missing.
+    that is not known. ``batches`` are the offsets with a known delivery state; ``is_whole``: no other offset has one.
+    ``at`` is the last record. ``state_epoch``, and the times of the snapshot that the state goes back to, are None
+    where no snapshot was seen.
     """
 
     snapshot_epoch: int
@@ -62,7 +63,7 @@ class SharePartitionState:
     delivery_complete_count: int
     batches: list[StateBatch]
     at: LogPosition
-    snapshot_at: LogPosition | None
+    is_whole: bool
     created_ms: int | None
     written_ms: int | None
 
@@ -75,6 +76,32 @@ class SharePartitionState:
     def terminal_records(self) -> int:
         """How many offsets are acknowledged or archived."""
         return sum(batch.records for batch in self.batches if batch.state in TERMINAL)
+
+    @property
+    def next_offset(self) -> int:
+        """The first offset from the start on that is not settled."""
+        offset = self.start_offset
+        for batch in self.batches:
+            if batch.first > offset or batch.state not in TERMINAL:
+                break
+            offset = batch.last + 1
+        return offset
+
+    @property
+    def by_state(self) -> Counter[int]:
+        """How many records are in each delivery state."""
+        found = Counter[int]()
+        for batch in self.batches:
+            found[batch.state] += batch.records
+        return found
+
+    @property
+    def by_state_and_count(self) -> Counter[tuple[int, int]]:
+        """How many records have each delivery state and delivery count."""
+        found = Counter[tuple[int, int]]()
+        for batch in self.batches:
+            found[batch.state, batch.delivery_count] += batch.records
+        return found
 
 
 def next_state(known: SharePartitionState | None, record: ShareStateRecord) -> SharePartitionState | None:
@@ -95,7 +122,7 @@ def _snapshot(value: ShareSnapshotValue, at: LogPosition) -> SharePartitionState
         value.get("deliveryCompleteCount", UNSET),
         merge_batches((), state_batches(value["stateBatches"])),
         at,
-        at,
+        True,
         value["createTimestamp"],
         value["writeTimestamp"],
     )
@@ -108,7 +135,9 @@ def _updated(known: SharePartitionState | None, value: ShareUpdateValue, at: Log
     count = value.get("deliveryCompleteCount", UNSET)
     if known is None:
         batches = batches_from(merge_batches((), new), start)
-        return SharePartitionState(value["snapshotEpoch"], None, leader_epoch, start, count, batches, at, *(None,) * 3)
+        return SharePartitionState(
+            value["snapshotEpoch"], None, leader_epoch, start, count, batches, at, False, None, None
+        )
     start = known.start_offset if start == UNSET else start
     return SharePartitionState(
         known.snapshot_epoch,
@@ -118,7 +147,7 @@ def _updated(known: SharePartitionState | None, value: ShareUpdateValue, at: Log
         count,
         batches_from(merge_batches(known.batches, new), start),
         at,
-        known.snapshot_at,
+        known.is_whole,
         known.created_ms,
         known.written_ms,
     )
@@ -146,3 +175,9 @@ class ShareStateLog:
             self.partitions.pop(which, None)
         else:
             self.partitions[which] = state
+
+    def lose(self, log_partition: int) -> None:
+        """Records of this partition of the log are missing here: batches that they held are not known."""
+        for state in self.partitions.values():
+            if state.at.partition == log_partition:
+                state.is_whole = False

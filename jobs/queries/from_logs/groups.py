@@ -81,11 +81,22 @@ def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn) -> ReplayedGroups:
         replayed.time_ms = max((cut.last for cut in cuts if cut.last is not None), default=share_time)
     for files in partitions[Family.SHARE].values():
         replayed.share_state = replayed.share_state or ShareStateLog()
-        for record in LogReader(files, warn).records(share_time):
-            replayed.share_state.apply(record)
+        _replay_share_state(replayed.share_state, LogReader(files, warn), share_time)
     for files in partitions[Family.METADATA].values():
         replayed.topics = topic_history(files, warn)
     return replayed
+
+
+def _replay_share_state(state: ShareStateLog, reader: LogReader, time_ms: int | None) -> None:
+    """Replays a partition of the share state log up to a time."""
+    last: int | None = None
+    for row in reader.rows(time_ms):
+        if last is not None and row.offset != last + 1:
+            state.lose(reader.partition)
+        last = row.offset
+        record = reader.decoded(row) if row.kind == Kind.RECORD.value else None
+        if record is not None:
+            state.apply(record)
 
 
 class _Cut(NamedTuple):

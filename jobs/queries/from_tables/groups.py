@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
@@ -132,9 +132,22 @@ class StoredMoment:
         last = whole.agg(F.max("log_offset").alias("since"))
         needed = rows.join(last, F.substr("key", F.lit(3)) == F.col("of"), "left")
         needed = needed.where("log_offset >= coalesce(since, 0)").select(*RECORD)
+        holes = self._share_log_holes(extents)
         for row in needed.orderBy("log_partition", "log_offset").toLocalIterator():
+            while holes and holes[0] <= (row.log_partition, row.log_offset):
+                log.lose(holes.pop(0)[0])
             log.apply(_record(row.asDict(), decoder))
+        for partition, _ in holes:
+            log.lose(partition)
         return log
+
+    def _share_log_holes(self, extents: Extents) -> list[tuple[int, int]]:
+        """Partition and offset of each record of the share state log before which offsets are missing, in order."""
+        log = self._tables.read(LOG_RECORDS).where((F.col("cluster") == self._cluster) & before_end(extents))
+        log = log.where(F.col("log_topic").isin(SHARE_TOPICS) & F.col("kind").isin("record", "control"))
+        before = F.lag("log_offset").over(Window.partitionBy("log_topic", "log_partition").orderBy("log_offset"))
+        holes = log.select("log_partition", "log_offset", before.alias("before")).where("before < log_offset - 1")
+        return sorted((row.log_partition, row.log_offset) for row in holes.collect())
 
 
 # --- groups ----------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from jobs.cli.app import app
@@ -74,6 +75,64 @@ def test_an_initialization_that_never_ends() -> None:
 
 def _phases(partitions: Sequence[int]) -> list[tuple[int, str, int]]:
     return [(partition, "initializing", 7) for partition in partitions]
+
+
+def test_a_consumer_that_holds_records_and_does_nothing_is_a_stall(monkeypatch: pytest.MonkeyPatch) -> None:
+    """s1 of group slow took 8 records of mail-0 and never polled again; the recording lasts for 234 s."""
+    monkeypatch.setenv("COORDINATOR_AUDIT_FINDINGS__SHARE_STALLED_MS", "120000")
+    (row,) = [row for row in printed("findings") if row["kind"] == "share_stalled"]
+    assert (row["group_id"], row["subject"]) == ("slow", "mail-0")
+    assert "offset 0 holds it up, 8 records wait for the next delivery" in row["detail"]
+
+
+def test_offsets_are_those_that_admin_said_at_the_end() -> None:
+    *_, last = (line for line in known_lines("truth") if line["row"] == "admin")
+    compared = 0
+    for group, told in last["groups"].items():
+        found = {f"{row['topic']}-{row['partition']}": row for row in printed("offsets", group)}
+        assert found.keys() == told["offsets"].keys()
+        for name, said in told["offsets"].items():
+            row = found[name]
+            if said is None:
+                assert (row["status"], row["startOffset"]) == ("not set", None)
+                continue
+            lag = last["data"][name]["end_offset"] - row["startOffset"] - row["deliveryCompleteCount"]
+            assert (row["startOffset"], row["leaderEpoch"], lag) == (
+                said["start_offset"],
+                said["leader_epoch"],
+                said["lag"],
+            )
+            compared += 1
+    assert compared > 10
+
+
+def test_offsets_with_end_offsets_have_the_lag_of_admin(tmp_path: Path) -> None:
+    *_, last = (line for line in known_lines("truth") if line["row"] == "admin")
+    ends = tmp_path / "ends.jsonl"
+    lines = []
+    for name, data in last["data"].items():
+        topic, _, number = name.rpartition("-")
+        line = {"topic": topic, "partition": int(number), "end_offset": data["end_offset"]}
+        lines.append(json.dumps(line | {"timestamp_ms": last["ended_ms"]}))
+    ends.write_text("\n".join(lines))
+    rows = printed("offsets", "warehouse", "--end-offsets", str(ends))
+    said = last["groups"]["warehouse"]["offsets"]
+    assert {f"{row['topic']}-{row['partition']}": row["lag"] for row in rows} == {
+        name: each["lag"] for name, each in said.items()
+    }
+
+
+def test_a_share_group_without_the_log_of_its_offsets_is_an_error_and_not_nothing() -> None:
+    result = CliRunner().invoke(app, ["offsets", "warehouse", "--log", str(LOGS / "__consumer_offsets-1"), "--json"])
+    assert result.exit_code != 0
+    assert "__share_group_state" in result.output
+
+
+def test_describe_counts_records_by_state_and_delivery_count() -> None:
+    (described,) = printed("describe", "warehouse")
+    (orders, *_) = described["share_partitions"]
+    assert (orders["topic"], orders["partition"], orders["available"], orders["archived"]) == ("orders", 0, 2, 2)
+    assert sum(each["records"] for each in orders["counts"]) == orders["endOffset"] - orders["startOffset"]
 
 
 def test_history_tells_of_both_logs() -> None:
