@@ -55,6 +55,17 @@ def test_a_storm_names_the_member_that_drives_it() -> None:
     assert found(FindingKind.REBALANCE_STORM, rebalances=rows[:9]) == []
 
 
+def test_clients_that_drive_a_storm_alike_are_named_in_every_process_alike() -> None:
+    """Sets of texts have another order in each process, so that a tie is decided by name."""
+    names = ("zebra", "ape", "mule", "fox")
+    members = [member(name, at(1), client_id=name) for name in names]
+    rows = [
+        rebalance(e, at(e), causes=tuple(cause("member_joined", name, at(e)) for name in names)) for e in range(2, 14)
+    ]
+    (storm,) = found(FindingKind.REBALANCE_STORM, rebalances=rows, memberships=members)
+    assert storm.subject == "ape at 10.0.0.1"
+
+
 def test_two_storms_far_apart_are_two() -> None:
     early = [rebalance(e, at(e)) for e in range(2, 14)]
     late = [rebalance(e, at(e, 5_000_000 + e)) for e in range(20, 31)]
