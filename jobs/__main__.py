@@ -1,4 +1,4 @@
-"""``python -m jobs``, and the file that ``spark-submit`` wants."""
+"""``python -m jobs``: the command line."""
 
 from jobs.cli.app import main
 

@@ -1,4 +1,4 @@
-"""The product in a notebook: one object over a SparkSession and a place for the tables.
+"""The entry point for notebooks: one object with a SparkSession and the location of the tables.
 
     audit = CoordinatorAudit(spark, "/lake/coordinator", cluster="prod")
     audit.ingest("/dumps/2026-11-21")
@@ -9,18 +9,19 @@
     audit.rebalances.where("duration_min_ms > 60000")
     audit.owners_at("2026-11-21T03:12:00Z", topic="orders")
 
-Every table is a DataFrame; nothing is collected but the counts that a run returns. It runs under Spark Connect.
+Every table is a DataFrame. Only the counts that a run returns are collected. It works with Spark Connect.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.audit.explain import Sentence, explain, find_rebalance
 from coordinator_core.errors import InputError
+from jobs import times
 from jobs.pipeline import commit_history, decode, ingest, offsets, replay
 from jobs.pipeline import findings as audit
 from jobs.pipeline.group_history import histories
@@ -31,41 +32,48 @@ from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
 
 Moment = datetime | str | int
-"""A time: with or without a zone (then UTC), as ISO 8601 text, or in ms since the epoch."""
+"""A time: a datetime, ISO 8601 text, or ms since the epoch; UTC unless it has a zone."""
 
 
 class CoordinatorAudit:
-    """Coordinator logs of one cluster, their tables at ``store`` (a folder, a URI or a catalog schema), and views."""
+    """The coordinator logs of one cluster, in the tables at ``location`` (a folder, a URI or a catalog schema)."""
 
     def __init__(
-        self, spark: SparkSession, store: str, cluster: str = "default", settings: Settings | None = None
+        self, spark: SparkSession, location: str, cluster: str = "default", settings: Settings | None = None
     ) -> None:
-        self.tables = Tables(spark, store)
+        self.tables = Tables(spark, location)
         self.cluster = cluster
         self.settings = settings or load()
 
     # --- jobs --------------------------------------------------------------------------------------------------------
 
     def ingest(self, *paths: str, shape: DumpFormat | None = None, topic: str = DEFAULT_TOPIC) -> list[Row]:
-        """Take dumps into ``log_records``, each record once; rows of ``runs``. Raises InputError for what is none."""
+        """Ingest dumps into ``log_records``, each record once. Return the rows added to ``runs``.
+
+        Raises:
+            InputError: a path does not exist, or is not a dump.
+        """
         dumps = open_dump(self.tables.spark, paths, shape=shape, topic=topic)
         return ingest.run(self.tables, dumps, self.cluster)
 
     def decode(self) -> list[Row]:
-        """Decode what is not decoded yet; rows of ``runs``."""
+        """Decode the records that are not decoded yet. Return the rows added to ``runs``."""
         return decode.run(self.tables)
 
     def replay(self, *, rebuild: bool = False) -> list[replay.ReplaySummary]:
-        """Replay what is not replayed yet, or with ``rebuild`` everything; what was done, by cluster."""
+        """Replay the records that are not replayed yet, or with ``rebuild`` all. Return a summary for each cluster."""
         return replay.run(self.tables, self.settings.audit, rebuild=rebuild)
 
     def keep_offsets(self, end_offsets: str | None = None) -> int:
-        """Keep the offsets as of the newest run, with lag where end offsets (JSON or Parquet) are given; how many."""
+        """Store the committed offsets as of the newest run. Return their number.
+
+        ``end_offsets``: file with end offsets (JSON lines or Parquet), from which the lag is computed.
+        """
         ends = None if end_offsets is None else read_end_offsets(self.tables.spark, end_offsets, self.cluster)
         return offsets.run(self.tables, ends)
 
     def audit(self) -> dict[str, int]:
-        """Find what an operator should look at in the history of all groups; the number of findings by kind."""
+        """Compute the findings about all groups. Return the number of findings by kind."""
         return audit.run(self.tables, self.settings.findings)
 
     # --- tables ------------------------------------------------------------------------------------------------------
@@ -73,74 +81,77 @@ class CoordinatorAudit:
     def table(self, name: str) -> DataFrame:
         """A table, this cluster's rows; raises InputError if there is none of that name, or it is not filled yet."""
         if name not in CATALOG:
-            raise InputError(f"no table {name!r}: there are {', '.join(CATALOG)}")
+            raise InputError(f"unknown table {name!r}: use one of {', '.join(CATALOG)}")
         rows = self.tables.read(CATALOG[name])
         return rows.where(F.col("cluster") == self.cluster) if "cluster" in rows.columns else rows
 
     @property
     def group_epochs(self) -> DataFrame:
-        """One row an epoch (generation)."""
+        """One row for each epoch (generation) of a group."""
         return self.table("group_epochs")
 
     @property
     def rebalances(self) -> DataFrame:
-        """One row a rebalance."""
+        """One row for each rebalance."""
         return self.table("rebalances")
 
     @property
     def memberships(self) -> DataFrame:
-        """One row a member's life."""
+        """One row for each membership, from join to leave."""
         return self.table("memberships")
 
     @property
     def assignments(self) -> DataFrame:
-        """One row an interval of a partition or task with a member."""
+        """One row for each interval over which a member had a partition or task."""
         return self.table("assignments")
 
     @property
     def target_audits(self) -> DataFrame:
-        """One row a recorded target, recomputed and judged."""
+        """One row for each recorded target assignment, with the verdict on it."""
         return self.table("target_audits")
 
     @property
     def violations(self) -> DataFrame:
-        """One row a broken rule."""
+        """One row for each violation of a rule."""
         return self.table("violations")
 
     @property
     def findings(self) -> DataFrame:
-        """One row a thing to look at; ``audit`` makes them."""
+        """One row for each finding; ``audit`` computes them."""
         return self.table("findings")
 
     def explain(self, group: str, epoch: int | None = None) -> list[Sentence]:
-        """The story of a group's rebalance to an epoch, or of its last one: sentences, and the records that prove them.
+        """Return the explanation of the rebalance to ``epoch``, or of the group's last one, in sentences with evidence.
 
-        Raises InputError where there is none.
+        Raises:
+            InputError: the tables have no history of the group, or no such rebalance.
         """
         history = next(histories(self.tables, self.cluster, group, for_findings=False), None)
         if history is None:
-            raise InputError(f"no history of a group {group!r} in the tables at {self.tables.home}")
+            raise InputError(f"the tables at {self.tables.location} have no history of group {group!r}")
         return explain(history, find_rebalance(history, epoch))
 
     # --- as of a time ------------------------------------------------------------------------------------------------
 
     def owners_at(self, moment: Moment, topic: str | None = None, group: str | None = None) -> DataFrame:
-        """Who held which partition or task at that time, by the clock of the log; of one topic or group if given."""
-        held = self.assignments.where((F.col("kind") == "current") & _holds(moment, "since", "until"))
-        for name, wanted in (("topic", topic), ("group_id", group)):
-            held = held if wanted is None else held.where(F.col(name) == wanted)
-        return held.select("group_id", "topic", "partition", "role", "resource", "member_id", "epoch", "since", "until")
+        """Return which member owned which partition or task at that time, optionally of one topic or group."""
+        owned = self.assignments.where((F.col("kind") == "current") & _holds(moment, "since", "until"))
+        for name, value in (("topic", topic), ("group_id", group)):
+            owned = owned if value is None else owned.where(F.col(name) == value)
+        return owned.select(
+            "group_id", "topic", "partition", "role", "resource", "member_id", "epoch", "since", "until"
+        )
 
     def members_at(self, moment: Moment) -> DataFrame:
-        """The members of every group at that time."""
+        """Return the members of every group at that time."""
         return self.memberships.where(_holds(moment, "joined", "left"))
 
     def epochs_at(self, moment: Moment) -> DataFrame:
-        """The epoch (generation) of every group at that time."""
+        """Return the epoch (generation) of every group at that time."""
         return self.group_epochs.where(_holds(moment, "opened", "ended"))
 
     def topics_at(self, moment: Moment) -> DataFrame:
-        """The topics of the cluster at that time."""
+        """Return the topics of the cluster at that time."""
         return self.table("topic_history").where(_holds(moment, "since", "until"))
 
     # --- offsets -----------------------------------------------------------------------------------------------------
@@ -149,44 +160,43 @@ class CoordinatorAudit:
         return offsets.commits(self.tables).where(F.col("cluster") == self.cluster)
 
     def offsets(self) -> DataFrame:
-        """The newest committed offset of each group and partition, and apart those of open transactions."""
+        """Return the newest committed offset of each group and partition; open transactions have rows of their own."""
         return offsets.group_offsets(self._commits())
 
     def commit_rates(self, every: str = "1 hour") -> DataFrame:
-        """Commits by group and interval, with the share of the log that they take."""
+        """Return the number of commits by group and interval, and their share of all commits of the interval."""
         return offsets.commit_rates(self._commits(), every)
 
     def rewinds(self) -> DataFrame:
-        """Commits below the one before, with owner and rebalance."""
+        """Return the commits with a lower offset than the commit before, with the owner and the last rebalance."""
         return commit_history.rewinds(self.tables, self._commits())
 
     def removals(self) -> DataFrame:
-        """Offsets that expired or were deleted."""
+        """Return the committed offsets that expired or were deleted."""
         return commit_history.removals(self.tables, self._commits())
 
     def lag(self, end_offsets: str, at: Moment, *, minimum: float = MINIMUM) -> DataFrame:
-        """Lag and status by Burrow's rules at a time, with end offsets from JSON or Parquet; UNKNOWN without any."""
+        """Return lag and status at a time by Burrow's rules; UNKNOWN for partitions without end offsets.
+
+        ``end_offsets``: file with end offsets (JSON lines or Parquet).
+        """
         ends = read_end_offsets(self.tables.spark, end_offsets, self.cluster)
         return evaluate(self._commits(), ends, milliseconds(at), minimum=minimum)
 
     def activity(self, at: Moment, *, minimum: float = MINIMUM) -> DataFrame:
-        """What commits alone tell of consumers at a time; nothing of lag."""
+        """Return what the commits alone show about consumers at a time; lag is not computed."""
         return evaluate_offsets_only(self._commits(), milliseconds(at), minimum=minimum)
 
 
 def milliseconds(moment: Moment) -> int:
-    """A time in ms since the epoch; raises InputError for text that is none."""
+    """Return a time in ms since the epoch. Raise UsageError for text that is not a time."""
     if isinstance(moment, int):
         return moment
-    try:
-        time = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
-    except ValueError:
-        raise InputError(f"{moment!r} is no time: give ISO 8601, as in 2026-11-21T03:12:00Z") from None
-    return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+    return times.parse_time(moment) if isinstance(moment, str) else times.milliseconds(moment)
 
 
 def _holds(moment: Moment, since: str, until: str) -> Column:
-    """An interval between two positions covers the moment; its end is not in it."""
+    """Return whether an interval between two positions contains the moment; its end is excluded."""
     at = milliseconds(moment)
     ended = F.coalesce(F.col(f"{until}.timestamp_ms") <= at, F.lit(False))
     return (F.col(f"{since}.timestamp_ms") <= at) & ~ended

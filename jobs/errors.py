@@ -1,4 +1,4 @@
-"""What Spark says when something goes wrong, in one line."""
+"""Errors of Spark, shortened to one line."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from py4j.protocol import Py4JError
 from coordinator_core.errors import CoordinatorAuditError
 
 OURS = re.compile(r"^coordinator_core\.errors\.\w+: (.+)$", re.MULTILINE)
-"""An error of our tree at the end of a Python worker's traceback."""
+"""One of the project's own errors, at the end of the traceback of a Python worker."""
 
 
 CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+(?:: .+)?)$", re.MULTILINE)
-"""The causes in a trace of the JVM; the last one is at the bottom of it."""
+"""The causes in a stack trace of the JVM; the last one is the root cause."""
 
 THROWN = re.compile(r"^: (?:[\w.$]+\.)?([\w$]+(?:: .+)?)$", re.MULTILINE)
-"""What py4j says was thrown, where the trace names no cause."""
+"""The exception that py4j reports, for stack traces without a cause."""
 
 
 RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE.*)?$", re.MULTILINE)
-"""An error that a job raises in the middle of a query."""
+"""An error that a job raises within a query (``raise_error``)."""
 
 
 class SparkJobError(CoordinatorAuditError):
-    """A Spark job failed; the message is the cause as far as Spark tells it."""
+    """A Spark job failed; the message is the cause as far as Spark reports it."""
 
 
 def one_line(error: Exception) -> str:
-    """The cause in what may be a page from the JVM: our own error within it, the cause of all, or its first line."""
+    """Return the cause in one line: the project's own error, else the root cause in the JVM, else the first line."""
     text = str(error)
     if ours := OURS.findall(text) or RAISED.findall(text):
         return str(ours[-1])

@@ -1,4 +1,4 @@
-"""Rows and numbers in plain form, as people and JSON take them."""
+"""Rows and numbers in a form for people and for JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """A row as JSON can hold it: named tuples become objects, other tuples lists."""
+    """Return a row as JSON values: named tuples become objects, other tuples lists."""
     if isinstance(value, tuple):
         fields = getattr(value, "_fields", None)
         if fields is not None:
@@ -17,7 +17,7 @@ def plain(value: Any) -> Any:
 
 
 def number_ranges(numbers: Iterable[int]) -> str:
-    """Numbers, shortened: ``0-3,7``."""
+    """Return numbers as ranges: ``0-3,7``."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][1] + 1:

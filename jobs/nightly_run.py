@@ -1,13 +1,13 @@
-"""One run of everything, from where the last one ended: dumps in, decoded, replayed, judged, checked and reported.
+"""The nightly run: ingest, decode, replay, audit, check and report everything that is new since the last run.
 
-Each step does what is not done yet and does it exactly once, whatever killed the run before at whatever moment; so a
-run after a kill is the same run. Only one at a time works on the tables.
+Each step does what has not been done yet, exactly once. A run may be killed at any time: the next run completes its
+work, with the same result. Only one run at a time writes the tables.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -32,51 +32,54 @@ from jobs.versions import software_version
 
 
 class Listener(Protocol):
-    """Who is told what goes on, as the command line's console is; ``logged`` goes with everything it is told."""
+    """Receives the messages of a run, as the console of the command line does.
+
+    ``logged``: facts that the listener adds to every message of a structured log.
+    """
 
     logged: dict[str, Any]
 
     def note(self, message: str, **facts: Any) -> None:
-        """Something worth knowing."""
+        """Receive a message; ``facts`` say the same for programs."""
 
     def warn(self, message: str, **facts: Any) -> None:
-        """Something that was set aside."""
+        """Receive a warning."""
 
-    def step(self, what: str) -> AbstractContextManager[None]:
-        """What goes on within."""
+    def step(self, activity: str) -> AbstractContextManager[None]:
+        """Return a context that lasts as long as an activity."""
 
 
 class NullListener:
-    """Does not listen."""
+    """Ignores all messages."""
 
     def __init__(self) -> None:
         self.logged: dict[str, Any] = {}
 
     def note(self, message: str, **facts: Any) -> None:
-        """Is not heard."""
+        """Ignore the message."""
 
     warn = note
 
-    def step(self, what: str) -> AbstractContextManager[None]:
-        """Is not seen."""
+    def step(self, activity: str) -> AbstractContextManager[None]:
+        """Return a context that does nothing."""
         return nullcontext()
 
 
 @dataclass(slots=True)
 class NightlyRun:
-    """One run: what it works on, and what it found so far."""
+    """One run: its tables and settings, and the results of its checks so far."""
 
     tables: Tables
     settings: Settings
     started_at: datetime
-    checked: list[Result] = field(default_factory=list)
+    check_results: list[Result] = field(default_factory=list)
 
 
 class Step(NamedTuple):
-    """What to do, returning counts, or None if it is not due; and what to call it while it goes on."""
+    """A step: what it does, in words, and its function, which returns counts, or None if the step was not due."""
 
-    about: str
-    work: Callable[[NightlyRun], dict[str, int] | None]
+    activity: str
+    execute: Callable[[NightlyRun], dict[str, int] | None]
 
 
 class StepRun(NamedTuple):
@@ -93,165 +96,170 @@ class StepRun(NamedTuple):
     version: str
 
 
-class StepOutcome(NamedTuple):
+class NightlyOutcome(NamedTuple):
     """The steps of a run, and the results of its checks."""
 
     steps: list[StepRun]
-    checked: list[Result]
+    check_results: list[Result]
 
 
-def run(tables: Tables, settings: Settings, listener: Listener) -> StepOutcome:
-    """Run the steps that the settings name.
+def run(tables: Tables, settings: Settings, listener: Listener) -> NightlyOutcome:
+    """Run the steps that the settings name, up to the first that fails. Its error is in the last StepRun.
 
     Raises:
-        BusyError: another run works on these tables.
-        LeaseLostError: this run was silent for too long, and another one took over.
-        CoordinatorAuditError: a step failed; what is done is kept, and the next run goes on there.
+        UsageError: the settings name an unknown step, or a report that is not an HTML file.
+        BusyError: another run is writing these tables.
+        LeaseLostError: this run did not renew its lease in time, and another run took it.
     """
-    wanted = _wanted(settings.nightly.steps)
+    step_names = _in_order(settings.nightly.steps)
     if settings.nightly.report is not None:
         check_name(settings.nightly.report)
     started_at = datetime.now(UTC)
-    night, identity = NightlyRun(tables, settings, started_at), runs.new_run_id()
-    listener.logged["night"] = identity
-    ran: list[StepRun] = []
-    with held(tables, WRITER, timedelta(minutes=settings.nightly.lease_minutes)) as (lease, before):
-        if before is not None:
-            listener.warn(f"the run before, {before}, did not end; this one completes its work")
+    nightly, run_id = NightlyRun(tables, settings, started_at), runs.new_run_id()
+    listener.logged["night"] = run_id
+    steps: list[StepRun] = []
+    with held(tables, WRITER, timedelta(minutes=settings.nightly.lease_minutes)) as (lease, dead_holder):
+        if dead_holder is not None:
+            listener.warn(f"the previous run, {dead_holder}, did not finish; this run completes its work")
         try:
-            for number, name in enumerate(wanted, 1):
+            for number, name in enumerate(step_names, 1):
                 lease.check()
-                ran.append(_ran(night, identity, number, name, listener))
-                if ran[-1].error is not None:
+                steps.append(_run_step(nightly, run_id, number, name, listener))
+                if steps[-1].error is not None:
                     break
         finally:
-            _write(tables, ran, listener)
-    return StepOutcome(ran, night.checked)
+            _write(tables, steps, listener)
+    return NightlyOutcome(steps, nightly.check_results)
 
 
-def _wanted(names: Iterable[str]) -> list[str]:
+def _in_order(names: Iterable[str]) -> list[str]:
     chosen = set(names)
     if unknown := chosen - set(STEPS):
-        raise UsageError(f"nightly.steps: no step {', '.join(sorted(unknown))}; there are {', '.join(STEPS)}")
+        raise UsageError(f"nightly.steps: unknown step {', '.join(sorted(unknown))}: use {', '.join(STEPS)}")
     return [name for name in STEPS if name in chosen]
 
 
-def _ran(night: NightlyRun, identity: str, number: int, name: str, listener: Listener) -> StepRun:
+def _run_step(nightly: NightlyRun, run_id: str, number: int, name: str, listener: Listener) -> StepRun:
     step, started_at, begin = STEPS[name], datetime.now(UTC), time.monotonic()
     counts: dict[str, int] | None = {}
     ended, failure = "done", None
-    with listener.step(step.about):
+    with listener.step(step.activity):
         try:
-            counts = step.work(night)
+            counts = step.execute(nightly)
         except Exception as error:
             ended, failure = "failed", error
     seconds = round(time.monotonic() - begin, 3)
     ended = "skipped" if counts is None else ended
-    listener.note(
-        f"{name} {ended} in {seconds:.1f} s{_said(counts or {})}", step=name, seconds=seconds, **(counts or {})
+    count_text = "".join(f", {what.replace('_', ' ')} {count}" for what, count in (counts or {}).items())
+    listener.note(f"{name} {ended} in {seconds:.1f} s{count_text}", step=name, seconds=seconds, **(counts or {}))
+    return StepRun(
+        night=run_id,
+        number=number,
+        step=name,
+        ended=ended,
+        started_at=started_at,
+        seconds=seconds,
+        counts=counts or {},
+        error=None if failure is None else one_line(failure),
+        version=software_version(),
     )
-    said = None if failure is None else one_line(failure)
-    return StepRun(identity, number, name, ended, started_at, seconds, counts or {}, said, software_version())
 
 
-def _said(counts: Mapping[str, int]) -> str:
-    return "".join(f", {name.replace('_', ' ')} {count}" for name, count in counts.items())
-
-
-def _write(tables: Tables, ran: list[StepRun], listener: Listener) -> None:
-    if not ran:
+def _write(tables: Tables, steps: list[StepRun], listener: Listener) -> None:
+    if not steps:
         return
     try:
         tables.create(NIGHTLY_STEPS)
-        rows = tables.spark.createDataFrame(ran, NIGHTLY_STEPS.schema)
-        tables.append(NIGHTLY_STEPS, rows, ran[0].night)
+        rows = tables.spark.createDataFrame(steps, NIGHTLY_STEPS.schema)
+        tables.append(NIGHTLY_STEPS, rows, steps[0].night)
     except Exception as error:
-        if ran[-1].error is None:
+        if steps[-1].error is None:
             raise
-        # What stopped the step, a full disk say, stops this as well; the step's own error is the one to tell.
-        listener.warn(f"{NIGHTLY_STEPS.name} does not know of this run: {one_line(error)}")
+        # What made the step fail, such as a full disk, may be the cause here too. The error of the step is reported.
+        listener.warn(f"this run could not be recorded in {NIGHTLY_STEPS.name}: {one_line(error)}")
 
 
 # --- steps -----------------------------------------------------------------------------------------------------------
 
 
-def _ingest(night: NightlyRun) -> dict[str, int]:
-    chosen = night.settings.input
+def _ingest(nightly: NightlyRun) -> dict[str, int]:
+    chosen = nightly.settings.input
     if not chosen.paths:
-        raise InputError("nothing to take in: name dumps, or set input.paths")
+        raise InputError("nothing to ingest: name dumps on the command line, or set input.paths")
     shape = DumpFormat(chosen.format) if chosen.format else None
-    changed = seen_files.changes(night.tables, night.settings.cluster, chosen.paths, shape)
+    changed = seen_files.changes(nightly.tables, nightly.settings.cluster, chosen.paths, shape)
     is_live = any(path.startswith(LIVE_SCHEME) for path in changed.paths)
-    since = ingest.next_offsets(night.tables, night.settings.cluster) if is_live else {}
-    kafka = Kafka(night.settings.kafka, since=since)
-    dumps = open_dump(night.tables.spark, changed.paths, shape=shape, topic=chosen.topic, kafka=kafka)
-    rows = ingest.run(night.tables, dumps, night.settings.cluster)
+    since = ingest.next_offsets(nightly.tables, nightly.settings.cluster) if is_live else {}
+    kafka = Kafka(nightly.settings.kafka, since=since)
+    dumps = open_dump(nightly.tables.spark, changed.paths, shape=shape, topic=chosen.topic, kafka=kafka)
+    rows = ingest.run(nightly.tables, dumps, nightly.settings.cluster)
     if changed.files:
-        seen_files.remember(night.tables, night.settings.cluster, changed.files)
+        seen_files.remember(nightly.tables, nightly.settings.cluster, changed.files)
     counts = {name: sum(row[name] or 0 for row in rows) for name in ("records", "control", "missing_offsets")}
     return {"files": len(changed.files), **counts}
 
 
-def _decode(night: NightlyRun) -> dict[str, int]:
-    rows = decode.run(night.tables)
+def _decode(nightly: NightlyRun) -> dict[str, int]:
+    rows = decode.run(nightly.tables)
     return {name: sum(row[name] or 0 for row in rows) for name in ("records", "decoded", "quarantined", "control")}
 
 
-def _replay(night: NightlyRun) -> dict[str, int]:
-    done = replay.run(night.tables, night.settings.audit)
-    return {"groups": sum(each.groups for each in done), "rows": sum(sum(each.rows.values()) for each in done)}
+def _replay(nightly: NightlyRun) -> dict[str, int]:
+    summaries = replay.run(nightly.tables, nightly.settings.audit)
+    rows = sum(sum(summary.rows.values()) for summary in summaries)
+    return {"groups": sum(summary.groups for summary in summaries), "rows": rows}
 
 
-def _offsets(night: NightlyRun) -> dict[str, int]:
-    return {"offsets": offsets.run(night.tables)}
+def _offsets(nightly: NightlyRun) -> dict[str, int]:
+    return {"offsets": offsets.run(nightly.tables)}
 
 
-def _findings(night: NightlyRun) -> dict[str, int]:
-    found = findings.run(night.tables, night.settings.findings)
-    return {"findings": sum(found.values())}
+def _findings(nightly: NightlyRun) -> dict[str, int]:
+    by_kind = findings.run(nightly.tables, nightly.settings.findings)
+    return {"findings": sum(by_kind.values())}
 
 
-def _checks(night: NightlyRun) -> dict[str, int]:
-    night.checked = suites.run(night.tables, night.settings.checks, night.started_at)
-    failed = sum(result.passed is False for result in night.checked)
-    return {"checks": len(night.checked), "failed": failed}
+def _checks(nightly: NightlyRun) -> dict[str, int]:
+    nightly.check_results = suites.run(nightly.tables, nightly.settings.checks, nightly.started_at)
+    failed = sum(result.passed is False for result in nightly.check_results)
+    return {"checks": len(nightly.check_results), "failed": failed}
 
 
-def _report(night: NightlyRun) -> dict[str, int] | None:
-    out = night.settings.nightly.report
+def _report(nightly: NightlyRun) -> dict[str, int] | None:
+    out = nightly.settings.nightly.report
     if out is None:
         return None
-    made = stored_report(night.tables, night.settings)
-    write(made, out)
-    return {"groups": len(made.groups), "findings": made.findings_seen}
+    report = stored_report(nightly.tables, nightly.settings)
+    write(report, out)
+    return {"groups": len(report.groups), "findings": report.findings_seen}
 
 
-def _maintain(night: NightlyRun) -> dict[str, int] | None:
-    """Due so many days after the last time, or, if there was none, after the first run."""
-    every = night.settings.maintenance.every_days
+def _maintain(nightly: NightlyRun) -> dict[str, int] | None:
+    """Maintain the tables if ``every_days`` have passed since the last maintenance, or else since the first run."""
+    every = nightly.settings.maintenance.every_days
     if every is None:
         return None
-    due = night.started_at - timedelta(days=every)
-    if night.tables.exists(NIGHTLY_STEPS):
-        ran = night.tables.read(NIGHTLY_STEPS)
+    due = nightly.started_at - timedelta(days=every)
+    if nightly.tables.exists(NIGHTLY_STEPS):
+        steps = nightly.tables.read(NIGHTLY_STEPS)
         last = F.max(F.when((F.col("step") == "maintenance") & (F.col("ended") == "done"), F.col("started_at")))
-        (row,) = ran.agg(F.coalesce(last, F.min("started_at")).alias("at")).collect()
-        since = night.started_at if row.at is None else row.at.astimezone(UTC)
+        (row,) = steps.agg(F.coalesce(last, F.min("started_at")).alias("since")).collect()
+        since = nightly.started_at if row.since is None else row.since.astimezone(UTC)
     else:
-        since = night.started_at
+        since = nightly.started_at
     if since > due:
         return None
-    return maintenance.run(night.tables, CATALOG.values(), night.settings.maintenance, night.started_at)
+    return maintenance.run(nightly.tables, CATALOG.values(), nightly.settings.maintenance, nightly.started_at)
 
 
 STEPS: Final = {
-    "ingest": Step("taking in the dumps", _ingest),
+    "ingest": Step("ingesting the dumps", _ingest),
     "decode": Step("decoding", _decode),
     "replay": Step("replaying", _replay),
-    "offsets": Step("keeping the committed offsets", _offsets),
-    "findings": Step("looking for findings", _findings),
-    "checks": Step("checking", _checks),
+    "offsets": Step("storing the committed offsets", _offsets),
+    "findings": Step("computing findings", _findings),
+    "checks": Step("checking the tables", _checks),
     "report": Step("writing the report", _report),
     "maintenance": Step("maintaining the tables", _maintain),
 }
-"""In the order in which they run."""
+"""The steps in the order in which they run."""

@@ -1,8 +1,7 @@
-"""The settings: one typed model, filled from layers (defaults, file, environment, flags), the last one wins."""
+"""The settings: one typed model, filled from layers (defaults, file, environment, flags); the last layer wins."""
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
@@ -17,22 +16,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.errors import UsageError
+from jobs import yaml_files
 
-UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
-"""What pydantic says of a key that a section does not have."""
 NULL = "tag:yaml.org,2002:null"
 ENVIRONMENT_PREFIX = "COORDINATOR_AUDIT_"
 DEFAULT_ORIGIN = "default"
 
 
 class Section(BaseModel):
-    """A part of the settings: immutable, and strict about its keys."""
+    """A section of the settings: immutable; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class SparkSettings(Section):
-    """The Spark session to make when there is none yet."""
+    """The Spark session to create if none exists."""
 
     master: str
     remote: str | None
@@ -40,7 +38,7 @@ class SparkSettings(Section):
 
 
 class InputSettings(Section):
-    """Which dumps ``nightly`` takes in."""
+    """The dumps that ``nightly`` ingests."""
 
     paths: list[str]
     format: Literal["segments", "parquet", "delta", "json_lines"] | None
@@ -48,7 +46,7 @@ class InputSettings(Section):
 
 
 class NightlySettings(Section):
-    """What ``nightly`` does, and for how long a run that says nothing keeps others out."""
+    """The steps of ``nightly``, its report, and how long its lease lasts without being renewed."""
 
     steps: list[str]
     report: Path | None
@@ -56,7 +54,7 @@ class NightlySettings(Section):
 
 
 class CheckSettings(Section):
-    """Which expectations are checked, and what the tables cannot tell about the cluster."""
+    """The suites of expectations to check, and facts about the cluster that the tables may lack."""
 
     suites: Path | None
     offsets_partitions: Annotated[int, Field(gt=0)] | None
@@ -64,7 +62,7 @@ class CheckSettings(Section):
 
 
 class MaintenanceSettings(Section):
-    """How the tables are kept small; days and hours, None for never."""
+    """How the tables are kept small. Days and hours; None: never."""
 
     every_days: Annotated[float, Field(ge=0)] | None
     optimize: bool
@@ -73,7 +71,7 @@ class MaintenanceSettings(Section):
 
 
 class Settings(Section):
-    """All settings; ``conf/defaults.yaml`` explains each."""
+    """All settings. ``conf/defaults.yaml`` explains each of them."""
 
     tables: Annotated[str, Field(min_length=1)]
     cluster: Annotated[str, Field(min_length=1)]
@@ -88,7 +86,7 @@ class Settings(Section):
 
 
 class Layer(NamedTuple):
-    """One source of settings: where it comes from, and its values as nested mappings like the model's."""
+    """One source of settings: its origin, and its values as nested mappings with the keys of the model."""
 
     origin: str
     values: Mapping[str, Any]
@@ -97,16 +95,16 @@ class Layer(NamedTuple):
 def load(
     file: Path | None = None, environment: Mapping[str, str] = os.environ, flags: Mapping[str, Any] | None = None
 ) -> Settings:
-    """The effective settings. ``flags`` maps dotted names (``spark.master``) to values; those that are None are unset.
+    """Return the effective settings. ``flags``: values by dotted name (``spark.master``); None means not set.
 
     Raises:
-        UsageError: an unreadable file, an unknown key (with the nearest known one) or a value of the wrong type.
+        UsageError: the file cannot be read, a key is unknown (the message suggests a similar one), a value is invalid.
     """
     return combine(layers(file, environment, flags))
 
 
 def layers(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any] | None) -> Iterator[Layer]:
-    """The layers, the weakest first."""
+    """Yield the layers; each overrides the ones before it."""
     yield _from_file(conf() / "defaults.yaml")._replace(origin=DEFAULT_ORIGIN)
     if file is not None:
         yield _from_file(file)
@@ -120,32 +118,37 @@ def layers(file: Path | None, environment: Mapping[str, str], flags: Mapping[str
 
 
 def combine(stack: Iterable[Layer]) -> Settings:
-    """The model of all layers, a later one overriding an earlier one key by key."""
+    """Return the settings from all layers, merged key by key. Raise UsageError as ``load`` does."""
     values: dict[str, Any] = {}
     for layer in stack:
         values = _merge(values, layer.values)
         try:
             settings = Settings.model_validate(values)
         except ValidationError as error:
-            raise UsageError(f"{layer.origin}: {_first_complaint(error)}") from error
+            problem = yaml_files.first_problem(error, _names(Settings), "setting", by_path=True)
+            raise UsageError(f"{layer.origin}: {problem}") from error
         except UsageError as error:
             raise UsageError(f"{layer.origin}: {error}") from error
     return settings
 
 
-def assignments(given: Iterable[str]) -> dict[str, Any]:
-    """Flags of the form ``spark.master=local[2]``, the value as YAML; raises UsageError for one that has no ``=``."""
+def assignments(texts: Iterable[str]) -> dict[str, Any]:
+    """Return flags by name from texts such as ``spark.master=local[2]``; the value is YAML.
+
+    Raises:
+        UsageError: a text has no name, no ``=`` or no valid value.
+    """
     flags: dict[str, Any] = {}
-    for text in given:
+    for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise UsageError(f"{text!r} is no NAME=VALUE")
+            raise UsageError(f"invalid setting {text!r}: use NAME=VALUE, as in spark.master=local[2]")
         flags[name] = _parse(value, name)
     return flags
 
 
 class Effective(NamedTuple):
-    """One setting as it holds: its dotted name, its value as JSON has it, and the layer that gave it."""
+    """One effective setting: its dotted name, its value (as in JSON), and the origin of the value."""
 
     name: str
     value: Any
@@ -153,14 +156,15 @@ class Effective(NamedTuple):
 
 
 def explain(stack: Iterable[Layer]) -> list[Effective]:
-    """Every effective setting in the order of the model, with the last layer that gave it.
+    """Return every effective setting in the order of the model, with the origin of its value.
 
-    Raises UsageError as ``load`` does.
+    Raises:
+        UsageError: as ``load``.
     """
-    kept = list(stack)
-    settings = combine(kept)
+    all_layers = list(stack)
+    settings = combine(all_layers)
     origins: dict[str, str] = {}
-    for layer in kept:
+    for layer in all_layers:
         origins.update(dict.fromkeys((name for name, _ in _leaves(layer.values)), layer.origin))
     return [Effective(name, value, origins[name]) for name, value in _leaves(settings.model_dump(mode="json"))]
 
@@ -179,19 +183,13 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 
 def conf() -> Traversable:
-    """The folder ``conf``: in a checkout it stands beside this package, in a wheel, and in a zip made of it, inside."""
+    """Return the folder ``conf``. In a checkout it is next to this package; in a wheel or its zip it is inside."""
     packaged = files("jobs") / "conf"
     return packaged if packaged.is_dir() else Path(__file__).parent.parent / "conf"
 
 
 def _from_file(file: Traversable) -> Layer:
-    try:
-        values = _parse(file.read_text(encoding="utf-8"), str(file)) or {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: settings cannot be read: {error}") from error
-    if not isinstance(values, dict):
-        raise UsageError(f"{file}: settings are a mapping, this is a {type(values).__name__}")
-    return Layer(str(file), values)
+    return Layer(str(file), yaml_files.read_mapping(file, UsageError, TextLoader))
 
 
 class TextLoader(yaml.SafeLoader):
@@ -205,10 +203,7 @@ TextLoader.yaml_implicit_resolvers = {
 
 
 def _parse(text: str, origin: str) -> Any:
-    try:
-        return yaml.load(text, TextLoader)
-    except yaml.YAMLError as error:
-        raise UsageError(f"{origin}: not YAML: {' '.join(str(error).split())}") from error
+    return yaml_files.parse(text, origin, UsageError, TextLoader)
 
 
 def _nest(path: list[str], value: Any) -> dict[str, Any]:
@@ -230,17 +225,8 @@ def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _first_complaint(error: ValidationError) -> str:
-    first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"])
-    if first["type"] not in UNKNOWN_KEY:
-        return f"{name}: {first['msg']}"
-    near = difflib.get_close_matches(name, _names(Settings), n=1)
-    return f"unknown setting {name}" + (f"; did you mean {near[0]}?" if near else "")
-
-
 def _names(model: type, prefix: str = "") -> Iterator[str]:
-    """The names of the settings of a section: a model, or a dataclass of the core."""
+    """Yield the dotted names of the settings of a section (a model, or a dataclass of the core) and its sections."""
     for name, kind in get_type_hints(model).items():
         yield prefix + name
         if isinstance(kind, type) and (issubclass(kind, BaseModel) or is_dataclass(kind)):

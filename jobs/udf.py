@@ -1,4 +1,4 @@
-"""``decode_key`` and ``decode_value`` as Arrow UDFs, for DataFrames and for SQL: decoding without the jobs' tables.
+"""``decode_key`` and ``decode_value`` as Arrow UDFs for DataFrames and SQL: decoding without the tables of the jobs.
 
     decode_key, decode_value = udf.decode_key(), udf.decode_value()
     frame.select(decode_key("key"), decode_value("key", "value"))
@@ -6,8 +6,8 @@
     udf.register(spark)
     spark.sql("SELECT decode_key(key).offset_commit.topic FROM dump")
 
-Both give a struct: ``record_type`` (a key) or ``version`` (a value), ``error`` (null unless the bytes do not decode),
-and one struct for each record type, null but for the record's own.
+Both return a struct: ``record_type`` (for a key) or ``version`` (for a value), ``error`` (null unless decoding failed),
+and one struct for each record type, of which only the record's own is not null.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Part = Literal["key", "value"]
 
 
 def decode_key(family: Family = Family.GROUP) -> Callable[..., Column]:
-    """The UDF of one column, the key."""
+    """Return the UDF that decodes a key; its argument is the key column (binary)."""
 
     def decode(keys: pa.Array) -> pa.Array:
         return _column("key", decode_keys(keys, family), keys, family)
@@ -38,7 +38,7 @@ def decode_key(family: Family = Family.GROUP) -> Callable[..., Column]:
 
 
 def decode_value(family: Family = Family.GROUP) -> Callable[..., Column]:
-    """The UDF of two columns: the key, whose type says what the value is, and the value."""
+    """Return the UDF that decodes a value; its arguments are the key, which gives the record type, and the value."""
 
     def decode(keys: pa.Array, values: pa.Array) -> pa.Array:
         decoded = decode_values(values, decode_keys(keys, family).numbers, family)
@@ -54,13 +54,13 @@ def _arrow_udf(decode: Callable[..., pa.Array], result: pa.StructType) -> Callab
 
 
 def register(spark: SparkSession, family: Family = Family.GROUP) -> None:
-    """Make both known to SQL under their names."""
+    """Register both UDFs for SQL under their names."""
     spark.udf.register("decode_key", decode_key(family))
     spark.udf.register("decode_value", decode_value(family))
 
 
 def _struct(part: Part, family: Family) -> pa.StructType:
-    """The type of what a UDF returns."""
+    """Return the result type of a UDF."""
     fields = [pa.field("record_type" if part == "key" else "version", pa.int16()), pa.field("error", pa.string())]
     for schema in record_schemas(family).values():
         message = schema.key if part == "key" else schema.value
@@ -69,13 +69,13 @@ def _struct(part: Part, family: Family) -> pa.StructType:
     return pa.struct(fields)
 
 
-def _column(part: Part, decoded: Decoded, given: pa.Array, family: Family) -> pa.Array:
-    of_type, count = _struct(part, family), len(given)
+def _column(part: Part, decoded: Decoded, data: pa.Array, family: Family) -> pa.Array:
+    result_type, count = _struct(part, family), len(data)
     errors = [str(decoded.errors[row]) if row in decoded.errors else None for row in range(count)]
     number = pa.array(decoded.numbers, mask=decoded.numbers == NO_TYPE)
     arrays = [number, pa.array(errors, pa.string()) if decoded.errors else pa.nulls(count, pa.string())]
     names = {schema.name.lower(): schema.type for schema in record_schemas(family).values()}
-    for field in list(of_type)[2:]:
+    for field in list(result_type)[2:]:
         group = decoded.groups.get(names[field.name])
         arrays.append(pa.nulls(count, field.type) if group is None else group.over(count))
-    return pa.StructArray.from_arrays(arrays, fields=list(of_type), mask=given.is_null())
+    return pa.StructArray.from_arrays(arrays, fields=list(result_type), mask=data.is_null())

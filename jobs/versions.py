@@ -1,4 +1,4 @@
-"""Which version of this software runs."""
+"""The version of this software."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def software_version() -> str:
-    """The version installed; a checkout on the path has none."""
+    """Return the installed version; "checkout" if the code runs without being installed."""
     try:
         return version("coordinator-audit")
     except PackageNotFoundError:

@@ -1,7 +1,7 @@
-"""Data-quality checks: Great Expectations suites over a few aggregated measures, results in ``check_results``.
+"""Data-quality checks: Great Expectations suites on a few aggregated measures; the results go to ``check_results``.
 
-The measures are aggregated first and judged as a small frame, because an expectation over a large table costs several
-Spark jobs each.
+Spark aggregates the measures first, and the expectations are validated on that small result, because each expectation
+on a large table would cost several Spark jobs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pandas as pd
-import yaml
 
 from coordinator_core.errors import InputError
 from jobs.checks.measures import MEASURES, measure
@@ -22,6 +21,7 @@ from jobs.pipeline import runs
 from jobs.settings import CheckSettings, conf
 from jobs.tables.delta import Tables
 from jobs.tables.results import CHECK_RESULTS
+from jobs.yaml_files import read_mapping
 
 SEVERITIES = ("error", "warning")
 
@@ -43,15 +43,17 @@ class Result(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether it fails the run."""
+        """Whether the check failed with severity error, which fails the run."""
         return self.passed is False and self.severity == "error"
 
 
 def run(tables: Tables, chosen: CheckSettings, now: datetime) -> list[Result]:
-    """Take the measures, check them and append the results; none where no run has taken in a record yet.
+    """Compute the measures, check them, append the results to ``check_results`` and return them.
+
+    The list is empty if no run has ingested a record yet.
 
     Raises:
-        InputError: a suite that cannot be used.
+        InputError: a suite is invalid.
     """
     loaded = load_suites(chosen.suites or conf() / "expectations")
     measures = cast(pd.DataFrame, measure(tables, now, chosen.offsets_partitions).toPandas())
@@ -64,62 +66,62 @@ def run(tables: Tables, chosen: CheckSettings, now: datetime) -> list[Result]:
 
 
 def load_suites(folder: Traversable) -> list[dict[str, Any]]:
-    """The suites in a folder, one YAML file each.
+    """Return the suites in a folder, one from each YAML file.
 
     Raises:
-        InputError: no suite there, one that is none, or an expectation over a column that is no measure.
+        InputError: the folder has no suite, a suite is invalid, or an expectation names an unknown measure.
     """
-    there = folder.iterdir() if folder.is_dir() else ()
-    files = sorted((file for file in there if file.name.endswith(".yaml")), key=lambda file: file.name)
+    entries = folder.iterdir() if folder.is_dir() else ()
+    files = sorted((file for file in entries if file.name.endswith(".yaml")), key=lambda file: file.name)
     if not files:
-        raise InputError(f"{folder}: no suites of expectations (*.yaml) in it")
+        raise InputError(f"{folder}: contains no suites of expectations (*.yaml)")
     return [_suite(file) for file in files]
 
 
 def _suite(file: Traversable) -> dict[str, Any]:
-    try:
-        suite = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"{file}: no suite: {' '.join(str(error).split())}") from error
-    if not isinstance(suite, dict) or not isinstance(suite.get("expectations"), list) or "name" not in suite:
-        raise InputError(f"{file}: a suite has a name and a list of expectations")
+    suite = read_mapping(file, InputError)
+    if not isinstance(suite.get("expectations"), list) or "name" not in suite:
+        raise InputError(f"{file}: invalid suite: it needs a name and a list of expectations")
     for each in suite["expectations"]:
         name = each.get("kwargs", {}).get("column") if isinstance(each, dict) else None
         if name not in MEASURES:
-            raise InputError(f"{file}: {name!r} is no measure; there are {', '.join(MEASURES)}")
+            raise InputError(f"{file}: unknown measure {name!r}: use one of {', '.join(MEASURES)}")
         severity = each.setdefault("meta", {}).setdefault("severity", "error")
         if severity not in SEVERITIES:
-            raise InputError(f"{file}: severity {severity!r} of {name}; it is one of {', '.join(SEVERITIES)}")
+            raise InputError(f"{file}: invalid severity {severity!r} of {name}: use {' or '.join(SEVERITIES)}")
     return suite
 
 
 def evaluate(
     measures: pd.DataFrame, suites: Iterable[Mapping[str, Any]], run_id: str, now: datetime, docs: Path | None = None
 ) -> list[Result]:
-    """Each expectation of each suite on each cluster's row; a null measure passes nothing and fails nothing."""
+    """Return the result of each expectation of each suite for each cluster; unknown where the measure is null.
+
+    ``measures`` has one row for each cluster. With ``docs``, Data Docs are written to that folder.
+    """
     context = _context(docs)
     batches = context.data_sources.add_pandas("measures").add_dataframe_asset("measures")
     batch = batches.add_batch_definition_whole_dataframe("all")
     results = []
     for cluster, row in measures.groupby("cluster"):
         for suite in suites:
-            found = _validate(context, batch, suite, str(cluster), row)
-            for expected, outcome in zip(suite["expectations"], found, strict=True):
+            outcomes = _validate(context, batch, suite, str(cluster), row)
+            for expected, passed in zip(suite["expectations"], outcomes, strict=True):
                 name = expected["kwargs"]["column"]
                 observed = None if pd.isna(row.iloc[0][name]) else float(row.iloc[0][name])
                 results.append(
                     Result(
-                        run_id,
-                        str(cluster),
-                        suite["name"],
-                        name,
-                        expected["type"],
-                        expected["meta"].get("about", ""),
-                        expected["meta"]["severity"],
-                        observed,
-                        _bound(expected["kwargs"]),
-                        None if observed is None else outcome,
-                        now,
+                        run_id=run_id,
+                        cluster=str(cluster),
+                        suite=suite["name"],
+                        check=name,
+                        expectation=expected["type"],
+                        about=expected["meta"].get("about", ""),
+                        severity=expected["meta"]["severity"],
+                        observed=observed,
+                        bound=_bound(expected["kwargs"]),
+                        passed=None if observed is None else passed,
+                        checked_at=now,
                     )
                 )
     if docs is not None:
@@ -146,8 +148,8 @@ def _validate(context: Any, batch: Any, suite: Mapping[str, Any], cluster: str, 
 
     name = f"{suite['name']} of {cluster}"
     expectations = [dict(each) for each in suite["expectations"]]
-    made = context.suites.add(gx.ExpectationSuite(name=name, expectations=expectations))
-    definition = context.validation_definitions.add(gx.ValidationDefinition(name=name, data=batch, suite=made))
+    added_suite = context.suites.add(gx.ExpectationSuite(name=name, expectations=expectations))
+    definition = context.validation_definitions.add(gx.ValidationDefinition(name=name, data=batch, suite=added_suite))
     checkpoint = gx.Checkpoint(name=name, validation_definitions=[definition])
     outcome = context.checkpoints.add(checkpoint).run(batch_parameters={"dataframe": row})
     (validated,) = outcome.run_results.values()

@@ -11,9 +11,10 @@ from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.groups.violations import Violation
 from jobs.cli.answer_source import AnswerSource, refuse_unknown
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import MATCHED, GroupOption, SinceOption, parse_time, read_kinds
+from jobs.cli.options import MATCHED, GroupOption, SinceOption, read_kinds
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.formatting import plain
+from jobs.times import parse_time
 
 VIOLATION = "violation"
 KINDS = (*(verdict.value for verdict in Verdict), VIOLATION)

@@ -37,7 +37,7 @@ def checks_command(
     with console.step("checking"):
         results = quality.run(at, chosen.checks, datetime.now(UTC))
     if not results:
-        console.note(f"nothing to check at {at.home}: no run has taken in a record yet")
+        console.note(f"nothing to check at {at.location}: no run has taken in a record yet")
     print_results(console, results)
     if any(result.failed for result in results):
         raise typer.Exit(FAILED)

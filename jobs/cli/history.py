@@ -27,10 +27,11 @@ from coordinator_core.history.share_rows import SHARE_PARTITIONS, SharePartition
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.cli.answer_source import AnswerSource, refuse_unknown
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import GroupOption, SinceOption, parse_time
+from jobs.cli.options import GroupOption, SinceOption
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.formatting import plain
 from jobs.queries.interface import RebalanceFilter
+from jobs.times import parse_time
 
 TABLE_OF = {table.row: table.name for table in (*TABLES, SHARE_PARTITIONS)}
 SHARE_LOG = f"{LOG_TOPICS[Family.SHARE]}-"

@@ -34,15 +34,15 @@ def nightly_command(
     at, chosen = lake.open(**flags)
     done = nightly_run.run(at, chosen, console)
     if not console.json:
-        print_results(console, done.checked)
+        print_results(console, done.check_results)
     lines = [_for_programs(step) if console.json else _for_people(step) for step in done.steps]
-    print_lines(lines, as_json=console.json, title=f"nightly run at {at.home}")
+    print_lines(lines, as_json=console.json, title=f"nightly run at {at.location}")
     if failed := next((step for step in done.steps if step.error is not None), None):
         console.error(f"{failed.step}: {failed.error}; what is done is kept, and the next run goes on there")
         raise typer.Exit(1)
     if chosen.nightly.report is not None:
         print_written("report", chosen.nightly.report, as_json=console.json)
-    if any(result.failed for result in done.checked):
+    if any(result.failed for result in done.check_results):
         raise typer.Exit(FAILED)
 
 

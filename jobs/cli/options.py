@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ import typer
 
 from coordinator_core.errors import UsageError
 from jobs.queries.interface import AsOf
+from jobs.times import parse_time
 
 _LOG = typer.Option(
     "--log",
@@ -73,19 +73,6 @@ def read_kinds(text: str, known: Sequence[str], *, every: str | None = None) -> 
         hint = f": did you mean {close[0]!r}?" if close else "."
         raise UsageError(f"--fail-on knows no {unknown!r}{hint} Known: {', '.join(named)}")
     return kinds
-
-
-def parse_time(text: str) -> int:
-    """A time as milliseconds since the epoch; UsageError if it is none."""
-    if text.lstrip("-").isdigit():
-        return int(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"{text!r} is no time: give ISO 8601, as in 2026-11-21T03:12:00Z, or milliseconds") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1000)
 
 
 def parse_moment(at: str | None, at_offsets: list[str] | None) -> AsOf:

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jobs.formatting import number_ranges
+from jobs.times import utc_datetime
 
 Line = Mapping[str, Any]
 
@@ -100,10 +100,8 @@ def ranges(topic_partitions: Iterable[str]) -> str:
 
 
 def utc(timestamp_ms: int | None) -> str | None:
-    """A time in ISO 8601, to the millisecond."""
+    """Return a time in ISO 8601, to the millisecond; one outside the calendar as a number of ms."""
     if timestamp_ms is None:
         return None
-    try:
-        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):  # a time that a client made up
-        return f"{timestamp_ms} ms"
+    time = utc_datetime(timestamp_ms)
+    return f"{timestamp_ms} ms" if time is None else time.isoformat(timespec="milliseconds")

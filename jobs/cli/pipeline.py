@@ -153,8 +153,8 @@ def tables_command(
         if at.exists(table)
     ]
     if not lines:
-        raise InputError(f"no tables of coordinator-audit at {at.home}")
-    print_lines(lines, as_json=console.json, title=f"tables at {at.home}")
+        raise InputError(f"no tables of coordinator-audit at {at.location}")
+    print_lines(lines, as_json=console.json, title=f"tables at {at.location}")
 
 
 def _print(console: Console, title: str, rows: list[Row], columns: tuple[str, ...]) -> None:

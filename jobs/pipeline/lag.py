@@ -11,8 +11,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.errors import InputError
 from coordinator_core.wire.transactions import TransactionOutcome
+from jobs.sources.end_offsets import JSON_SUFFIXES, check_columns
 from jobs.tables.results import OFFSET_KEY
 
 WINDOW: Final = 10
@@ -36,15 +36,15 @@ RANKS: Final = {"OK": 1, "WARN": 2, "ERR": 3, "STOP": 4, "STALL": 5, "REWIND": 6
 
 
 def read_end_offsets(spark: SparkSession, path: str, cluster: str) -> DataFrame:
-    """Snapshots of end offsets from JSON lines or Parquet: topic, partition, timestamp_ms, end_offset.
+    """Return snapshots of end offsets from JSON lines or Parquet: columns ``END_OFFSETS``.
+
+    Rows without a column ``cluster`` are of the cluster given.
 
     Raises:
         InputError: a column is missing.
     """
-    rows = spark.read.json(path) if path.endswith((".json", ".jsonl", ".json.gz")) else spark.read.parquet(path)
-    missing = [name for name in END_OFFSETS if name not in rows.columns and name != "cluster"]
-    if missing:
-        raise InputError(f"{path}: end offsets without a column {missing[0]}")
+    rows = spark.read.json(path) if path.endswith(JSON_SUFFIXES) else spark.read.parquet(path)
+    check_columns(path, rows.columns)
     named = rows if "cluster" in rows.columns else rows.withColumn("cluster", F.lit(cluster))
     return named.select(*(F.col(name).cast(of) for name, of in END_OFFSETS.items()))
 

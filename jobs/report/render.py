@@ -6,7 +6,6 @@ import base64
 import gzip
 import json
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from coordinator_core.errors import UsageError
 from jobs.formatting import number_ranges, plain
 from jobs.report.build import BUCKETS_MS
 from jobs.report.data import Count, GroupDetail, Report
+from jobs.times import utc_datetime
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 1200, 150, 34, 20, 6
 MINUTE_MS, DAY_MS = 60_000, 86_400_000
@@ -142,12 +142,11 @@ def _moment(time_ms: int, step_ms: int) -> str:
 
 
 def utc(timestamp_ms: int) -> str:
-    """A time to the millisecond; one that no calendar has stays a number."""
-    try:
-        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
+    """Return a time to the millisecond, without its zone (UTC); one outside the calendar as a number of ms."""
+    time = utc_datetime(timestamp_ms)
+    if time is None:
         return f"{timestamp_ms} ms"
-    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03}"
+    return time.strftime("%Y-%m-%d %H:%M:%S.") + f"{time.microsecond // 1000:03}"
 
 
 def duration(milliseconds: int) -> str:

@@ -1,1 +1,1 @@
-"""Write simulated logs, in one process or as Spark tasks."""
+"""Simulation of scenarios: in one process, or as a Spark job."""

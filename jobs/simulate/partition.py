@@ -1,4 +1,4 @@
-"""One log partition of a scenario simulated and written, without Spark; the job runs many of these side by side."""
+"""Simulate and write one log partition of a scenario, without Spark. The Spark job runs many of these in parallel."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SEGMENT_BYTES = 100 << 20
 
 
 class WrittenPartition(NamedTuple):
-    """What was written of one log partition."""
+    """Counts of one log partition that was written."""
 
     topic: str
     partition: int
@@ -38,14 +38,14 @@ class WrittenPartition(NamedTuple):
 
 
 def new_folder(out: Path) -> None:
-    """Make the folder that a simulation is written to; raises InputError if something is in it already."""
+    """Create the output folder. Raise InputError if it exists and is not empty."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out}: a simulation needs a folder of its own, this one is not empty")
+        raise InputError(f"{out}: the output folder is not empty: name a new or an empty folder")
     (out / "truth").mkdir(parents=True, exist_ok=True)
 
 
 def write_metadata(scenario: Scenario, seed: int, out: Path, shape: str) -> WrittenPartition:
-    """Write the metadata log of the scenario's cluster."""
+    """Write the metadata log of the simulated cluster."""
     topic = LOG_TOPICS[Family.METADATA]
     with _writer(out, topic, 0, shape) as writer:
         for piece in metadata_log(plan_topics(scenario, seed)):
@@ -56,9 +56,9 @@ def write_metadata(scenario: Scenario, seed: int, out: Path, shape: str) -> Writ
 def write_partition(
     scenario: Scenario, seed: int, family: Family, partition: int, out: Path, shape: str
 ) -> WrittenPartition:
-    """Simulate one partition of a coordinators' topic; write its log, and the truth about it as JSON lines.
+    """Simulate one partition of a coordinator topic. Write its log, and its ground truth as JSON lines.
 
-    Files get their names once they are whole. Doing it again writes the same bytes, so a task may be tried again.
+    A file gets its name only when it is complete. A second attempt writes the same bytes, so a task may be retried.
     """
     plan = plan_topics(scenario, seed)
     shard: Shard | ShareStates
@@ -79,7 +79,7 @@ def write_partition(
 
 
 def simulate_here(scenario: Scenario, seed: int, out: Path, shape: str) -> Iterator[WrittenPartition]:
-    """Simulate the whole scenario in this process, one partition after the other."""
+    """Simulate the scenario in this process, one partition after the other. Yield the counts of each partition."""
     new_folder(out)
     yield write_metadata(scenario, seed, out, shape)
     for family, partition in scenario.logs:
@@ -96,7 +96,7 @@ def _write_truth(rows: Iterable[Row], stream: IO[bytes]) -> int:
 
 @contextmanager
 def _whole(file: Path) -> Iterator[IO[bytes]]:
-    """A file that is there under its name only when it is whole."""
+    """Open a file for writing; it gets its name only when it is complete."""
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f".{file.name}.{os.getpid()}")
     with partial.open("wb") as stream:
@@ -111,7 +111,7 @@ def _writer(out: Path, topic: str, partition: int, shape: str) -> _Segments | _K
 
 
 class _Segments(ExitStack):
-    """Segment files as a broker has them; a new one begins when the last is full."""
+    """Writes segment files as a broker does; a new segment begins when the last one is full."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ KAFKA_ROWS = pa.schema(
 
 
 class _KafkaRows(ExitStack):
-    """The rows that Spark's Kafka source gives of the same log, as a Parquet file."""
+    """Writes the log as rows of Spark's Kafka source, to a Parquet file."""
 
     def __init__(self, file: Path, topic: str, partition: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A scenario simulated on Spark: each log partition is a task, and writes its own files."""
+"""Simulation as a Spark job: one task for each log partition, which writes its own files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WRITTEN = StructType(
         StructField("rebalances", LongType(), False),
     ]
 )
-"""One row a log partition: what was written of it."""
+"""Columns of the result: one row for each log partition that was written."""
 
 _ARROW = pa.schema(
     {
@@ -35,9 +35,10 @@ _ARROW = pa.schema(
 
 
 def run(spark: SparkSession, scenario: Scenario, seed: int, out: Path, shape: str) -> list[WrittenPartition]:
-    """Simulate the whole scenario into ``out``, a folder that all workers reach; what was written, by partition.
+    """Simulate the scenario into the folder ``out``, which all workers must reach. Return what was written.
 
-    Raises InputError if something is in that folder already.
+    Raises:
+        InputError: the folder is not empty.
     """
     new_folder(out)
     metadata = write_metadata(scenario, seed, out, shape)
@@ -46,7 +47,7 @@ def run(spark: SparkSession, scenario: Scenario, seed: int, out: Path, shape: st
 
 
 def partitions(spark: SparkSession, scenario: Scenario, seed: int, out: Path, shape: str) -> DataFrame:
-    """Every log partition of the scenario simulated and written when an action runs; rows of ``WRITTEN``."""
+    """Return rows of ``WRITTEN``; the log partitions are simulated and written when an action runs."""
     count = len(scenario.logs)
     task = task_of(scenario.model_dump_json(), seed, str(out), shape)
     return spark.range(0, count, 1, count).mapInArrow(task, WRITTEN)
@@ -55,9 +56,10 @@ def partitions(spark: SparkSession, scenario: Scenario, seed: int, out: Path, sh
 def task_of(
     scenario: str, seed: int, out: str, shape: str
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For ``mapInArrow``: rows whose ``id`` is the number of a log of the scenario in, rows of ``WRITTEN`` out.
+    """Return a function for ``mapInArrow`` that simulates logs.
 
-    ``scenario`` is the model as JSON.
+    Its input rows have the column ``id``: indexes into ``Scenario.logs``; it yields rows of ``WRITTEN``. ``scenario``
+    is the model as JSON.
     """
 
     def simulate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

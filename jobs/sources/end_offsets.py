@@ -1,7 +1,8 @@
-"""Snapshots of end offsets as they are given (JSON lines or Parquet), read in this process: for a look at one group."""
+"""Snapshots of end offsets, from JSON lines or Parquet, read in this process; Spark reads them in ``pipeline.lag``."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,24 @@ from coordinator_core.groups.offsets import TopicPartition
 COLUMNS = pa.schema(
     {"topic": pa.string(), "partition": pa.int64(), "timestamp_ms": pa.int64(), "end_offset": pa.int64()}
 )
+"""Columns of a snapshot: the end offset of a partition at a time (ms since the epoch)."""
+
+JSON_SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
+"""Names of JSON lines files; all other files are Parquet."""
+
+
+def check_columns(path: str, names: Collection[str]) -> None:
+    """Raise InputError if a column of ``COLUMNS`` is missing."""
+    missing = [name for name in COLUMNS.names if name not in names]
+    if missing:
+        raise InputError(f"{path}: end offsets need the columns {', '.join(COLUMNS.names)}; {missing[0]} is missing")
 
 
 def newest_ends(path: Path, until_ms: int | None = None) -> dict[TopicPartition, int]:
-    """The newest end offset of each partition, of those not later than ``until_ms``.
+    """Return the newest end offset of each partition that is not later than ``until_ms`` (None: any time).
 
     Raises:
-        InputError: the file cannot be read, or has not the columns topic, partition, timestamp_ms and end_offset.
+        InputError: the file cannot be read, or lacks a column.
     """
     rows = _read(path)
     if until_ms is not None:
@@ -35,13 +47,11 @@ def newest_ends(path: Path, until_ms: int | None = None) -> dict[TopicPartition,
 
 def _read(path: Path) -> Any:
     try:
-        if path.name.endswith((".json", ".jsonl", ".json.gz", ".jsonl.gz")):
+        if path.name.endswith(JSON_SUFFIXES):
             rows = pa_json.read_json(path)
         else:
             rows = ds.dataset(path, format="parquet").to_table()
-        missing = [name for name in COLUMNS.names if name not in rows.column_names]
-        if missing:
-            raise InputError(f"{path}: end offsets without a column {missing[0]}")
+        check_columns(str(path), rows.column_names)
         return rows.select(COLUMNS.names).cast(COLUMNS)
     except FileNotFoundError:
         raise InputError(f"{path}: No such file or directory") from None

@@ -1,1 +1,1 @@
-"""The Delta tables: their schemas, how they are opened, and the Spark session."""
+"""The Delta tables: their schemas, how they are created and written, and the Spark session."""

@@ -31,9 +31,9 @@ def choose_cluster(tables: Tables, named: str | None) -> str:
     if named is not None:
         if named in there:
             return named
-        raise InputError(f"no cluster {named!r} in the tables at {tables.home}: they hold {listed or 'no cluster'}")
+        raise InputError(f"no cluster {named!r} in the tables at {tables.location}: they hold {listed or 'no cluster'}")
     if len(there) == 1:
         return there[0]
     if not there:
-        raise InputError(f"the tables at {tables.home} hold no cluster: no log was ingested")
-    raise InputError(f"the tables at {tables.home} hold several clusters: name one with --cluster ({listed})")
+        raise InputError(f"the tables at {tables.location} hold no cluster: no log was ingested")
+    raise InputError(f"the tables at {tables.location} hold several clusters: name one with --cluster ({listed})")

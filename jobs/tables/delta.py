@@ -1,4 +1,4 @@
-"""The tables: Delta, found by path or by catalog name; created with comments, appended to exactly once, merged."""
+"""Access to the Delta tables, by path or by catalog name: create them with comments, append exactly once, merge."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from coordinator_core.errors import InputError
 from jobs.errors import one_line
 
 FORMAT = "coordinator_audit.format"
-"""Table property: the version of the form of all tables."""
+"""Table property: format version of the tables."""
 FORMAT_VERSION = 1
 
 INDEXED_COLUMNS = 12
-"""Delta keeps bounds of so many leading columns: what the jobs select by is among them, and each costs every write."""
+"""Number of leading columns for which Delta keeps minimum and maximum. The columns by which the jobs select are among
+them; each further column makes every write slower."""
 
 MISSING = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND")
-"""What Spark says of a table that is not there."""
+"""Spark's error conditions for a missing table."""
 
 CATALOG_NAME = re.compile(r"\w+\.\w+(\.\w+)?")
 
 
 class MissingTableError(InputError):
-    """There is no such table."""
+    """The table does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of the product: ``key`` are the columns that identify a row, compared null-safe."""
+    """Definition of a table. ``key``: the columns that identify a row, compared null-safe."""
 
     name: str
     about: str
@@ -41,37 +42,37 @@ class Table:
     key: tuple[str, ...]
 
 
-def column(name: str, of: DataType, about: str) -> StructField:
-    """A column that may be null, with its comment."""
-    return StructField(name, of, True, {"comment": about})
+def column(name: str, data_type: DataType, about: str) -> StructField:
+    """Return a nullable column with a comment."""
+    return StructField(name, data_type, True, {"comment": about})
 
 
 def sql_text(text: str) -> str:
-    """A text as a literal of SQL."""
+    """Return a text as an SQL string literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 class Tables:
-    """The tables of one audit, at ``home``: a folder (a path or a URI), or a schema of a catalog (``main.audit``).
+    """The tables at one location: a folder (a path or a URI), or a schema of a catalog (``main.audit``).
 
-    A word without a dot or a slash is a folder.
+    A name without a dot and without a slash is a folder.
     """
 
-    def __init__(self, spark: SparkSession, home: str) -> None:
+    def __init__(self, spark: SparkSession, location: str) -> None:
         self.spark = spark
-        self._by_name = CATALOG_NAME.fullmatch(home) is not None
-        local = not self._by_name and "://" not in home and not home.startswith("dbfs:")
+        self._by_name = CATALOG_NAME.fullmatch(location) is not None
+        is_local = not self._by_name and "://" not in location and not location.startswith("dbfs:")
         self._created: set[str] = set()
         self._empty: set[str] = set()
-        self._is_of_this_format = False
-        self.home = str(Path(home).resolve()) if local else home.rstrip("/")
+        self._is_format_checked = False
+        self.location = str(Path(location).resolve()) if is_local else location.rstrip("/")
 
     def name(self, table: Table) -> str:
-        """What SQL calls the table."""
-        return f"{self.home}.{table.name}" if self._by_name else f"delta.`{self.home}/{table.name}`"
+        """Return the table's name in SQL."""
+        return f"{self.location}.{table.name}" if self._by_name else f"delta.`{self.location}/{table.name}`"
 
     def exists(self, table: Table) -> bool:
-        """Whether the table has been created; raises InputError where it is there and cannot be read."""
+        """Return whether the table exists. Raise InputError if it exists but cannot be read."""
         try:
             self.read(table)
         except MissingTableError:
@@ -79,10 +80,10 @@ class Tables:
         return True
 
     def create(self, table: Table) -> None:
-        """Create the table where it is not there yet; leave it alone where it is.
+        """Create the table if it does not exist; otherwise check that its columns are those of this release.
 
         Raises:
-            InputError: the place cannot be written, or what is there is not this table as this release writes it.
+            InputError: the table cannot be created, or the existing table has other columns or a newer format.
         """
         if table.name in self._created:
             return
@@ -94,65 +95,64 @@ class Tables:
         self._created.add(table.name)
 
     def _make(self, table: Table) -> None:
-        """In SQL, because that runs no Spark job; where another run makes the table at this moment, it is the same."""
+        """Create the table with SQL, which runs no Spark job. Another run may create the same table meanwhile."""
         properties = {FORMAT: FORMAT_VERSION, "delta.dataSkippingNumIndexedCols": INDEXED_COLUMNS}
-        said = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
-        about = table.about.replace("'", "\\'")
+        property_list = ", ".join(f"{sql_text(name)} = {sql_text(str(value))}" for name, value in properties.items())
         try:
             self.spark.sql(
                 f"CREATE TABLE IF NOT EXISTS {self.name(table)} ({table.schema.toDDL()}) USING delta "
-                f"COMMENT '{about}' TBLPROPERTIES ({said})"
+                f"COMMENT {sql_text(table.about)} TBLPROPERTIES ({property_list})"
             )
         except Exception as error:
             raise InputError(f"table {self.name(table)} cannot be created: {one_line(error)}") from error
 
     def _verify(self, table: Table) -> None:
-        """Refuse a table that an other release made in another form, or that was changed by hand."""
-        there = {field.name: field.dataType for field in self.read(table).schema}
-        if not self._is_of_this_format:
+        """Raise InputError for a table that another release created with other columns, or that was changed by hand."""
+        existing = {field.name: field.dataType for field in self.read(table).schema}
+        if not self._is_format_checked:
             self._check_format(table)
         for field in table.schema:
-            found = there.get(field.name)
-            if found != field.dataType:
-                found_text = "is not there" if found is None else f"is {found.simpleString()}"
+            data_type = existing.get(field.name)
+            if data_type != field.dataType:
+                problem = "is missing" if data_type is None else f"has type {data_type.simpleString()}"
                 raise InputError(
-                    f"table {self.name(table)} is not as this release writes it: column {field.name} {found_text}, "
-                    f"{field.dataType.simpleString()} is needed"
+                    f"table {self.name(table)} does not match this release: column {field.name} {problem}, "
+                    f"expected type {field.dataType.simpleString()}"
                 )
 
     def _check_format(self, table: Table) -> None:
-        """Of the first table met: all are of one format."""
+        """Check the format version, on the first table only: all tables of a location have the same format."""
         shown = self.spark.sql(f"SHOW TBLPROPERTIES {self.name(table)}").collect()
         version = next((row.value for row in shown if row.key == FORMAT), "0")
         if int(version) > FORMAT_VERSION:
             raise InputError(
-                f"the tables at {self.home} are of format {version}, of a newer release of coordinator-audit; "
-                f"this one knows formats up to {FORMAT_VERSION}"
+                f"the tables at {self.location} have format {version}, written by a newer release of "
+                f"coordinator-audit; this release supports formats up to {FORMAT_VERSION}"
             )
-        self._is_of_this_format = True
+        self._is_format_checked = True
 
     def read(self, table: Table) -> DataFrame:
-        """All rows.
+        """Return all rows.
 
         Raises:
-            MissingTableError: there is no such table.
-            InputError: it cannot be read.
+            MissingTableError: the table does not exist.
+            InputError: the table cannot be read.
         """
         try:
             rows = self.spark.table(self.name(table))
-            rows.schema  # noqa: B018  Spark Connect finds out about a missing table only when asked for its columns
+            rows.schema  # noqa: B018  Spark Connect reports a missing table only when asked for its columns
         except Exception as error:
             if isinstance(error, PySparkException) and error.getCondition() in MISSING:
-                raise MissingTableError(f"no table {self.name(table)}: {one_line(error)}") from error
+                raise MissingTableError(f"table {self.name(table)} does not exist: {one_line(error)}") from error
             raise InputError(f"table {self.name(table)} cannot be read: {one_line(error)}") from error
         return rows
 
     def append(self, table: Table, rows: DataFrame, transaction: str) -> None:
-        """Append rows as one transaction; one that was committed before, under the same name, changes nothing."""
+        """Append rows as one transaction. If a transaction of this name was committed before, change nothing."""
         self._write(table, rows, "append", txnAppId=f"{transaction}/{table.name}", txnVersion="1")
 
     def replace(self, table: Table, rows: DataFrame) -> None:
-        """Make these rows the only ones of the table, in one commit."""
+        """Replace all rows of the table by these, in one commit."""
         self._write(table, rows, "overwrite")
 
     def clear(self, table: Table) -> None:
@@ -165,15 +165,15 @@ class Tables:
         if self._by_name:
             writer.saveAsTable(self.name(table))
         else:
-            writer.save(f"{self.home}/{table.name}")
+            writer.save(f"{self.location}/{table.name}")
 
     def delete(self, table: Table, rows: DataFrame) -> None:
-        """Delete what equals one of these rows in all of its columns."""
+        """Delete the rows that equal one of ``rows`` in all columns of ``rows``."""
         if table.name in self._empty:
             return
-        same = " AND ".join(f"t.{name} <=> s.{name}" for name in rows.columns)
+        same_key = " AND ".join(f"t.{name} <=> s.{name}" for name in rows.columns)
         self.spark.sql(
-            f"MERGE INTO {self.name(table)} t USING {{rows}} s ON {same} WHEN MATCHED THEN DELETE", rows=rows
+            f"MERGE INTO {self.name(table)} t USING {{rows}} s ON {same_key} WHEN MATCHED THEN DELETE", rows=rows
         )
 
     def merge(
@@ -186,19 +186,20 @@ class Tables:
         insert: bool = False,
         delete: str | None = None,
     ) -> None:
-        """Update the rows that have the keys of ``rows`` and satisfy ``when``; ``insert`` those that are not there.
+        """Update the rows of the table that have the key of one of ``rows`` and satisfy ``when``.
 
-        ``update`` maps columns to SQL expressions over ``t`` (the table) and ``s`` (the rows), as ``when`` is one. Rows
-        of the table that satisfy ``delete`` and are not among ``rows`` go. Rows for a table that this run has just made
-        are written as they are, in a tenth of the Spark jobs that MERGE takes: only the holder of the lease writes.
+        ``update`` maps columns to SQL expressions; like ``when``, they refer to the table as ``t`` and to ``rows`` as
+        ``s``. With ``insert``, rows whose key the table does not have are inserted. Rows of the table that satisfy
+        ``delete`` and whose key is not among ``rows`` are deleted.
         """
         if insert and table.name in self._empty:
+            # Nothing to match, and no other run writes (lease): an append takes a tenth of the Spark jobs of MERGE.
             self._write(table, rows, "append")
             return
-        same = " AND ".join(f"t.{name} <=> s.{name}" for name in table.key)
+        same_key = " AND ".join(f"t.{name} <=> s.{name}" for name in table.key)
         changes = ", ".join(f"t.{name} = {expression}" for name, expression in update.items())
         self.spark.sql(
-            f"MERGE INTO {self.name(table)} t USING {{rows}} s ON {same} "
+            f"MERGE INTO {self.name(table)} t USING {{rows}} s ON {same_key} "
             f"WHEN MATCHED AND {when} THEN UPDATE SET {changes} "
             + ("WHEN NOT MATCHED THEN INSERT * " if insert else "")
             + (f"WHEN NOT MATCHED BY SOURCE AND {delete} THEN DELETE" if delete else ""),

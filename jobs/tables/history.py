@@ -1,4 +1,4 @@
-"""The tables of history: their columns follow from the rows that the core's fold makes."""
+"""The tables of group histories. Their columns are derived from the row types of the core."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from jobs.tables.row_types import row_type
 CLUSTER: Final = column("cluster", STRING, "Name of the cluster that wrote the log")
 
 ABOUT: Final = {
-    "group_epochs": "One epoch (generation) of one group: members, assignor, metadata hash, what opened it",
-    "rebalances": "One rebalance: causes, epochs, durations, what moved, who held it up",
-    "memberships": "One member over its life: client, host, rack, instance id, how it came and went",
-    "assignments": "Who owned or was to own which partition or task over an interval",
+    "group_epochs": "One epoch (generation) of one group: members, assignor, metadata hash, the record that opened it",
+    "rebalances": "One rebalance: causes, epochs, durations, moved partitions or tasks, the member that delayed it",
+    "memberships": "One membership: client, host, rack, instance id, how the member joined and how it left",
+    "assignments": "One partition or task and the member that owned it, or that it was assigned to, over an interval",
     "share_initializations": "One share partition in one phase of its state, as the group's own log has it",
     "share_partitions": "One share partition over an interval in which its state did not change: offsets, deliveries",
-    "violations": "One broken invariant of the protocol or the data, with its position",
-    "target_audits": "One recorded target assignment, recomputed and judged",
-    "topic_history": "One topic over an interval: id, partitions, racks, the position that proves it",
+    "violations": "One violation of a rule of the protocol or of the data, with the position of the record",
+    "target_audits": "One recorded target assignment, and the verdict after it was recomputed",
+    "topic_history": "One topic over an interval: id, partition count, racks, and the record that proves it",
 }
 
 
-def _table(of: rows.HistoryTable) -> Table:
-    schema = StructType([CLUSTER, *row_type(of.row).fields])
-    return Table(of.name, ABOUT[of.name], schema, key=("cluster", *of.key))
+def _table(table: rows.HistoryTable) -> Table:
+    schema = StructType([CLUSTER, *row_type(table.row).fields])
+    return Table(table.name, ABOUT[table.name], schema, key=("cluster", *table.key))
 
 
-HISTORY: Final = {of.name: _table(of) for of in AUDITED_TABLES}
-"""Every table of history by its name."""
+HISTORY: Final = {table.name: _table(table) for table in AUDITED_TABLES}
+"""Every table of group histories, by name."""
 
 TOPIC_HISTORY: Final = HISTORY["topic_history"]
 
-FOLDED: Final = {of.row: of.name for of in AUDITED_TABLES if of.name != TOPIC_HISTORY.name}
-"""The type of a row that the fold of a group yields, to the table that it goes to."""
+FOLDED: Final = {table.row: table.name for table in AUDITED_TABLES if table.name != TOPIC_HISTORY.name}
+"""The name of the table for each row type that the replay of a group yields."""
 
 GROUP: Final = [
     CLUSTER,
     column("log_topic", STRING, "Topic of the log"),
-    column("group_id", STRING, "The group"),
+    column("group_id", STRING, "Id of the group"),
 ]
 
 GROUP_STATES: Final = Table(
     "group_states",
-    "What a group was, and what of its history was open, after the last record replayed: the next run goes on there",
+    "State of a group and of its open history after the last replayed record; the next run continues from it",
     StructType(
         [
             *GROUP,
-            column("version", STRING, "Version of the form of the state"),
-            column("run_id", STRING, "Newest run whose records are in it"),
-            column("log_partition", INT, "Partition of the last record replayed"),
-            column("log_offset", LONG, "Offset of the last record replayed"),
-            column("timestamp_ms", LONG, "Latest time of a record replayed"),
-            column("state", STRING, "State and open history, JSON"),
+            column("version", STRING, "Format version of the state"),
+            column("run_id", STRING, "Newest run whose records are included in the state"),
+            column("log_partition", INT, "Log partition of the last replayed record"),
+            column("log_offset", LONG, "Log offset of the last replayed record"),
+            column("timestamp_ms", LONG, "Latest timestamp of a replayed record, ms since the epoch"),
+            column("state", STRING, "State of the group and of its open history, JSON"),
         ]
     ),
     key=("cluster", "log_topic", "group_id"),
@@ -65,14 +65,16 @@ GROUP_STATES: Final = Table(
 
 REPLAYED: Final = Table(
     "replayed",
-    "What the last run of replay made, before it is merged: a row of one table of history, or a state",
+    "Staging table of replay: rows of the last run before they are merged, each a row of one history table or a state",
     StructType(
         [
             *GROUP,
-            column("log_partition", INT, "Of a state: partition of the last record replayed"),
-            column("log_offset", LONG, "Of a state: offset of the last record replayed"),
-            column("timestamp_ms", LONG, "Of a state: latest time of a record replayed"),
-            column("state", STRING, "State and open history, JSON; null for a row of history"),
+            column("log_partition", INT, "For a state: log partition of the last replayed record"),
+            column("log_offset", LONG, "For a state: log offset of the last replayed record"),
+            column("timestamp_ms", LONG, "For a state: latest timestamp of a replayed record, ms since the epoch"),
+            column(
+                "state", STRING, "State of the group and of its open history, JSON; null for a row of a history table"
+            ),
             *(column(name, row_type(row), ABOUT[name]) for row, name in FOLDED.items()),
         ]
     ),

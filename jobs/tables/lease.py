@@ -1,4 +1,4 @@
-"""One run at a time: a lease on the tables, a row of a Delta table that its holder renews and others respect."""
+"""Only one run writes the tables at a time: it holds a lease, a row of a Delta table that it renews while it runs."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from pyspark.sql import Row
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructType, TimestampType
 
 from coordinator_core.errors import CoordinatorAuditError
-from jobs.tables.delta import Table, Tables, column
+from jobs.tables.delta import Table, Tables, column, sql_text
 
 LEASES: Final = Table(
     "leases",
-    "Who may write the tables now: one row for each kind of run",
+    "Which run may write the tables now; one row for each lease",
     StructType(
         [
-            column("name", StringType(), "What the lease is for"),
-            column("owner", StringType(), "Holder: host, process id and a random part; null: nobody"),
-            column("acquired_at", TimestampType(), "Since when"),
-            column("expires_at", TimestampType(), "Until when it holds, unless it is renewed"),
+            column("name", StringType(), "Name of the lease"),
+            column("owner", StringType(), "Holder of the lease: host/process id/random part; null: not held"),
+            column("acquired_at", TimestampType(), "When the holder took the lease"),
+            column("expires_at", TimestampType(), "When the lease ends if it is not renewed"),
         ]
     ),
     key=("name",),
@@ -33,19 +34,19 @@ LEASES: Final = Table(
 
 
 WRITER: Final = "writer"
-"""The lease of whoever writes the tables: one at a time."""
+"""Name of the lease that a run needs to write the tables."""
 
 
 class BusyError(CoordinatorAuditError):
-    """Another run holds the tables."""
+    """Another run holds the lease."""
 
 
 class LeaseLostError(CoordinatorAuditError):
-    """This run was silent for longer than its lease, and another one has taken over."""
+    """This run did not renew its lease in time, and another run has taken it."""
 
 
 class LeaseOwner(NamedTuple):
-    """A process; ``text`` and ``parse`` are inverse."""
+    """The process that holds a lease; ``parse`` is the inverse of ``text``."""
 
     host: str
     process: int
@@ -53,22 +54,22 @@ class LeaseOwner(NamedTuple):
 
     @classmethod
     def me(cls) -> LeaseOwner:
-        """A new owner in this process."""
+        """Return a new owner: this process, with a new random part."""
         return cls(socket.gethostname(), os.getpid(), uuid.uuid4().hex[:8])
 
     @classmethod
     def parse(cls, text: str) -> LeaseOwner:
-        """The owner that a row names."""
+        """Return the owner that a row of the table names."""
         host, process, token = text.rsplit("/", 2)
         return cls(host, int(process), token)
 
     @property
     def text(self) -> str:
-        """As in the table."""
+        """The owner as the table stores it."""
         return f"{self.host}/{self.process}/{self.token}"
 
     def is_gone(self) -> bool:
-        """Whether the process is known to be dead; of another host nobody knows."""
+        """Return whether the process is known to be dead; False for a process on another host."""
         if self.host != socket.gethostname():
             return False
         try:
@@ -81,7 +82,7 @@ class LeaseOwner(NamedTuple):
 
 
 class Lease:
-    """A held lease; ``check`` it before writing."""
+    """A lease that this process holds. Call ``check`` before writing."""
 
     def __init__(self, tables: Tables, name: str, length: timedelta) -> None:
         self._tables = tables
@@ -91,10 +92,10 @@ class Lease:
         self._lost: str | None = None
 
     def acquire(self) -> str | None:
-        """Take the lease; returns the holder that it was taken over from, if that had not given it back.
+        """Take the lease. Return the previous holder if it died without releasing the lease, otherwise None.
 
         Raises:
-            BusyError: another run holds it.
+            BusyError: another run holds the lease.
         """
         self._tables.create(LEASES)
         held = self._row()
@@ -105,7 +106,7 @@ class Lease:
                 raise _busy(self._tables, held)
         try:
             taken = self._insert() if held is None else self._take_from(before)
-        except Exception as error:  # two that take it at the same moment: Delta lets one commit
+        except Exception as error:  # two runs take the lease at the same moment: Delta lets one of them commit
             held = self._row()
             if held is None or held.owner is None:
                 raise
@@ -115,57 +116,61 @@ class Lease:
         return before
 
     def renew(self) -> None:
-        """Hold it for another length of time."""
+        """Extend the lease by its full length from now."""
         if not self._update({"expires_at": self._until()}, self.owner):
             held = self._row()
-            self._lost = "nobody" if held is None else str(held.owner)
+            self._lost = "another run" if held is None or held.owner is None else str(held.owner)
 
     def release(self) -> None:
-        """Give it back, if it is still ours."""
-        self._update({"owner": "NULL", "expires_at": _moment(_now())}, self.owner)
+        """Release the lease if this process still holds it."""
+        self._update({"owner": "NULL", "expires_at": _sql_time(_now())}, self.owner)
 
     def check(self) -> None:
-        """Raises LeaseLostError if another run has taken over."""
+        """Raise LeaseLostError if another run has taken the lease."""
         if self._lost is not None:
             raise LeaseLostError(
-                f"the lease on {self._tables.home} ran out while this run was silent, and {self._lost} took it; "
-                "what is done is kept"
+                f"this run did not renew its lease on {self._tables.location} in time, and {self._lost} took it; "
+                "completed work is kept"
             )
 
     def _row(self) -> Row | None:
-        rows = self._tables.read(LEASES).where(f"name = '{self._name}'").collect()
+        rows = self._tables.read(LEASES).where(F.col("name") == self._name).collect()
         return rows[0] if rows else None
 
     def _insert(self) -> bool:
-        row = f"'{self._name}', '{self.owner}', {_moment(_now())}, {self._until()}"
+        name = sql_text(self._name)
+        row = f"{name}, {sql_text(self.owner)}, {_sql_time(_now())}, {self._until()}"
         return self._changed(
-            f"MERGE INTO {self._tables.name(LEASES)} t USING (SELECT '{self._name}' AS name) s ON t.name = s.name "
+            f"MERGE INTO {self._tables.name(LEASES)} t USING (SELECT {name} AS name) s ON t.name = s.name "
             f"WHEN NOT MATCHED THEN INSERT (name, owner, acquired_at, expires_at) VALUES ({row})"
         )
 
     def _take_from(self, before: str | None) -> bool:
-        mine = {"owner": f"'{self.owner}'", "acquired_at": _moment(_now()), "expires_at": self._until()}
-        return self._update(mine, before)
+        row = {"owner": sql_text(self.owner), "acquired_at": _sql_time(_now()), "expires_at": self._until()}
+        return self._update(row, before)
 
     def _update(self, values: Mapping[str, str], owner: str | None) -> bool:
-        """Set the row, as long as it is this owner's; returns whether it was."""
+        """Change the row if ``owner`` holds the lease. Return whether it was changed."""
         changes = ", ".join(f"{name} = {value}" for name, value in values.items())
-        is_owner = "owner IS NULL" if owner is None else f"owner = '{owner}'"
-        return self._changed(
-            f"UPDATE {self._tables.name(LEASES)} SET {changes} WHERE name = '{self._name}' AND {is_owner}"
-        )
+        is_owner = "owner IS NULL" if owner is None else f"owner = {sql_text(owner)}"
+        is_row = f"name = {sql_text(self._name)} AND {is_owner}"
+        return self._changed(f"UPDATE {self._tables.name(LEASES)} SET {changes} WHERE {is_row}")
 
     def _changed(self, statement: str) -> bool:
         (done,) = self._tables.spark.sql(statement).collect()
         return int(done.num_affected_rows) == 1
 
     def _until(self) -> str:
-        return _moment(_now() + self._length)
+        return _sql_time(_now() + self._length)
 
 
 @contextmanager
 def held(tables: Tables, name: str, length: timedelta) -> Iterator[tuple[Lease, str | None]]:
-    """The lease, renewed in the background, and the dead holder that it was taken from; raises BusyError."""
+    """Hold a lease, and renew it in the background. Yields the lease, and the dead run that held it before or None.
+
+    Raises:
+        BusyError: another run holds the lease.
+    """
     lease = Lease(tables, name, length)
     before = lease.acquire()
     done = threading.Event()
@@ -175,7 +180,7 @@ def held(tables: Tables, name: str, length: timedelta) -> Iterator[tuple[Lease, 
             try:
                 lease.renew()
             except Exception:
-                # The session may be gone with the run that it belongs to; the next turn, or the expiry, decides.
+                # The Spark session may have ended together with the run. The next renewal, or the expiry, decides.
                 continue
 
     renewer = threading.Thread(target=renew, name=f"lease {name}", daemon=True)
@@ -185,17 +190,18 @@ def held(tables: Tables, name: str, length: timedelta) -> Iterator[tuple[Lease, 
     finally:
         done.set()
         renewer.join()
-        # Where the tables cannot be written the lease runs out by itself; what ended the run is the thing to tell.
+        # If the tables cannot be written, the lease expires by itself. The error that ended the run must not be hidden.
         with suppress(Exception):
             lease.release()
 
 
 def _busy(tables: Tables, row: Row | None) -> BusyError:
     if row is None or row.owner is None:
-        return BusyError(f"another run takes the tables at {tables.home} at this moment")
+        return BusyError(f"another run is just taking the lease on the tables at {tables.location}")
     since, until = (_aware(when).isoformat(timespec="seconds") for when in (row.acquired_at, row.expires_at))
     return BusyError(
-        f"another run, {row.owner}, works on the tables at {tables.home} since {since}, at least to {until}"
+        f"another run, {row.owner}, has been writing the tables at {tables.location} since {since}; "
+        f"its lease lasts until {until}"
     )
 
 
@@ -203,10 +209,10 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _moment(when: datetime) -> str:
+def _sql_time(when: datetime) -> str:
     return f"TIMESTAMP '{when.isoformat()}'"
 
 
 def _aware(when: datetime) -> datetime:
-    """Spark gives local times without a zone."""
+    """Return the time in UTC. Spark returns local times without a zone."""
     return when.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""The tables that hold the log: as dumped, decoded, set aside, and accounted for."""
+"""The tables of the log as it was dumped: its records, what could not be decoded, and the ledger of runs."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ STRING, LONG, INT, SHORT = StringType(), LongType(), IntegerType(), ShortType()
 
 RUN = [
     column("cluster", STRING, "Name of the cluster that wrote the log"),
-    column("run_id", STRING, "Run that took the record in; sorts by time"),
+    column("run_id", STRING, "Run that ingested the record; sorts by time"),
 ]
 
 POSITION = [
     column("log_topic", STRING, "Topic of the log"),
-    column("log_partition", INT, "Partition of the log; null when the dump does not say"),
-    column("log_offset", LONG, "Offset in the log; null when the dump does not say, and for damaged bytes"),
-    column("timestamp_ms", LONG, "The record's timestamp, ms since the epoch; -1 for none, null when not dumped"),
+    column("log_partition", INT, "Partition of the log; null if the dump does not contain it"),
+    column("log_offset", LONG, "Offset in the log; null if the dump does not contain it, and for damaged bytes"),
+    column("timestamp_ms", LONG, "Timestamp of the record, ms since the epoch; -1: it has none; null: not in the dump"),
 ]
 
 BATCH = [
-    column("batch_base", LONG, "First offset that the record batch covers; null when the dump does not say"),
-    column("batch_last", LONG, "Last offset that the record batch covers"),
+    column("batch_base", LONG, "First offset of the record batch; null if the dump does not contain it"),
+    column("batch_last", LONG, "Last offset of the record batch"),
 ]
 
 ORIGIN = [
-    column("source", STRING, "File, or broker, that the record was read from"),
+    column("source", STRING, "File or broker from which the record was read"),
     column(
         "place",
         LONG,
-        "Where in it: byte position of the batch in a segment, line number (from 1) in JSON lines, "
+        "Position in the source: byte position of the batch in a segment, line number (from 1) in JSON lines, "
         "number of the record (from 0) in a KRaft snapshot",
     ),
 ]
@@ -52,44 +52,54 @@ ORIGIN = [
 STRAY = column(
     "stray",
     STRING,
-    "Source (of a KRaft snapshot its name) and place of a row without an offset, which identify it; null for others",
+    "Identifies a row that has no offset: source#place (for a KRaft snapshot: file name#place); null for other rows",
 )
 
 DUMPED = [
     *POSITION,
-    column("timestamp_type", STRING, "CreateTime, LogAppendTime or NoTimestampType; null when the dump does not say"),
-    column("kind", STRING, "record, control, empty (a batch emptied by compaction) or damaged (no record at all)"),
-    column("key", BinaryType(), "The key as logged"),
-    column("value", BinaryType(), "The value as logged, null for a tombstone; the bytes at fault of a damaged row"),
+    column(
+        "timestamp_type", STRING, "CreateTime, LogAppendTime or NoTimestampType; null if the dump does not contain it"
+    ),
+    column(
+        "kind",
+        STRING,
+        "record, control, empty (a batch emptied by compaction) or damaged (bytes that are not a record)",
+    ),
+    column("key", BinaryType(), "Key of the record"),
+    column("value", BinaryType(), "Value of the record, null for a tombstone; the damaged bytes of a damaged row"),
     column(
         "headers",
         ArrayType(StructType([StructField("key", STRING), StructField("value", BinaryType())])),
-        "Record headers; null for none",
+        "Record headers; null: none",
     ),
     *BATCH,
     column("leader_epoch", INT, "Leader epoch of the batch"),
-    column("compression", STRING, "Codec of the batch"),
-    column("producer_id", LONG, "Producer of the batch, -1 for none; null when the dump does not say"),
-    column("producer_epoch", SHORT, "Epoch of that producer"),
-    column("sequence", INT, "Sequence number of the record, -1 for none"),
-    column("is_transactional", BooleanType(), "Written in a transaction; null when the dump does not say"),
+    column("compression", STRING, "Compression codec of the batch"),
+    column("producer_id", LONG, "Producer id of the batch; -1: none; null if the dump does not contain it"),
+    column("producer_epoch", SHORT, "Epoch of the producer"),
+    column("sequence", INT, "Sequence number of the record; -1: none"),
+    column(
+        "is_transactional",
+        BooleanType(),
+        "True: the record was written in a transaction; null if the dump does not show transactions",
+    ),
     column(
         "control_type",
         STRING,
-        "What a control record says: COMMIT, ABORT, LEADER_CHANGE, ...; UNKNOWN if emptied",
+        "Type of a control record: COMMIT, ABORT, LEADER_CHANGE, ...; UNKNOWN if compaction has removed its content",
     ),
     column("coordinator_epoch", INT, "Epoch of the transaction coordinator that wrote a COMMIT or ABORT"),
     column(
         "outcome",
         STRING,
-        "Of a transactional record: committed, aborted, or open at the end of what was dumped; unknown when the dump "
-        "does not show transactions, or data is missing before the marker; null for a record outside of them",
+        "Outcome of the record's transaction: committed, aborted, or open (not ended in what was ingested); unknown: "
+        "the dump does not show transactions, or data is missing before the marker; null: not in a transaction",
     ),
     *ORIGIN,
-    column("error", STRING, "Why the bytes of a damaged row are no record"),
-    column("extra", MapType(STRING, STRING), "Further columns of the dump, as text; null for none"),
+    column("error", STRING, "Why the bytes of a damaged row are not a record"),
+    column("extra", MapType(STRING, STRING), "Other columns of the dump, as text; null: none"),
 ]
-"""What a source yields, in this order."""
+"""The columns that every source yields, in this order."""
 
 LOG_PARTITION: Final = ("log_topic", "log_partition")
 """The columns that name a log partition within a cluster."""
@@ -103,11 +113,19 @@ LOG_RECORDS = Table(
     StructType(
         [
             *RUN,
-            column("record_type", SHORT, "First two bytes of the key of a coordinator log; null for other logs"),
+            column(
+                "record_type", SHORT, "Record type: the first two bytes of the key; null for logs without such keys"
+            ),
             *DUMPED,
             STRAY,
-            column("revised_by", STRING, "Run that last learned more about the record (its batch, its outcome)"),
-            column("value_dropped", BooleanType(), "True: maintenance has dropped the value, which was no tombstone"),
+            column(
+                "revised_by",
+                STRING,
+                "Last run that added facts about the record (its batch, the outcome of its transaction)",
+            ),
+            column(
+                "value_dropped", BooleanType(), "True: maintenance has deleted the value; the record is not a tombstone"
+            ),
         ]
     ),
     key=("cluster", "log_topic", "log_partition", "log_offset", "kind", "stray"),
@@ -115,18 +133,24 @@ LOG_RECORDS = Table(
 
 QUARANTINE = Table(
     "quarantine",
-    "One record that could not be decoded, or bytes of a log that are no record",
+    "One record that could not be decoded, or damaged bytes of a log",
     StructType(
         [
             *RUN,
             *POSITION,
             *ORIGIN,
             STRAY,
-            column("reason", STRING, "What is wrong, with the record type and the field path where one was reached"),
-            column("part", STRING, "Which bytes are at fault: key, value, or damaged (no record at all)"),
-            column("byte_position", LONG, "Byte position of the fault in that key or value, in the file for damage"),
-            column("key", BinaryType(), "The key as logged"),
-            column("value", BinaryType(), "The value as logged, or the bytes at fault"),
+            column("reason", STRING, "The error, with record type and field path if decoding got so far"),
+            column(
+                "part", STRING, "Which bytes could not be decoded: key, value, or damaged (bytes that are not a record)"
+            ),
+            column(
+                "byte_position",
+                LONG,
+                "Byte position of the error within the key or value; for damaged bytes: within the file",
+            ),
+            column("key", BinaryType(), "Key of the record"),
+            column("value", BinaryType(), "Value of the record, or the damaged bytes"),
         ]
     ),
     key=("cluster", "log_topic", "log_partition", "log_offset", "stray"),
@@ -137,33 +161,43 @@ GAP = StructType(
         column("first_offset", LONG, "First offset of the gap"),
         column("last_offset", LONG, "Last offset of the gap"),
         column(
-            "cause", STRING, "missing, damaged, or unknown (control records that a consumer cannot see, or missing)"
+            "cause", STRING, "missing, damaged, or unknown (missing, or control records that a consumer cannot see)"
         ),
     ]
 )
 
 RUNS = Table(
     "runs",
-    "What one run took from one log partition: offsets, counts that add up, gaps",
+    "What one run read from one log partition: offsets, counts that must add up, gaps",
     StructType(
         [
             *RUN,
             column("job", STRING, "ingest or decode"),
             column("log_topic", STRING, "Topic of the log"),
-            column("log_partition", INT, "Partition of the log; null when the dump does not say"),
-            column("first_offset", LONG, "Lowest offset that the run added to log_records"),
-            column("last_offset", LONG, "Highest offset that the run added to log_records"),
-            column("records", LONG, "Rows added, without empty batches: decoded + quarantined + control"),
-            column("control", LONG, "Control records among them"),
-            column("decoded", LONG, "Rows of offset_commits, group_records and cluster_records; null before decode"),
-            column("quarantined", LONG, "Rows of quarantine; null before decode"),
-            column("empty_batches", LONG, "Batches that compaction has emptied; they hold no record"),
-            column("compacted_offsets", LONG, "Offsets without a record that compaction explains"),
-            column("unknown_offsets", LONG, "Offsets without a record in dumps that cannot show control records"),
-            column("missing_offsets", LONG, "Offsets without a record that nothing explains"),
-            column("damaged_offsets", LONG, "Offsets without a record where damaged bytes lie"),
-            column("gaps", ArrayType(GAP), "The largest gaps that compaction does not explain"),
-            column("finished_at", TimestampType(), "When the run had this partition complete"),
+            column("log_partition", INT, "Partition of the log; null if the dump does not contain it"),
+            column("first_offset", LONG, "Lowest offset that this run added to log_records"),
+            column("last_offset", LONG, "Highest offset that this run added to log_records"),
+            column("records", LONG, "Rows added, empty batches not counted; equals decoded + quarantined + control"),
+            column("control", LONG, "Number of control records among these rows"),
+            column(
+                "decoded", LONG, "Rows added to offset_commits, group_records and cluster_records; null before decoding"
+            ),
+            column("quarantined", LONG, "Rows added to quarantine; null before decoding"),
+            column("empty_batches", LONG, "Batches without records, because compaction has removed them"),
+            column("compacted_offsets", LONG, "Offsets without a record, removed by compaction"),
+            column(
+                "unknown_offsets",
+                LONG,
+                "Offsets without a record that may be control records, in dumps that cannot show them",
+            ),
+            column(
+                "missing_offsets",
+                LONG,
+                "Offsets without a record that are missing: neither compaction nor damage explains them",
+            ),
+            column("damaged_offsets", LONG, "Offsets without a record because the bytes are damaged"),
+            column("gaps", ArrayType(GAP), "The largest gaps not caused by compaction"),
+            column("finished_at", TimestampType(), "When the run had finished this partition"),
             column("version", STRING, "Version of this software"),
         ]
     ),

@@ -1,4 +1,4 @@
-"""The tables in which nightly runs keep what they did, and which files they have read."""
+"""The tables in which nightly runs record their steps and the files that they have read."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from jobs.tables.log import INT, LONG, STRING
 
 NIGHTLY_STEPS: Final = Table(
     "nightly_steps",
-    "One step of one nightly run: how long it took, what it counted, how it ended",
+    "One step of one nightly run: duration, counts, and how it ended",
     StructType(
         [
-            column("night", STRING, "The run; sorts by time"),
-            column("number", INT, "Place of the step in the run, from 1"),
-            column("step", STRING, "Its name in the setting nightly.steps"),
-            column("ended", STRING, "done, failed, or skipped: not due, or not asked for"),
-            column("started_at", TimestampType(), "When it began"),
-            column("seconds", DoubleType(), "How long it took"),
-            column("counts", MapType(STRING, LONG), "What it counted, by name"),
-            column("error", STRING, "Why it failed; null if it did not"),
+            column("night", STRING, "Id of the run; sorts by time"),
+            column("number", INT, "Position of the step in the run, from 1"),
+            column("step", STRING, "Name of the step, as in the setting nightly.steps"),
+            column("ended", STRING, "done, failed, or skipped (not due, or not configured)"),
+            column("started_at", TimestampType(), "When the step began"),
+            column("seconds", DoubleType(), "Duration in seconds"),
+            column("counts", MapType(STRING, LONG), "Counts of the step, by name"),
+            column("error", STRING, "Error of a failed step; null for other steps"),
             column("version", STRING, "Version of this software"),
         ]
     ),
@@ -30,13 +30,13 @@ NIGHTLY_STEPS: Final = Table(
 
 DUMPED_FILES: Final = Table(
     "dumped_files",
-    "A local file of a dump as it was when a nightly run took it in; one that is still so is not read again",
+    "One local dump file as a nightly run ingested it; it is read again only after it has changed",
     StructType(
         [
-            column("cluster", STRING, "Name of the cluster that the dump is of"),
-            column("path", STRING, "The file"),
-            column("size", LONG, "Its size, bytes"),
-            column("modified_ns", LONG, "Its modification time, ns since the epoch"),
+            column("cluster", STRING, "Name of the cluster that wrote the log"),
+            column("path", STRING, "Path of the file"),
+            column("size", LONG, "Size in bytes"),
+            column("modified_ns", LONG, "Modification time, ns since the epoch"),
         ]
     ),
     key=("cluster", "path"),

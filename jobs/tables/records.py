@@ -1,4 +1,4 @@
-"""The tables of decoded records: their columns follow from the schemas of the records."""
+"""The tables of decoded records. Their columns are derived from the record schemas (``schemas/``)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ OFFSET_COMMIT_NAMES: Final = {
     ("key", "_trailingBytes"): "key_trailing_bytes",
     ("value", "offset"): "committed_offset",
 }
-"""Fields whose column has a name of its own; all others are called as the field is."""
+"""Fields whose column has a different name. All other columns are named after their field, in snake case."""
 
 
-UNKNOWN_ABOUT: Final = "What no schema knows; null but for newer or damaged writers"
+UNKNOWN_ABOUT: Final = "Bytes that no schema describes; null unless the writer is newer or faulty"
 
 
 class FieldColumn(NamedTuple):
@@ -38,18 +38,18 @@ class FieldColumn(NamedTuple):
 
 
 def snake_case(name: str) -> str:
-    """``leaderEpoch`` as ``leader_epoch``, ``_trailingBytes`` as ``trailing_bytes``."""
+    """Return a name in snake case: ``leaderEpoch`` as ``leader_epoch``, ``_trailingBytes`` as ``trailing_bytes``."""
     return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower().removeprefix("_")
 
 
 def record_struct(schema: RecordSchema) -> pa.StructType:
-    """Key and value of a record type as one struct; the metadata log has no keys."""
+    """Return the Arrow type of a record: a struct of key and value. Records of the metadata log have no key."""
     parts = {"key": schema.key, "value": schema.value}
     return pa.struct([pa.field(name, message_type(message)) for name, message in parts.items() if message])
 
 
 def struct_columns(*families: Family) -> dict[str, RecordSchema]:
-    """The record types that have a struct column of their own, by the column's name."""
+    """Return the schemas of all record types that have their own struct column, by the name of the column."""
     return {
         schema.name.lower(): schema
         for family in families
@@ -59,7 +59,7 @@ def struct_columns(*families: Family) -> dict[str, RecordSchema]:
 
 
 def offset_commit_columns() -> dict[str, FieldColumn]:
-    """The columns of an offset commit by name: the fields of both record types that commit offsets."""
+    """Return the columns of an offset commit by name: the fields of both record types that commit offsets."""
     columns: dict[str, FieldColumn] = {}
     for record_type in reversed(OFFSET_COMMIT_TYPES):
         schema = record_schemas(Family.GROUP)[record_type]
@@ -78,21 +78,25 @@ def _struct_fields(*families: Family) -> list[StructField]:
     ]
 
 
+def _offset_commit_fields() -> list[StructField]:
+    return [column(name, from_arrow_type(field.type), field.about) for name, field in offset_commit_columns().items()]
+
+
 DECODED = [
-    column("record_type", SHORT, "Number of the record type"),
-    column("record_name", STRING, "Kafka's name of the record type"),
-    column("value_version", SHORT, "Version of the value; null for a tombstone"),
-    column("is_tombstone", BooleanType(), "The value is null: the key is deleted"),
+    column("record_type", SHORT, "Record type (number)"),
+    column("record_name", STRING, "Record type (name in Kafka)"),
+    column("value_version", SHORT, "Version of the value's schema; null for a tombstone"),
+    column("is_tombstone", BooleanType(), "True: the value is null, which deletes the key"),
 ]
 
 RAW = [
-    column("key", BinaryType(), "The key as logged"),
-    column("value", BinaryType(), "The value as logged; null for a tombstone"),
+    column("key", BinaryType(), "Key of the record, as bytes"),
+    column("value", BinaryType(), "Value of the record, as bytes; null for a tombstone"),
 ]
 
 OFFSET_COMMITS = Table(
     "offset_commits",
-    "One offset commit or its tombstone",
+    "One offset commit, or one tombstone of a committed offset",
     StructType(
         [
             *RUN,
@@ -100,11 +104,19 @@ OFFSET_COMMITS = Table(
             *BATCH,
             *ORIGIN,
             STRAY,
-            column("producer_id", LONG, "Producer of a transactional commit, -1 for none; null when not dumped"),
-            column("producer_epoch", SHORT, "Epoch of that producer"),
-            column("outcome", STRING, "Of a transactional commit: committed, aborted, open or unknown; else null"),
+            column(
+                "producer_id",
+                LONG,
+                "Producer id of a transactional commit; -1: none; null if the dump does not contain it",
+            ),
+            column("producer_epoch", SHORT, "Epoch of the producer"),
+            column(
+                "outcome",
+                STRING,
+                "Outcome of the transaction: committed, aborted, open or unknown; null: not in a transaction",
+            ),
             *DECODED,
-            *(column(name, from_arrow_type(of.type), of.about) for name, of in offset_commit_columns().items()),
+            *_offset_commit_fields(),
         ]
     ),
     key=("cluster", "log_topic", "log_partition", "log_offset", "stray"),
@@ -112,7 +124,7 @@ OFFSET_COMMITS = Table(
 
 GROUP_RECORDS = Table(
     "group_records",
-    "One group record: of the group coordinator (but offset commits), the share coordinator or a Connect group",
+    "One record of the group coordinator (offset commits excepted), of the share coordinator or of a Connect group",
     StructType(
         [
             *RUN,
@@ -120,7 +132,7 @@ GROUP_RECORDS = Table(
             *BATCH,
             *ORIGIN,
             STRAY,
-            column("group_id", STRING, "The group"),
+            column("group_id", STRING, "Id of the group"),
             *DECODED,
             *RAW,
             *_struct_fields(Family.GROUP, Family.SHARE, Family.CONNECT),

@@ -1,4 +1,4 @@
-"""The tables of what was concluded from the log: findings, committed offsets, results of checks."""
+"""The tables of conclusions from the log: findings, committed offsets, results of checks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jobs.tables.row_types import row_type
 
 FINDINGS: Final = Table(
     "findings",
-    "One thing found in a group's history that an operator should look at, as of the end of the log",
+    "One finding about a group that an operator should look at, as of the end of the log",
     StructType([CLUSTER, *row_type(FindingRow).fields]),
     key=("cluster", "group_id", "kind", "subject", "since_ms"),
 )
@@ -39,7 +39,7 @@ COMMIT: Final = (
 
 GROUP_OFFSETS: Final = Table(
     "group_offsets",
-    "Committed offset of one group and partition as of the end of one run, with its lag where end offsets were given",
+    "Committed offset of one group and partition at the end of one run, with its lag if end offsets were given",
     StructType(
         [
             *RUN,
@@ -49,10 +49,12 @@ GROUP_OFFSETS: Final = Table(
                 if field.name in (*OFFSET_KEY, *COMMIT) and field.name != "cluster"
             ),
             column("status", STRING, "committed; pending in an open transaction; share: start offset of a share group"),
-            column("is_stable", BooleanType(), "No transaction is open for the partition"),
-            column("end_offset", LONG, "Newest end offset of the partition that was given; null: none"),
-            column("end_offset_ms", LONG, "Time of that end offset, ms"),
-            column("lag", LONG, "Records between the committed offset and that end; null: no end offset was given"),
+            column("is_stable", BooleanType(), "True: no transaction is open for the partition"),
+            column("end_offset", LONG, "Newest given end offset of the partition; null: none was given"),
+            column("end_offset_ms", LONG, "Time of that end offset, ms since the epoch"),
+            column(
+                "lag", LONG, "Records between the committed offset and that end offset; null: no end offset was given"
+            ),
         ]
     ),
     key=("cluster", "run_id", "log_topic", "group_id", "topic", "partition", "status", "producer_id"),
@@ -60,20 +62,24 @@ GROUP_OFFSETS: Final = Table(
 
 CHECK_RESULTS: Final = Table(
     "check_results",
-    "One data-quality expectation of one run, for one cluster",
+    "Result of one data-quality check (expectation) in one run, for one cluster",
     StructType(
         [
             column("run_id", STRING, "Run of the checks; sorts by time"),
-            column("cluster", STRING, "The cluster measured"),
-            column("suite", STRING, "Suite of expectations"),
-            column("check", STRING, "The measure looked at"),
+            column("cluster", STRING, "Name of the cluster that was measured"),
+            column("suite", STRING, "Name of the suite of expectations"),
+            column("check", STRING, "Name of the measure"),
             column("expectation", STRING, "Type of the expectation, as Great Expectations names it"),
-            column("about", STRING, "What the check means"),
-            column("severity", STRING, "error or warning: whether it fails the run"),
-            column("observed", DoubleType(), "The measure; null: it could not be taken"),
-            column("bound", STRING, "What was expected of it"),
-            column("passed", BooleanType(), "Whether it held; null: unknown, as the measure could not be taken"),
-            column("checked_at", TimestampType(), "When"),
+            column("about", STRING, "Description of the check"),
+            column("severity", STRING, "error (a failure fails the run) or warning"),
+            column("observed", DoubleType(), "Value of the measure; null: it could not be computed"),
+            column("bound", STRING, "Bounds that the measure must meet"),
+            column(
+                "passed",
+                BooleanType(),
+                "True: the measure meets the bounds; null: unknown, because the measure could not be computed",
+            ),
+            column("checked_at", TimestampType(), "When the check ran"),
         ]
     ),
     key=("run_id", "cluster", "suite", "check", "expectation"),

@@ -1,4 +1,4 @@
-"""The rows of the core as Spark sees them: the type of a column for a type of the core, and its values back again."""
+"""Spark types for the row types of the core, and conversion of Spark values back into core values."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SCALARS: Final[dict[type, DataType]] = {
 }
 
 
-def spark_type(of: Any) -> DataType:
-    """The type of a column for a type of the core: named tuples and dataclasses are structs, tuples arrays."""
-    bare, element = _bare(of), _element(of)
+def spark_type(core_type: Any) -> DataType:
+    """Return the Spark type for a type of the core: structs for named tuples and dataclasses, arrays for tuples."""
+    bare, element = _bare(core_type), _element(core_type)
     if element is not None:
         return ArrayType(spark_type(element))
     scalar = next((SCALARS[base] for base in bare.__mro__ if base in SCALARS), None)
@@ -37,7 +37,7 @@ def spark_type(of: Any) -> DataType:
 
 
 def row_type(row: type) -> StructType:
-    """The columns of a row type, with their comments where it has any."""
+    """Return the columns for a row type, with the comments of its annotations."""
     fields = []
     for name, hint in typing.get_type_hints(row, include_extras=True).items():
         comment = {"comment": about} if (about := _about(hint)) else {}
@@ -45,12 +45,12 @@ def row_type(row: type) -> StructType:
     return StructType(fields)
 
 
-def reader(of: Any) -> Callable[[Any], Any]:
-    """A function that makes a value of that type of what Arrow or Spark give for it: structs as dicts, arrays as lists.
+def reader(core_type: Any) -> Callable[[Any], Any]:
+    """Return a function that converts a value of Arrow or Spark into a value of the core type.
 
-    A field that is missing in a dict is None.
+    Its input has structs as dicts and arrays as lists. A field that is missing in a dict becomes None.
     """
-    bare, element = _bare(of), _element(of)
+    bare, element = _bare(core_type), _element(core_type)
     if element is not None:
         each = reader(element)
         return lambda value: value if value is None else tuple(map(each, value))
@@ -62,19 +62,19 @@ def reader(of: Any) -> Callable[[Any], Any]:
     return lambda value: value if value is None else bare(*(read(value.get(name)) for name, read in fields))
 
 
-def _bare(of: Any) -> Any:
-    """The type without its comment, and without None."""
-    if typing.get_origin(of) is Annotated:
-        return _bare(typing.get_args(of)[0])
-    if typing.get_origin(of) in (typing.Union, types.UnionType):
-        (some,) = (each for each in typing.get_args(of) if each is not type(None))
+def _bare(hint: Any) -> Any:
+    """Return the type without its comment and without None."""
+    if typing.get_origin(hint) is Annotated:
+        return _bare(typing.get_args(hint)[0])
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        (some,) = (each for each in typing.get_args(hint) if each is not type(None))
         return _bare(some)
-    return of
+    return hint
 
 
-def _element(of: Any) -> Any:
-    """The type of the elements of a tuple of any length; None for other types."""
-    bare = _bare(of)
+def _element(hint: Any) -> Any:
+    """Return the element type of a tuple of any length; None for other types."""
+    bare = _bare(hint)
     return typing.get_args(bare)[0] if typing.get_origin(bare) is tuple else None
 
 

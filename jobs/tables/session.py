@@ -1,4 +1,4 @@
-"""The Spark session: the one that exists, a Spark Connect one, or a local one with Delta of our own."""
+"""The Spark session: an existing one, one through Spark Connect, or a new local one with Delta."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ DELTA_CONF = {
 }
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Set by ``spark-submit`` in the environment of the application."""
+"""Environment variable that ``spark-submit`` sets."""
 
 DATABRICKS = "DATABRICKS_RUNTIME_VERSION"
-"""Set in the environment of notebooks and jobs there."""
+"""Environment variable of notebooks and jobs on Databricks."""
 
 JAVA_VERSION = re.compile(r'version "((\d+)[^"]*)"')
 OLDEST_JAVA = 17
 
 
 def get_or_create(wanted: SparkSettings) -> SparkSession:
-    """The active session as it is (Databricks, spark-submit, a test's), else a new one as ``wanted`` says.
+    """Return the active session unchanged (Databricks, spark-submit, tests); otherwise a new one with these settings.
 
-    Raises InputError where there is no Java that Spark runs on, or Delta's jars cannot be fetched.
+    Raises:
+        InputError: there is no Java on which Spark runs, or Delta's jars cannot be downloaded.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    if DATABRICKS in os.environ:  # a task of a job may be the first to ask for the session that waits for it
+    if DATABRICKS in os.environ:  # the session exists, but is active only once a task has asked for it
         return SparkSession.builder.getOrCreate()
     if wanted.remote is not None and not wanted.remote.startswith("local"):
         return SparkSession.builder.remote(wanted.remote).getOrCreate()
@@ -47,18 +48,18 @@ def get_or_create(wanted: SparkSettings) -> SparkSession:
 
 
 def _submitted(wanted: SparkSettings) -> SparkSession:
-    """The session of ``spark-submit``: its master, its jars, and what it was told by ``--conf`` before what we say."""
-    given = SparkConf()
+    """Return the session of ``spark-submit``. Its master, its jars and its ``--conf`` override these settings."""
+    submitted = SparkConf()
     builder = SparkSession.builder
     for key, value in {**DELTA_CONF, **wanted.conf}.items():
-        if not given.contains(key):
+        if not submitted.contains(key):
             builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
 def _local(wanted: SparkSettings) -> SparkSession:
-    """A session in a JVM of our own, reached through Spark Connect where ``remote`` says so."""
-    # Workers and data source planners start from the JVM: they need this interpreter and these packages.
+    """Return a session in a new JVM, through Spark Connect if ``remote`` is set."""
+    # The JVM starts the Python workers and data source planners: they need this interpreter and these packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")])
@@ -74,45 +75,45 @@ def _local(wanted: SparkSettings) -> SparkSession:
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
-        raise InputError(f"Spark did not start: {_why_not()}") from error
+        raise InputError(f"Spark did not start: {_start_problem()}") from error
 
 
 def _with_delta_jars(builder: SparkSession.Builder) -> SparkSession.Builder:
-    """Delta's own jars (all else they need is in Spark), kept beside the interpreter and fetched from Maven once."""
+    """Add Delta's jars. They are downloaded from Maven once and kept next to the interpreter; Spark has the rest."""
     jars = _delta_jars()
     if jars:
         return builder.config("spark.jars", ",".join(jars))
-    from delta import configure_spark_with_delta_pip  # a session that exists already may come without this package
+    from delta import configure_spark_with_delta_pip  # not installed where a session already exists
 
     if os.access(sys.prefix, os.W_OK):
-        builder = builder.config("spark.jars.ivy", str(_store()))
+        builder = builder.config("spark.jars.ivy", str(_ivy_folder()))
     return configure_spark_with_delta_pip(builder)
 
 
-def _store() -> Path:
+def _ivy_folder() -> Path:
     return Path(sys.prefix) / "ivy"
 
 
 def _delta_jars() -> list[str]:
-    return sorted(str(jar) for jar in (_store() / "jars").glob("io.delta_*.jar"))
+    return sorted(str(jar) for jar in (_ivy_folder() / "jars").glob("io.delta_*.jar"))
 
 
-def _why_not() -> str:
-    """What keeps a JVM from starting, as far as can be found out: Spark itself only says that it did not."""
+def _start_problem() -> str:
+    """Return why the JVM did not start, as far as it can be found out; Spark's own error does not say it."""
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else "java"
-    needs = f"it needs Java {OLDEST_JAVA} or later"
+    needs = f"Spark needs Java {OLDEST_JAVA} or later"
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+        version_text = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     except OSError:
-        return f"{needs}, and {java} is not there: install it, or set JAVA_HOME"
-    found = JAVA_VERSION.search(said)
-    if found is not None and int(found[2]) < OLDEST_JAVA:
-        return f"{needs}, and {java} is {found[1]}: install a later one, or set JAVA_HOME"
+        return f"{needs}, but {java} does not exist: install it, or set JAVA_HOME"
+    version = JAVA_VERSION.search(version_text)
+    if version is not None and int(version[2]) < OLDEST_JAVA:
+        return f"{needs}, but {java} is version {version[1]}: install a later one, or set JAVA_HOME"
     if not _delta_jars():
-        return "Delta's jars, which the first run fetches from Maven, are not here; what it tried is above"
-    return "what it said is above"
+        return "Delta's jars could not be downloaded from Maven; the attempts are shown above"
+    return "the output of the JVM is shown above"
 
 
-if __name__ == "__main__":  # the last step of `make setup`: fetch the jars, and see Spark start
+if __name__ == "__main__":  # the last step of `make setup`: download the jars, and start Spark once
     get_or_create(settings.load().spark).range(1).count()

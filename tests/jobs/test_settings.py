@@ -32,8 +32,8 @@ def test_a_file_overrides_defaults_the_environment_a_file_and_a_flag_all(tmp_pat
     [
         ("spark: {mastre: x}", r"mine.yaml: unknown setting spark.mastre; did you mean spark.master\?"),
         ("spark: {master: [1]}", r"mine.yaml: spark.master: Input should be a valid string"),
-        ("- a\n", r"settings are a mapping, this is a list"),
-        ("a: [", r"not YAML"),
+        ("- a\n", r"mine.yaml: .*mapping.*list"),
+        ("a: [", r"mine.yaml: .*YAML"),
     ],
 )
 def test_a_mistake_names_its_file_and_the_nearest_key(tmp_path: Path, text: str, complaint: str) -> None:
@@ -83,7 +83,7 @@ def test_config_shows_values_and_origins_but_no_secrets(tmp_path: Path) -> None:
 
 def test_a_flag_without_a_value_is_an_input_error() -> None:
     """It names what was given."""
-    with pytest.raises(InputError, match=r"'spark' is no NAME=VALUE"):
+    with pytest.raises(InputError, match=r"'spark'.*NAME=VALUE"):
         settings.assignments(["spark"])
 
 

@@ -53,7 +53,7 @@ class StoredMoment:
         self._is_present = moment == AsOf()
         self._extents = extents_at(tables, cluster, moment, GROUP_TOPICS)
         if not self._extents:
-            raise InputError(f"{tables.home}: no log of a cluster {cluster!r}")
+            raise InputError(f"{tables.location}: no log of a cluster {cluster!r}")
         self._time_ms = self._share_ms = moment.time_ms
         cuts = [of for of in self._extents.values() if of.left_out_ms is not None]
         if cuts and moment.time_ms is None:

@@ -55,16 +55,16 @@ def test_data_docs_are_written_where_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("name: x", "a suite has a name and a list of expectations"),
+        ("name: x", "name.*list of expectations"),
         (
             "{name: x, expectations: [{type: expect_column_values_to_be_between, kwargs: {column: lag}}]}",
-            "'lag' is no measure; there are unbalanced_partitions,",
+            "'lag'.*unbalanced_partitions,",
         ),
         (
             "{name: x, expectations: [{type: y, kwargs: {column: violations}, meta: {severity: fatal}}]}",
-            "severity 'fatal' of violations; it is one of error, warning",
+            "'fatal' of violations.*error or warning",
         ),
-        ("[", "no suite"),
+        ("[", "YAML"),
     ],
 )
 def test_a_suite_that_cannot_be_used_is_named(tmp_path: Path, text: str, complaint: str) -> None:
@@ -74,7 +74,7 @@ def test_a_suite_that_cannot_be_used_is_named(tmp_path: Path, text: str, complai
 
 
 def test_a_folder_without_suites_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no suites of expectations"):
+    with pytest.raises(InputError, match="no suites"):
         quality.load_suites(tmp_path)
 
 
@@ -100,5 +100,5 @@ def test_the_partition_of_a_group_is_that_of_java(spark: SparkSession) -> None:
 
 def test_tables_without_a_run_are_nothing_to_check(spark: SparkSession, tmp_path: Path) -> None:
     """The message names the place."""
-    with pytest.raises(InputError, match=r"no table .*runs"):
+    with pytest.raises(InputError, match="runs"):
         quality.run(Tables(spark, str(tmp_path)), settings.load().checks, NOW)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +26,6 @@ from tests.jobs.filled_tables import TOPIC, kafka_rows, sample_rows, write_json
 pytestmark = pytest.mark.long
 
 LOG = SAMPLE_LOGS / f"{TOPIC}-0"
-GOES_ON = "what is done is kept, and the next run goes on there"
 
 
 @pytest.fixture
@@ -34,10 +34,11 @@ def tables(spark: SparkSession, tmp_path: Path) -> Tables:
 
 
 def nightly(tables: Tables, dump: Path, *options: str, steps: tuple[str, ...] = ("ingest", "decode")) -> Result:
-    file = Path(tables.home).with_suffix(".yaml")
+    file = Path(tables.location).with_suffix(".yaml")
     file.write_text(yaml.safe_dump({"nightly": {"steps": list(steps)}}))
     return CliRunner().invoke(
-        app, ["nightly", str(dump), "--tables", tables.home, "--config", str(file), "--log-format", "json", *options]
+        app,
+        ["nightly", str(dump), "--tables", tables.location, "--config", str(file), "--log-format", "json", *options],
     )
 
 
@@ -51,42 +52,40 @@ def complaint(result: Result) -> str:
 
 def test_a_folder_that_is_not_there(tables: Tables) -> None:
     result = nightly(tables, Path("/no/such/folder"))
-    assert (result.exit_code, complaint(result)) == (
-        1,
-        f"ingest: /no/such/folder: no such file or directory; {GOES_ON}",
-    )
+    assert result.exit_code == 1
+    assert re.match("ingest: /no/such/folder: no such file", complaint(result))
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "problem"),
     [
-        ("ALTER TABLE {} SET TBLPROPERTIES ('" + FORMAT + "' = '99')", "are of format 99, of a newer release"),
+        ("ALTER TABLE {} SET TBLPROPERTIES ('" + FORMAT + "' = '99')", "format 99"),
         ("ALTER TABLE {} ADD COLUMNS (cluster_2 string)", None),
         (
             "CREATE OR REPLACE TABLE {} USING delta AS SELECT '' AS cluster",
-            "column run_id is not there, string is needed",
+            "column run_id is missing",
         ),
     ],
 )
-def test_a_table_of_another_form_is_left_alone(tables: Tables, change: str, said: str | None) -> None:
+def test_a_table_of_another_form_is_left_alone(tables: Tables, change: str, problem: str | None) -> None:
     """A column more does no harm."""
     tables.create(RUNS)
     tables.spark.sql(change.format(tables.name(RUNS)))
     before = tables.read(RUNS).schema
     result = nightly(tables, LOG)
     assert tables.read(RUNS).schema == before
-    if said is None:
+    if problem is None:
         assert result.exit_code == 0
     else:
         assert result.exit_code == 1
-        assert said in complaint(result)
+        assert problem in complaint(result)
 
 
 def test_a_half_written_table_is_named(tables: Tables) -> None:
     tables.create(LOG_RECORDS)
-    for part in Path(tables.home, "log_records", "_delta_log").glob("*0.*"):
+    for part in Path(tables.location, "log_records", "_delta_log").glob("*0.*"):
         part.write_text('{"protocol')
-    result = nightly(Tables(tables.spark, tables.home), LOG)
+    result = nightly(Tables(tables.spark, tables.location), LOG)
     assert result.exit_code == 1
     assert "log_records` cannot be read" in complaint(result)
 
@@ -121,7 +120,7 @@ def test_a_check_that_fails_is_exit_code_3(tables: Tables, tmp_path: Path) -> No
         tables, write_json(tmp_path / "dump.jsonl.gz", rows), "--json", steps=("ingest", "decode", "checks")
     )
     assert result.exit_code == 3
-    again = CliRunner().invoke(app, ["checks", "--tables", tables.home, "--json"])
+    again = CliRunner().invoke(app, ["checks", "--tables", tables.location, "--json"])
     assert again.exit_code == 3
     failed = [line["check"] for line in map(json.loads, again.stdout.splitlines()) if line["verdict"] == "failed"]
     assert "quarantine_rate" in failed
@@ -144,5 +143,5 @@ def test_a_log_without_a_record_gives_an_empty_report(tables: Tables, tmp_path: 
 def test_a_report_that_is_no_page_is_refused_before_any_work(tables: Tables, tmp_path: Path) -> None:
     result = nightly(tables, LOG, "--report", str(tmp_path / "report.pdf"))
     assert result.exit_code == 2
-    assert "give a name that ends in .html" in complaint(result)
+    assert ".html" in complaint(result)
     assert not tables.exists(RUNS)

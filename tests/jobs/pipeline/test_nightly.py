@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -106,7 +107,7 @@ def test_nights_that_are_killed_are_made_good_by_the_next(
         with monkeypatch.context() as patch, suppress(Killed):
             for name in ("append", "replace", "merge", "delete"):
                 patch.setattr(Tables, name, dying(getattr(Tables, name)))
-            nightly_run.run(Tables(spark, tables.home), chosen(), Heard())
+            nightly_run.run(Tables(spark, tables.location), chosen(), Heard())
     nightly_run.run(tables, chosen(), Heard())
     for table in COMPARED:
         assert content(tables, table, "default") == content(undisturbed, table, "default"), table.name
@@ -121,7 +122,7 @@ def test_a_step_that_fails_ends_the_night_and_says_why(spark: SparkSession, tmp_
 
 
 def test_a_step_that_nobody_knows_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no step report_; there are ingest, decode"):
+    with pytest.raises(InputError, match=r"report_.*ingest, decode"):
         nightly_run.run(Tables(spark, str(tmp_path)), chosen(nightly__steps=["report_"]), Heard())
 
 
@@ -139,7 +140,7 @@ def test_the_tables_are_held_by_one_run_at_a_time(spark: SparkSession, tmp_path:
     for owner in (here._replace(process=os.getppid()), here._replace(host="elsewhere")):
         hold(tables, owner, now + HOUR)
         with (
-            pytest.raises(BusyError, match=rf"another run, {owner.text}, works on the tables"),
+            pytest.raises(BusyError, match=re.escape(owner.text)),
             held(tables, WRITER, HOUR),
         ):
             pass
@@ -161,7 +162,7 @@ def test_the_tables_are_held_by_one_run_at_a_time(spark: SparkSession, tmp_path:
 def test_commands_that_write_respect_who_holds_the_tables(undisturbed: Tables) -> None:
     with held(undisturbed, WRITER, HOUR):
         for command in (["ingest", LOG], ["decode"], ["replay"]):
-            result = CliRunner().invoke(app, [*command, "--tables", undisturbed.home])
+            result = CliRunner().invoke(app, [*command, "--tables", undisturbed.location])
             assert result.exit_code == 1
             assert "another run" in result.stderr.splitlines()[-1]
 
@@ -187,17 +188,17 @@ def test_tables_of_a_newer_release_or_of_another_form_are_left_alone(spark: Spar
     newer = Tables(spark, str(tmp_path / "newer"))
     newer.create(RUNS)
     spark.sql(f"ALTER TABLE {newer.name(RUNS)} SET TBLPROPERTIES ('{FORMAT}' = '99')")
-    with pytest.raises(InputError, match="of format 99, of a newer release"):
-        Tables(spark, newer.home).create(RUNS)
+    with pytest.raises(InputError, match="format 99"):
+        Tables(spark, newer.location).create(RUNS)
     changed = Tables(spark, str(tmp_path / "changed"))
-    spark.createDataFrame([("x",)], "cluster string").write.format("delta").save(f"{changed.home}/runs")
-    with pytest.raises(InputError, match="column run_id is not there, string is needed"):
+    spark.createDataFrame([("x",)], "cluster string").write.format("delta").save(f"{changed.location}/runs")
+    with pytest.raises(InputError, match=r"column run_id is missing.*string"):
         changed.create(RUNS)
     torn = Tables(spark, str(tmp_path / "torn"))
     torn.create(RUNS)
-    for part in Path(torn.home, "runs", "_delta_log").glob("*0.*"):
+    for part in Path(torn.location, "runs", "_delta_log").glob("*0.*"):
         part.write_text('{"protocol')
-    with pytest.raises(InputError, match=r"table .*torn/runs. cannot be read"):
+    with pytest.raises(InputError, match=r"torn/runs"):
         Tables(spark, str(tmp_path / "torn")).create(RUNS)
 
 
@@ -208,7 +209,7 @@ def test_maintenance_drops_old_values_and_keeps_what_makes_records_known(undistu
     count, tombstones = rows.count(), rows.where("kind = 'record' AND value IS NULL").count()
     wanted = chosen(maintenance__keep_values_days=0, maintenance__vacuum_hours=0).maintenance
     found = maintenance.run(tables, [LOG_RECORDS], wanted, now)
-    assert {file.name for file in Path(tables.home, LOG_RECORDS.name).glob("*.parquet")} == {
+    assert {file.name for file in Path(tables.location, LOG_RECORDS.name).glob("*.parquet")} == {
         Path(file).name for file in tables.read(LOG_RECORDS).inputFiles()
     }
     rows = tables.read(LOG_RECORDS)

@@ -114,7 +114,7 @@ def test_nights_and_deaths_give_the_tables_of_one_pass(whole, tmp_path):
     replay.run(nightly)
     decoded(nightly, "night 2")
     with pytest.raises(KilledError):
-        replay.run(Mortal(nightly.spark, nightly.home, 4))
+        replay.run(Mortal(nightly.spark, nightly.location, 4))
     replay.run(nightly)
     assert rows_of(nightly) == rows_of(whole)
 

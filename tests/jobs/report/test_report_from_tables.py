@@ -48,5 +48,5 @@ def test_the_end_offsets_are_those_of_the_last_time(spark, tmp_path):
 
 
 def test_a_cluster_of_which_nothing_is_there_has_an_empty_report(sample: CoordinatorAudit) -> None:
-    empty = stored_report(Tables(sample.tables.spark, sample.tables.home), load(flags={"cluster": "nobody's"}))
+    empty = stored_report(Tables(sample.tables.spark, sample.tables.location), load(flags={"cluster": "nobody's"}))
     assert (empty.groups, empty.findings, empty.coverage, empty.first_ms) == ((), (), (), None)

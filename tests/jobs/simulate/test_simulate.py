@@ -174,5 +174,5 @@ def test_a_folder_that_holds_something_is_left_alone(scenario, tmp_path):
     (tmp_path / "note").write_text("mine")
     result = run(scenario, "--out", tmp_path)
     assert result.exit_code == 1
-    assert "needs a folder of its own" in result.stderr
+    assert "not empty" in result.stderr
     assert files(tmp_path) == {"note": b"mine"}

@@ -15,14 +15,14 @@ from jobs.tables import session
 from tests.jobs.conftest import SAMPLE_LOGS
 
 OLD = "#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\nexit 1\n"
-NEEDS = "Spark did not start: it needs Java 17 or later, and"
+NEEDS = "Spark needs Java 17 or later"
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
-    [(None, "is not there: install it, or set JAVA_HOME"), (OLD, "is 11.0.2: install a later one, or set JAVA_HOME")],
+    ("script", "problem"),
+    [(None, "does not exist"), (OLD, "version 11.0.2")],
 )
-def test_a_java_that_is_missing_or_too_old_is_named(tmp_path: Path, script: str | None, said: str) -> None:
+def test_a_java_that_is_missing_or_too_old_is_named(tmp_path: Path, script: str | None, problem: str) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     if script is not None:
@@ -37,7 +37,9 @@ def test_a_java_that_is_missing_or_too_old_is_named(tmp_path: Path, script: str 
         check=False,
         timeout=240,
     )
-    assert (ran.returncode, ran.stderr.splitlines()[-1]) == (1, f"error: {NEEDS} {java} {said}")
+    assert ran.returncode == 1
+    message = ran.stderr.splitlines()[-1]
+    assert all(part in message for part in (NEEDS, str(java), problem, "JAVA_HOME"))
 
 
 def test_on_databricks_the_session_that_waits_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

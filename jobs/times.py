@@ -1,0 +1,36 @@
+"""Times as people write and read them; everywhere else a time is a number of milliseconds since the epoch (UTC)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from coordinator_core.errors import UsageError
+
+
+def parse_time(text: str) -> int:
+    """Return a time in ms since the epoch, from ISO 8601 (UTC unless it has a zone) or from a number of ms.
+
+    Raises:
+        UsageError: the text is neither.
+    """
+    if text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        return milliseconds(datetime.fromisoformat(text))
+    except ValueError:
+        raise UsageError(
+            f"invalid time {text!r}: use ISO 8601, as in 2026-11-21T03:12:00Z, or milliseconds since the epoch"
+        ) from None
+
+
+def milliseconds(time: datetime) -> int:
+    """Return a time in ms since the epoch; a time without a zone is in UTC."""
+    return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def utc_datetime(timestamp_ms: int) -> datetime | None:
+    """Return a time in UTC; None if no calendar has it: clients can write any number."""
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
