@@ -1,4 +1,4 @@
-"""Each commit beside the one before it: what went back, what was removed, and what of transactions is open."""
+"""Each commit compared with the commit before it: rewinds, removed offsets, open transactions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.results import OFFSET_KEY
 
 IS_REWIND: Final = "committed_offset < before.committed_offset AND NOT coalesce(topic_id <> before.topic_id, false)"
-"""Offsets are compared within the life of a topic: a new topic id begins anew."""
+"""Offsets are compared only within one topic id: a recreated topic has a new one."""
 IS_REMOVAL: Final = "is_tombstone AND before IS NOT NULL AND NOT before.is_tombstone"
 IS_PAST_EXPIRY: Final = "before.expire_timestamp BETWEEN 0 AND timestamp_ms"
 
@@ -30,13 +30,14 @@ STEP: Final = [
 ]
 
 AT: Final = "named_struct('partition', bigint(log_partition), 'offset', log_offset, 'timestamp_ms', timestamp_ms)"
-"""The position of a record, as the core has it."""
+"""The position of a record as the struct ``LogPosition`` of the core."""
 
 
 def _steps(tables: Tables, log: DataFrame) -> DataFrame:
-    """The commits that count, and tombstones, each with ``before``: the one before it of the same partition.
+    """Return the commits that count, and tombstones, each with ``before``: the previous one of the same partition.
 
-    A transactional commit counts from the marker of its transaction on, unless a later one was there by then.
+    A transactional commit counts from the marker that ends its transaction, unless a later commit came before the
+    marker.
     """
     columns = ("log_offset", "is_tombstone", "committed_offset", "commit_timestamp", "expire_timestamp", "topic_id")
     in_order = Window.partitionBy(*OFFSET_KEY).orderBy("effective", "log_offset")
@@ -50,12 +51,12 @@ def _steps(tables: Tables, log: DataFrame) -> DataFrame:
 
 
 def _effective(tables: Tables, log: DataFrame) -> DataFrame:
-    """With ``effective``: the offset of the marker that ends a commit's transaction, or its own if it is in none."""
+    """Add ``effective``: the log offset of the marker that ends the transaction, or else of the commit itself."""
     is_committed = F.coalesce(F.col("outcome") == TransactionOutcome.COMMITTED.value, F.lit(False))
-    of = ["cluster", "log_topic", "log_partition", "producer_id"]
+    producer = ["cluster", "log_topic", "log_partition", "producer_id"]
     ends = tables.read(LOG_RECORDS).where("is_transactional AND control_type IN ('COMMIT', 'ABORT')")
-    ends = ends.select(*of, "log_offset", F.col("log_offset").alias("marker"))
-    following = Window.partitionBy(*of).orderBy("log_offset").rowsBetween(0, Window.unboundedFollowing)
+    ends = ends.select(*producer, "log_offset", F.col("log_offset").alias("marker"))
+    following = Window.partitionBy(*producer).orderBy("log_offset").rowsBetween(0, Window.unboundedFollowing)
     marker = F.first("marker", ignorenulls=True).over(following)
     settled = (
         log.where(is_committed)
@@ -68,26 +69,26 @@ def _effective(tables: Tables, log: DataFrame) -> DataFrame:
 
 
 def rewinds(tables: Tables, log: DataFrame) -> DataFrame:
-    """Commits below the one before, with the owner of the partition at that time and the rebalance before it.
+    """Return the commits with a lower offset than the commit before, with the owner and the last rebalance.
 
-    ``owner`` is null where nobody was known to own it; ``in_rebalance`` says whether that rebalance was still under
-    way.
+    ``owner``: the member that owned the partition at that time; null if none is known. ``rebalance_at`` and
+    ``rebalance_to``: the last rebalance before the commit. ``in_rebalance``: that rebalance had not finished.
     """
     found = _steps(tables, log).where(IS_REWIND).selectExpr(*STEP, "committed_offset")
     return _with_rebalance(tables, _with_owner(tables, found))
 
 
 def _with_owner(tables: Tables, found: DataFrame) -> DataFrame:
-    owned = tables.read(HISTORY["assignments"]).where("kind = 'current' AND role = 'partition'")
-    held = owned.select("cluster", "group_id", "topic", "partition", "member_id", "since", "until")
+    current = tables.read(HISTORY["assignments"]).where("kind = 'current' AND role = 'partition'")
+    owned = current.select("cluster", "group_id", "topic", "partition", "member_id", "since", "until")
     at_the_time = (
         (F.col("since.partition") == F.col("log_partition"))
         & (F.col("since.offset") <= F.col("log_offset"))
         & F.coalesce(F.col("until.offset") > F.col("log_offset"), F.lit(True))
     )
     keys = ["cluster", "group_id", "topic", "partition"]
-    same = [F.col(f"f.{name}") == F.col(f"h.{name}") for name in keys]
-    joined = found.alias("f").join(held.alias("h"), [*same, at_the_time], "left")
+    same = [F.col(f"f.{name}") == F.col(f"o.{name}") for name in keys]
+    joined = found.alias("f").join(owned.alias("o"), [*same, at_the_time], "left")
     columns = [F.col(f"f.{name}") for name in found.columns]
     return joined.groupBy(*columns).agg(F.min("member_id").alias("owner"))
 
@@ -112,52 +113,62 @@ def _with_rebalance(tables: Tables, found: DataFrame) -> DataFrame:
 
 
 def removals(tables: Tables, log: DataFrame) -> DataFrame:
-    """Tombstones of offsets that were there: when, what they took, how old that was, and what the log says of why.
+    """Return the tombstones of committed offsets: the removed offset, its age, and the cause if the log shows it.
 
-    ``cause``: ``topic deleted`` where the metadata log has that just before; ``group deleted`` where a tombstone of the
-    group itself was written at the same time; ``expired`` where an expiry that the commit itself names (value version
-    1) was over; else ``expired or deleted``, as Kafka writes the same for an offset that expired and for a request to
-    delete offsets. ``age_ms`` is the time since the last commit.
+    ``cause``: ``topic deleted`` if the metadata log has the deletion just before; ``group deleted`` if a tombstone of
+    the group itself was written at the same time; ``expired`` if the expiry that the commit itself names (value version
+    1) had passed; otherwise ``expired or deleted``, because Kafka writes the same tombstone for an expired offset and
+    for a request to delete offsets. ``age_ms``: time since the last commit.
     """
-    gone = (
+    removed = (
         _steps(tables, log)
         .where(IS_REMOVAL)
         .selectExpr(*STEP, "timestamp_ms - before.commit_timestamp AS age_ms", f"{IS_PAST_EXPIRY} AS past_expiry")
     )
-    cause = _cause(F.col("timestamp_ms"), F.col("past_expiry")).alias("cause")
-    return _with_ends(tables, gone).select(*gone.columns, cause)
+    cause = _cause(F.col("timestamp_ms"), F.col("log_offset"), F.col("past_expiry")).alias("cause")
+    return _with_ends(tables, removed).select(*removed.columns, cause)
 
 
 def _with_ends(tables: Tables, rows: DataFrame) -> DataFrame:
-    """With ``group_ends``: when the group was removed, and ``topic_ends``: when the topic was deleted; null: never."""
+    """Add ``group_ends`` (times and offsets of the group's tombstones) and ``topic_ends`` (times of deletion).
+
+    They are null for a group or topic that was never deleted.
+    """
     of_group = ["cluster", "log_topic", "log_partition", "group_id"]
     ended = tables.read(GROUP_RECORDS).where(F.col("is_tombstone") & F.col("record_type").isin(*GROUP_ENDS))
-    group_ends = ended.groupBy(*of_group).agg(F.collect_set("timestamp_ms").alias("group_ends"))
+    group_ends = ended.groupBy(*of_group).agg(F.collect_set(F.struct("timestamp_ms", "log_offset")).alias("group_ends"))
     of_topic = ["cluster", "topic"]
     deleted = tables.read(TOPIC_HISTORY).where("ended_by IN ('deleted', 'replaced')")
     topic_ends = deleted.groupBy(*of_topic).agg(F.collect_set("until.timestamp_ms").alias("topic_ends"))
     return rows.join(group_ends, of_group, "left").join(topic_ends, of_topic, "left")
 
 
-def _cause(at_ms: Column, past_expiry: Column) -> Column:
-    """Why a tombstone of this time was written, in a row with ``_with_ends``."""
+def _cause(at_ms: Column, log_offset: Column, past_expiry: Column) -> Column:
+    """Return the cause of a tombstone with this time and offset, for rows of ``_with_ends``.
+
+    A coordinator that deletes a group writes the tombstones of its offsets before that of the group, at the same time.
+    """
+
+    def in_deletion(end: Column) -> Column:
+        return (end["timestamp_ms"] == at_ms) & (end["log_offset"] > log_offset)
+
     with_topic = F.exists("topic_ends", lambda end_ms: at_ms.between(end_ms, end_ms + TOPIC_CLEANUP_MS))
     return (
         F.when(with_topic, "topic deleted")
-        .when(F.array_contains("group_ends", at_ms), "group deleted")
+        .when(F.exists("group_ends", in_deletion), "group deleted")
         .when(past_expiry, "expired")
         .otherwise("expired or deleted")
     )
 
 
-# --- as the core's findings take it ----------------------------------------------------------------------------------
+# --- rows as the core's findings need them ----------------------------------------------------------------------------
 
 
 def partition_commits(tables: Tables, log: DataFrame) -> DataFrame:
     """Return the columns of ``PartitionCommits``, a row for each ``OFFSET_KEY``, as ``CommitFold`` computes them."""
-    back = f"named_struct('at', {AT}, 'before', before.committed_offset, 'after', committed_offset)"
-    gone = f"named_struct('at', {AT}, 'offset', before.committed_offset, 'past_expiry', {IS_PAST_EXPIRY})"
-    # One look at the steps: putting all commits in order is what costs here.
+    rewind = f"named_struct('at', {AT}, 'before', before.committed_offset, 'after', committed_offset)"
+    removal = f"named_struct('at', {AT}, 'offset', before.committed_offset, 'past_expiry', {IS_PAST_EXPIRY})"
+    # One aggregation for all of it, because sorting the commits is the expensive part.
     counted = (
         _steps(tables, log)
         .groupBy(*OFFSET_KEY)
@@ -166,26 +177,26 @@ def partition_commits(tables: Tables, log: DataFrame) -> DataFrame:
             F.expr(f"min({AT}) FILTER (WHERE NOT is_tombstone)").alias("first"),
             F.expr(f"max({AT}) FILTER (WHERE NOT is_tombstone)").alias("last"),
             F.expr("max_by(if(is_tombstone, null, committed_offset), log_offset)").alias("offset"),
-            _first_ones(f"if({IS_REWIND}, {back}, null)").alias("rewinds"),
-            _first_ones(f"if({IS_REMOVAL}, {gone}, null)").alias("removals"),
+            _first_ones(f"if({IS_REWIND}, {rewind}, null)").alias("rewinds"),
+            _first_ones(f"if({IS_REMOVAL}, {removal}, null)").alias("removals"),
         )
         .where("commits > 0")
     )
     return _with_ends(tables, counted).withColumn("removals", F.transform("removals", _removal))
 
 
-def _removal(gone: Column) -> Column:
-    cause = _cause(gone["at"]["timestamp_ms"], gone["past_expiry"])
-    return F.struct(gone["at"].alias("at"), gone["offset"].alias("offset"), cause.alias("how"))
+def _removal(removal: Column) -> Column:
+    cause = _cause(removal["at"]["timestamp_ms"], removal["at"]["offset"], removal["past_expiry"])
+    return F.struct(removal["at"].alias("at"), removal["offset"].alias("offset"), cause.alias("how"))
 
 
-def _first_ones(each: str) -> Column:
-    """The first so many in log order of those that are not null."""
-    return F.expr(f"slice(sort_array(collect_list({each})), 1, {MOST_KEPT})")
+def _first_ones(expression: str) -> Column:
+    """Return the first ``MOST_KEPT`` values of an expression that are not null, in log order."""
+    return F.expr(f"slice(sort_array(collect_list({expression})), 1, {MOST_KEPT})")
 
 
 def open_transactions(log: DataFrame) -> DataFrame:
-    """The columns of ``OpenTransaction`` for each cluster and group: transactions that hold commits back."""
+    """Return the columns of ``OpenTransaction``: transactions whose end is not in the log, for each group."""
     place = ("cluster", "log_topic", "log_partition", "group_id")
     ended = F.max(F.when(F.col("is_tombstone"), F.col("log_offset"))).over(Window.partitionBy(*OFFSET_KEY))
     return (

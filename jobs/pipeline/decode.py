@@ -1,7 +1,8 @@
-"""``log_records`` to ``offset_commits``, ``group_records``, ``cluster_records`` and ``quarantine``.
+"""Decode ``log_records`` into ``offset_commits``, ``group_records``, ``cluster_records`` and ``quarantine``.
 
-What an ingest run has added never changes, so its decoding is the same whenever it is done: each table gets one append
-a run, in a transaction of that name. What later runs learned about a record is merged into its decoded row.
+The rows that an ingest run added never change, so decoding them gives the same result at any time. Each table gets one
+append per run, in a transaction named after the run. Facts that later runs add to a record are merged into its decoded
+row.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from jobs.tables.log import LOG_RECORDS, QUARANTINE
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMIT_TYPES, OFFSET_COMMITS
 
 LEARNED: Final = ("batch_base", "batch_last", "producer_id", "producer_epoch", "outcome", "source", "place")
-"""What a record's decoded row repeats of what a later run can still learn."""
+"""Columns of a decoded row that a later run may still change."""
 
 
 class Output(NamedTuple):
-    """A table of decoded records, and which records of the log go there."""
+    """A table of decoded records, the function that decodes them, and the condition for rows of the log to go there."""
 
     table: Table
     work: Work
@@ -33,22 +34,22 @@ class Output(NamedTuple):
 
 
 def outputs() -> list[Output]:
-    """Where decoded records go: each record of a log to one table."""
-    commits = _of(Family.GROUP) & F.col("record_type").isin(*OFFSET_COMMIT_TYPES)
-    groups = _of(Family.GROUP, Family.SHARE, Family.CONNECT) & ~F.coalesce(commits, F.lit(False))
+    """Return the tables of decoded records. Each record goes to exactly one of them, or to quarantine."""
+    commits = _is_log_of(Family.GROUP) & F.col("record_type").isin(*OFFSET_COMMIT_TYPES)
+    groups = _is_log_of(Family.GROUP, Family.SHARE, Family.CONNECT) & ~F.coalesce(commits, F.lit(False))
     return [
         Output(OFFSET_COMMITS, decode_arrow.offset_commits, commits),
         Output(GROUP_RECORDS, decode_arrow.struct_records, groups),
-        Output(CLUSTER_RECORDS, decode_arrow.struct_records, _of(Family.METADATA)),
+        Output(CLUSTER_RECORDS, decode_arrow.struct_records, _is_log_of(Family.METADATA)),
     ]
 
 
-def _of(*families: Family) -> Column:
+def _is_log_of(*families: Family) -> Column:
     return F.col("log_topic").isin([topic for topic, family in FAMILIES.items() if family in families])
 
 
 def run(tables: Tables) -> list[Row]:
-    """Decode every ingest run that is not decoded yet; returns the rows of ``runs`` about it.
+    """Decode the records of every ingest run that is not decoded yet. Return the rows added to ``runs``.
 
     Raises:
         UnbalancedError: the counts of a run do not add up.
@@ -66,7 +67,7 @@ def run(tables: Tables) -> list[Row]:
 
 
 def decode(tables: Tables, run_id: str) -> list[LedgerBalance]:
-    """Decode what an ingest run has added; returns where its records are now."""
+    """Decode the rows that an ingest run added. Return how many went to each table."""
     added = tables.read(LOG_RECORDS).where(F.col("run_id") == run_id)
     is_record = F.col("kind") == "record"
     counts = runs.taken(added, {output.table.name: is_record & output.wanted for output in outputs()})
@@ -75,14 +76,14 @@ def decode(tables: Tables, run_id: str) -> list[LedgerBalance]:
         tables.append(table, _mapped(added.where(is_record & wanted), work, table), run_id)
     decoded = [output.table for output in filled]
     balances = runs.balance(tables, run_id, counts, decoded)
-    if any(of.missing > 0 for of in balances):
-        tables.append(QUARANTINE, _set_aside(added), run_id)
+    if any(balance.missing > 0 for balance in balances):
+        tables.append(QUARANTINE, _quarantined(added), run_id)
         balances = runs.balance(tables, run_id, counts, decoded)
     return balances
 
 
 def pass_on(tables: Tables, run_id: str) -> None:
-    """Merge what an ingest run has learned about older records into their decoded rows."""
+    """Merge the facts that an ingest run added to older records into their decoded rows."""
     revised = tables.read(LOG_RECORDS).where((F.col("revised_by") == run_id) & (F.col("run_id") != run_id))
     if revised.isEmpty():
         return
@@ -97,8 +98,8 @@ def _mapped(rows: DataFrame, work: Work, table: Table) -> DataFrame:
     return rows.select(*passed_on).mapInArrow(decode_arrow.mapper(work, table, FAMILIES), table.schema)
 
 
-def _set_aside(added: DataFrame) -> DataFrame:
-    """Damaged bytes, and the records that do not decode, with the reason."""
+def _quarantined(added: DataFrame) -> DataFrame:
+    """Return the damaged bytes, and the records that cannot be decoded, with the reason."""
     faulty = _mapped(added.where("kind = 'record'"), decode_arrow.undecodable, QUARANTINE)
     damage = added.where("kind = 'damaged'").withColumns(
         {"reason": F.col("error"), "part": F.col("kind"), "byte_position": F.col("place")}

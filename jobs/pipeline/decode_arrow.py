@@ -1,7 +1,7 @@
 """Decoding as functions from Arrow batches to Arrow batches, which Spark maps over its partitions.
 
-Input batches have the columns of ``log_records`` that the output passes through, and ``key`` and ``value``. Rows that
-do not decode are left out by the tables' functions; ``undecodable`` gives exactly those.
+Input batches have ``key``, ``value``, and the columns of ``log_records`` that the output repeats. ``offset_commits``
+and ``struct_records`` leave out rows that cannot be decoded; ``undecodable`` returns exactly those rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Columns = dict[str, pa.Array]
 
 
 class DecodedRecords(NamedTuple):
-    """The decoded keys and values of a batch, and which of its rows are whole."""
+    """The decoded keys and values of a batch. ``good``: for each row whether key and value were decoded."""
 
     keys: Decoded
     values: Decoded
@@ -39,7 +39,7 @@ class DecodedRecords(NamedTuple):
 
 
 def decode(batch: pa.RecordBatch, family: Family) -> DecodedRecords:
-    """Keys and values of one log; a row without a key is not whole."""
+    """Decode keys and values of one log. A row without a key is not good, except in the metadata log."""
     decode_family = _decode_metadata if family is Family.METADATA else _decode_coordinator
     keys, values = decode_family(batch, family)
     good = np.ones(batch.num_rows, np.bool_)
@@ -55,9 +55,9 @@ def _decode_coordinator(batch: pa.RecordBatch, family: Family) -> tuple[Decoded,
 
 
 def _decode_metadata(batch: pa.RecordBatch, family: Family) -> tuple[Decoded, Decoded]:
-    """The metadata log is small: its records are decoded one by one. The types take the keys' place.
+    """Decode the records of the metadata log one by one: it is small. The record types take the place of the keys.
 
-    It holds much that says nothing about topics: types without a schema are kept as bytes, and are no fault.
+    Most of its record types say nothing about topics. Types without a schema are kept as bytes; that is not an error.
     """
     types = np.full(batch.num_rows, NO_TYPE, np.int16)
     values = Decoded(types.copy())
@@ -79,18 +79,18 @@ def _decode_metadata(batch: pa.RecordBatch, family: Family) -> tuple[Decoded, De
 
 
 def offset_commits(batch: pa.RecordBatch, family: Family) -> tuple[Columns, NDArray[np.bool_]]:
-    """Flat columns of offset commits; rows of other types are not good."""
+    """Return flat columns of offset commits, and for each row whether it is a decoded offset commit."""
     records = decode(batch, family)
     columns: Columns = {}
-    for name, of in offset_commit_columns().items():
-        decoded = records.keys if of.part == "key" else records.values
-        columns[name] = _field(decoded, OFFSET_COMMIT_TYPES, of.field, of.type, batch.num_rows)
+    for name, field in offset_commit_columns().items():
+        decoded = records.keys if field.part == "key" else records.values
+        columns[name] = _field(decoded, OFFSET_COMMIT_TYPES, field.field, field.type, batch.num_rows)
     good = records.good & np.isin(records.keys.numbers, OFFSET_COMMIT_TYPES)
     return columns | _type_columns(batch, records, family), good
 
 
 def struct_records(batch: pa.RecordBatch, family: Family) -> tuple[Columns, NDArray[np.bool_]]:
-    """A struct of key and value for each record type; offset commits are not good."""
+    """Return a struct column for each record type, and for each row whether it was decoded and is no offset commit."""
     records, count = decode(batch, family), batch.num_rows
     columns = _type_columns(batch, records, family)
     good = records.good
@@ -109,7 +109,7 @@ def struct_records(batch: pa.RecordBatch, family: Family) -> tuple[Columns, NDAr
 
 
 def _field(decoded: Decoded, types: Iterable[int], name: str, of_type: pa.DataType, count: int) -> pa.Array:
-    """One field of the records of several types, null where a row has none."""
+    """Return one field of the records of several types; null where a row does not have it."""
     groups = [group for number in types if (group := decoded.groups.get(number)) is not None]
     found = [expand(group.values.field(name), group.rows, count) for group in groups if _has(group, name)]
     if not found:
@@ -126,7 +126,7 @@ def _over(group: DecodedType | None, of_type: pa.DataType, count: int) -> pa.Arr
 
 
 def _group_ids(keys: Decoded, family: Family, count: int) -> pa.Array:
-    """Classic keys call it ``group``, all others ``groupId``."""
+    """Return the group ids. Keys of classic groups have the field ``group``, all others ``groupId``."""
     if family is Family.METADATA:
         return pa.nulls(count, pa.string())
     names = [_field(keys, keys.groups, name, pa.string(), count) for name in ("group", "groupId")]
@@ -148,7 +148,7 @@ def _type_columns(batch: pa.RecordBatch, records: DecodedRecords, family: Family
 
 
 def undecodable(batch: pa.RecordBatch, family: Family) -> tuple[Columns, NDArray[np.bool_]]:
-    """Why the rows that are not whole do not decode."""
+    """Return reason, part and byte position for the rows that could not be decoded, and which rows these are."""
     records, count = decode(batch, family), batch.num_rows
     reasons: list[str | None] = [None] * count
     parts: list[str | None] = [None] * count
@@ -168,9 +168,9 @@ Work = Callable[[pa.RecordBatch, Family], tuple[Columns, NDArray[np.bool_]]]
 
 
 def mapper(work: Work, table: Table, families: Mapping[str, Family]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """``work`` as a function for ``mapInArrow`` that yields rows of ``table``; ``families`` are by log topic.
+    """Return ``work`` as a function for ``mapInArrow`` that yields rows of ``table``; ``families``: by log topic.
 
-    Columns that ``work`` does not give come from the input, or are null.
+    Columns that ``work`` does not return are taken from the input, or are null.
     """
     schema = to_arrow_schema(table.schema)
 

@@ -1,7 +1,7 @@
-"""The history of every group to ``findings``: what an operator should look at, as of the end of the log.
+"""Compute ``findings`` from the history of every group: what an operator should look at, as of the end of the log.
 
-``replay`` has judged targets and rules already, in the fold that makes history. Findings rest on all of a group's
-history and on the time that has gone by since, so they are made anew by every run, in one commit.
+``replay`` has already computed the verdicts and the violations. Findings depend on a group's whole history and on the
+time that has passed since, so every run computes all findings again and replaces them in one commit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.group_history import ShareLogs
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
-from jobs.pipeline.group_history import by_group, gathered, material, partition_counts
+from jobs.pipeline.group_history import by_group, gathered, history_rows, partition_counts
 from jobs.pipeline.share_delivery import share_logs
 from jobs.tables.delta import Tables
 from jobs.tables.history import GROUP_STATES
@@ -30,34 +30,34 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def run(tables: Tables, limits: Thresholds) -> dict[str, int]:
-    """Find what there is to find in the history that ``replay`` has made; the number of findings by kind."""
+    """Replace the findings of all clusters. Return the number of findings by kind."""
     tables.create(FINDINGS)
     clusters = sorted(row.cluster for row in tables.read(GROUP_STATES).select("cluster").distinct().collect())
     if not clusters:
         return {}
-    found = [_found(tables, cluster, limits) for cluster in clusters]
-    tables.replace(FINDINGS, reduce(DataFrame.unionByName, found))
+    by_cluster = [_findings_of(tables, cluster, limits) for cluster in clusters]
+    tables.replace(FINDINGS, reduce(DataFrame.unionByName, by_cluster))
     counts = tables.read(FINDINGS).groupBy("kind").count().collect()
     return {row["kind"]: row["count"] for row in counts}
 
 
-def _found(tables: Tables, cluster: str, limits: Thresholds) -> DataFrame:
-    rows = by_group(material(tables, cluster))
+def _findings_of(tables: Tables, cluster: str, limits: Thresholds) -> DataFrame:
+    rows = by_group(history_rows(tables, cluster))
     schema = StructType(row_type(FindingRow).fields)
-    found = rows.mapInArrow(finder(limits, partition_counts(tables, cluster), share_logs(tables, cluster)), schema)
-    return found.withColumn("cluster", F.lit(cluster))
+    find = finder(limits, partition_counts(tables, cluster), share_logs(tables, cluster))
+    return rows.mapInArrow(find, schema).withColumn("cluster", F.lit(cluster))
 
 
 def finder(
     limits: Thresholds, partitions: Mapping[str, int], logs: ShareLogs
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """A function for ``mapInArrow`` from the rows of ``material``, sorted by group, to findings."""
+    """Return a function for ``mapInArrow``: from rows of ``history_rows``, sorted by group, to findings."""
     schema = to_arrow_schema(StructType(row_type(FindingRow).fields))
 
     def find(batches: Batches) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in batch.to_pylist())
         for history in gathered(rows, partitions, logs):
-            found = [row._asdict() for row in findings(history, limits)]
-            yield pa.RecordBatch.from_pylist(found, schema=schema)
+            rows_of_group = [row._asdict() for row in findings(history, limits)]
+            yield pa.RecordBatch.from_pylist(rows_of_group, schema=schema)
 
     return find

@@ -1,4 +1,4 @@
-"""The history of groups from the tables, one group at a time, as ``queries.from_logs`` makes it from log files."""
+"""The history of groups from the tables, one group at a time; ``queries.from_logs`` makes the same from log files."""
 
 from __future__ import annotations
 
@@ -25,34 +25,35 @@ from jobs.tables.row_types import reader
 
 SUMMED: Final = {PartitionCommits: "commits", OpenTransaction: "transactions", ShareDelivery: "deliveries"}
 ROW_TYPES: Final[dict[str, Any]] = {name: row for row, name in {**FOLDED, **SUMMED}.items()}
-"""Every kind of row of which a history is made, by the column that holds it."""
+"""The row types that make up a history, by the name of the column that holds them."""
 
 Given = dict[str, Any]
 
 
-def material(tables: Tables, cluster: str, group_id: str | None = None, *, for_findings: bool = True) -> DataFrame:
-    """All rows of the history of each group, or of one: ``group_id``, ``own_ms``, and a column for each kind of row.
+def history_rows(tables: Tables, cluster: str, group_id: str | None = None, *, for_findings: bool = True) -> DataFrame:
+    """Return all rows of the history of each group, or of one: ``group_id``, ``own_ms``, a column for each row type.
 
-    In each row one of these is not null, as a struct; none in the one row of a group that tells ``own_ms``. For
-    findings there are sums of commits, and of the rows of share partitions in the place of those rows.
+    In each row exactly one of these columns is not null, and holds the row as a struct. One more row for each group has
+    ``own_ms``: the latest time of its log partition. With ``for_findings``, sums of commits are added, and sums replace
+    the rows of share partitions.
     """
 
-    def of(rows: DataFrame) -> DataFrame:
-        mine = rows.where(F.col("cluster") == cluster)
-        return mine if group_id is None else mine.where(F.col("group_id") == group_id)
+    def selected(rows: DataFrame) -> DataFrame:
+        of_cluster = rows.where(F.col("cluster") == cluster)
+        return of_cluster if group_id is None else of_cluster.where(F.col("group_id") == group_id)
 
     def structs(rows: DataFrame, kind: str) -> DataFrame:
         return rows.select("group_id", F.struct(*ROW_TYPES[kind]._fields).alias(kind))
 
     shares = FOLDED[SharePartitionRow]
-    kinds = [structs(of(tables.read(HISTORY[name])), name) for name in FOLDED.values() if name != shares]
+    kinds = [structs(selected(tables.read(HISTORY[name])), name) for name in FOLDED.values() if name != shares]
     if not for_findings:
-        kinds.append(structs(of(tables.read(HISTORY[shares])), shares))
+        kinds.append(structs(selected(tables.read(HISTORY[shares])), shares))
     else:
-        kinds.append(structs(share_deliveries(of(tables.read(HISTORY[shares]))), "deliveries"))
-        log = of(offsets.commits(tables))
+        kinds.append(structs(share_deliveries(selected(tables.read(HISTORY[shares]))), "deliveries"))
+        log = selected(offsets.commits(tables))
         kinds += [structs(partition_commits(tables, log), "commits"), structs(open_transactions(log), "transactions")]
-    states = of(tables.read(GROUP_STATES)).where(F.col("log_topic").isin(GROUP_TOPICS))
+    states = selected(tables.read(GROUP_STATES)).where(F.col("log_topic").isin(GROUP_TOPICS))
     known = states.select("group_id", *LOG_PARTITION)
     log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("kind").isin("record", "control"))
     ends = log.join(known.select(*LOG_PARTITION).distinct(), [*LOG_PARTITION], "left_semi")
@@ -63,18 +64,18 @@ def material(tables: Tables, cluster: str, group_id: str | None = None, *, for_f
 
 
 def by_group(rows: DataFrame) -> DataFrame:
-    """The rows of each group together, without a first look at all of them as sorting by range would need."""
+    """Bring the rows of each group together. Sorting by range would read all rows twice."""
     return rows.repartition("group_id").sortWithinPartitions("group_id")
 
 
 def partition_counts(tables: Tables, cluster: str) -> dict[str, int]:
-    """Partitions of each topic that there is at the end of the metadata log."""
+    """Return the partition count of each topic that exists at the end of the metadata log."""
     topics = tables.read(TOPIC_HISTORY).where((F.col("cluster") == cluster) & F.col("until").isNull())
     return {row.topic: row.partitions for row in topics.select("topic", "partitions").collect()}
 
 
 def gathered(rows: Iterable[Given], partitions: Mapping[str, int], share_logs: ShareLogs) -> Iterator[GroupHistory]:
-    """The histories that the rows of ``material``, those of a group together, are of."""
+    """Yield the history of each group from rows of ``history_rows``, in which the rows of a group are adjacent."""
     readers = {kind: reader(row) for kind, row in ROW_TYPES.items()}
     for group_id, mine in groupby(rows, itemgetter("group_id")):
         own_ms, found = 0, []
@@ -87,9 +88,9 @@ def gathered(rows: Iterable[Given], partitions: Mapping[str, int], share_logs: S
 def histories(
     tables: Tables, cluster: str, group_id: str | None = None, *, for_findings: bool = True
 ) -> Iterator[GroupHistory]:
-    """The histories of all groups, or of one; one group is in memory at a time."""
-    rows = material(tables, cluster, group_id, for_findings=for_findings)
-    # The rows of one group are together however they come; in one task they cost one job instead of one each.
+    """Yield the histories of all groups, or of one; one group is in memory at a time."""
+    rows = history_rows(tables, cluster, group_id, for_findings=for_findings)
+    # The rows of a single group need no sorting; in one partition, toLocalIterator runs one job instead of several.
     rows = by_group(rows) if group_id is None else rows.coalesce(1)
     found = (row.asDict(recursive=True) for row in rows.toLocalIterator())
     return gathered(found, partition_counts(tables, cluster), share_logs(tables, cluster))

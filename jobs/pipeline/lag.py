@@ -1,7 +1,7 @@
-"""Lag and its evaluation by Burrow's rules, from commits and snapshots of end offsets.
+"""Lag and status of groups by Burrow's rules, from commits and snapshots of end offsets.
 
-Two variants that do not mix: ``evaluate`` with end offsets, in which a partition without any is UNKNOWN, and
-``evaluate_offsets_only``, which says nothing of lag. Rules: linkedin/Burrow at ced55ba, core/internal/evaluator.
+There are two separate variants: ``evaluate`` needs end offsets (partitions without any are UNKNOWN), and
+``evaluate_offsets_only`` does not compute lag. Rules: linkedin/Burrow at ced55ba, core/internal/evaluator.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from jobs.sources.end_offsets import JSON_SUFFIXES, check_columns
 from jobs.tables.results import OFFSET_KEY
 
 WINDOW: Final = 10
-"""So many commits of a partition are looked at, and so many end offsets, as Burrow does (``intervals``)."""
+"""Number of last commits, and of last end offsets, that are evaluated for each partition (``intervals`` in Burrow)."""
 
 MINIMUM: Final = 1.0
-"""The share of the window that must be filled before a partition is judged. Burrow has no default, and so judges on
-one commit, which it then calls stopped."""
+"""Share of the window that must be filled before a partition gets a status. Burrow has no default: it evaluates a
+partition with a single commit, and calls it stopped."""
 
 END_OFFSETS: Final = {
     "cluster": "string",
@@ -29,10 +29,10 @@ END_OFFSETS: Final = {
     "timestamp_ms": "long",
     "end_offset": "long",
 }
-"""Columns of a snapshot of end offsets (log end offset of a partition at a time, ms)."""
+"""Columns of a snapshot of end offsets: the log end offset of a partition at a time (ms since the epoch)."""
 
 RANKS: Final = {"OK": 1, "WARN": 2, "ERR": 3, "STOP": 4, "STALL": 5, "REWIND": 6}
-"""Burrow's order of statuses; the worst partition is the group's, where all beyond ERR show as ERR."""
+"""Burrow's order of statuses. A group has the worst status of its partitions; all worse than ERR become ERR."""
 
 
 def read_end_offsets(spark: SparkSession, path: str, cluster: str) -> DataFrame:
@@ -46,16 +46,16 @@ def read_end_offsets(spark: SparkSession, path: str, cluster: str) -> DataFrame:
     rows = spark.read.json(path) if path.endswith(JSON_SUFFIXES) else spark.read.parquet(path)
     check_columns(path, rows.columns)
     named = rows if "cluster" in rows.columns else rows.withColumn("cluster", F.lit(cluster))
-    return named.select(*(F.col(name).cast(of) for name, of in END_OFFSETS.items()))
+    return named.select(*(F.col(name).cast(data_type) for name, data_type in END_OFFSETS.items()))
 
 
 def evaluate(
     log: DataFrame, ends: DataFrame, now_ms: int, *, minimum: float = MINIMUM, allowed_lag: int = 0
 ) -> DataFrame:
-    """Status and lag of each group and partition at ``now_ms``, from ``commits`` and snapshots of end offsets.
+    """Return status and lag of each group and partition at ``now_ms``, from ``commits`` and snapshots of end offsets.
 
-    ``lag`` (records) is null, and ``status`` UNKNOWN, where no end offset of the partition is known by then.
-    ``complete`` is the share of the window that has commits.
+    ``lag`` (records) is null and ``status`` is UNKNOWN if no end offset of the partition is known by then. ``complete``
+    is the share of the window that has commits.
     """
     known = ends.where(F.col("timestamp_ms") <= now_ms)
     window = _last_commits(_with_lag(_settled(log, now_ms), known))
@@ -84,10 +84,11 @@ def evaluate(
 
 
 def evaluate_offsets_only(log: DataFrame, now_ms: int, *, minimum: float = MINIMUM) -> DataFrame:
-    """What commits alone tell of each group and partition at ``now_ms``.
+    """Return what the commits alone show about each group and partition at ``now_ms``.
 
-    ``activity``: REWIND, SILENT (no commit for longer than the whole window took; the consumer may have stopped, or
-    have nothing to commit), IDLE_OR_STALLED (commits come, the offset stays) or MOVING; UNKNOWN below ``minimum``.
+    ``activity``: REWIND, SILENT (no commit for longer than the whole window took: the consumer may have stopped, or has
+    nothing to commit), IDLE_OR_STALLED (the consumer commits the same offset again) or MOVING. UNKNOWN: the window is
+    filled less than ``minimum``.
     """
     activity = (
         F.when(F.col("complete") < minimum, "UNKNOWN")
@@ -101,7 +102,7 @@ def evaluate_offsets_only(log: DataFrame, now_ms: int, *, minimum: float = MINIM
 
 
 def group_status(partitions: DataFrame) -> DataFrame:
-    """The status of each group from those of its partitions, the highest and the total lag of those that are known."""
+    """Return the status of each group, and the highest and the total lag of its partitions whose lag is known."""
     rank = F.create_map(*(F.lit(each) for item in RANKS.items() for each in item))[F.col("status")]
     status = F.when(F.col("worst") >= RANKS["ERR"], "ERR").when(F.col("worst") == RANKS["WARN"], "WARN").otherwise("OK")
     return (
@@ -122,7 +123,7 @@ def group_status(partitions: DataFrame) -> DataFrame:
 
 
 def _settled(log: DataFrame, now_ms: int) -> DataFrame:
-    """Commits that count by then, after the last tombstone of their partition."""
+    """Return the commits that count by then: after the last tombstone of their partition."""
     dropped = F.col("outcome").isin(TransactionOutcome.OPEN.value, TransactionOutcome.ABORTED.value)
     ended = F.max(F.when(F.col("is_tombstone"), F.col("log_offset"))).over(Window.partitionBy(*OFFSET_KEY))
     return (
@@ -134,7 +135,7 @@ def _settled(log: DataFrame, now_ms: int) -> DataFrame:
 
 
 def _with_lag(rows: DataFrame, ends: DataFrame) -> DataFrame:
-    """``lag`` at the time of each commit: to the newest end offset known by then, null where none is."""
+    """Add ``lag`` at the time of each commit: to the newest end offset known by then; null if none is known."""
     keys = ("cluster", "topic", "partition")
     both = rows.withColumn("is_commit", F.lit(1)).unionByName(
         ends.select(*keys, "timestamp_ms", "end_offset", F.lit(0).alias("is_commit")), allowMissingColumns=True
@@ -146,12 +147,12 @@ def _with_lag(rows: DataFrame, ends: DataFrame) -> DataFrame:
 
 
 def _behind(end: str, offset: str) -> Column:
-    """Records between an offset and the end, null where that is unknown: ``greatest`` would make 0 of it."""
+    """Return the records between an offset and the end; null if the end is unknown (``greatest`` would return 0)."""
     return F.when(F.col(end).isNotNull(), F.greatest(F.lit(0), F.col(end) - F.col(offset)))
 
 
 def _last_commits(rows: DataFrame) -> DataFrame:
-    """Offsets, times and lags of the last commits of each group and partition, the oldest first."""
+    """Return offsets, times and lags of the last commits of each group and partition, oldest first."""
     newest = Window.partitionBy(*OFFSET_KEY).orderBy(F.col("log_offset").desc())
     commit = F.struct("log_offset", "committed_offset", "timestamp_ms", "lag")
     return (
@@ -171,12 +172,12 @@ def _last_commits(rows: DataFrame) -> DataFrame:
 
 
 def _silent(now_ms: int) -> Column:
-    """No commit for longer than the whole window took."""
+    """Return whether there was no commit for longer than the whole window took."""
     return now_ms - F.col("last_ms") > F.col("last_ms") - F.get("times", F.lit(0))
 
 
 def _is_rewound() -> Column:
-    """The first fall of the offset in the window was not made good within it; later falls are not looked at."""
+    """Return whether the offset never got back to its value before its first decrease. Later decreases do not count."""
     return F.expr(
         """coalesce(get(transform(
             filter(sequence(1, size(offsets)), i -> get(offsets, i) < get(offsets, i - 1)),

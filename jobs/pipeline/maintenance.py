@@ -1,4 +1,4 @@
-"""Keeping the tables small: old values of the log go, small files become large ones, files no longer needed go."""
+"""Maintenance of the tables: delete old values of the log, merge small files, delete files no longer needed."""
 
 from __future__ import annotations
 
@@ -6,35 +6,36 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from jobs.settings import MaintenanceSettings
-from jobs.tables.delta import Table, Tables
+from jobs.tables.delta import Table, Tables, sql_text
 from jobs.tables.lease import LEASES
 from jobs.tables.log import LOG_RECORDS, RUNS
 
 
 def run(tables: Tables, known: Iterable[Table], chosen: MaintenanceSettings, now: datetime) -> dict[str, int]:
-    """Maintain those of the tables that are there; returns how many, and how many values were dropped."""
-    dropped = 0
+    """Maintain the tables that exist. Return their number, and the number of deleted values."""
+    dropped_values = 0
     if chosen.keep_values_days is not None and tables.exists(LOG_RECORDS):
-        dropped = drop_values(tables, now - timedelta(days=chosen.keep_values_days))
+        dropped_values = drop_values(tables, now - timedelta(days=chosen.keep_values_days))
     maintained = [table for table in known if tables.exists(table)]
     if chosen.vacuum_hours is not None:
-        # Delta refuses less than a week unless told: others may still read. The settings have told us.
+        # Delta rejects less than a week, because others may still read old files; the settings decide here.
         tables.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     for table in maintained:
-        if chosen.optimize and table is not LEASES:  # which is renewed meanwhile: one of the two would fail
+        if chosen.optimize and table is not LEASES:  # a renewal of the lease meanwhile would make one of both fail
             tables.spark.sql(f"OPTIMIZE {tables.name(table)}")
         if chosen.vacuum_hours is not None:
             tables.spark.sql(f"VACUUM {tables.name(table)} RETAIN {chosen.vacuum_hours:g} HOURS")
-    return {"tables": len(maintained), "values_dropped": dropped}
+    return {"tables": len(maintained), "values_dropped": dropped_values}
 
 
 def drop_values(tables: Tables, before: datetime) -> int:
-    """Make the values of older, decoded records null, and say so in ``value_dropped``; returns how many there were.
+    """Set the values of older, decoded records to null, and ``value_dropped`` to true. Return their number.
 
-    Keys, positions and transactions stay: they make a dump that comes again known, and tell compaction from loss.
+    Keys, positions and transactions stay: they identify records that are dumped again, and show what compaction
+    removed.
     """
     runs = tables.read(RUNS).where("job = 'decode'").select("run_id").distinct().collect()
-    decoded = ", ".join(f"'{row.run_id}'" for row in runs)
+    decoded = ", ".join(sql_text(row.run_id) for row in runs)
     if not decoded:
         return 0
     (updated,) = tables.spark.sql(

@@ -1,17 +1,18 @@
-"""``group_records`` to the history of every group: epochs, rebalances, memberships, assignments, violations.
+"""Replay ``group_records`` into the history of every group: epochs, rebalances, memberships, assignments, violations.
 
-One fold for a first run and for every later one: a group's new records, preceded by its state as a row of its own, go
-through it in log order, so a group of any size streams. What comes out is staged in ``replayed``, merged into the
-tables of history by key (a row that was open is replaced, one that was final stays), and last the states are merged,
-all in one commit. Until then nothing says that the records were replayed, and what is staged says which groups were
-under way: the run after one that was killed, anywhere, folds those anew, with the same result.
+The first run and every later run use the same fold. Its input is a group's stored state, as the first row, and then
+the group's new records in log order, so a group of any size is streamed. The output is staged in the table
+``replayed``. Then it is merged into the history tables by key: an open row is replaced, a final row stays. Last, the
+states of all groups are merged in one commit. Before that commit the records do not count as replayed. If a run was
+killed, the staged rows show which groups it was replaying; the next run replays these groups from their first record,
+with the same result.
 
-A dump that brings records older than what was replayed of a group makes that group begin anew: its rows are deleted,
-and all its records are folded. So does a state that an earlier release stored in another form, and a group that was
-replayed beyond the time of what a metadata log, which came late, tells of topics.
+A group is rebuilt, that is, its rows are deleted and all its records are replayed, in three cases: a dump has brought
+records older than the last replayed one; an earlier release stored the state in another format; or records of the
+metadata log were ingested late, and the group had been replayed beyond their time.
 
-A share group has two lives here: its records of the coordinator log, and those of the share state log, in which each of
-its share partitions lies in some partition of the log. Both begin anew together.
+A share group is replayed twice: its records of the coordinator log, and its records of the share state log, where each
+of its share partitions is in one partition of the log. Both are rebuilt together.
 """
 
 from __future__ import annotations
@@ -34,13 +35,14 @@ from jobs.tables.log import LOG_PARTITION, LOG_RECORDS, PLACED, RUNS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 
 IDENTITY: Final = ("log_topic", "group_id")
-"""A group of one cluster."""
+"""The columns that identify a group within a cluster."""
 
 
 class ReplaySummary(NamedTuple):
-    """What a run did for one cluster: groups with new records, those of them that began anew, rows by table.
+    """What a run did for one cluster.
 
-    ``unplaced`` new records have no offset: nobody knows where in the log they belong, so they are not replayed.
+    ``groups``: groups with new records. ``rebuilt``: groups that were replayed from their first record. ``unplaced``:
+    new records without an offset; their place in the log is unknown, so they are not replayed. ``rows``: rows by table.
     """
 
     cluster: str
@@ -51,34 +53,38 @@ class ReplaySummary(NamedTuple):
 
 
 def run(tables: Tables, audit: AuditSettings | None = None, *, rebuild: bool = False) -> list[ReplaySummary]:
-    """Replay what was decoded and is not replayed yet, or with ``rebuild`` everything; raises InputError.
+    """Replay the decoded records that are not replayed yet, or with ``rebuild`` all records.
 
-    ``audit`` says what the recomputation of targets has to be told; None: its defaults.
+    ``audit``: settings for the recomputation of target assignments; None: the defaults.
+
+    Raises:
+        InputError: the tables do not exist, or do not match this release.
     """
     for table in (*HISTORY.values(), GROUP_STATES, REPLAYED):
         tables.create(table)
     decoded = tables.read(RUNS).where("job = 'decode' AND records > 0").groupBy("cluster")
-    of_this_form = F.bool_and(F.col("version") == STATE_VERSION).alias("of_this_form")
-    states = tables.read(GROUP_STATES).groupBy("cluster").agg(F.max("run_id").alias("run_id"), of_this_form)
+    is_current = F.bool_and(F.col("version") == STATE_VERSION).alias("is_current")
+    states = tables.read(GROUP_STATES).groupBy("cluster").agg(F.max("run_id").alias("run_id"), is_current)
     stored = {row.cluster: row for row in states.collect()}
-    under_way = tables.read(REPLAYED).select("cluster").first()
-    died = None if under_way is None else under_way.cluster
-    runs = []
-    # The cluster with which a run died goes first, before another one takes its place in ``replayed``.
+    staged = tables.read(REPLAYED).select("cluster").first()
+    interrupted = None if staged is None else staged.cluster
+    summaries = []
+    # The cluster of an interrupted run comes first, before another cluster replaces its rows in ``replayed``.
     newest = decoded.agg(F.max("run_id").alias("run_id")).collect()
-    for row in sorted(newest, key=lambda row: (row.cluster != died, row.cluster)):
+    for row in sorted(newest, key=lambda row: (row.cluster != interrupted, row.cluster)):
         known = stored.get(row.cluster)
         done = "" if rebuild or known is None else known.run_id
-        if known is not None and known.of_this_form and done >= row.run_id:
-            runs.append(ReplaySummary(row.cluster, 0, 0, 0, dict.fromkeys(FOLDED.values(), 0)))
+        if known is not None and known.is_current and done >= row.run_id:
+            no_rows = dict.fromkeys(FOLDED.values(), 0)
+            summaries.append(ReplaySummary(cluster=row.cluster, groups=0, rebuilt=0, unplaced=0, rows=no_rows))
         else:
-            span = _Span(done, row.run_id, is_first=known is None and row.cluster != died)
-            runs.append(_Run(tables, row.cluster, audit or AuditSettings(), span).run())
-    return runs
+            span = _Span(done, row.run_id, is_first=known is None and row.cluster != interrupted)
+            summaries.append(_Run(tables, row.cluster, audit or AuditSettings(), span).run())
+    return summaries
 
 
 class _Span(NamedTuple):
-    """The runs of decode to replay: after ``done``, up to ``upto``; and whether there was no replay before."""
+    """The decode runs to replay: after ``done``, up to ``upto``. ``is_first``: no earlier run replayed the cluster."""
 
     done: str
     upto: str
@@ -86,7 +92,7 @@ class _Span(NamedTuple):
 
 
 class _Run:
-    """One run for one cluster."""
+    """The replay of one cluster."""
 
     def __init__(self, tables: Tables, cluster: str, audit: AuditSettings, span: _Span) -> None:
         self._tables = tables
@@ -103,45 +109,46 @@ class _Run:
         if topics is not None:
             topic_log.write(self._tables, self._cluster, topics)
         new = self._rows(self._span.done)
-        anew = self._begin_anew()
-        rebuilt = 0 if self._span.is_first else anew.count()
-        rows = new if not rebuilt else self._with_all_of(anew, new)
+        to_rebuild = self._to_rebuild()
+        rebuilt = 0 if self._span.is_first else to_rebuild.count()
+        rows = new if not rebuilt else self._with_all_rows_of(to_rebuild, new)
         if rebuilt:
-            gone = anew.select(F.lit(self._cluster).alias("cluster"), "group_id").distinct()
+            deleted = to_rebuild.select(F.lit(self._cluster).alias("cluster"), "group_id").distinct()
             for name in FOLDED.values():
-                self._tables.delete(HISTORY[name], gone)
+                self._tables.delete(HISTORY[name], deleted)
         fold = folder(self._cluster, topics, self._audit)
-        self._tables.replace(REPLAYED, self._input(rows, anew).mapInArrow(fold, REPLAYED.schema))
-        done = self._merge(rebuilt)
+        self._tables.replace(REPLAYED, self._input(rows, to_rebuild).mapInArrow(fold, REPLAYED.schema))
+        summary = self._merge(rebuilt)
         self._tables.clear(REPLAYED)
-        return done
+        return summary
 
     # --- input -------------------------------------------------------------------------------------------------------
 
     def _rows(self, after: str) -> DataFrame:
-        """Records of groups from the runs after ``after``, without those that have no place in the log."""
-        rows = self._records(after).select(*_given(GROUP_RECORDS))
-        return rows.unionByName(self._telling_commits(after), allowMissingColumns=True).join(
+        """Return the records of groups from the runs after ``after``, without records that have no place in the log."""
+        rows = self._records(after).select(*_input_columns(GROUP_RECORDS))
+        return rows.unionByName(self._needed_commits(after), allowMissingColumns=True).join(
             self._coverage(), [*LOG_PARTITION, "log_offset"], "left"
         )
 
-    def _telling_commits(self, after: str) -> DataFrame:
-        """The first and the last commit of each partition between two records of its group: all that the fold needs.
+    def _needed_commits(self, after: str) -> DataFrame:
+        """Return the first and the last commit of each partition between two records of its group.
 
-        So the volume of the log, which is commits, stays in Spark.
+        The fold needs no others. Most of the log are commits, and so they stay in Spark.
         """
         place = (*IDENTITY, "log_partition", "log_offset")
-        of = {"topic": "committed_topic", "partition": "committed_partition", "topic_id": "committed_topic_id"}
-        commits = self._commits(after).select(*place, "timestamp_ms", *(F.col(of_it).alias(of[of_it]) for of_it in of))
+        renamed = {"topic": "committed_topic", "partition": "committed_partition", "topic_id": "committed_topic_id"}
+        committed = (F.col(name).alias(new_name) for name, new_name in renamed.items())
+        commits = self._commits(after).select(*place, "timestamp_ms", *committed)
         records = self._records(after).select(*place, F.col("log_offset").alias("record"))
         in_order = Window.partitionBy(*IDENTITY, "log_partition").orderBy("log_offset")
         since = F.last("record", ignorenulls=True).over(in_order).alias("since")
         stretches = commits.unionByName(records, allowMissingColumns=True).select("*", since).where("record IS NULL")
         ends = [function(F.struct("log_offset", "timestamp_ms")) for function in (F.min, F.max)]
         return (
-            stretches.groupBy(*IDENTITY, "log_partition", "since", *of.values())
+            stretches.groupBy(*IDENTITY, "log_partition", "since", *renamed.values())
             .agg(F.array_distinct(F.array(*ends)).alias("ends"))
-            .select(*IDENTITY, "log_partition", *of.values(), F.inline("ends"))
+            .select(*IDENTITY, "log_partition", *renamed.values(), F.inline("ends"))
         )
 
     def _records(self, after: str) -> DataFrame:
@@ -159,11 +166,11 @@ class _Run:
         return log.where(F.col("kind").isin("record", "control"))
 
     def _starts(self) -> DataFrame:
-        """Whether the log partitions were read from their start, compacted or not."""
+        """Return for each log partition whether it was read from its start."""
         return self._log().groupBy(*LOG_PARTITION).agg(F.bool_or(is_start()).alias("from_start"))
 
     def _coverage(self) -> DataFrame:
-        """For each record the first of the offsets up to it of which none is missing, and whether the next one is."""
+        """Return for each record: the first offset of the gap-free range up to it, and whether a gap follows it."""
         ordered = Window.partitionBy(*LOG_PARTITION).orderBy("log_offset")
         follows = F.lag("log_offset").over(ordered) == F.col("log_offset") - 1
         begins = F.when(F.coalesce(follows, F.lit(False)), None).otherwise(F.col("log_offset"))
@@ -176,10 +183,10 @@ class _Run:
             self._starts(), [*LOG_PARTITION]
         )
 
-    def _begin_anew(self) -> DataFrame:
-        """The groups whose state is of no use: of another form, or beyond a record or topic that is new.
+    def _to_rebuild(self) -> DataFrame:
+        """Return the groups to rebuild: their state has another format, or includes later records than the new ones.
 
-        So are those that a run had under way when it died: what it wrote of them may rest on less than is known now.
+        Groups that an interrupted run was replaying are rebuilt too: their rows may rest on less than is known now.
         """
         done = self._span.done
         first = self._new_places().groupBy(*IDENTITY).agg(F.min(F.struct("log_partition", "log_offset")).alias("first"))
@@ -189,14 +196,14 @@ class _Run:
         news_ms = topic_log.news_ms(self._tables, self._cluster, done, self._span.upto)
         if news_ms is not None:
             useless |= F.col("timestamp_ms") >= news_ms
-        found = self._states.join(first, list(IDENTITY), "left").where(useless).select(*IDENTITY)
-        under_way = self._of(REPLAYED).where("state IS NOT NULL").select(*IDENTITY)
-        anew = found.union(under_way).union(self._late_share_state())
-        groups = anew.select("group_id").distinct()
-        return self._states.select(*IDENTITY).join(groups, "group_id", "left_semi").union(anew).distinct()
+        useless_states = self._states.join(first, list(IDENTITY), "left").where(useless).select(*IDENTITY)
+        interrupted = self._of(REPLAYED).where("state IS NOT NULL").select(*IDENTITY)
+        to_rebuild = useless_states.union(interrupted).union(self._late_share_state())
+        groups = to_rebuild.select("group_id").distinct()
+        return self._states.select(*IDENTITY).join(groups, "group_id", "left_semi").union(to_rebuild).distinct()
 
     def _late_share_state(self) -> DataFrame:
-        """Groups with new records of the share state log that lie before known ones, in the same partition of it."""
+        """Return the groups with new records of the share state log before known ones, in the same log partition."""
         place = (*IDENTITY, "log_partition")
         of_share_state = F.col("log_topic").isin(SHARE_TOPICS)
         first = self._records(self._span.done).where(of_share_state).groupBy(*place)
@@ -206,19 +213,19 @@ class _Run:
         return late.select(*IDENTITY)
 
     def _new_places(self) -> DataFrame:
-        """Whose records and commits are new, and where they are."""
+        """Return group and position of the new records and commits."""
         place = (*IDENTITY, "log_partition", "log_offset")
         records, commits = self._records(self._span.done), self._commits(self._span.done)
         return records.select(*place).unionByName(commits.select(*place))
 
-    def _with_all_of(self, anew: DataFrame, new: DataFrame) -> DataFrame:
+    def _with_all_rows_of(self, groups: DataFrame, new: DataFrame) -> DataFrame:
         keys = list(IDENTITY)
-        return new.join(anew, keys, "left_anti").unionByName(self._rows("").join(anew, keys, "left_semi"))
+        return new.join(groups, keys, "left_anti").unionByName(self._rows("").join(groups, keys, "left_semi"))
 
-    def _input(self, rows: DataFrame, anew: DataFrame) -> DataFrame:
-        """The columns ``INPUT``: a group's rows in one partition, its state first, then in the order of the log."""
+    def _input(self, rows: DataFrame, to_rebuild: DataFrame) -> DataFrame:
+        """Return the columns ``INPUT``: a group's rows in one Spark partition, its state first, then in log order."""
         keys = list(IDENTITY)
-        touched = self._new_places().select(*keys).distinct().join(anew, keys, "left_anti")
+        touched = self._new_places().select(*keys).distinct().join(to_rebuild, keys, "left_anti")
         states = self._states.join(touched, keys, "left_semi").select(
             *keys, "log_partition", "log_offset", "timestamp_ms", "state", F.lit(False).alias("is_record")
         )
@@ -239,7 +246,7 @@ class _Run:
             0
         ]
         if counts.groups:
-            # What an operation lacked at the end of the run before, the records of this one may have brought.
+            # Open violations of the previous run: the records of this run may complete the operation.
             touched = staged.where("state IS NOT NULL").select("cluster", "group_id", F.lit(True).alias("is_open"))
             self._tables.delete(HISTORY[FOLDED[Violation]], touched.distinct())
         for name in names:
@@ -252,14 +259,18 @@ class _Run:
             marks = {"version": F.lit(STATE_VERSION), "run_id": F.lit(self._span.upto)}
             self._tables.merge(GROUP_STATES, states.withColumns(marks), _all_columns(GROUP_STATES), insert=True)
         return ReplaySummary(
-            self._cluster, counts.groups, rebuilt, self._unplaced(), {name: counts[name] for name in names}
+            cluster=self._cluster,
+            groups=counts.groups,
+            rebuilt=rebuilt,
+            unplaced=self._unplaced(),
+            rows={name: counts[name] for name in names},
         )
 
     def _unplaced(self) -> int:
         return self._of(GROUP_RECORDS).where(self._since(self._span.done) & ~F.expr(PLACED)).count()
 
     def _upsert(self, table: Table, rows: DataFrame) -> None:
-        """Add new rows, replace those that were open; verdicts are final at once. One record may break a rule twice."""
+        """Insert new rows and replace open ones. Verdicts are never open. One record may violate a rule twice."""
         when = "t.is_open" if "is_open" in table.schema.names else "false"
         once = rows.distinct() if table is HISTORY[FOLDED[Violation]] else rows
         self._tables.merge(table, once, _all_columns(table), when=when, insert=True)
@@ -269,6 +280,6 @@ def _all_columns(table: Table) -> dict[str, str]:
     return {name: f"s.{name}" for name in table.schema.names}
 
 
-def _given(table: Table) -> list[str]:
-    """Columns of the fold's input that a table has."""
+def _input_columns(table: Table) -> list[str]:
+    """Return the columns of ``INPUT`` that a table has."""
     return [name for name in INPUT if name in table.schema.names]

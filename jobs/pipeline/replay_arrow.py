@@ -1,7 +1,7 @@
-"""The fold of groups as a function from Arrow batches to Arrow batches, which Spark maps over sorted partitions.
+"""The replay of groups as a function from Arrow batches to Arrow batches, which Spark maps over sorted partitions.
 
-Input rows have the columns ``INPUT``. All rows of a group are together: first, if it has one, its stored state, then
-its records in log order. However many there are, one batch of them and one group's state is in memory.
+Input rows have the columns ``INPUT``. All rows of a group are adjacent: first its stored state, if there is one, then
+its records in log order. Only one batch of rows and the state of one group are in memory.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from jobs.sources.files import FAMILIES
 from jobs.tables.history import FOLDED, REPLAYED
 
 OUTPUT_ROWS: Final = 4_096
-"""So many rows are gathered to one batch."""
+"""Number of rows that are collected into one output batch."""
 
 
 class Input(NamedTuple):
-    """One row of the input: a stored ``state``, a record as logged (``key``, ``value``), or an offset commit.
+    """One row of the input: a stored ``state``, a record (``key`` and ``value`` as bytes), or an offset commit.
 
-    A commit has ``committed_topic``, ``committed_partition`` and ``committed_topic_id``. ``leader_epoch`` is that of
-    the record's batch, ``unbroken_since`` the first of the offsets, up to the record's, of which none is missing, and
-    ``gap_follows`` whether the log goes on, but not with the next offset; ``from_start`` says whether the log was read
-    from its start.
+    A commit has ``committed_topic``, ``committed_partition`` and ``committed_topic_id`` instead of key and value.
+    ``leader_epoch`` is that of the record's batch. ``unbroken_since`` is the first offset of the gap-free range that
+    ends with the record. ``gap_follows``: the log continues, but the next offset is missing. ``from_start``: the log
+    was read from its start.
     """
 
     log_topic: str
@@ -60,31 +60,31 @@ Batches = Iterable[pa.RecordBatch]
 def folder(
     cluster: str, topics: TopicHistory | None, settings: AuditSettings
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """The fold as a function for ``mapInArrow``; it yields rows of ``REPLAYED``."""
+    """Return the replay as a function for ``mapInArrow``; it yields rows of ``REPLAYED``."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         output = _Output(cluster)
-        life: _Life | None = None
+        group: _GroupReplay | None = None
         for batch in batches:
             columns = [batch.column(name).to_pylist() for name in INPUT]
             for row in map(Input._make, zip(*columns, strict=True)):
-                if life is None or (life.group_id, life.log_topic) != (row.group_id, row.log_topic):
-                    if life is not None:
-                        life.finish(output)
-                    life = _Life(row, topics, settings)
+                if group is None or (group.group_id, group.log_topic) != (row.group_id, row.log_topic):
+                    if group is not None:
+                        group.finish(output)
+                    group = _GroupReplay(row, topics, settings)
                 if row.state is None:
-                    output.add(life.log_topic, life.group_id, life.feed(row))
+                    output.add(group.log_topic, group.group_id, group.feed(row))
                 if output.is_full:
                     yield output.take()
-        if life is not None:
-            life.finish(output)
+        if group is not None:
+            group.finish(output)
         yield output.take()
 
     return run
 
 
-class _Life:
-    """One group on its way through its rows."""
+class _GroupReplay:
+    """The replay of one group."""
 
     def __init__(self, first: Input, topics: TopicHistory | None, settings: AuditSettings) -> None:
         self.log_topic, self.group_id = first.log_topic, first.group_id
@@ -128,7 +128,7 @@ class _Life:
 
 
 class _Output:
-    """Rows of ``REPLAYED`` on the way into a batch."""
+    """Collects rows of ``REPLAYED`` into batches."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster

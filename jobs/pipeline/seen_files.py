@@ -1,4 +1,4 @@
-"""Which local files of dumps were taken in, so that a nightly run reads those that are new or have changed."""
+"""The local dump files that were ingested before, so that a nightly run reads only new and changed ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jobs.tables.nightly import DUMPED_FILES
 
 
 class DumpedFile(NamedTuple):
-    """A file as it is at a moment."""
+    """A file: its path, size in bytes, and modification time."""
 
     path: str
     size: int
@@ -24,17 +24,19 @@ class DumpedFile(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What of some dumps is to be read (``paths``), and the files that are known once it has been (``files``)."""
+    """``paths``: the dumps to read. ``files``: the new and changed files, to be remembered once they are ingested."""
 
     paths: list[str]
     files: list[DumpedFile]
 
 
 def changes(tables: Tables, cluster: str, paths: Iterable[str], shape: DumpFormat | None = None) -> Changes:
-    """What is new or has changed below these paths: of segments the files, of other shapes the whole dump.
+    """Return what is new or has changed below these paths: segment files one by one, other dumps as a whole.
 
-    What is not a local file, a broker or an object store, is always to be read. Raises InputError for a path that does
-    not exist.
+    Dumps that are not local files (a broker, an object store) are always read.
+
+    Raises:
+        InputError: a path does not exist.
     """
     tables.create(DUMPED_FILES)
     rows = tables.read(DUMPED_FILES).where(F.col("cluster") == cluster).select(*DumpedFile._fields).collect()
@@ -46,7 +48,7 @@ def changes(tables: Tables, cluster: str, paths: Iterable[str], shape: DumpForma
         files = _segments(path) if is_of_segments else _files(path)
         changed = [file for file in map(_now, files) if file not in known]
         if is_of_segments:
-            # A segment that has no record yet is nothing to read, unless it was asked for by name.
+            # An empty segment is read only if it was named itself.
             wanted += [file.path for file in changed if file.size or file.path == os.path.abspath(path)]
         elif changed or not files:
             wanted.append(path)
@@ -55,7 +57,7 @@ def changes(tables: Tables, cluster: str, paths: Iterable[str], shape: DumpForma
 
 
 def remember(tables: Tables, cluster: str, files: Iterable[DumpedFile]) -> None:
-    """These files have been taken in as they were."""
+    """Store that these files were ingested."""
     rows = tables.spark.createDataFrame([(cluster, *file) for file in files], DUMPED_FILES.schema)
     state = {"size": "s.size", "modified_ns": "s.modified_ns"}
     tables.merge(DUMPED_FILES, rows, state, insert=True)

@@ -82,7 +82,7 @@ def test_a_second_night_finds_nothing_new_and_both_are_in_the_ledger(undisturbed
     assert {step.step for step in done.steps if step.ended != "done"} == {"report", "maintenance"}
     assert {step.ended for step in done.steps} == {"done", "skipped"}
     assert (done.steps[0].counts["files"], done.steps[0].counts["records"]) == (0, 0)
-    assert not [result for result in done.checked if result.failed]
+    assert not [result for result in done.check_results if result.failed]
     rows = undisturbed.read(NIGHTLY_STEPS).collect()
     assert len({row.night for row in rows}) == 2
     assert len(rows) == 2 * len(nightly_run.STEPS)

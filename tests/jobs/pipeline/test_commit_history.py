@@ -1,0 +1,149 @@
+"""Commits summarised by Spark and by the core: the same rows for generated logs of many groups."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from coordinator_core.audit.findings.commits import TOPIC_CLEANUP_MS, CommitFold
+from coordinator_core.audit.findings.group_history import OpenTransaction, PartitionCommits
+from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
+from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
+from jobs.pipeline.commit_history import open_transactions, partition_commits
+from jobs.tables.delta import Table
+from jobs.tables.history import TOPIC_HISTORY
+from jobs.tables.log import LOG_RECORDS
+from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.row_types import reader
+
+GROUPS, EVENTS = 300, 40
+LOG_TOPIC, CLUSTER = "__consumer_offsets", "c"
+TOPICS = {"orders": ["id-1", "id-2", None], "payments": [None]}
+PRODUCERS = (7, 8)
+TOPIC_DELETED_MS = 20_000
+
+Row = dict[str, Any]
+
+
+class InMemory:
+    """The tables as data frames that no job has written."""
+
+    def __init__(self, spark: SparkSession, rows: dict[str, list[Row]]) -> None:
+        self._spark, self._rows = spark, rows
+
+    def read(self, table: Table) -> DataFrame:
+        names = table.schema.names
+        rows = [tuple(row.get(name) for name in names) for row in self._rows[table.name]]
+        return self._spark.createDataFrame(rows, table.schema)
+
+
+@dataclass
+class CommitLog:
+    """The log partition of one group, both as rows of the tables and as the fold of the core has read it."""
+
+    partition: int
+    rng: random.Random
+    fold: CommitFold = field(default_factory=CommitFold)
+    rows: dict[str, list[Row]] = field(default_factory=lambda: {table.name: [] for table in TABLES})
+    open: dict[int, list[Row]] = field(default_factory=dict)
+    offset: int = 0
+    time_ms: int = 1_000
+
+    @property
+    def group_id(self) -> str:
+        return f"group-{self.partition}"
+
+    def next_place(self) -> LogPosition:
+        self.offset += self.rng.choice((1, 1, 3))
+        self.time_ms += self.rng.choice((0, 0, 10, 2_000))
+        return LogPosition(self.partition, self.offset, self.time_ms)
+
+    def row(self, at: LogPosition, **columns: Any) -> Row:
+        place = {"log_topic": LOG_TOPIC, "log_partition": at.partition, "log_offset": at.offset}
+        return {"cluster": CLUSTER, **place, "timestamp_ms": at.timestamp_ms, **columns}
+
+    def commit(self, *, tombstone: bool) -> None:
+        at, topic = self.next_place(), self.rng.choice(list(TOPICS))
+        partition, committed = self.rng.randrange(2), self.rng.randrange(20)
+        producer = None if tombstone else self.rng.choice((None, None, *PRODUCERS))
+        topic_id, expires = self.rng.choice(TOPICS[topic]), self.rng.choice((None, -1, self.time_ms + 5_000))
+        row = self.row(at, group_id=self.group_id, topic=topic, partition=partition, is_tombstone=tombstone)
+        value: dict[str, Any] | None = None
+        if not tombstone:
+            value = {"offset": committed, "metadata": "", "commitTimestamp": at.timestamp_ms}
+            value |= {"topicId": topic_id} if topic_id else {}
+            value |= {"expireTimestamp": expires} if expires is not None else {}
+            row |= {"committed_offset": committed, "commit_timestamp": at.timestamp_ms}
+            row |= {"topic_id": topic_id, "expire_timestamp": expires, "producer_id": -1}
+        if producer is not None:
+            row |= {"producer_id": producer, "outcome": "open"}
+            self.open.setdefault(producer, []).append(row)
+        self.rows[OFFSET_COMMITS.name].append(row)
+        key = {"group": self.group_id, "topic": topic, "partition": partition}
+        record: OffsetCommitRecord = CoordinatorRecord(
+            at, RecordType.OFFSET_COMMIT, key, value, None if tombstone else 3, at.offset
+        )
+        self.fold.feed(record, producer)
+
+    def end_transaction(self) -> None:
+        producer, committed, at = self.rng.choice(PRODUCERS), self.rng.random() < 0.7, self.next_place()
+        marker = {"kind": "control", "is_transactional": True, "control_type": "COMMIT" if committed else "ABORT"}
+        self.rows[LOG_RECORDS.name].append(self.row(at, producer_id=producer, **marker))
+        for row in self.open.pop(producer, ()):
+            row["outcome"] = "committed" if committed else "aborted"
+        self.fold.end_transaction(producer, committed=committed)
+
+    def delete_group(self) -> None:
+        at = self.next_place()
+        ended = {"group_id": self.group_id, "record_type": int(RecordType.GROUP_METADATA), "is_tombstone": True}
+        self.rows[GROUP_RECORDS.name].append(self.row(at, **ended))
+        self.fold.group_deleted(at)
+
+    def write(self) -> None:
+        for _ in range(self.rng.randrange(1, EVENTS)):
+            kind = self.rng.choices(("commit", "tombstone", "marker", "group"), (10, 3, 3, 1))[0]
+            if kind == "marker":
+                self.end_transaction()
+            elif kind == "group":
+                self.delete_group()
+            else:
+                self.commit(tombstone=kind == "tombstone")
+        self.fold.topic_deleted("orders", TOPIC_DELETED_MS, TOPIC_DELETED_MS + TOPIC_CLEANUP_MS)
+
+
+TABLES = (OFFSET_COMMITS, LOG_RECORDS, GROUP_RECORDS, TOPIC_HISTORY)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_spark_summarises_commits_as_the_core_does(spark: SparkSession, seed: int) -> None:
+    rng = random.Random(seed)
+    logs = [CommitLog(number, rng) for number in range(GROUPS)]
+    for log in logs:
+        log.write()
+    rows = {table.name: [row for log in logs for row in log.rows[table.name]] for table in TABLES}
+    position = LogPosition(0, 5, TOPIC_DELETED_MS)
+    ended = {"since": LogPosition(0, 0, 0), "until": position, "ended_by": "deleted"}
+    rows[TOPIC_HISTORY.name] = [{"cluster": CLUSTER, "topic": "orders", "topic_id": "id-1", **ended}]
+    tables: Any = InMemory(spark, rows)
+    commits = tables.read(OFFSET_COMMITS)
+    found = by_group(partition_commits(tables, commits), PartitionCommits)
+    transactions = by_group(open_transactions(commits), OpenTransaction)
+    for log in logs:
+        assert found.get(log.group_id, []) == sorted(log.fold.partitions()), log.group_id
+        assert transactions.get(log.group_id, []) == sorted(log.fold.transactions()), log.group_id
+    kinds = {removal.how for rows_of in found.values() for row in rows_of for removal in row.removals}
+    assert kinds == {"topic deleted", "group deleted", "expired", "expired or deleted"}
+    assert any(row.rewinds for rows_of in found.values() for row in rows_of)
+    assert transactions
+
+
+def by_group(rows: DataFrame, row_type: Any) -> dict[str, list[Any]]:
+    read = reader(row_type)
+    found: dict[str, list[Any]] = {}
+    for row in rows.collect():
+        found.setdefault(row.group_id, []).append(read(row.asDict(recursive=True)))
+    return {group_id: sorted(mine) for group_id, mine in found.items()}
