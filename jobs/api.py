@@ -47,13 +47,13 @@ class CoordinatorAudit:
 
     # --- jobs --------------------------------------------------------------------------------------------------------
 
-    def ingest(self, *paths: str, shape: DumpFormat | None = None, topic: str = DEFAULT_TOPIC) -> list[Row]:
+    def ingest(self, *paths: str, dump_format: DumpFormat | None = None, topic: str = DEFAULT_TOPIC) -> list[Row]:
         """Ingest dumps into ``log_records``, each record once. Return the rows added to ``runs``.
 
         Raises:
             InputError: a path does not exist, or is not a dump.
         """
-        dumps = open_dump(self.tables.spark, paths, shape=shape, topic=topic)
+        dumps = open_dump(self.tables.spark, paths, dump_format=dump_format, topic=topic)
         return ingest.run(self.tables, dumps, self.cluster)
 
     def decode(self) -> list[Row]:

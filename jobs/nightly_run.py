@@ -186,12 +186,12 @@ def _ingest(nightly: NightlyRun) -> dict[str, int]:
     chosen = nightly.settings.input
     if not chosen.paths:
         raise InputError("nothing to ingest: name dumps on the command line, or set input.paths")
-    shape = DumpFormat(chosen.format) if chosen.format else None
-    changed = seen_files.changes(nightly.tables, nightly.settings.cluster, chosen.paths, shape)
+    dump_format = DumpFormat(chosen.format) if chosen.format else None
+    changed = seen_files.changes(nightly.tables, nightly.settings.cluster, chosen.paths, dump_format)
     is_live = any(path.startswith(LIVE_SCHEME) for path in changed.paths)
     since = ingest.next_offsets(nightly.tables, nightly.settings.cluster) if is_live else {}
     kafka = Kafka(nightly.settings.kafka, since=since)
-    dumps = open_dump(nightly.tables.spark, changed.paths, shape=shape, topic=chosen.topic, kafka=kafka)
+    dumps = open_dump(nightly.tables.spark, changed.paths, dump_format=dump_format, topic=chosen.topic, kafka=kafka)
     rows = ingest.run(nightly.tables, dumps, nightly.settings.cluster)
     if changed.files:
         seen_files.remember(nightly.tables, nightly.settings.cluster, changed.files)

@@ -1,4 +1,4 @@
-"""Where commands that answer questions about groups find the answers: log files, or the tables."""
+"""The options of commands that answer questions about groups, from log files or from the tables."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from jobs.sources.files import find_logs
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerSource:
-    """Where an answering command finds its answers, and how it gives them."""
+    """Options of a query: where it reads, and how it prints its result."""
 
     context: typer.Context
     log: LogsOption = None
-    store: StoreOption = None
+    tables: StoreOption = None
     cluster: ClusterOption = None
     config: ConfigOption = None
     quiet: QuietOption = False
@@ -33,10 +33,10 @@ class AnswerSource:
         return Console.of(self.context)
 
     def answers(self) -> Answers:
-        """Who answers: the logs of ``--log``, or the tables of ``--store``; Spark is needed for the tables only."""
+        """Return the answers from the logs of ``--log``, or from ``--tables``. Only the tables need Spark."""
         self.check()
-        flags = {"tables": self.store, "cluster": self.cluster}
-        if self.store is None:
+        flags = {"tables": self.tables, "cluster": self.cluster}
+        if self.tables is None:
             logs = find_logs(self.log or [], snapshots=True)
             return LogAnswers(logs, self.console.warn, settings.load(self.config, flags=flags))
         from jobs.cli.table_options import open_filled_tables
@@ -46,12 +46,12 @@ class AnswerSource:
         return StoredAnswers(tables, chosen.cluster, chosen.audit)
 
     def check(self) -> None:
-        """Wrong usage unless there is one place to look at."""
-        if bool(self.log) == (self.store is not None):
-            raise typer.BadParameter("give either --log FOLDER or --store TABLES")
+        """Raise BadParameter unless exactly one of ``--log`` and ``--tables`` is given."""
+        if bool(self.log) == (self.tables is not None):
+            raise typer.BadParameter("give either --log PATH or --tables PLACE")
 
 
 def refuse_unknown(answers: Answers, group_id: str | None) -> None:
-    """Nothing was found of this group: raises InputError if that is because there is no such group."""
+    """Raise InputError if the group does not exist. Call this for an empty result, to tell the two cases apart."""
     if group_id is not None and answers.history(group_id) is None:
-        raise InputError(f"no history of a group {group_id!r} in these logs")
+        raise InputError(f"these logs have no history of group {group_id!r}")

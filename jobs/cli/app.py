@@ -1,4 +1,4 @@
-"""The command line: a table of commands, each imported only when it runs; ``--help`` is quick and Spark-free."""
+"""The command line: a table of commands. A command is imported only when it runs, so ``--help`` is fast."""
 
 from __future__ import annotations
 
@@ -15,38 +15,52 @@ from jobs.cli.console import Console, JsonOption, QuietOption
 
 
 class Entry(NamedTuple):
-    """A command: ``module:name`` under ``jobs.cli`` (a function, or a ``typer.Typer`` of subcommands), and its line."""
+    """A command: ``module:name`` under ``jobs.cli`` (a function or a ``typer.Typer``), and its help."""
 
     target: str
     help: str
 
 
 COMMANDS: dict[str, Entry] = {
-    "nightly": Entry("nightly:nightly_command", "All of it, from where the last run ended; one run at a time."),
-    "ingest": Entry("pipeline:ingest_command", "Take dumped coordinator logs into tables, each record once."),
-    "decode": Entry("pipeline:decode_command", "Decode what was taken in into typed tables."),
-    "replay": Entry("pipeline:replay_command", "Replay what was decoded: epochs, rebalances, members, assignments."),
-    "checks": Entry("checks:checks_command", "Data-quality checks of the tables; exit code 3 if one fails."),
-    "tables": Entry("pipeline:tables_command", "The tables, with their rows."),
-    "dump": Entry("dump:dump", "Print the records of log segments as JSON lines, or as Kafka's own tools do."),
-    "groups": Entry("describe:groups_command", "The groups with type, state and members, at any moment."),
-    "describe": Entry("describe:describe_command", "A group as Kafka's Admin client would describe it, at any moment."),
-    "offsets": Entry("describe:offsets_command", "The committed offsets of a group, at any moment."),
-    "owners": Entry("describe:owners_command", "Who held the partitions of a topic, at any moment."),
-    "history": Entry("history:history_command", "What a group went through: epochs, rebalances with causes, members."),
-    "rebalances": Entry("history:rebalances_command", "Rebalances of one group or all: why, how long, who held it up."),
-    "audit": Entry("audit:audit_command", "Whether each assignment was right, and each transition by the rules."),
-    "whatif": Entry("whatif:whatif_command", "A group again under another assignor or setting, beside what happened."),
-    "findings": Entry("explain:findings_command", "What of all groups an operator should look at, ranked."),
-    "explain": Entry("explain:explain_command", "The story of one rebalance in plain sentences, with positions."),
-    "report": Entry("report:report_command", "Write the report: one self-contained HTML page, and its data as JSON."),
-    "config": Entry("config:config_command", "The effective settings, and where each value came from."),
-    "assign": Entry("assign:assign_command", "What Kafka's assignors make of groups written as JSON lines."),
-    "compare": Entry("assign:compare_command", "Several assignors on one input: balance, movement and racks."),
-    "simulate": Entry(
-        "simulate:simulate_command", "Make up a cluster's logs from a scenario, with the truth about them."
+    "nightly": Entry(
+        "nightly:nightly_command", "Ingest, decode, replay, audit, check and report everything new since the last run."
     ),
-    "trace": Entry("trace:trace_command", "Whether the coordinator model does what a recorded coordinator did."),
+    "ingest": Entry("pipeline:ingest_command", "Ingest dumped coordinator logs into the tables, each record once."),
+    "decode": Entry("pipeline:decode_command", "Decode ingested records into typed tables."),
+    "replay": Entry("pipeline:replay_command", "Replay decoded records: epochs, rebalances, members, assignments."),
+    "checks": Entry("checks:checks_command", "Check the data quality of the tables; exit code 3 if a check fails."),
+    "tables": Entry("pipeline:tables_command", "List the tables and their row counts."),
+    "dump": Entry("dump:dump", "Print the records of log segments as JSON lines, or in the formats of Kafka's tools."),
+    "groups": Entry("describe:groups_command", "List the groups with type, state and members, now or at a given time."),
+    "describe": Entry(
+        "describe:describe_command", "Describe a group as Kafka's Admin client does, now or at a given time."
+    ),
+    "offsets": Entry("describe:offsets_command", "List the committed offsets of a group, now or at a given time."),
+    "owners": Entry("describe:owners_command", "List the owners of the partitions of a topic, now or at a given time."),
+    "history": Entry(
+        "history:history_command", "Show the history of a group: epochs, rebalances with causes, members."
+    ),
+    "rebalances": Entry(
+        "history:rebalances_command", "List rebalances: why they began, how long they took, which member delayed them."
+    ),
+    "audit": Entry(
+        "audit:audit_command", "Check every assignment, and every state transition against the protocol rules."
+    ),
+    "whatif": Entry("whatif:whatif_command", "Replay a group's history with another assignor or setting and compare."),
+    "findings": Entry("explain:findings_command", "List problems across all groups, most urgent first."),
+    "explain": Entry(
+        "explain:explain_command", "Explain one rebalance in plain sentences, with log positions as evidence."
+    ),
+    "report": Entry("report:report_command", "Write the report: one self-contained HTML page, and its data as JSON."),
+    "config": Entry("config:config_command", "Show the effective settings and the source of each value."),
+    "assign": Entry("assign:assign_command", "Run Kafka's assignors on groups given as JSON lines."),
+    "compare": Entry(
+        "assign:compare_command", "Compare several assignors on the same groups: balance, movement and racks."
+    ),
+    "simulate": Entry(
+        "simulate:simulate_command", "Simulate the logs of a cluster from a scenario, with ground truth."
+    ),
+    "trace": Entry("trace:trace_command", "Compare the coordinator model with recorded behaviour of a coordinator."),
 }
 
 EXTRAS = {
@@ -59,7 +73,7 @@ EXTRAS = {
 
 
 def load(name: str) -> Any:
-    """The command of that name as typer runs it, imported now."""
+    """Import a command and return it as Typer runs it."""
     module, attribute = COMMANDS[name].target.split(":")
     target = getattr(importlib.import_module(f"jobs.cli.{module}"), attribute)
     if not isinstance(target, typer.Typer):
@@ -72,29 +86,29 @@ def load(name: str) -> Any:
 
 
 def _is_of_spark(error: Exception) -> bool:
-    """Told by its module's name: most commands run without Spark."""
+    """Return whether an error comes from Spark, by the name of its module: most commands do not import Spark."""
     return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
 
 
 class CommandTable(TyperGroup):
-    """Lists the table without importing anything; turns the errors of the tree into one line and exit code 1 or 2."""
+    """Lists the commands without importing them, and turns expected errors into one line and exit code 1 or 2."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names, in the order of the table."""
+        """Return the names in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A placeholder that only carries the help line."""
+        """Return a placeholder that has only the help of the command."""
         entry = COMMANDS.get(cmd_name)
         return None if entry is None else TyperCommand(cmd_name, help=entry.help)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command itself, once it is known which one runs."""
+        """Return the command itself, once it is known which one runs."""
         name, placeholder, rest = super().resolve_command(ctx, args)
         return name, placeholder and load(str(name)), rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run; expected failures end as one line on standard error."""
+        """Run the command; print an expected error as one line on standard error."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -111,7 +125,7 @@ class CommandTable(TyperGroup):
             extra = EXTRAS.get((error.name or "").split(".")[0])
             if extra is None:
                 raise
-            Console.of(ctx).error(f"this needs {error.name}: pip install 'coordinator-audit[{extra}]'")
+            Console.of(ctx).error(f"{error.name} is not installed: run pip install 'coordinator-audit[{extra}]'")
         except Exception as error:
             if not _is_of_spark(error):
                 raise
@@ -126,18 +140,18 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="What a Kafka group coordinator decided, replayed and checked from its own log.",
+    help="Replay and audit the decisions of a Kafka group coordinator from its own log.",
 )
 
 
 @app.callback()
 def options(context: typer.Context, quiet: QuietOption = False, json: JsonOption = False) -> None:
-    """Options that hold for every command; each command accepts them too."""
+    """Define the options of all commands. Each command accepts them as well."""
 
 
 def main() -> None:
-    """Entry point of the console script. Exit code 0 is success, 1 a failure, 2 wrong usage, 3 a finding."""
-    if isinstance(sys.stdout, TextIOWrapper):  # names and metadata are anything; a notebook's output is something else
+    """Run the command line. Exit codes: 0 success, 1 failure, 2 usage error, 3 problems found."""
+    if isinstance(sys.stdout, TextIOWrapper):  # ids and metadata may hold any character; notebooks replace stdout
         sys.stdout.reconfigure(encoding="utf-8")
     try:
         app()

@@ -1,4 +1,4 @@
-"""Kafka's assignors on groups written as JSON lines: ``assign`` and ``compare``."""
+"""``assign`` and ``compare``: run Kafka's assignors on groups given as JSON lines."""
 
 from __future__ import annotations
 
@@ -18,13 +18,19 @@ from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.json_lines import STANDARD_INPUT, read_lines
 
 FileArgument = Annotated[
-    Path, typer.Argument(metavar="[FILE]", help="Cases as JSON lines, gzipped or not; standard input if absent or -.")
+    Path,
+    typer.Argument(metavar="[FILE]", help="Cases as JSON lines, optionally gzipped; standard input if absent or -."),
 ]
 ProfileOption = Annotated[
-    str, typer.Option("--profile", metavar="NAME", help=f"Whose behaviour to reproduce: {', '.join(sorted(PROFILES))}.")
+    str, typer.Option("--profile", metavar="NAME", help=f"Kafka release to reproduce: {', '.join(sorted(PROFILES))}.")
 ]
 JdkOption = Annotated[
-    int, typer.Option("--jdk", metavar="N", help="Java version of the broker or client; 19 changed an order.")
+    int,
+    typer.Option(
+        "--jdk",
+        metavar="N",
+        help="Java version of the broker or client (JDK 19 changed HashSet sizing, hence iteration order).",
+    ),
 ]
 
 
@@ -34,14 +40,17 @@ def assign_command(
     profile_name: ProfileOption = DEFAULT.name,
     jdk: JdkOption = DEFAULT.jdk,
     presented: Annotated[
-        bool, typer.Option("--presented", help="Also what the coordinator presented to the assignor.")
+        bool,
+        typer.Option(
+            "--presented", help="Also print the members and topics that the coordinator passed to the assignor."
+        ),
     ] = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run each case and print {"id": ..., "expected": ...}, one line a case.
+    """Run each case and print one line for it: {"id": ..., "expected": ...}.
 
-    A line that is no case is reported on standard error and skipped; the exit code is 1 then.
+    Invalid lines are reported on standard error and skipped; the exit code is then 1.
     """
     skipped = False
     for case, behaviour in _cases(file, profile_name, jdk):
@@ -61,7 +70,10 @@ def compare_command(
     assignor: Annotated[
         list[str] | None,
         typer.Option(
-            "--assignor", "-a", metavar="NAME", help="An assignor to compare; all of the group's type if none."
+            "--assignor",
+            "-a",
+            metavar="NAME",
+            help="Assignor to compare; repeatable; default: all assignors for the group's type.",
         ),
     ] = None,
     profile_name: ProfileOption = DEFAULT.name,
@@ -69,9 +81,10 @@ def compare_command(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run several assignors on the same cases and print balance, movement and rack figures side by side.
+    """Run several assignors on the same cases and compare balance, movement and racks.
 
-    Each assignor starts from its own former results, where a case is a chain. With --quiet only the sums over a case.
+    If a case has several rounds, each assignor starts from its own previous result. With --quiet: only the totals of
+    each case.
     """
     for case, behaviour in _cases(file, profile_name, jdk):
         rows = compare_case(case, behaviour, assignor)
@@ -92,7 +105,7 @@ def _cases(file: Path, profile_name: str, jdk: int) -> Iterator[tuple[dict[str, 
 
 
 def _table(rows: list[Row]) -> Iterator[str]:
-    """Rows as aligned text: words to the left, numbers to the right."""
+    """Return the rows as aligned text: words left-aligned, numbers right-aligned."""
     cells = [[str(cell) for cell in asdict(row).values()] for row in rows]
     head = list(Row.__dataclass_fields__)
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]

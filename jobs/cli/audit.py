@@ -1,4 +1,4 @@
-"""``audit``: every recorded assignment against the recomputed one, every transition against the protocol's rules."""
+"""``audit``: compare recorded assignments with recomputed ones, and check transitions against the protocol rules."""
 
 from __future__ import annotations
 
@@ -27,10 +27,15 @@ def audit_command(
     since: SinceOption = None,
     fail_on: Annotated[
         str,
-        typer.Option("--fail-on", metavar="KINDS", help=f"Exit code {MATCHED} for any of these: {', '.join(KINDS)}."),
+        typer.Option(
+            "--fail-on", metavar="KINDS", help=f"Exit with code {MATCHED} if one of these is found: {', '.join(KINDS)}."
+        ),
     ] = "",
 ) -> None:
-    """Verdicts on all assignments, with what is not identical and what broke a rule; with --json every row."""
+    """Show the verdicts on all assignments, list those not identical, and list violations of the protocol rules.
+
+    With --json every verdict and every violation is printed.
+    """
     failing = read_kinds(fail_on, KINDS)
     start = 0 if since is None else parse_time(since)
     known = source.answers()

@@ -1,4 +1,4 @@
-"""``checks``: the data-quality checks of the tables, for people and for CI."""
+"""``checks``: the data-quality checks of the tables."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from jobs.cli.output import print_lines
 from jobs.cli.table_options import TableOptions
 
 FAILED = 3
-"""Exit code when a check of severity error failed."""
+"""Exit code if a check of severity error failed."""
 
 VERDICTS = {True: "passed", False: "failed", None: "unknown"}
 
 
 @with_options(TableOptions)
 def checks_command(
-    lake: TableOptions,
+    options: TableOptions,
     suites: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Suites of expectations instead of ours.")
+        Path | None, typer.Option(metavar="FOLDER", help="Folder with your own suites of expectations.")
     ] = None,
-    docs: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write Data Docs (HTML) there.")] = None,
+    docs: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write Data Docs (HTML) to this folder.")] = None,
 ) -> None:
-    """Check the tables against the suites of expectations; exit code 3 if one of severity error fails."""
-    console = lake.console
+    """Check the tables with the suites of expectations. Exit code 3: a check of severity error failed."""
+    console = options.console
     flags = {"checks.suites": suites, "checks.data_docs": docs}
-    at, chosen = lake.open(**flags)
-    with console.step("checking"):
-        results = quality.run(at, chosen.checks, datetime.now(UTC))
+    tables, chosen = options.open(**flags)
+    with console.step("checking the tables"):
+        results = quality.run(tables, chosen.checks, datetime.now(UTC))
     if not results:
-        console.note(f"nothing to check at {at.location}: no run has taken in a record yet")
+        console.note(f"nothing to check at {tables.location}: no run has ingested a record yet")
     print_results(console, results)
     if any(result.failed for result in results):
         raise typer.Exit(FAILED)
 
 
 def print_results(console: Console, results: Iterable[Result]) -> None:
-    """A line a check; what each is about is in ``conf/expectations`` and, for programs, in the JSON."""
+    """Print one line for each check; its description is in ``conf/expectations`` and in the JSON output."""
     lines = [
         {
             "cluster": result.cluster,

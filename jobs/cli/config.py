@@ -1,4 +1,4 @@
-"""``config``: the effective settings, and where each value came from."""
+"""``config``: the effective settings, and the source of each value."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ from jobs.cli.options import ConfigOption
 from jobs.cli.output import print_json
 
 SECRET = re.compile(r"password|secret|\.pem$", re.IGNORECASE)
-"""In the names of librdkafka's settings, and Spark's, that are not for everybody."""
+"""Matches the names of librdkafka and Spark settings whose values are secret."""
 
 
 def config_command(
     context: typer.Context,
     config: ConfigOption = None,
-    given: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="As a flag would set it; repeatable.")
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a value as a flag does; repeatable.")
     ] = None,
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:
-    """The effective settings: default, file, environment and flags, in that order; secrets are not shown."""
+    """Show the effective settings and where each value comes from: default, file, environment or flag.
+
+    Secrets are not shown.
+    """
     console = Console.of(context)
-    effective = settings.explain(settings.layers(config, os.environ, settings.assignments(given or [])))
+    effective = settings.explain(settings.layers(config, os.environ, settings.assignments(assignments or [])))
     for name, known, origin in effective:
         value = "***" if SECRET.search(name) else known
         if console.json:

@@ -1,4 +1,4 @@
-"""What every command shares: ``--quiet``, ``--json``, messages on standard error."""
+"""``--quiet``, ``--json`` and messages on standard error, for all commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import typer
 
 
 class LogFormat(StrEnum):
-    """What messages look like: lines for people, or JSON objects for a log collector."""
+    """Format of messages: lines for people, or JSON objects for a log collector."""
 
     TEXT = "text"
     JSON = "json"
@@ -23,9 +23,9 @@ class LogFormat(StrEnum):
 
 @dataclass(slots=True)
 class Console:
-    """How this run talks to its caller. Results go to standard output, everything said here to standard error.
+    """Prints the messages of a command to standard error; results go to standard output.
 
-    ``logged`` are facts that every line of a structured log repeats.
+    ``logged``: facts that every line of a structured log repeats.
     """
 
     quiet: bool = False
@@ -35,7 +35,7 @@ class Console:
 
     @classmethod
     def of(cls, context: Any) -> Console:
-        """The console of this run; options given before or after the command's name end up in the same one."""
+        """Return the console of this run, which has the options given before and after the command's name."""
         root = context.find_root()
         if root.obj is None:
             root.obj = cls()
@@ -43,16 +43,16 @@ class Console:
         return console
 
     def note(self, message: str, **facts: Any) -> None:
-        """Something worth knowing that is no failure; ``facts`` are the machine's form of it."""
+        """Print information, unless ``--quiet`` is set; ``facts`` say the same for programs."""
         if not self.quiet:
             self._say("note", message, facts)
 
     def warn(self, message: str, **facts: Any) -> None:
-        """Something that was skipped or set aside; said even with ``--quiet``."""
+        """Print a warning, also with ``--quiet``."""
         self._say("warning", message, facts)
 
     def error(self, error: Exception | str) -> None:
-        """The one line that tells why the command failed."""
+        """Print in one line why the command failed."""
         facts = {name: getattr(error, name, None) for name in ("file", "position", "cause")}
         facts = {name: value for name, value in facts.items() if value not in (None, "", -1)}
         if isinstance(error, Exception):
@@ -61,9 +61,9 @@ class Console:
 
     @contextmanager
     def progress(self, total: int, what: str) -> Iterator[Callable[[int], None]]:
-        """A bar on standard error for long work; call what it gives with every amount done of ``total``.
+        """Show a progress bar on standard error. Yields a function to call with each amount that is done of ``total``.
 
-        There is none with ``--quiet`` or ``--json``, where nobody looks at it, or where results scroll by beside it.
+        No bar is shown with ``--quiet`` or ``--json``, without a terminal, or if results go to the same terminal.
         """
         if self.quiet or self._is_for_machines or not sys.stderr.isatty() or sys.stdout.isatty():
             yield lambda done: None
@@ -77,15 +77,15 @@ class Console:
             yield lambda done: bar.advance(task, done)
 
     @contextmanager
-    def step(self, what: str) -> Iterator[None]:
-        """Says what goes on while it does: a spinner on a terminal, a line elsewhere, nothing with ``--quiet``."""
+    def step(self, activity: str) -> Iterator[None]:
+        """Show an activity while it lasts: a spinner on a terminal, otherwise a line; nothing with ``--quiet``."""
         if self.quiet or self._is_for_machines or not sys.stderr.isatty():
-            self.note(what)
+            self.note(activity)
             yield
             return
         from rich.console import Console as Terminal
 
-        with Terminal(stderr=True).status(what):
+        with Terminal(stderr=True).status(activity):
             yield
 
     @property
@@ -112,9 +112,12 @@ def _set(name: str) -> Any:
     return callback
 
 
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", callback=_set("quiet"), help="Only results and errors.")]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", callback=_set("quiet"), help="Print only results, warnings and errors.")
+]
 JsonOption = Annotated[
-    bool, typer.Option("--json", callback=_set("json"), help="Results and messages as JSON objects, one a line.")
+    bool,
+    typer.Option("--json", callback=_set("json"), help="Print results and messages as JSON objects, one per line."),
 ]
 
 
@@ -129,6 +132,6 @@ LogFormatOption = Annotated[
         "--log-format",
         metavar="|".join(LogFormat),
         callback=_set_log_format,
-        help="Messages as text, or as JSON objects with a time.",
+        help="Format of messages: text, or JSON objects with a time.",
     ),
 ]

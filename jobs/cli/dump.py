@@ -1,4 +1,4 @@
-"""``coordinator-audit dump``: what lies in log segments, without Spark."""
+"""``dump``: print the records of log segments, without Spark."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ T = TypeVar("T")
 MAIN_TOPIC = LOG_TOPICS[Family.GROUP]
 ITEMS_AHEAD = 2
 ROWS_A_WRITE = 4096
-"""Text is put together and written in pieces that stay in the processor's cache, and in memory that is used again."""
+"""Rows that are formatted and written at once: few enough to stay in the cache of the processor."""
 
 
 class Format(StrEnum):
-    """What is printed."""
+    """Output format."""
 
     JSONL = "jsonl"
     KAFKA = "kafka"
@@ -52,32 +52,35 @@ Formatter = Enum("Formatter", {name: name for name in ("dump-log", *FORMATTERS)}
 def dump(
     context: typer.Context,
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Directories, tar archives or segment files (.log).")
+        list[str], typer.Argument(metavar="PATH...", help="Folders, tar archives or segment files (.log).")
     ],
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON object a record (the default).")] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON object per record (the default).")] = False,
     style: Annotated[
-        Format, typer.Option("--format", metavar="|".join(Format), help="kafka: as Kafka's own tools print it.")
+        Format, typer.Option("--format", metavar="|".join(Format), help="kafka: the format of Kafka's own tools.")
     ] = Format.JSONL,
     formatter: Annotated[
         Formatter,
         typer.Option(
             metavar="|".join(each.value for each in Formatter),
-            help="With --format kafka: kafka-dump-log, or one of Kafka's console formatters.",
+            help="With --format kafka: dump-log (kafka-dump-log), or one of Kafka's console formatters.",
         ),
     ] = Formatter["dump-log"],
     topic: Annotated[
         str | None,
-        typer.Option(metavar="TOPIC", help=f"Which topic of a directory or archive; {MAIN_TOPIC} if there, else all."),
+        typer.Option(
+            metavar="TOPIC",
+            help=f"Topic to print from a folder or archive; default: {MAIN_TOPIC} if present, otherwise all.",
+        ),
     ] = None,
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Print the records of log segments, those of a log partition in offset order.
+    """Print the records of log segments, each log partition in offset order.
 
-    Damaged batches are reported on standard error and left out; then the exit code is 1.
+    Damaged batches are reported on standard error and skipped; the exit code is then 1.
     """
     if jsonl and style is Format.KAFKA:
-        raise typer.BadParameter("--jsonl and --format kafka exclude each other")
+        raise typer.BadParameter("--jsonl and --format kafka cannot be used together")
     console = Console.of(context)
     _leave_pandas_out()
     logs = [log for path in paths for log in _chosen(path, topic, console)]
@@ -101,34 +104,35 @@ def dump(
 
 
 class _NoPandas(MetaPathFinder):
-    """Has no pandas to offer."""
+    """An import finder that refuses pandas."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
-        """Refuses that one module."""
+        """Raise ModuleNotFoundError for pandas."""
         if fullname == "pandas":
             raise ModuleNotFoundError("not needed here", name=fullname)
 
 
 def _leave_pandas_out() -> None:
-    """With the first array it makes pyarrow imports pandas, if that is installed: half of what dump takes to start.
+    """Make the first Arrow array while pandas cannot be imported.
 
-    The question is put to it while there is none; it asks again when somebody wants something of pandas.
+    With its first array, pyarrow imports pandas if it is installed; that takes half of the start-up time of ``dump``.
+    It tries again only when a function for pandas is called.
     """
-    nothing = _NoPandas()
-    sys.meta_path.insert(0, nothing)
+    finder = _NoPandas()
+    sys.meta_path.insert(0, finder)
     try:
         pa.array([0])
     finally:
-        sys.meta_path.remove(nothing)
+        sys.meta_path.remove(finder)
 
 
 def _chosen(path: str, topic: str | None, console: Console) -> list[LogFile]:
-    """The segments at one path. Lines do not name their topic, so of a directory's topics the main one is taken."""
+    """Return the segments at one path. The output does not name topics, so only one topic of a folder is chosen."""
     logs = find_logs([path], topics=KNOWN_TOPICS if topic is None else [topic])
     found = sorted({log.topic for log in logs})
     if topic is None and MAIN_TOPIC in found and len(found) > 1:
-        others = ", ".join(name or "folders without a topic's name" for name in found if name != MAIN_TOPIC)
-        console.note(f"{path}: printing {MAIN_TOPIC}; there is also {others} (choose with --topic)")
+        others = ", ".join(name or "segments outside a topic's folder" for name in found if name != MAIN_TOPIC)
+        console.note(f"{path}: printing {MAIN_TOPIC}; {path} also has {others} (choose with --topic)")
         return [log for log in logs if log.topic == MAIN_TOPIC]
     return logs
 
@@ -143,9 +147,10 @@ def _watched(read_at: ReadAt, advance: Callable[[int], None]) -> ReadAt:
 
 
 class Printer:
-    """Prints logs to a binary stream; ``lost`` counts the batches that could not be read.
+    """Prints logs to a binary stream.
 
-    ``gaps`` is what kafka-dump-log says at its end, on standard error: where offsets do not follow each other.
+    ``lost``: number of batches that could not be read. ``gaps``: lines about missing offsets, which kafka-dump-log
+    prints at its end on standard error.
     """
 
     def __init__(self, console: Console, out: BinaryIO) -> None:
@@ -155,7 +160,7 @@ class Printer:
         self.gaps: list[str] = []
 
     def json_lines(self, log: LogFile, read_at: ReadAt) -> None:
-        """One JSON object a record."""
+        """Print one JSON object for each record."""
         place = Place(log.partition, log.segment, log.family)
         errors: list[str] = []
 
@@ -170,7 +175,7 @@ class Printer:
         self.undecoded(log, errors)
 
     def dump_log(self, log: LogFile, read_at: ReadAt) -> None:
-        """As kafka-dump-log prints it."""
+        """Print the log in the format of kafka-dump-log."""
         self.print(f"Dumping {log.name}")
         if log.segment == "bootstrap.checkpoint":
             self.print("KRaft bootstrap snapshot")
@@ -199,10 +204,10 @@ class Printer:
             self.gaps += [f"Non-consecutive offsets in {log.name}", *gaps]
 
     def formatted(self, log: LogFile, read_at: ReadAt, formatter: str) -> None:
-        """As one of Kafka's console formatters prints it."""
+        """Print the log in the format of one of Kafka's console formatters."""
         family, types = FORMATTERS[formatter]
         if log.topic and log.family is not family:
-            raise InputError(f"{log.name}: not a log that Kafka's {formatter} formatter reads")
+            raise InputError(f"{log.name}: Kafka's formatter {formatter} does not read this log")
         errors: list[str] = []
         for row in read_rows(read_at, log.size, name=log.name):
             if isinstance(row, Damage):
@@ -218,27 +223,29 @@ class Printer:
         self.undecoded(log, errors)
 
     def print(self, text: str) -> None:
-        """One line."""
+        """Print one line."""
         self.out.write(text.encode() + b"\n")
 
     def damaged(self, log: LogFile, damage: Damage) -> None:
-        """Says what could not be read; a truncated tail is no failure."""
+        """Warn about bytes that could not be read. A truncated end of the file does not count as a failure."""
         self.lost += damage.kind is not DamageKind.TRUNCATED
         facts: dict[str, Any] = {"file": log.name, "position": damage.position, "cause": damage.cause}
         facts |= {"size": damage.size, "bytes": b64encode(damage.data).decode()} if self.console.json else {}
         self.console.warn(
-            f"{log.name} at byte {damage.position}: {damage.cause} ({damage.size} bytes left out)", **facts
+            f"{log.name} at byte {damage.position}: {damage.cause} ({damage.size} bytes skipped)", **facts
         )
 
     def undecoded(self, log: LogFile, errors: list[str]) -> None:
-        """Says that records of a file did not decode."""
+        """Warn about records of a file that could not be decoded."""
         if errors:
             facts = {"file": log.name, "records": len(errors), "cause": errors[0]}
-            self.console.warn(f"{log.name}: {len(errors)} records did not decode, the first at {errors[0]}", **facts)
+            self.console.warn(
+                f"{log.name}: {len(errors)} records could not be decoded, the first at {errors[0]}", **facts
+            )
 
 
 def _ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, made in a thread while those before them are used."""
+    """Yield the same items; a thread computes the next ones while the caller works."""
     with ThreadPoolExecutor(1) as thread:
         ahead = deque(thread.submit(next, items, None) for _ in range(ITEMS_AHEAD))
         while (item := ahead.popleft().result()) is not None:

@@ -1,4 +1,4 @@
-"""``explain``: the story of one rebalance; ``findings``: what of all groups an operator should look at."""
+"""``explain``: one rebalance in sentences; ``findings``: what an operator should look at."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FINDING_KINDS = tuple(kind.value for kind in FindingKind)
 
 
 class RebalanceReference(NamedTuple):
-    """Which rebalance: of which group (None: whichever), to which epoch, or at which position."""
+    """Names a rebalance: by group and epoch (None: the last one), or by partition and offset of its first record."""
 
     group_id: str | None
     epoch: int | None = None
@@ -42,7 +42,7 @@ def explain_command(
         ),
     ],
 ) -> None:
-    """The story of one rebalance in plain sentences, each with the log positions that prove it."""
+    """Explain one rebalance in plain sentences, each with the log positions that prove it."""
     history, asked = _asked(source.answers(), rebalance)
     sentences = explain(history, find_rebalance(history, asked.epoch, asked.offset))
     if source.json:
@@ -54,7 +54,10 @@ def explain_command(
 
 
 def _asked(source: Answers, text: str) -> tuple[GroupHistory, RebalanceReference]:
-    """The history that the rebalance is of. A group id may look like a position, or have an @ in it: it goes first."""
+    """Return the history of the group, and the rebalance asked for.
+
+    A group id may contain an @ or look like a position, so the text is first read as a group id.
+    """
     for asked in _readings(text):
         group_id = asked.group_id
         if asked.partition is not None and asked.offset is not None:
@@ -62,7 +65,7 @@ def _asked(source: Answers, text: str) -> tuple[GroupHistory, RebalanceReference
         history = None if group_id is None else source.history(group_id)
         if history is not None:
             return history, asked
-    raise InputError(f"no rebalance {text!r} in these logs: give GROUP, GROUP@EPOCH or PARTITION:OFFSET")
+    raise InputError(f"these logs have no rebalance {text!r}: use GROUP, GROUP@EPOCH or PARTITION:OFFSET")
 
 
 def _readings(text: str) -> list[RebalanceReference]:

@@ -1,4 +1,4 @@
-"""What groups went through, from log folders or the tables: ``history`` and ``rebalances``."""
+"""The history of groups, from log files or the tables: ``history`` and ``rebalances``."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def history_command(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
     since: SinceOption = None,
 ) -> None:
-    """What a group went through, in order of time; with --json every row of its history, with the table it is of."""
+    """Show the history of a group in order of time. With --json: every row of its history, with its table."""
     known = source.answers().history(group)
     if known is None:
-        raise InputError(f"no history of a group {group!r} in these logs")
+        raise InputError(f"these logs have no history of group {group!r}")
     rows: list[TimelineRow] = [
         *known.epochs,
         *known.rebalances,
@@ -90,12 +90,16 @@ def rebalances_command(
     source: AnswerSource,
     group: GroupOption = None,
     since: SinceOption = None,
-    slowest: Annotated[int | None, typer.Option("--slowest", metavar="N", min=1, help="The N slowest only.")] = None,
-    cause: Annotated[str | None, typer.Option("--cause", metavar="CAUSE", help="With this cause only.")] = None,
+    slowest: Annotated[
+        int | None, typer.Option("--slowest", metavar="N", min=1, help="List only the N slowest.")
+    ] = None,
+    cause: Annotated[
+        str | None, typer.Option("--cause", metavar="CAUSE", help="Limit to rebalances with this cause.")
+    ] = None,
 ) -> None:
-    """Rebalances in order of time, or the slowest first: why, how long, what moved and who held it up."""
+    """List rebalances in order of time, or the slowest first: causes, duration, moved partitions, delaying member."""
     if cause is not None and cause not in set(CauseKind):
-        raise UsageError(f"no cause {cause!r}: there are {', '.join(sorted(CauseKind))}")
+        raise UsageError(f"unknown cause {cause!r}: use one of {', '.join(sorted(CauseKind))}")
     wanted = RebalanceFilter(group, 0 if since is None else parse_time(since), cause, slowest)
     answers = source.answers()
     rows = answers.rebalances(wanted)
@@ -106,7 +110,7 @@ def rebalances_command(
 
 
 def _last_ms(row: TimelineRow) -> int:
-    """The last time at which a row has something to say."""
+    """Return the last time that a row is about."""
     if isinstance(row, GroupEpochRow):
         return (row.ended or row.opened).timestamp_ms
     if isinstance(row, MembershipRow):
@@ -150,7 +154,7 @@ def _took(row: RebalanceRow) -> str | None:
 
 
 def _causes(causes: Iterable[Cause]) -> str:
-    """Kinds with what they are about; members are counted."""
+    """Return the kinds of causes with their topics or details; causes by members are counted."""
     members = Counter(cause.kind for cause in causes if cause.member_id is not None and not cause.topics)
     found = [kind if count == 1 else f"{kind} ({count})" for kind, count in members.items()]
     for cause in causes:
@@ -161,7 +165,7 @@ def _causes(causes: Iterable[Cause]) -> str:
 
 
 def _moments(rows: Iterable[TimelineRow]) -> Iterator[TimelineEntry]:
-    """Rows as moments; intervals of assignments are told by the rebalances that end them."""
+    """Yield the entries of a timeline. Assignments are left out: the rebalances that change them are entries."""
     for row in rows:
         if isinstance(row, RebalanceRow):
             yield TimelineEntry(row.at, f"rebalance {_epochs(row)}", _rebalance_detail(row))

@@ -1,4 +1,4 @@
-"""JSON lines from a file, gzipped or not, or from standard input."""
+"""JSON lines from a file (optionally gzipped) or from standard input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ STANDARD_INPUT = Path("-")
 
 
 def read_lines(file: Path) -> Iterator[dict[str, Any]]:
-    """The JSON objects of the file (``-``: standard input), one a line; raises InputError that names the line."""
+    """Yield the JSON objects of a file (``-``: standard input), one from each line.
+
+    Raises:
+        InputError: a line is not a JSON object; the message names it.
+    """
     if file == STANDARD_INPUT:
         yield from _objects("standard input", sys.stdin)
         return
@@ -33,7 +37,7 @@ def _objects(name: str, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
             if line.strip():
                 value = json.loads(line)
                 if not isinstance(value, dict):
-                    raise InputError(f"{name}, line {number}: no JSON object")
+                    raise InputError(f"{name}, line {number}: not a JSON object")
                 yield value
     except json.JSONDecodeError as cause:
         raise InputError(f"{name}, line {number}: {cause}") from cause

@@ -1,4 +1,4 @@
-"""``nightly``: one run of everything, from where the last one ended."""
+"""``nightly``: one run of all steps on everything that is new."""
 
 from __future__ import annotations
 
@@ -18,31 +18,35 @@ from jobs.cli.table_options import TableOptions
 
 @with_options(TableOptions)
 def nightly_command(
-    lake: TableOptions,
+    options: TableOptions,
     paths: Annotated[
-        list[str] | None, typer.Argument(metavar="[PATH]...", help="Dumps as for ingest, instead of input.paths.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATH]...", help="Dumps to ingest, as for the command ingest; replaces the setting input.paths."
+        ),
     ] = None,
     cluster: ClusterOption = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write the report there, its data as JSON beside it.")
+        Path | None,
+        typer.Option(metavar="FILE.html", help="Write the report to this file, and its data as JSON next to it."),
     ] = None,
     log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
-    """Take in, decode, replay, judge, check and report what is new; exit code 3 if a check of severity error fails."""
-    console = lake.console
+    """Ingest, decode, replay, audit, check and report everything new. Exit code 3: a check of severity error failed."""
+    console = options.console
     flags = {"cluster": cluster, "input.paths": paths or None, "nightly.report": report}
-    at, chosen = lake.open(**flags)
-    done = nightly_run.run(at, chosen, console)
+    tables, chosen = options.open(**flags)
+    outcome = nightly_run.run(tables, chosen, console)
     if not console.json:
-        print_results(console, done.check_results)
-    lines = [_for_programs(step) if console.json else _for_people(step) for step in done.steps]
-    print_lines(lines, as_json=console.json, title=f"nightly run at {at.location}")
-    if failed := next((step for step in done.steps if step.error is not None), None):
-        console.error(f"{failed.step}: {failed.error}; what is done is kept, and the next run goes on there")
+        print_results(console, outcome.check_results)
+    lines = [_for_programs(step) if console.json else _for_people(step) for step in outcome.steps]
+    print_lines(lines, as_json=console.json, title=f"nightly run at {tables.location}")
+    if failed := next((step for step in outcome.steps if step.error is not None), None):
+        console.error(f"{failed.step}: {failed.error}; completed steps are kept, and the next run continues from there")
         raise typer.Exit(1)
     if chosen.nightly.report is not None:
         print_written("report", chosen.nightly.report, as_json=console.json)
-    if any(result.failed for result in done.check_results):
+    if any(result.failed for result in outcome.check_results):
         raise typer.Exit(FAILED)
 
 
@@ -51,6 +55,6 @@ def _for_programs(step: nightly_run.StepRun) -> Line:
 
 
 def _for_people(step: nightly_run.StepRun) -> Line:
-    """What fits a terminal of 80 columns."""
+    """Return the columns that fit a terminal of 80 characters."""
     counts = ", ".join(f"{what} {count}" for what, count in step.counts.items())
     return {"step": step.step, "ended": step.ended, "seconds": step.seconds, "counts": counts, "error": step.error}

@@ -1,4 +1,4 @@
-"""Options that several commands share, declared once: the fields of a class, which commands take as one value."""
+"""Options that several commands share: the fields of a dataclass, which a command receives as one value."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any, get_type_hints
 
 
 def with_options(shared: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """For commands whose first parameter is a ``shared``: its fields become options of the command, after its own.
+    """Return a decorator for commands whose first parameter is a ``shared``: its fields become options of the command.
 
-    ``shared`` is a dataclass whose fields are annotated as typer wants parameters.
+    They come after the command's own options. ``shared`` is a dataclass whose fields are annotated as Typer parameters.
     """
     types = get_type_hints(shared, include_extras=True)
-    given = [
+    shared_parameters = [
         each.replace(annotation=types[name], kind=inspect.Parameter.KEYWORD_ONLY)
         for name, each in inspect.signature(shared).parameters.items()
     ]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-        parameters = [*(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own), *given]
+        parameters = [*(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own), *shared_parameters]
 
         @functools.wraps(command)
         def run(**values: Any) -> None:
-            command(shared(**{each.name: values.pop(each.name) for each in given}), **values)
+            command(shared(**{each.name: values.pop(each.name) for each in shared_parameters}), **values)
 
         vars(run)["__signature__"] = inspect.Signature(parameters)
         run.__annotations__ = {each.name: each.annotation for each in parameters}

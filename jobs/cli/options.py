@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their values are read."""
+"""Options that several commands share, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -16,53 +16,63 @@ from jobs.times import parse_time
 _LOG = typer.Option(
     "--log",
     metavar="PATH",
-    help="Segment file or folder of the coordinator log, the cluster metadata or the share state; repeatable.",
+    help="Segment file, folder or tar archive with logs of the coordinator, the cluster metadata or the share state; "
+    "repeatable.",
 )
 LogsOption = Annotated[list[Path] | None, _LOG]
 StoreOption = Annotated[
     str | None,
-    typer.Option("--store", "--tables", metavar="PLACE", help="The tables to read the logs from, instead of --log."),
+    typer.Option(
+        "--tables", "--store", metavar="PLACE", help="Folder or catalog schema of the tables to read, instead of --log."
+    ),
 ]
 EndsOption = Annotated[
     Path | None,
     typer.Option(
         "--end-offsets",
         metavar="FILE",
-        help="End offsets of data partitions, for lag: JSON lines or Parquet with topic, partition, timestamp_ms, "
-        "end_offset.",
+        help="End offsets of the topics, to compute lag: JSON lines or Parquet with the columns topic, partition, "
+        "timestamp_ms, end_offset.",
     ),
 ]
-ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings (YAML).")]
-ClusterOption = Annotated[str | None, typer.Option(metavar="NAME", help="Name of the cluster that the logs are of.")]
+ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings file (YAML).")]
+ClusterOption = Annotated[str | None, typer.Option(metavar="NAME", help="Cluster name.")]
 TablesOption = Annotated[
     str | None, typer.Option("--tables", metavar="PLACE", help="Folder or catalog schema of the tables.")
 ]
 RemoteOption = Annotated[
-    str | None, typer.Option(metavar="URL", help="Spark Connect: sc://host:port, or local[2] for one of our own.")
+    str | None,
+    typer.Option(metavar="URL", help="Spark Connect URL, or local[N] to start a local Spark Connect server."),
 ]
-GroupOption = Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Of one group only.")]
-SinceOption = Annotated[str | None, typer.Option("--since", metavar="TIME", help="From this time on: ISO 8601 or ms.")]
+GroupOption = Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Limit to this group.")]
+SinceOption = Annotated[
+    str | None, typer.Option("--since", metavar="TIME", help="Limit to this time and later: ISO 8601 or ms.")
+]
 AtOption = Annotated[
-    str | None, typer.Option("--at", metavar="TIME", help="As of this time: ISO 8601 (UTC unless it says) or ms.")
+    str | None,
+    typer.Option(
+        "--at", metavar="TIME", help="State at this time: ISO 8601 (UTC unless it has a zone) or ms since the epoch."
+    ),
 ]
 AtOffsetOption = Annotated[
     list[str] | None,
     typer.Option(
         "--at-offset",
         metavar="PARTITION:OFFSET",
-        help="As of this end offset of a partition of the coordinator log: records below it count; repeatable.",
+        help="State at this end offset of a log partition: only records below it count; repeatable.",
     ),
 ]
 
 
 MATCHED = 3
-"""Exit code when something is of a kind that ``--fail-on`` names."""
+"""Exit code if something of a kind that ``--fail-on`` names was found."""
 
 
 def read_kinds(text: str, known: Sequence[str], *, every: str | None = None) -> set[str]:
     """Return the kinds that a comma-separated ``--fail-on`` names; ``every`` is the word for all of them.
 
-    Raises UsageError for a kind that is not known.
+    Raises:
+        UsageError: a kind is unknown.
     """
     kinds = {each.strip() for each in text.split(",") if each.strip()}
     if every in kinds:
@@ -71,18 +81,18 @@ def read_kinds(text: str, known: Sequence[str], *, every: str | None = None) -> 
         named = (*known, *([every] if every else []))
         close = difflib.get_close_matches(unknown, named, 1)
         hint = f": did you mean {close[0]!r}?" if close else "."
-        raise UsageError(f"--fail-on knows no {unknown!r}{hint} Known: {', '.join(named)}")
+        raise UsageError(f"invalid --fail-on {unknown!r}{hint} Use {', '.join(named)}")
     return kinds
 
 
 def parse_moment(at: str | None, at_offsets: list[str] | None) -> AsOf:
-    """The moment that ``--at`` and ``--at-offset`` name; UsageError if they cannot be read."""
+    """Return the moment that ``--at`` and ``--at-offset`` name. Raise UsageError if a value is invalid."""
     offsets: dict[int, int] = {}
     for text in at_offsets or []:
         partition, colon, offset = text.partition(":")
         if not (colon and partition.isdigit() and offset.isdigit()):
-            raise UsageError(f"{text!r} is no PARTITION:OFFSET, as in 3:971")
+            raise UsageError(f"invalid --at-offset {text!r}: use PARTITION:OFFSET, as in 3:971")
         if int(partition) in offsets:
-            raise UsageError(f"--at-offset names partition {partition} twice")
+            raise UsageError(f"--at-offset names partition {partition} twice: give one offset for each partition")
         offsets[int(partition)] = int(offset)
     return AsOf(None if at is None else parse_time(at), offsets)

@@ -1,4 +1,4 @@
-"""Results as tables for people, or as one JSON object a line."""
+"""Output of results: tables for people, or one JSON object per line."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from jobs.times import utc_datetime
 Line = Mapping[str, Any]
 
 UNBOUNDED = 1 << 20
-"""Columns of what is no terminal."""
+"""Line width of output that does not go to a terminal."""
 
 
 def print_lines(lines: Sequence[Line], *, as_json: bool, title: str) -> None:
-    """The lines as JSON objects, or as one table with the fields of the first line as columns."""
+    """Print the lines as JSON objects, or as one table whose columns are the fields of the first line."""
     if as_json:
         for line in lines:
             print_json(line)
@@ -33,12 +33,12 @@ def print_lines(lines: Sequence[Line], *, as_json: bool, title: str) -> None:
 
 
 def print_json(line: Line) -> None:
-    """One object on one line."""
+    """Print one object on one line."""
     print(json.dumps(line, ensure_ascii=False))
 
 
 def print_written(what: str, where: Path, *, as_json: bool) -> None:
-    """Where a file was written."""
+    """Print where a file was written."""
     if as_json:
         print_json({what: str(where)})
     else:
@@ -46,10 +46,10 @@ def print_written(what: str, where: Path, *, as_json: bool) -> None:
 
 
 def print_table(title: str, lines: Sequence[Line]) -> None:
-    """A table; columns that are empty in every line are left out.
+    """Print a table. Columns that are empty in every line are left out.
 
-    On a terminal too narrow for it each line is printed by itself, a field in a row. A pipe or a file gets one row a
-    line, however long.
+    If the terminal is too narrow, each line is printed as a block with one row per field. In a pipe or a file each line
+    is one row, whatever its length.
     """
     terminal = _terminal()
     names = [name for name in (lines[0] if lines else ()) if any(line[name] is not None for line in lines)]
@@ -73,25 +73,25 @@ def print_table(title: str, lines: Sequence[Line]) -> None:
 
 
 def print_text(text: str) -> None:
-    """A sentence, which on a terminal is broken between words."""
+    """Print a sentence; on a terminal, line breaks are between words."""
     _terminal().print(Text(cell(text)))
 
 
 def _terminal() -> Terminal:
-    """What standard output goes to; lines are as wide as a terminal, or as COLUMNS says, and else not bounded."""
+    """Return the output; its width is that of the terminal, or COLUMNS; otherwise lines are not limited."""
     is_bounded = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
     return Terminal(width=None if is_bounded else UNBOUNDED, highlight=False, markup=False, emoji=False)
 
 
 def cell(value: Any) -> str:
-    """A value as the text of a cell, ``-`` for nothing; what a client named cannot steer the terminal."""
+    """Return a value as text, ``-`` for an empty one. Control characters in ids are escaped."""
     if value is None or value == "":
         return "-"
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(value))
 
 
 def ranges(topic_partitions: Iterable[str]) -> str:
-    """``topic-partition`` names, shortened: ``orders 0-3,7 payments 1``."""
+    """Return ``topic-partition`` names in short form: ``orders 0-3,7 payments 1``."""
     by_topic: dict[str, list[int]] = {}
     for each in topic_partitions:
         topic, _, partition = each.rpartition("-")

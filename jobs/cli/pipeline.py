@@ -1,4 +1,4 @@
-"""``ingest``, ``decode``, ``replay`` and ``tables``: the Spark jobs that fill the tables, and what is in them."""
+"""``ingest``, ``decode``, ``replay`` and ``tables``: the Spark jobs that fill the tables, and a list of the tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.console import Console
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import ClusterOption
-from jobs.cli.output import print_lines
+from jobs.cli.output import Line, print_lines
 from jobs.cli.table_options import TableOptions
 from jobs.pipeline import decode, findings, ingest, replay
 from jobs.pipeline import offsets as committed
@@ -33,75 +33,79 @@ DECODED = ("records", "decoded", "quarantined", "control")
 
 @with_options(TableOptions)
 def ingest_command(
-    lake: TableOptions,
+    options: TableOptions,
     paths: Annotated[
         list[str],
         typer.Argument(
             metavar="PATH...",
-            help="Segments, archives of them, Parquet, Delta or JSON lines, folders of those, or kafka://HOST:PORT/TOPIC.",
+            help="Segments, tar archives of segments, Parquet, Delta or JSON lines; folders that contain them; or "
+            "kafka://HOST:PORT/TOPIC.",
         ),
     ],
     cluster: ClusterOption = None,
-    shape: Annotated[
+    dump_format: Annotated[
         DumpFormat | None,
         typer.Option(
-            "--format", metavar="|".join(DumpFormat), help="What the dumps are, when their names do not tell."
+            "--format", metavar="|".join(DumpFormat), help="Input format; detected from file names by default."
         ),
     ] = None,
-    topic: Annotated[str, typer.Option(metavar="TOPIC", help="Topic of records that do not say theirs.")] = LOG_TOPICS[
+    topic: Annotated[str, typer.Option(metavar="TOPIC", help="Topic to assume for records without one.")] = LOG_TOPICS[
         Family.GROUP
     ],
     offsets: Annotated[
         list[str] | None,
-        typer.Option(metavar="PARTITION:FROM-TO", help="Of a live broker; TO is excluded, either may be left out."),
+        typer.Option(
+            metavar="PARTITION:FROM-TO",
+            help="Offsets to read from a live broker; TO is excluded; FROM or TO may be omitted.",
+        ),
     ] = None,
 ) -> None:
-    """Take dumped coordinator logs into the table log_records, each record once."""
-    console = lake.console
+    """Ingest dumped coordinator logs into the table log_records, each record once."""
+    console = options.console
     ranges = dict(_offset_range(text) for text in offsets or [])
-    with lake.writing(begin=True, cluster=cluster) as (at, chosen):
-        with console.step("looking at the dumps"):
+    with options.writing(begin=True, cluster=cluster) as (tables, chosen):
+        with console.step("opening the dumps"):
             kafka = Kafka(chosen.kafka, ranges)
-            dumps = open_dump(at.spark, paths, shape=shape, topic=topic, kafka=kafka)
-        with console.step("taking them in"):
-            rows = ingest.run(at, dumps, chosen.cluster)
-            damaged = _damaged(at, rows)
-    _print(console, "taken in", rows, INGESTED + GAPS)
+            dumps = open_dump(tables.spark, paths, dump_format=dump_format, topic=topic, kafka=kafka)
+        with console.step("ingesting the dumps"):
+            rows = ingest.run(tables, dumps, chosen.cluster)
+            damaged = _damaged(tables, rows)
+    _print(console, "ingested", rows, INGESTED + GAPS)
     for row in rows:
         if row.missing_offsets:
             console.warn(f"{_log(row)}: {row.missing_offsets} offsets are missing")
-    taken = sum(row.records for row in rows)
+    ingested = sum(row.records for row in rows)
     if count := damaged["number"]:
-        what = f"{count} damaged lines or stretches of bytes, the first in {damaged.source}: {damaged.error}"
-        if count == taken:
+        what = f"{count} damaged lines or byte ranges, the first in {damaged.source}: {damaged.error}"
+        if count == ingested:
             raise InputError(f"no record was ingested: {what}")
-        console.warn(f"not records, and put in quarantine: {what}")
+        console.warn(f"put into quarantine: {what}")
 
 
-def _damaged(at: Tables, rows: list[Row]) -> Row:
-    """What these runs ingested that is not a record: its ``number``, and ``source`` and ``error`` of the first one."""
+def _damaged(tables: Tables, rows: list[Row]) -> Row:
+    """Return the ``number`` of damaged rows that these runs ingested, and ``source`` and ``error`` of the first one."""
     run_ids = {row.run_id for row in rows}
     first = F.min_by(F.struct("source", "error"), F.struct("source", "place"))
-    found = at.read(LOG_RECORDS).where(F.col("run_id").isin(run_ids) & (F.col("kind") == "damaged"))
+    found = tables.read(LOG_RECORDS).where(F.col("run_id").isin(run_ids) & (F.col("kind") == "damaged"))
     return found.agg(F.count("*").alias("number"), first.alias("first")).select("number", "first.*").collect()[0]
 
 
 def _offset_range(text: str) -> tuple[int, tuple[int | None, int | None]]:
     found = OFFSET_RANGE.fullmatch(text)
     if found is None:
-        raise typer.BadParameter(f"--offsets wants PARTITION:FROM-TO, not {text}")
+        raise typer.BadParameter(f"invalid --offsets {text!r}: use PARTITION:FROM-TO, as in 3:100-200")
     first, end = (int(bound) if bound else None for bound in found.group("first", "end"))
     return int(found["partition"]), (first, end)
 
 
 @with_options(TableOptions)
 def decode_command(
-    lake: TableOptions,
+    options: TableOptions,
 ) -> None:
-    """Decode what was taken in and is not decoded yet."""
-    console = lake.console
-    with lake.writing() as (at, _), console.step("decoding"):
-        rows = decode.run(at)
+    """Decode the ingested records that are not decoded yet."""
+    console = options.console
+    with options.writing() as (tables, _), console.step("decoding"):
+        rows = decode.run(tables)
     _print(console, "decoded", rows, DECODED)
     for row in rows:
         if row.quarantined:
@@ -110,51 +114,53 @@ def decode_command(
 
 @with_options(TableOptions)
 def replay_command(
-    lake: TableOptions,
+    options: TableOptions,
     cluster: ClusterOption = None,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Replay everything anew, not only what is new.")] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Replay all records again, not only new ones.")] = False,
     ends: Annotated[
         str | None,
         typer.Option(
-            "--end-offsets", metavar="PATH", help="End offsets for the lag in group_offsets: JSON or Parquet."
+            "--end-offsets", metavar="PATH", help="End offsets to compute the lag in group_offsets: JSON or Parquet."
         ),
     ] = None,
 ) -> None:
-    """Replay what was decoded and is not replayed yet: history, broken rules, verdicts, findings, offsets."""
-    console = lake.console
-    with lake.writing(cluster=cluster) as (at, chosen):
+    """Replay the decoded records that are not replayed yet: history, violations, verdicts, findings, offsets."""
+    console = options.console
+    with options.writing(cluster=cluster) as (tables, chosen):
         with console.step("replaying"):
-            replayed = replay.run(at, chosen.audit, rebuild=rebuild)
-        with console.step("keeping the offsets"):
-            committed.run(at, None if ends is None else read_end_offsets(at.spark, ends, chosen.cluster))
-        with console.step("finding what to look at"):
-            found = findings.run(at, chosen.findings)
-    lines = [
-        {"cluster": of.cluster, "groups": of.groups, "begun anew": of.rebuilt, "without offset": of.unplaced, **of.rows}
-        for of in replayed
-    ]
-    print_lines(lines, as_json=console.json, title="replayed")
-    console.note(f"findings: {sum(found.values())}", **found)
-    for of in replayed:
-        if of.unplaced:
-            console.warn(f"{of.cluster}: {of.unplaced} group records without an offset are not replayed")
+            summaries = replay.run(tables, chosen.audit, rebuild=rebuild)
+        with console.step("storing the committed offsets"):
+            committed.run(tables, None if ends is None else read_end_offsets(tables.spark, ends, chosen.cluster))
+        with console.step("computing findings"):
+            by_kind = findings.run(tables, chosen.findings)
+    print_lines([_summary_line(each, console) for each in summaries], as_json=console.json, title="replayed")
+    console.note(f"findings: {sum(by_kind.values())}", **by_kind)
+    for summary in summaries:
+        if summary.unplaced:
+            console.warn(f"{summary.cluster}: {summary.unplaced} group records without an offset are not replayed")
+
+
+def _summary_line(summary: replay.ReplaySummary, console: Console) -> Line:
+    rebuilt = "begun anew" if console.json else "rebuilt"  # programs read the JSON: its names stay
+    counts = {"groups": summary.groups, rebuilt: summary.rebuilt, "without offset": summary.unplaced}
+    return {"cluster": summary.cluster, **counts, **summary.rows}
 
 
 @with_options(TableOptions)
 def tables_command(
-    lake: TableOptions,
+    options: TableOptions,
 ) -> None:
-    """The tables, with their rows."""
-    console = lake.console
-    at, _ = lake.open()
+    """List the tables and their row counts."""
+    console = options.console
+    tables, _ = options.open()
     lines = [
-        {"table": at.name(table), "rows": at.read(table).count(), "about": table.about}
+        {"table": tables.name(table), "rows": tables.read(table).count(), "about": table.about}
         for table in CATALOG.values()
-        if at.exists(table)
+        if tables.exists(table)
     ]
     if not lines:
-        raise InputError(f"no tables of coordinator-audit at {at.location}")
-    print_lines(lines, as_json=console.json, title=f"tables at {at.location}")
+        raise InputError(f"{tables.location} has no tables of coordinator-audit")
+    print_lines(lines, as_json=console.json, title=f"tables at {tables.location}")
 
 
 def _print(console: Console, title: str, rows: list[Row], columns: tuple[str, ...]) -> None:
@@ -163,7 +169,7 @@ def _print(console: Console, title: str, rows: list[Row], columns: tuple[str, ..
 
 
 def _log(row: Row) -> str:
-    """The log partition, or that a dump did not say it."""
+    """Return the name of the log partition; "unknown" if the dump does not contain it."""
     if row.log_topic is None:
         return "unknown"
     return row.log_topic if row.log_partition is None else f"{row.log_topic}-{row.log_partition}"

@@ -1,4 +1,4 @@
-"""``report``: one HTML page, and the same as JSON beside it."""
+"""``report``: one HTML page, and its data as JSON."""
 
 from __future__ import annotations
 
@@ -33,20 +33,21 @@ from jobs.versions import software_version
 def report_command(
     source: AnswerSource,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE.html", help="The page; the JSON goes beside it.")
+        Path,
+        typer.Option("--out", "-o", metavar="FILE.html", help="File name of the page; the JSON is written next to it."),
     ] = Path("report.html"),
     ends: EndsOption = None,
 ) -> None:
-    """Write the report of these logs, or of those in the tables: one page, and its data as JSON beside it."""
+    """Write the report about these logs, or about the tables: one HTML page, and its data as JSON next to it."""
     check_name(out)
     source.check()
-    flags = {"tables": source.store, "cluster": source.cluster}
-    if source.store is None:
+    flags = {"tables": source.tables, "cluster": source.cluster}
+    if source.tables is None:
         logs = find_logs(source.log or [], snapshots=True)
         known = {} if ends is None else newest_ends(ends)
         made = _of_logs(source.console, logs, load(source.config, flags=flags), known)
     elif ends is not None:
-        raise UsageError("--end-offsets goes with --log: the tables keep those that `replay --end-offsets` was given")
+        raise UsageError("--end-offsets needs --log: for tables, give the end offsets to `replay --end-offsets`")
     else:
         made = _of_tables(source.console, source.config, flags)
     for each in made.warnings:

@@ -1,4 +1,4 @@
-"""Make up the logs of a cluster whose truth is known: ``simulate``."""
+"""``simulate``: logs of a simulated cluster, with ground truth."""
 
 from __future__ import annotations
 
@@ -18,25 +18,30 @@ from jobs.simulate.scenario_file import load_scenario
 
 
 class OutputFormat(StrEnum):
-    """What is written."""
+    """Format of the simulated logs."""
 
     SEGMENTS = "segments"
     KAFKA_PARQUET = "kafka-parquet"
 
 
-ScenarioArgument = Annotated[Path, typer.Argument(metavar="SCENARIO", help="What happens, as YAML: docs/scenarios.md.")]
-SeedOption = Annotated[int, typer.Option(metavar="N", help="The same scenario and seed give the same bytes.")]
-OutOption = Annotated[Path, typer.Option(metavar="DIR", help="Folder to write to; nothing may be in it.")]
+ScenarioArgument = Annotated[
+    Path, typer.Argument(metavar="SCENARIO", help="Scenario file (YAML), see docs/scenarios.md.")
+]
+SeedOption = Annotated[
+    int, typer.Option(metavar="N", help="Random seed. The same scenario and seed give the same bytes.")
+]
+OutOption = Annotated[Path, typer.Option(metavar="DIR", help="Output folder; must be new or empty.")]
 ShapeOption = Annotated[
     OutputFormat,
     typer.Option(
-        metavar="|".join(OutputFormat), help="Segment files as brokers have them, or the rows of Spark's Kafka source."
+        metavar="|".join(OutputFormat), help="Write segment files as brokers do, or rows of Spark's Kafka source."
     ),
 ]
 
 
 SparkOption = Annotated[
-    bool, typer.Option("--spark", help="Each log partition is a task of Spark, whose workers have to reach DIR.")
+    bool,
+    typer.Option("--spark", help="Run as a Spark job, one task for each log partition; all workers must reach DIR."),
 ]
 
 
@@ -51,9 +56,9 @@ def simulate_command(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Simulate a scenario: write the logs of coordinators and __cluster_metadata, and the truth about them.
+    """Simulate a scenario: write the logs of the coordinators and __cluster_metadata, with ground truth.
 
-    DIR/truth holds, as JSON lines, every rebalance with its causes, what happened to the groups and how they ended.
+    DIR/truth has, as JSON lines, every rebalance with its causes, the events of the groups, and their final states.
     """
     records = commits = rebalances = 0
     model = load_scenario(scenario)

@@ -24,9 +24,9 @@ from jobs.tables.log import LOG_RECORDS
 
 
 def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> tuple[Tables, settings.Settings]:
-    """The tables, and the settings that flags (by dotted name) complete."""
+    """Open the tables. Return them and the settings; ``flags`` (by dotted name) override the settings file."""
     chosen = settings.load(config, flags=flags)
-    logging.getLogger("SQLQueryContextLogger").disabled = True  # it prints pages of what we say in a line
+    logging.getLogger("SQLQueryContextLogger").disabled = True  # it repeats each error over several pages
     with console.step("starting Spark"):
         spark = session.get_or_create(chosen.spark)
     return Tables(spark, chosen.tables), chosen
@@ -35,10 +35,10 @@ def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) ->
 def open_filled_tables(
     console: Console, config: Path | None, flags: dict[str, Any]
 ) -> tuple[Tables, settings.Settings]:
-    """Open tables for a question; the settings that are returned name the cluster that it is about.
+    """Open the tables for a query. The returned settings name the cluster that the query is about.
 
     Raises:
-        InputError: the tables do not hold that cluster, or none is named and they do not hold exactly one.
+        InputError: the tables do not have the named cluster, or none is named and they do not have exactly one.
     """
     tables, chosen = open_tables(console, config, flags)
     is_named = settings.is_given("cluster", settings.layers(config, os.environ, flags))
@@ -48,7 +48,7 @@ def open_filled_tables(
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
-    """Where a command finds its tables and Spark, and how it gives its results."""
+    """Options of a command that works on the tables: their location, Spark, and how results are printed."""
 
     context: typer.Context
     tables: TablesOption = None
@@ -63,18 +63,20 @@ class TableOptions:
         return Console.of(self.context)
 
     def open(self, **flags: Any) -> tuple[Tables, settings.Settings]:
-        """The tables, and the settings, which ``flags`` (by dotted name) complete."""
+        """Open the tables. Return them and the settings; ``flags`` (by dotted name) override the settings file."""
         own = {"tables": self.tables, "spark.remote": self.remote}
         return open_tables(self.console, self.config, own | flags)
 
     @contextmanager
     def writing(self, *, begin: bool = False, **flags: Any) -> Iterator[tuple[Tables, settings.Settings]]:
-        """The same for a command that writes; without ``begin`` there has to be something to go on with.
+        """Open the tables for a command that writes them. Unless ``begin`` is set, they must exist.
 
-        Raises BusyError while another run writes.
+        Raises:
+            MissingTableError: nothing was ingested into these tables, and ``begin`` is not set.
+            BusyError: another run is writing the tables.
         """
-        at, chosen = self.open(**flags)
+        tables, chosen = self.open(**flags)
         if not begin:
-            at.read(LOG_RECORDS)
-        with held(at, WRITER, timedelta(minutes=chosen.nightly.lease_minutes)):
-            yield at, chosen
+            tables.read(LOG_RECORDS)
+        with held(tables, WRITER, timedelta(minutes=chosen.nightly.lease_minutes)):
+            yield tables, chosen

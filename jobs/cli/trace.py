@@ -1,4 +1,4 @@
-"""Does the coordinator model do what a recorded coordinator did: ``trace``."""
+"""``trace``: compare the coordinator model with a recorded coordinator."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from jobs.cli.console import JsonOption, QuietOption
 from jobs.cli.json_lines import read_lines
 
 DIFFERS = 3
-"""Exit code when a step differs."""
+"""Exit code if a step differs."""
 
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="Traces as JSON lines, gzipped or not.")]
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="Traces as JSON lines, optionally gzipped.")]
 
 
 def trace_command(file: FileArgument, quiet: QuietOption = False, as_json: JsonOption = False) -> None:
-    """Run recorded traces through the coordinator model and say, step by step, whether it does the same.
+    """Run recorded traces through the coordinator model and compare every step with the recording.
 
-    With --json one object for each step that differs, and last a summary; with --quiet only what differs. Exit code 3
-    if any step differs.
+    With --json: one object for each step that differs, then a summary. With --quiet: only steps that differ. Exit code
+    3: at least one step differs.
     """
     equal = steps = 0
     for result in run_traces(read_lines(file)):

@@ -1,4 +1,4 @@
-"""``whatif``: a group's history again under another assignor or setting, beside what happened."""
+"""``whatif``: a group's history replayed with another assignor or setting, and compared with what happened."""
 
 from __future__ import annotations
 
@@ -21,30 +21,38 @@ from jobs.queries.interface import RebalanceFilter
 def whatif_command(
     source: AnswerSource,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
-    assignor: Annotated[str | None, typer.Option("--assignor", metavar="NAME", help="Another assignor.")] = None,
+    assignor: Annotated[str | None, typer.Option("--assignor", metavar="NAME", help="Use this assignor.")] = None,
     static: Annotated[
         int | None,
-        typer.Option("--static", metavar="MS", min=1, help="Static members, with this session timeout."),
+        typer.Option("--static", metavar="MS", min=1, help="Make all members static, with this session timeout."),
     ] = None,
     cooperative: Annotated[
-        bool | None, typer.Option("--cooperative/--eager", help="What does not move goes on, or all stops.")
+        bool | None,
+        typer.Option(
+            "--cooperative/--eager", help="Cooperative (only moved partitions stop) or eager (everything stops)."
+        ),
     ] = None,
     standbys: Annotated[
-        int | None, typer.Option("--standbys", metavar="N", min=0, help="Standby tasks of each task (streams).")
+        int | None,
+        typer.Option("--standbys", metavar="N", min=0, help="Number of standby tasks for each task (streams)."),
     ] = None,
     partitions: Annotated[
-        list[str] | None, typer.Option("--partitions", metavar="TOPIC=N", help="More partitions; repeatable.")
+        list[str] | None,
+        typer.Option("--partitions", metavar="TOPIC=N", help="Raise the partition count of a topic to N; repeatable."),
     ] = None,
     delay: Annotated[
         int | None, typer.Option("--delay", metavar="MS", min=0, help="Scheduled rebalance delay (Connect).")
     ] = None,
 ) -> None:
-    """What would have been: rebalances, partitions moved and stopped, imbalance and idle time, beside what was."""
+    """Replay a group's history with another assignor or setting, and compare it with what happened.
+
+    Compared are: rebalances, partitions moved and stopped, imbalance, and idle time.
+    """
     change = WhatIf(assignor, static, cooperative, standbys, _counts(partitions or []), delay)
     known = source.answers()
     happened = known.rounds(group)
     if not happened:
-        raise InputError(f"no assignment of a group {group!r} in these logs whose topics are known")
+        raise InputError(f"group {group!r} has no assignment in these logs for which the topics are known")
     found = what_if(happened, change, _idle_ms(known.rebalances(RebalanceFilter(group))))
     print_lines(
         [{"": name, **outcome._asdict()} for name, outcome in found._asdict().items()], as_json=source.json, title=group
@@ -52,18 +60,18 @@ def whatif_command(
 
 
 def _idle_ms(rows: Sequence[RebalanceRow]) -> int | None:
-    """How long partitions were idle in all; None where the log does not tell: classic members do not log it."""
+    """Return the total idle time of partitions; None if it is unknown: the log of a classic group does not show it."""
     if any(row.group_type == GroupType.CLASSIC for row in rows):
         return None
     known = [row.idle_ms for row in rows if row.idle_ms is not None]
     return sum(known) if known else None
 
 
-def _counts(given: list[str]) -> dict[str, int]:
+def _counts(texts: list[str]) -> dict[str, int]:
     counts = {}
-    for text in given:
+    for text in texts:
         topic, equals, count = text.rpartition("=")
         if not equals or not count.isdigit():
-            raise UsageError(f"{text!r} is no TOPIC=N")
+            raise UsageError(f"invalid --partitions {text!r}: use TOPIC=N, as in orders=12")
         counts[topic] = int(count)
     return counts

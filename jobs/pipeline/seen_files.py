@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.sources.dump import DumpFormat, shape_of
+from jobs.sources.dump import DumpFormat, format_of
 from jobs.sources.files import find_logs
 from jobs.tables.delta import Tables
 from jobs.tables.nightly import DUMPED_FILES
@@ -30,7 +30,7 @@ class Changes(NamedTuple):
     files: list[DumpedFile]
 
 
-def changes(tables: Tables, cluster: str, paths: Iterable[str], shape: DumpFormat | None = None) -> Changes:
+def changes(tables: Tables, cluster: str, paths: Iterable[str], dump_format: DumpFormat | None = None) -> Changes:
     """Return what is new or has changed below these paths: segment files one by one, other dumps as a whole.
 
     Dumps that are not local files (a broker, an object store) are always read.
@@ -44,7 +44,7 @@ def changes(tables: Tables, cluster: str, paths: Iterable[str], shape: DumpForma
     wanted: list[str] = []
     new: list[DumpedFile] = []
     for path in paths:
-        is_of_segments = (shape or shape_of(path)) is DumpFormat.SEGMENTS
+        is_of_segments = (dump_format or format_of(path)) is DumpFormat.SEGMENTS
         files = _segments(path) if is_of_segments else _files(path)
         changed = [file for file in map(_now, files) if file not in known]
         if is_of_segments:

@@ -1,1 +1,1 @@
-"""Where logs come from: files, tables, JSON lines, brokers."""
+"""Reading logs: dumps in every format, a live broker, and log files without Spark."""

@@ -1,4 +1,4 @@
-"""A dump: files of any shape, or a broker's topic, as a DataFrame with the columns ``tables.log.DUMPED``."""
+"""Opens dumps: files in any format, or a topic of a broker, as DataFrames with the columns ``tables.log.DUMPED``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DEFAULT_TOPIC: Final = LOG_TOPICS[Family.GROUP]
 
 
 class DumpFormat(StrEnum):
-    """How a dump is written down."""
+    """The format of a dump."""
 
     SEGMENTS = "segments"
     PARQUET = "parquet"
@@ -46,7 +46,7 @@ class DumpFormat(StrEnum):
 
 
 class DumpExtent(NamedTuple):
-    """Where a dump begins in one log partition; None stands for any partition of the topic."""
+    """The first offset of a dump in one log partition; ``partition`` None: any partition of the topic."""
 
     topic: str
     partition: int | None
@@ -54,9 +54,10 @@ class DumpExtent(NamedTuple):
 
 
 class Kafka(NamedTuple):
-    """How to read a broker: librdkafka settings, and the offsets wanted, [from, to) by partition; none: all.
+    """How to read from a broker.
 
-    ``since`` are the first offsets that are new, by topic and partition.
+    ``config``: settings of librdkafka. ``ranges``: offsets to read by partition, [from, to); empty: all. ``since``: by
+    topic and partition, the first offset that was not ingested before.
     """
 
     config: Mapping[str, str] = MappingProxyType({})
@@ -68,11 +69,11 @@ ALL_OF_IT: Final = Kafka()
 
 
 class Dump(NamedTuple):
-    """``rows`` have the columns ``tables.log.DUMPED``.
+    """An opened dump. ``rows`` have the columns ``tables.log.DUMPED``.
 
-    ``detailed``: they know their batches and transactions. ``extents``: the log partitions in it (rows without a
-    position apart). ``distinct``: no position occurs twice. ``given``: topic and partition of each log partition that
-    is known to be part of the dump, whether it holds a record or not.
+    ``detailed``: the rows have batches and transactions. ``extents``: the log partitions in the dump; rows without a
+    position are not counted. ``distinct``: no position occurs twice. ``given``: topic and partition of each log
+    partition that is known to be part of the dump, including those without a record.
     """
 
     rows: DataFrame
@@ -86,25 +87,26 @@ def open_dump(
     spark: SparkSession,
     paths: Sequence[str],
     *,
-    shape: DumpFormat | None = None,
+    dump_format: DumpFormat | None = None,
     topic: str = DEFAULT_TOPIC,
     topics: Iterable[str] = KNOWN_TOPICS,
     kafka: Kafka = ALL_OF_IT,
 ) -> list[Dump]:
-    """The dumps at these paths, one for each shape; ``shape`` says that all are of that one.
+    """Open the dumps at these paths: one for each format, and one for each live broker.
 
-    ``topic`` is that of records which do not say; of other topics than ``topics`` nothing is read.
+    ``dump_format``: the format of all paths; None: detected. ``topic``: topic of records without one. ``topics``: only
+    records of these topics are read.
 
     Raises:
-        InputError: a path that does not exist or holds nothing of these shapes, or a table without key or value.
+        InputError: a path does not exist or has no known format, or a table has no key or value.
     """
-    by_shape: dict[DumpFormat, list[str]] = {}
+    by_format: dict[DumpFormat, list[str]] = {}
     for path in paths:
-        # A Spark Connect server works in a directory of its own.
+        # A Spark Connect server has its own working directory.
         whole = path if "://" in path else os.path.abspath(path)
-        by_shape.setdefault(shape or shape_of(whole), []).append(whole)
-    live = [_open_live(spark, path, kafka) for path in by_shape.pop(DumpFormat.LIVE, [])]
-    return [*live, *(_open(spark, found, files, topic, sorted(topics)) for found, files in by_shape.items())]
+        by_format.setdefault(dump_format or format_of(whole), []).append(whole)
+    live = [_open_live(spark, path, kafka) for path in by_format.pop(DumpFormat.LIVE, [])]
+    return [*live, *(_open(spark, found, files, topic, sorted(topics)) for found, files in by_format.items())]
 
 
 def _open_live(spark: SparkSession, url: str, kafka: Kafka) -> Dump:
@@ -112,7 +114,7 @@ def _open_live(spark: SparkSession, url: str, kafka: Kafka) -> Dump:
 
     servers, _, topic = url.removeprefix(LIVE_SCHEME).partition("/")
     if not servers or not topic:
-        raise InputError(f"{url}: {LIVE_SCHEME}HOST:PORT[,HOST:PORT]/TOPIC is wanted")
+        raise InputError(f"invalid URL {url!r}: use {LIVE_SCHEME}HOST:PORT[,HOST:PORT]/TOPIC")
     spark.dataSource.register(KafkaLog)
     config = {**kafka.config, "bootstrap.servers": servers}
     options = {"topic": topic, "config": json.dumps(config)}
@@ -121,20 +123,20 @@ def _open_live(spark: SparkSession, url: str, kafka: Kafka) -> Dump:
     if kafka.ranges:
         options["ranges"] = json.dumps(kafka.ranges)
     rows = spark.read.format(KafkaLog.name()).options(**options).load()
-    # The broker says which partitions are empty only if all of them were asked for.
+    # Empty partitions can be recognized only if all partitions are read.
     given = frozenset() if kafka.ranges else frozenset((topic, number) for number in topic_partitions(config, topic))
     return Dump(rows, False, [DumpExtent(topic, None, 0)], True, given)
 
 
-def _open(spark: SparkSession, shape: DumpFormat, files: list[str], topic: str, topics: list[str]) -> Dump:
-    if shape is DumpFormat.SEGMENTS:
+def _open(spark: SparkSession, dump_format: DumpFormat, files: list[str], topic: str, topics: list[str]) -> Dump:
+    if dump_format is DumpFormat.SEGMENTS:
         return _open_segments(spark, files, topic, topics)
-    if shape is DumpFormat.JSON_LINES:
+    if dump_format is DumpFormat.JSON_LINES:
         spark.dataSource.register(JsonLines)
         listed = [file for path in files for file in _files(path, JSON_LINES_SUFFIXES)]
         rows = spark.read.format(JsonLines.name()).option("files", json.dumps(listed)).load()
     else:
-        rows = _table(spark, shape, files, topic)
+        rows = _table(spark, dump_format, files, topic)
     rows = rows.where(F.col("log_topic").isin(topics) | F.col("log_topic").isNull())
     return Dump(rows, False, *_survey(rows))
 
@@ -153,7 +155,7 @@ def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: li
         first = int(log.segment[:20]) if SEGMENT.fullmatch(log.segment) else 0
         extents.setdefault(place, DumpExtent(*place, first))
         folders.setdefault(place, set()).add(log.name.removesuffix(log.segment))
-    # Brokers name segments by their first offset; a file of another name may be a copy of one beside it.
+    # Brokers name segments by their first offset; a file with another name may be a copy of a segment.
     named = all(SEGMENT.fullmatch(log.segment) for log in segments)
     snapshots = [(log.partition, log.segment) for log in logs if log.is_snapshot]
     once = len(set(snapshots)) == len(snapshots)
@@ -163,7 +165,7 @@ def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: li
 
 
 def _survey(rows: DataFrame) -> tuple[list[DumpExtent], bool]:
-    """The extents of a dump, and whether it has each position once: a look at all positions, but at no payload."""
+    """Return the extents of a dump, and whether it has each position once. Only the positions are read."""
     found = (
         rows.where("log_offset IS NOT NULL")
         .groupBy("log_topic", "log_partition")
@@ -173,11 +175,11 @@ def _survey(rows: DataFrame) -> tuple[list[DumpExtent], bool]:
     return [DumpExtent(topic, partition, first) for topic, partition, first, _ in found], all(row[3] for row in found)
 
 
-def _table(spark: SparkSession, shape: DumpFormat, files: list[str], topic: str) -> DataFrame:
-    """Parquet and Delta are for Spark to read, but it finds nothing below folders that begin with ``_`` or ``.``."""
+def _table(spark: SparkSession, dump_format: DumpFormat, files: list[str], topic: str) -> DataFrame:
+    """Read Parquet or Delta. Files below folders that begin with ``_`` or ``.`` are named, because Spark skips them."""
     reader = spark.read.option("mergeSchema", "true")
     try:
-        if shape is DumpFormat.DELTA:
+        if dump_format is DumpFormat.DELTA:
             tables = [reader.format("delta").load(file) for file in files]
             return _union(kafka_columns.dumped(table, file, topic) for table, file in zip(tables, files, strict=True))
         named = [path for file in files for path in (_files(file, (".parquet",)) if _is_hidden(file) else [file])]
@@ -186,7 +188,7 @@ def _table(spark: SparkSession, shape: DumpFormat, files: list[str], topic: str)
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{', '.join(files)}: cannot be read as {shape.value}: {one_line(error)}") from error
+        raise InputError(f"{', '.join(files)}: cannot be read as {dump_format.value}: {one_line(error)}") from error
 
 
 def _union(tables: Iterable[DataFrame]) -> DataFrame:
@@ -196,10 +198,13 @@ def _union(tables: Iterable[DataFrame]) -> DataFrame:
     return first
 
 
-def shape_of(path: str) -> DumpFormat:
-    """The shape of what is at a path, by the names of files; a URI is left to Spark.
+def format_of(path: str) -> DumpFormat:
+    """Return the format of the dump at a path, from file names. For URIs only the URI itself is looked at.
 
-    A directory has one shape: beside segments and tables, JSON lines tell about the dump and are none.
+    A folder has one format. JSON lines next to segments or tables are not part of the dump.
+
+    Raises:
+        InputError: the path does not exist, or has no known format.
     """
     if path.startswith(LIVE_SCHEME):
         return DumpFormat.LIVE
@@ -209,7 +214,7 @@ def shape_of(path: str) -> DumpFormat:
     if not place.exists():
         raise InputError(f"{path}: no such file or directory")
     if place.is_file():
-        return _shape_of_file(path)
+        return _format_of_file(path)
     if (place / "_delta_log").is_dir():
         return DumpFormat.DELTA
     found = {
@@ -219,20 +224,20 @@ def shape_of(path: str) -> DumpFormat:
         DumpFormat.PARQUET: any(place.rglob("*.parquet")),
         DumpFormat.JSON_LINES: any(_files(path, JSON_LINES_SUFFIXES)),
     }
-    shape = next((shape for shape, there in found.items() if there), None)
-    if shape is None:
-        raise InputError(f"{path}: no segments (*.log), Parquet, Delta or JSON lines (*.jsonl, *.ndjson) in it")
-    return shape
+    dump_format = next((dump_format for dump_format, there in found.items() if there), None)
+    if dump_format is None:
+        raise InputError(f"{path}: contains no segments (*.log), Parquet, Delta or JSON lines (*.jsonl, *.ndjson)")
+    return dump_format
 
 
-def _shape_of_file(path: str) -> DumpFormat:
+def _format_of_file(path: str) -> DumpFormat:
     if path.endswith(".parquet") or _is_json(path):
         if not os.path.getsize(path):
-            raise InputError(f"{path}: an empty file")
+            raise InputError(f"{path}: the file is empty")
         return DumpFormat.JSON_LINES if _is_json(path) else DumpFormat.PARQUET
     if path.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)) or tarfile.is_tarfile(path):
         return DumpFormat.SEGMENTS
-    raise InputError(f"{path}: neither a segment (*.log), an archive of segments, Parquet nor JSON lines by its name")
+    raise InputError(f"{path}: unknown format: use segments (*.log), a tar archive of segments, Parquet or JSON lines")
 
 
 def _is_json(path: str) -> bool:
@@ -240,7 +245,7 @@ def _is_json(path: str) -> bool:
 
 
 def _files(path: str, suffixes: tuple[str, ...]) -> list[str]:
-    """The file itself, or those below a directory, whatever the folders are called."""
+    """Return the file itself, or all files below a folder with one of the suffixes, also in hidden folders."""
     if os.path.isfile(path):
         return [path]
     files = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
@@ -248,7 +253,7 @@ def _files(path: str, suffixes: tuple[str, ...]) -> list[str]:
 
 
 def _is_hidden(path: str) -> bool:
-    """Whether Spark would pass over files below this directory."""
+    """Return whether Spark would skip Parquet files below this folder."""
     if not os.path.isdir(path):
         return False
     below = (file.relative_to(path).parts[:-1] for file in Path(path).rglob("*.parquet"))

@@ -1,4 +1,4 @@
-"""Arrow batches with the columns ``tables.log.DUMPED``, from what the sources read."""
+"""Arrow batches with the columns ``tables.log.DUMPED``, for all sources."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ ROWS_A_BATCH: Final = 10_000
 
 
 def dumped_batch(count: int, columns: Mapping[str, Any]) -> pa.RecordBatch:
-    """A batch of ``count`` rows from some of the columns: arrays, or one value for all rows; the others are null."""
+    """Return a batch of ``count`` rows. ``columns`` are arrays, or one value for all rows; missing columns are null."""
     arrays = []
     for field in ARROW_SCHEMA:
-        given = columns.get(field.name)
-        if isinstance(given, pa.Array):
-            arrays.append(given.cast(field.type))
-        elif given is None:
+        column = columns.get(field.name)
+        if isinstance(column, pa.Array):
+            arrays.append(column.cast(field.type))
+        elif column is None:
             arrays.append(pa.nulls(count, field.type))
         else:
-            arrays.append(pa.repeat(pa.scalar(given, field.type), count))
+            arrays.append(pa.repeat(pa.scalar(column, field.type), count))
     return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)
 
 
 def dumped_batches(rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
-    """Batches of rows that come one by one; columns that no row names are null."""
+    """Yield batches of up to ``ROWS_A_BATCH`` rows; columns that a row does not have are null."""
     remaining = iter(rows)
     while some := list(islice(remaining, ROWS_A_BATCH)):
         yield pa.RecordBatch.from_pylist(some, schema=ARROW_SCHEMA)

@@ -1,4 +1,4 @@
-"""Log segments on disk: in directories, as single files, or inside a tar archive."""
+"""Log segments on disk: in folders, as single files, or inside tar archives."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from coordinator_core.wire.batches import read_columns
 
 LOG_SUFFIX = ".log"
 SNAPSHOT_SUFFIX = ".checkpoint"
-"""A KRaft snapshot: the same format, in the folder of the metadata log."""
+"""Suffix of KRaft snapshots, which have the same format, in the folder of the metadata log."""
 
 SNAPSHOT = re.compile(r"(?P<end>\d{20})-(?P<epoch>\d{10})\.checkpoint")
-"""A snapshot's name: the offset of the log at which it ends (excluded), and the epoch of the last record in it."""
+"""The name of a snapshot: its end offset in the log (excluded), and the epoch of its last record."""
 
 FIRST_SEGMENT = "00000000000000000000.log"
 """The segment that begins with the first record of a log partition."""
@@ -32,12 +32,12 @@ SEGMENT = re.compile(r"\d{20}\.(log|checkpoint)")
 FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 
 LEFTOVER = re.compile(r".+-\d+\.[0-9a-f]+-(delete|future|stray)")
-"""What brokers call the folder of a partition that is deleted, moved to another disk, or not theirs."""
+"""Names of the folders of partitions that a broker is deleting, moves to another disk, or does not own."""
 
 METADATA_TOPIC = LOG_TOPICS[Family.METADATA]
 
 FAMILIES = {topic: family for family, topic in LOG_TOPICS.items()}
-"""The topics that we can decode."""
+"""The kind of log in each topic that can be decoded."""
 
 GROUP_TOPICS = [topic for topic, family in FAMILIES.items() if family in (Family.GROUP, Family.CONNECT)]
 """The topics whose records change groups."""
@@ -49,48 +49,48 @@ REPLAYED_TOPICS = [*GROUP_TOPICS, *SHARE_TOPICS]
 """The topics whose records are folded to histories, by group."""
 
 KNOWN_TOPICS = frozenset(FAMILIES) | {""}
-"""Those, and folders that are not named after a topic."""
+"""These topics, and "" for segments outside a topic's folder."""
 
 UNKNOWN_PARTITION = -1
 
 
 class LogPart(Protocol):
-    """A log partition, or one segment of it, wherever it is kept."""
+    """A log partition or one of its segments, wherever it is stored."""
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """The name used in messages."""
 
     @property
     def topic(self) -> str:
-        """The log's topic, empty if nobody says."""
+        """The topic of the log; empty if it is not known."""
 
     @property
     def partition(self) -> int:
-        """The log's partition."""
+        """The partition of the log."""
 
     @property
     def segment(self) -> str:
-        """The name of the segment with which it begins."""
+        """The name of its first segment."""
 
     @property
     def size(self) -> int:
-        """Its size in bytes."""
+        """The size in bytes."""
 
     @property
     def family(self) -> Family:
-        """What its records are."""
+        """The kind of log, which determines its record types."""
 
     def parts(self) -> Iterator[pa.RecordBatch | Damage]:
-        """Its records as Arrow batches with columns of ``LOG_COLUMNS``, and the bytes that are none."""
+        """Yield its records as Arrow batches with the columns ``LOG_COLUMNS``, and its damaged byte ranges."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One segment file, or one inside a tar archive (then ``path`` is the archive and ``member`` the name within).
+    """A segment file. If it is inside a tar archive, ``path`` is the archive and ``member`` the name within it.
 
-    Topic and partition come from the name of the folder (``__consumer_offsets-3/``); without such a folder the topic is
-    empty and the partition UNKNOWN_PARTITION. ``size`` is in bytes.
+    Topic and partition come from the name of the folder (``__consumer_offsets-3/``). Without such a folder the topic is
+    empty and the partition is UNKNOWN_PARTITION. ``size`` is in bytes.
     """
 
     path: str
@@ -102,22 +102,22 @@ class LogFile:
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """The name used in messages."""
         return f"{self.path}:{self.member}" if self.member else self.path
 
     @property
     def family(self) -> Family:
-        """What its records are; segments outside of a topic's folder are taken for group coordinator logs."""
+        """The kind of log; segments outside a topic's folder are read as logs of the group coordinator."""
         return Family.METADATA if self.is_snapshot else FAMILIES.get(self.topic, Family.GROUP)
 
     @property
     def is_snapshot(self) -> bool:
-        """Whether it is a KRaft snapshot, whose offsets are not those of the log."""
+        """Whether it is a KRaft snapshot; the offsets in a snapshot are not log offsets."""
         return self.segment.endswith(SNAPSHOT_SUFFIX)
 
     @contextmanager
     def open(self) -> Iterator[ReadAt]:
-        """A way to read bytes at positions, as long as the context lasts."""
+        """Open the file. Yields a function that reads a number of bytes at a position."""
         if not self.member:
             with open(self.path, "rb") as stream:
                 yield lambda position, size: os.pread(stream.fileno(), size, position)
@@ -126,7 +126,7 @@ class LogFile:
                 yield _seeking(stream)
 
     def parts(self) -> Iterator[pa.RecordBatch | Damage]:
-        """Its records as Arrow batches of ``LOG_COLUMNS``, and the bytes that are none."""
+        """Yield its records as Arrow batches with the columns ``LOG_COLUMNS``, and its damaged byte ranges."""
         with self.open() as read_at:
             yield from read_columns(read_at, self.size, name=self.name)
 
@@ -134,11 +134,13 @@ class LogFile:
 def find_logs(
     paths: Iterable[str | os.PathLike[str]], *, topics: Collection[str] = KNOWN_TOPICS, snapshots: bool = False
 ) -> list[LogFile]:
-    """The segments under these directories and archives, and the files named themselves, by topic, partition, offset.
+    """Return the segments in these folders, archives and files, sorted by topic, partition and offset.
 
-    In directories and archives what counts is ``*.log`` in the folder of one of these topics, and files named like
-    segments in folders that are no topic's. With ``snapshots`` KRaft snapshots count too. Raises InputError for a path
-    that does not exist or cannot be read, or holds no such log.
+    From folders and archives, two kinds of files are taken: ``*.log`` in the folder of one of the ``topics``, and files
+    with the name of a segment outside any topic's folder. With ``snapshots``, KRaft snapshots are taken too.
+
+    Raises:
+        InputError: a path does not exist, cannot be read, or contains no such file.
     """
     wanted = FileFilter(frozenset(topics), (LOG_SUFFIX, SNAPSHOT_SUFFIX) if snapshots else (LOG_SUFFIX,))
     found: list[LogFile] = []
@@ -148,21 +150,21 @@ def find_logs(
         except OSError as error:
             raise InputError(f"{path or 'an empty path'}: {error.strerror or error}") from None
         if not logs:
-            raise InputError(f"{path}: no segments of {', '.join(sorted(filter(None, topics)))} in it")
+            raise InputError(f"{path}: contains no segments of {', '.join(sorted(filter(None, topics)))}")
         found += logs
     return sorted(dict.fromkeys(found), key=lambda log: (log.topic, log.partition, log.segment))
 
 
 def refuse_empty_files(paths: Iterable[str], logs: Iterable[LogFile]) -> None:
-    """Raises InputError where files are named and there is nothing in any; a folder may have empty segments."""
+    """Raise InputError if files are named and all of them are empty. Empty segments in folders are normal."""
     named = [path for path in paths if os.path.isfile(path)]
     if named and not any(log.size for log in logs):
-        raise InputError(f"{named[0]}: an empty file")
+        raise InputError(f"{named[0]}: the file is empty")
 
 
 @dataclass(frozen=True, slots=True)
 class FileFilter:
-    """Which files of a directory or an archive are meant."""
+    """Selects the files to take from a folder or an archive."""
 
     topics: frozenset[str]
     suffixes: tuple[str, ...]
@@ -197,7 +199,7 @@ def _logs_in_archive(path: str, wanted: FileFilter) -> Iterator[LogFile]:
                 if member.isfile() and (place := PurePosixPath(member.name)) in wanted:
                     yield _log_file(path, member.size, place, member=member.name)
     except (tarfile.TarError, EOFError) as error:
-        raise InputError(f"{path}: a damaged archive: {error}") from None
+        raise InputError(f"{path}: the archive is damaged: {error}") from None
 
 
 def _place(path: str) -> PurePosixPath:
@@ -219,7 +221,7 @@ def _raise(error: OSError) -> None:
 def _member(archive: tarfile.TarFile, log: LogFile) -> Iterator[IO[bytes]]:
     stream = archive.extractfile(log.member)
     if stream is None:
-        raise InputError(f"{log.name}: no file in the archive")
+        raise InputError(f"{log.name}: not a file in the archive")
     with stream:
         yield stream
 

@@ -1,11 +1,11 @@
-"""JSON lines: records with base64 key and value, and what Kafka's console formatters print.
+"""JSON lines: records with base64 key and value, or the output of Kafka's console formatters.
 
-The first form is what Spark's ``to_json`` and most dump scripts write: ``{"topic": .., "partition": .., "offset": ..,
-"timestamp": .., "key": base64, "value": base64 or null}``; a field that is not known goes to ``extra``. kcat's names
-(``payload``, ``ts``, ``tstype``) are taken too, but its own text for bytes is no base64 and does not hold them. Console
-formatters (Kafka 3.8 and later, ``{"key": {"type": .., "data": {..}}, "value": {"version": .., "data": {..}}}``) print
-no positions: such rows have no partition and no offset, only their line. Their bytes are encoded anew, which gives
-those of the log.
+Spark's ``to_json`` and most dump scripts write the first form: ``{"topic": .., "partition": .., "offset": ..,
+"timestamp": .., "key": base64, "value": base64 or null}``. Unknown fields go to ``extra``. The field names of kcat
+(``payload``, ``ts``, ``tstype``) are accepted too, but kcat itself writes bytes as text, which is not base64 and loses
+bytes. Console formatters (Kafka 3.8 and later, ``{"key": {"type": .., "data": {..}}, "value": {"version": .., "data":
+{..}}}``) print no positions: their rows have a line number, but no partition and no offset. Key and value are encoded
+again, which gives the bytes of the log.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from coordinator_core.wire.kafka_json import key_from_json, value_from_json
 from coordinator_core.wire.record_codec import encode_key, encode_value
 
 MAX_LINE_BYTES: Final = 16 << 20
-"""Longer lines are no records: brokers take batches of 1 MB unless configured."""
+"""Longer lines are not records: by default, brokers accept batches of up to 1 MB."""
 
 KNOWN: Final = {"topic", "partition", "offset", "timestamp", "ts", "timestampType", "tstype", "key", "value", "payload"}
 TIMESTAMP_TYPES: Final = {0: "CreateTime", 1: "LogAppendTime", "create": "CreateTime", "logappend": "LogAppendTime"}
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Row = dict[str, Any]
-"""Some of the columns of ``tables.log.DUMPED``; those that are missing are null."""
+"""Some of the columns ``tables.log.DUMPED``; missing columns are null."""
 
 
 def read(file: Path) -> Iterator[Row]:
-    """The rows of a file, one a line that is not blank; a line that is no record comes as a damaged row.
+    """Yield a row for each line of a file that is not blank. A line that is not a record becomes a damaged row.
 
     Raises:
-        OSError: the file cannot be read at all.
+        OSError: the file cannot be read.
     """
     with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as lines:
         number = 0
@@ -51,7 +51,7 @@ def read(file: Path) -> Iterator[Row]:
                 while not whole:
                     whole = len(more := lines.readline(MAX_LINE_BYTES)) < MAX_LINE_BYTES or more.endswith(b"\n")
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                yield damaged(b"", f"the file is cut or damaged after line {number - 1}: {error}", number)
+                yield damaged(b"", f"the file is truncated or damaged after line {number - 1}: {error}", number)
                 return
             if not line:
                 return
@@ -62,7 +62,7 @@ def read(file: Path) -> Iterator[Row]:
 def _row_or_damage(line: bytes, number: int) -> Row:
     try:
         if len(line) >= MAX_LINE_BYTES:
-            raise InputError(f"a line of {MAX_LINE_BYTES} bytes or more")
+            raise InputError(f"the line has {MAX_LINE_BYTES} bytes or more")
         return {**parse(line), "place": number}
     except (CoordinatorAuditError, ValueError, TypeError, KeyError, RecursionError) as error:
         cause = str(error) if isinstance(error, CoordinatorAuditError) else f"{type(error).__name__}: {error}"
@@ -70,27 +70,27 @@ def _row_or_damage(line: bytes, number: int) -> Row:
 
 
 def damaged(data: bytes, cause: str, place: int) -> Row:
-    """A row that stands for bytes that are no record."""
+    """Return a row for bytes that are not a record."""
     return {"kind": "damaged", "value": data, "error": cause, "place": place}
 
 
 def parse(line: bytes) -> Row:
-    """One line as a row, without its place.
+    """Return one line as a row, without its ``place``.
 
     Raises:
-        InputError: it is no JSON object, has no key, or bad base64.
-        EncodeError: a printed key or value that its schema cannot carry.
+        InputError: the line is not a JSON object, has no key, or has a value of the wrong form.
+        EncodeError: a key or value printed by a console formatter does not fit its schema.
     """
     try:
         record = json.loads(line)
     except ValueError as error:
-        raise InputError(f"no JSON: {error}") from error
+        raise InputError(f"not JSON: {error}") from error
     if not isinstance(record, dict):
-        raise InputError(f"a JSON object is wanted, this is a {type(record).__name__}")
+        raise InputError(f"expected a JSON object, not a {type(record).__name__}")
     if "typeName" in record or "isControl" in record:
-        raise InputError("printed by coordinator-audit dump: take in the segments that it was printed from")
+        raise InputError("output of coordinator-audit dump cannot be ingested: ingest the segments themselves")
     if "key" not in record:
-        raise InputError("no field 'key'")
+        raise InputError("field 'key' is missing")
     if isinstance(record["key"], dict):
         return _printed(record)
     row: Row = {
@@ -109,7 +109,7 @@ def parse(line: bytes) -> Row:
 
 
 def _printed(record: dict[str, Any]) -> Row:
-    """A console formatter's line. Kafka 3.8 and 3.9 call the key's type its version, and print numbers as text."""
+    """Return a console formatter's line as a row. Kafka 3.8 and 3.9 print the key's type as its version, as text."""
     key, value = record["key"], record.get("value")
     fields = key["data"]
     record_type = int(key["type"] if "type" in key else key["version"])
@@ -118,7 +118,7 @@ def _printed(record: dict[str, Any]) -> Row:
     row: Row = {"log_topic": LOG_TOPICS[family], "kind": "record", "outcome": "unknown", "value": None}
     for part in filter(None, (key, value)):
         if not isinstance(part["data"], dict):
-            raise InputError(f"the formatter printed {json.dumps(part['data'])} in place of the fields")
+            raise InputError(f"the formatter printed {json.dumps(part['data'])} instead of the fields")
     row["key"] = encode_key(record_type, key_from_json(record_type, fields, family), family)
     if value is not None:
         version = int(value["version"])
@@ -128,7 +128,7 @@ def _printed(record: dict[str, Any]) -> Row:
 
 
 def _position(record: dict[str, Any]) -> Row:
-    """Partition and offset; neither says anything without the other."""
+    """Return partition and offset, or neither: one without the other is useless."""
     partition, offset = _integer(record, "partition", 31), _integer(record, "offset", 63)
     return {} if partition is None or offset is None else {"log_partition": partition, "log_offset": offset}
 
@@ -138,11 +138,11 @@ def _base64(record: dict[str, Any], name: str) -> bytes | None:
     if text is None:
         return None
     if not isinstance(text, str):
-        raise InputError(f"{name}: base64 text is wanted, this is {json.dumps(text)[:40]}")
+        raise InputError(f"{name}: expected base64 text, not {json.dumps(text)[:40]}")
     try:
         return b64decode(text, validate=True)
     except ValueError as error:
-        raise InputError(f"{name}: bad base64: {error}") from error
+        raise InputError(f"{name}: invalid base64: {error}") from error
 
 
 def _integer(record: dict[str, Any], name: str, bits: int) -> int | None:
@@ -150,17 +150,17 @@ def _integer(record: dict[str, Any], name: str, bits: int) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value < 1 << bits:
-        raise InputError(f"{name}: not {json.dumps(value)[:40]}")
+        raise InputError(f"{name}: invalid value {json.dumps(value)[:40]}")
     return int(value) if value >= 0 else None
 
 
 def _timestamp(value: Any) -> int | None:
-    """Milliseconds as a number, or ISO 8601 as Spark prints it."""
+    """Return a time in ms since the epoch, from a number of ms or from ISO 8601 as Spark prints it."""
     if isinstance(value, str):
         try:
             moment = datetime.fromisoformat(value)
         except ValueError as error:
-            raise InputError(f"timestamp: not {value[:40]!r}: {error}") from error
+            raise InputError(f"timestamp: invalid time {value[:40]!r}: {error}") from error
         return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // timedelta(milliseconds=1)
     return _integer({"timestamp": value}, "timestamp", 63)
 

@@ -1,6 +1,6 @@
-"""The Spark data source ``json_lines``: the files of ``json_lines.read``, one task a file.
+"""The Spark data source ``json_lines``: reads files with ``json_lines.read``, one task for each file.
 
-Option: ``files``, a JSON list of paths.
+Option ``files``: a JSON list of paths.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from jobs.sources.dump_batches import SPARK_SCHEMA, dumped_batches
 
 
 class JsonLines(DataSource):
-    """See the module."""
+    """The data source; see the module."""
 
     @classmethod
     def name(cls) -> str:
-        """What ``spark.read.format`` calls it."""
+        """Return the name for ``spark.read.format``."""
         return "json_lines"
 
     def schema(self) -> StructType:
-        """The columns of a dump."""
+        """Return the columns of a dump."""
         return SPARK_SCHEMA
 
     def reader(self, schema: StructType) -> JsonLinesReader:
-        """The reader of these options."""
+        """Return a reader for the options."""
         return JsonLinesReader(json.loads(self.options["files"]))
 
 
 class JsonLinesReader(DataSourceReader):
-    """Reads a file."""
+    """Plans one partition for each file, and reads one."""
 
     def __init__(self, files: Sequence[str]) -> None:
         self.files = files
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One a file: a line's number is its place."""
+        """Return one partition for each file: the ``place`` of a row is its line number."""
         return [InputPartition(file) for file in self.files]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one file."""
+        """Yield the rows of one file."""
         file: str = partition.value
         return dumped_batches({**row, "source": file} for row in json_lines.read(Path(file)))

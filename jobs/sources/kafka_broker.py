@@ -1,12 +1,12 @@
-"""The Spark data source ``kafka_log``: a coordinator log read from a live broker, a batch from offsets to offsets.
+"""The Spark data source ``kafka_log``: reads a coordinator log from a live broker, as a batch of offset ranges.
 
-Options: ``topic``, ``config`` (a JSON object of librdkafka settings with ``bootstrap.servers``) and ``ranges`` (a JSON
-object of partition to [from, to]; null stands for the first or the last offset there is; all partitions if absent) and
-``since`` (a JSON object of partition to the first offset that is new to the reader).
-What is planned is what was there at planning time, so that a run ends.
+Options: ``topic``; ``config`` (a JSON object with librdkafka settings, including ``bootstrap.servers``); ``ranges`` (a
+JSON object of partition to [from, to]; null: the first or the last offset; absent: all partitions); ``since`` (a JSON
+object of partition to the first offset that was not ingested before). Ranges end at the end offsets at planning time,
+so that a run ends.
 
-A consumer sees neither control records nor batches: outcomes of transactions are unknown. It reads uncommitted, so that
-no record is left out.
+A consumer sees neither control records nor batches, so outcomes of transactions are unknown. It reads uncommitted
+records as well, so that no record is left out.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ SETTINGS: Final = {
     "auto.offset.reset": "error",
     "isolation.level": "read_uncommitted",
 }
-"""No offset is ever committed and no group joined: partitions are assigned."""
+"""The consumer never commits an offset and never joins a group: partitions are assigned by hand."""
 
 TIMESTAMP_TYPES: Final = ("NoTimestampType", "CreateTime", "LogAppendTime")
 
 PASSING: Final = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
-"""The client connects again by itself; if that takes too long, its silence says so."""
+"""Errors after which the client reconnects by itself. If that takes too long, the timeout ends the read."""
 
 NOTHING_TAKEN: Final[Mapping[int, int]] = MappingProxyType({})
 
@@ -50,7 +50,7 @@ Bounds = tuple[int | None, int | None]
 
 @dataclass(frozen=True)
 class OffsetRange(InputPartition):
-    """The offsets of one log partition that one task reads, the last one excluded."""
+    """The offsets of one log partition that one task reads; ``end`` is excluded."""
 
     topic: str
     partition: int
@@ -59,19 +59,19 @@ class OffsetRange(InputPartition):
 
 
 class KafkaLog(DataSource):
-    """See the module."""
+    """The data source; see the module."""
 
     @classmethod
     def name(cls) -> str:
-        """What ``spark.read.format`` calls it."""
+        """Return the name for ``spark.read.format``."""
         return "kafka_log"
 
     def schema(self) -> StructType:
-        """The columns of a dump."""
+        """Return the columns of a dump."""
         return SPARK_SCHEMA
 
     def reader(self, schema: StructType) -> KafkaLogReader:
-        """The reader of these options."""
+        """Return a reader for the options."""
         ranges = json.loads(self.options.get("ranges", "null"))
         wanted = ranges and {int(partition): tuple(bounds) for partition, bounds in ranges.items()}
         since = {int(partition): offset for partition, offset in json.loads(self.options.get("since", "{}")).items()}
@@ -88,7 +88,7 @@ class KafkaLogReader(DataSourceReader):
         self.servers = config.get("bootstrap.servers", "")
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The ranges as the log is now."""
+        """Return the ranges, with the end offsets of now."""
         consumer = Consumer(self.config)
         try:
             return plan(consumer, self.topic, self.ranges, self.since)
@@ -98,7 +98,7 @@ class KafkaLogReader(DataSourceReader):
             consumer.close()
 
     def read(self, partition: OffsetRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
-        """The records of one range."""
+        """Yield the records of one range."""
         consumer = Consumer(self.config)
         source = f"{self.servers}/{partition.topic}"
         try:
@@ -108,9 +108,9 @@ class KafkaLogReader(DataSourceReader):
 
 
 def topic_partitions(config: Mapping[str, str], topic: str) -> list[int]:
-    """Return the partitions that a broker names for a topic; none where it is not reached from this process.
+    """Return the partitions of a topic; an empty list if this process cannot reach the broker.
 
-    Under Spark Connect the broker may be reached by Spark alone, and what is missing then shows when it reads.
+    With Spark Connect, perhaps only Spark can reach the broker; missing partitions are then found when Spark reads.
     """
     consumer = Consumer({**SETTINGS, **config})
     try:
@@ -124,10 +124,10 @@ def topic_partitions(config: Mapping[str, str], topic: str) -> list[int]:
 def plan(
     consumer: Any, topic: str, ranges: Mapping[int, Bounds] | None, since: Mapping[int, int] = NOTHING_TAKEN
 ) -> list[OffsetRange]:
-    """The ranges wanted, cut to what the broker has and to what is new.
+    """Return the requested ranges, limited to offsets that the broker has and that were not ingested before.
 
     Raises:
-        InputError: no such topic or partition, or a log that ends before what was taken of it.
+        InputError: the topic or a partition does not exist, or the log ends before an offset that was ingested.
         KafkaException: the broker does not answer.
     """
     found = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
@@ -136,12 +136,12 @@ def plan(
     planned = []
     for partition, (first, end) in sorted((ranges or dict.fromkeys(found.partitions, (None, None))).items()):
         if partition not in found.partitions:
-            raise InputError(f"{topic}: there is no partition {partition}, but 0 to {len(found.partitions) - 1}")
+            raise InputError(f"{topic} has no partition {partition}: use 0 to {len(found.partitions) - 1}")
         low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
         if (new := since.get(partition, low)) > high:
             raise InputError(
-                f"{topic}-{partition}: the log ends at {high}, but was taken up to {new} before: it is another log, "
-                "which wants tables, or a name of the cluster, of its own"
+                f"{topic}-{partition}: the log ends at {high}, but was ingested up to {new} before. It is the log of "
+                "another cluster: give it its own name (--cluster) or its own tables"
             )
         first = max(low, new) if first is None else max(first, low, new)
         end = high if end is None else min(end, high)
@@ -151,13 +151,13 @@ def plan(
 
 
 def read_range(consumer: Any, wanted: OffsetRange) -> Iterator[dict[str, Any]]:
-    """The records of a range, by the columns of a dump.
+    """Yield the records of a range as rows with the columns of a dump.
 
-    The range ends with the first record at or behind its end, or with the log: its last offsets may be control records,
-    which a consumer does not get to see.
+    The range ends at the first record at or after its end, or at the end of the log: its last offsets may be control
+    records, which a consumer does not see.
 
     Raises:
-        InputError: the broker reports an error, or says nothing for a while.
+        InputError: the broker reports an error, or does not answer for ``TIMEOUT_S``.
     """
     name = f"{wanted.topic}-{wanted.partition}"
     consumer.assign([TopicPartition(wanted.topic, wanted.partition, wanted.first)])
@@ -165,7 +165,7 @@ def read_range(consumer: Any, wanted: OffsetRange) -> Iterator[dict[str, Any]]:
     while True:
         messages = consumer.consume(MESSAGES_A_CALL, timeout=TIMEOUT_S)
         if not messages:
-            raise InputError(f"{name}: nothing from the broker for {TIMEOUT_S:.0f} s at offset {reached}")
+            raise InputError(f"{name}: no answer from the broker for {TIMEOUT_S:.0f} s at offset {reached}")
         for message in messages:
             if (error := message.error()) is not None:
                 if error.code() == KafkaError._PARTITION_EOF:

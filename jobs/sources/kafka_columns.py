@@ -1,4 +1,4 @@
-"""The shape that Spark's Kafka source gives, as Parquet or Delta, to the columns of a dump."""
+"""Conversion of the columns of Spark's Kafka source (as Parquet or Delta) into the columns of a dump."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ TIMESTAMP_TYPES = ["CreateTime", "LogAppendTime"]
 
 
 def dumped(rows: DataFrame, name: str, topic: str) -> DataFrame:
-    """Rows with at least binary ``key`` and ``value``, as the columns ``tables.log.DUMPED``.
+    """Return rows that have at least binary ``key`` and ``value`` as the columns ``tables.log.DUMPED``.
 
-    Without ``topic`` they are from ``topic``; without ``partition`` and ``offset`` their place is the row's number in
-    its file. Columns that are not of this shape go to ``extra``. ``name`` is what errors call the dump.
+    Rows without a topic get ``topic``. Without the columns ``partition`` and ``offset``, ``place`` is the number of the
+    row in its file. Columns that Spark's Kafka source does not have go to ``extra``. ``name``: name of the dump for
+    error messages.
 
     Raises:
-        InputError: no column ``key`` or ``value``, or one that is not binary.
+        InputError: the column ``key`` or ``value`` is missing or not binary.
     """
     types = {field.name: field.dataType for field in rows.schema.fields}
     for wanted in ("key", "value"):
         found = types.get(wanted)
         if found is None:
-            raise InputError(f"{name}: no column '{wanted}' (there are {', '.join(types) or 'none'})")
+            raise InputError(f"{name}: column '{wanted}' is missing (columns: {', '.join(types) or 'none'})")
         if not isinstance(found, BinaryType):
-            raise InputError(f"{name}: column '{wanted}' must be binary as Kafka gives it, this is {found.typeName()}")
+            raise InputError(f"{name}: column '{wanted}' must be binary, not {found.typeName()}")
     positioned = "partition" in types and "offset" in types
     known: dict[str, Column] = {
         "log_topic": F.coalesce(F.col("topic"), F.lit(topic)) if "topic" in types else F.lit(topic),
@@ -64,28 +65,28 @@ def dumped(rows: DataFrame, name: str, topic: str) -> DataFrame:
     return rows.select(columns)
 
 
-def _millis(of: DataType) -> Column:
-    """The column ``timestamp`` in ms since the epoch; one without a time zone, as pandas writes it, is in UTC."""
-    if isinstance(of, TimestampType):
+def _millis(data_type: DataType) -> Column:
+    """Return ``timestamp`` in ms since the epoch. A time without a time zone (pandas writes such) is in UTC."""
+    if isinstance(data_type, TimestampType):
         return F.unix_millis("timestamp")
-    if isinstance(of, TimestampNTZType):  # by way of text: a cast would take it for a time of the session's zone
+    if isinstance(data_type, TimestampNTZType):  # via text: a cast would interpret it in the session's time zone
         return F.unix_millis(F.concat(F.col("timestamp").cast("string"), F.lit("Z")).cast("timestamp"))
     return F.col("timestamp").cast("long")
 
 
 def _extra(types: dict[str, DataType]) -> Column:
-    """The columns that no other place holds, as text by name; null where there are none."""
-    further = [name for name in types if name not in READ]
-    if not further:
+    """Return all other columns as a map of texts by name; null if there are none."""
+    others = [name for name in types if name not in READ]
+    if not others:
         return F.lit(None)
-    return F.create_map(*(part for name in further for part in (F.lit(name), _text(name, types[name]))))
+    return F.create_map(*(part for name in others for part in (F.lit(name), _text(name, types[name]))))
 
 
-def _text(name: str, of: DataType) -> Column:
+def _text(name: str, data_type: DataType) -> Column:
     column = F.col(f"`{name}`")
-    if isinstance(of, BinaryType):
+    if isinstance(data_type, BinaryType):
         return F.base64(column)
-    return F.to_json(column) if isinstance(of, StructType | ArrayType | MapType) else column.cast("string")
+    return F.to_json(column) if isinstance(data_type, StructType | ArrayType | MapType) else column.cast("string")
 
 
 def _type_of(name: str) -> DataType:

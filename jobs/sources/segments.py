@@ -1,11 +1,10 @@
-"""The Spark data source ``segments``: raw segment files of coordinator logs, planned by log partition and file.
+"""The Spark data source ``segments``: reads raw segment files of coordinator logs.
 
-Options: ``paths`` (a JSON list of directories, files or tar archives), ``topics`` (a JSON list; those that can be
-decoded unless given), ``topic`` (of files that lie in no topic's folder) and ``splitBytes`` (files are cut into ranges
-of at least this size). Each task reads its range in bounded memory and yields Arrow batches.
+Options: ``paths`` (a JSON list of folders, files or tar archives), ``topics`` (a JSON list; default: all topics that
+can be decoded), ``topic`` (the topic of files outside a topic's folder) and ``splitBytes`` (files are split into byte
+ranges of at least this size). Each task reads its range in bounded memory and yields Arrow batches.
 
-KRaft snapshots are read as well. Their records have no offset in the log: their ``place`` is their number in the
-snapshot, from 0.
+KRaft snapshots are read as well. Their records have no log offset: ``place`` is their number in the snapshot, from 0.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from jobs.sources.files import KNOWN_TOPICS, METADATA_TOPIC, UNKNOWN_PARTITION, 
 SPLIT_BYTES: Final = 64 << 20
 TASK_BYTES: Final = 4 << 20
 LOOK_AHEAD_BYTES: Final = 2 << 20
-"""How far behind a range its task looks for the markers of transactions that are still open at its end."""
+"""Bytes after its range in which a task looks for the markers of transactions that are open at the end of the range."""
 
 TIMESTAMP_TYPE_NAMES: Final = pa.array([TIMESTAMP_TYPES[code] for code in (-1, 0, 1)])
 
@@ -51,7 +50,7 @@ UNTOUCHED: Final = (
     "coordinator_epoch",
     "kind",
 )
-"""Columns that are called as the reader calls them."""
+"""Columns with the same name in the batches of the core."""
 
 RENAMED: Final = {
     "log_offset": "offset",
@@ -64,7 +63,7 @@ RENAMED: Final = {
 
 @dataclass(frozen=True)
 class Range:
-    """Bytes of one file, and the file that continues the log."""
+    """A byte range of one file, and the file that continues the log."""
 
     log: LogFile
     start: int
@@ -74,25 +73,25 @@ class Range:
 
 @dataclass(frozen=True)
 class Ranges(InputPartition):
-    """What one task reads: a range, or several small ones."""
+    """The input of one task: a byte range, or several small ones."""
 
     ranges: tuple[Range, ...]
 
 
 class SegmentsSource(DataSource):
-    """See the module."""
+    """The data source; see the module."""
 
     @classmethod
     def name(cls) -> str:
-        """What ``spark.read.format`` calls it."""
+        """Return the name for ``spark.read.format``."""
         return "segments"
 
     def schema(self) -> StructType:
-        """The columns of a dump."""
+        """Return the columns of a dump."""
         return SPARK_SCHEMA
 
     def reader(self, schema: StructType) -> SegmentsReader:
-        """The reader of these options."""
+        """Return a reader for the options."""
         return SegmentsReader(
             json.loads(self.options["paths"]),
             frozenset(json.loads(self.options.get("topics", "null")) or KNOWN_TOPICS),
@@ -102,13 +101,13 @@ class SegmentsSource(DataSource):
 
 
 class SegmentsReader(DataSourceReader):
-    """Plans ranges of files, and reads one."""
+    """Plans byte ranges of files, and reads one."""
 
     def __init__(self, paths: Sequence[str], topics: frozenset[str], topic: str, split_bytes: int) -> None:
         self.paths, self.topics, self.topic, self.split_bytes = paths, topics, topic, split_bytes
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The ranges, in the order of topic, partition and offset; small files share a task, which costs more."""
+        """Return the ranges by topic, partition and offset. Small files share a task: each task has a fixed cost."""
         logs = find_logs(self.paths, topics=self.topics, snapshots=True)
         ranges = [
             Range(log, start, stop, following if stop == log.size and _continues(log, following) else None)
@@ -120,12 +119,12 @@ class SegmentsReader(DataSourceReader):
         return [Ranges(tuple(some)) for some in _shared(ranges, min(self.split_bytes, TASK_BYTES))]
 
     def read(self, partition: Ranges) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
-        """The rows of one task."""
+        """Yield the rows of one task."""
         return chain.from_iterable(read_range(wanted, self.topic) for wanted in partition.ranges)
 
 
 def _shared(ranges: Iterable[Range], task_bytes: int) -> Iterator[list[Range]]:
-    """Neighbours as long as they are smaller than that together."""
+    """Yield groups of adjacent ranges of at most ``task_bytes`` together."""
     together: list[Range] = []
     size = 0
     for wanted in ranges:
@@ -144,7 +143,7 @@ def _continues(log: LogFile, following: LogFile | None) -> bool:
 
 
 def _ranges(log: LogFile, split_bytes: int) -> Iterable[tuple[int, int]]:
-    """A member of an archive stays whole: each task would have to read the archive up to its range."""
+    """Split a file. A member of an archive is not split: each task would read the archive up to its range."""
     if log.member or log.size <= split_bytes:
         return [(0, log.size)]
     with log.open() as read_at:
@@ -152,10 +151,10 @@ def _ranges(log: LogFile, split_bytes: int) -> Iterable[tuple[int, int]]:
 
 
 def read_range(wanted: Range, topic: str) -> Iterator[pa.RecordBatch]:
-    """The rows of a range, each transactional one with its outcome as far as the look-ahead shows it.
+    """Yield the rows of a range; transactional rows have their outcome if the look-ahead shows it.
 
-    ``topic`` is that of files that lie in no topic's folder. Bytes that are no batch come as damaged rows. A hole
-    between batches may be compaction's work or lost data, which only the whole log shows: beyond it nothing is decided.
+    ``topic`` is the topic of files outside a topic's folder. Damaged bytes become damaged rows. A gap between batches
+    may be caused by compaction or by missing data, which only the whole log can show: no outcome is decided across it.
     """
     log = wanted.log
     held: pa.RecordBatch | None = None
@@ -170,7 +169,7 @@ def read_range(wanted: Range, topic: str) -> Iterator[pa.RecordBatch]:
 
 
 def _parts(log: LogFile, start: int, stop: int) -> Iterator[pa.RecordBatch | Damage]:
-    """A file that is no log at all is damage too: the others of the dump are read all the same."""
+    """Yield the parts of a range. A file that is not a log becomes damage, so that the other files are still read."""
     with log.open() as read_at:
         try:
             yield from read_columns(read_at, log.size, start, stop, name=log.name)
@@ -185,7 +184,7 @@ def _parts_behind(wanted: Range) -> list[pa.RecordBatch | Damage]:
 
 
 def _outcomes(columns: pa.RecordBatch, behind: Sequence[pa.RecordBatch | Damage]) -> pa.Array:
-    """The outcomes as far as these rows and what lies behind them show."""
+    """Return the outcomes of transactions, from these rows and the parts after them."""
     ends, gaps = markers(columns), holes(columns)
     last = columns.column("batch_last_offset")[-1].as_py()
     for part in behind:
@@ -224,7 +223,7 @@ def _dumped(
     given = {name: columns.column(name) for name in UNTOUCHED}
     given |= {name: columns.column(theirs) for name, theirs in RENAMED.items()}
     given["timestamp_type"] = TIMESTAMP_TYPE_NAMES.take(pc.add(columns.column("timestamp_type"), 1))
-    # A batch that compaction has emptied stands at its last offset; of a control batch it is not known what it said.
+    # A batch that compaction has emptied gets its last offset. The type of an emptied control batch is unknown.
     given["log_offset"] = pc.coalesce(given["log_offset"], given["batch_last"])
     emptied = pc.and_(columns.column("is_control"), pc.is_null(given["control_type"]))
     given["control_type"] = pc.if_else(emptied, "UNKNOWN", given["control_type"])

@@ -44,7 +44,7 @@ def test_exit_code_3_for_what_fail_on_names() -> None:
     assert run("audit", "--log", SAMPLES, "--fail-on", "identical").exit_code == 3
     wrong = run("audit", "--log", SAMPLES, "--fail-on", "bad")
     assert wrong.exit_code == 2
-    assert "--fail-on knows no 'bad'" in wrong.stderr
+    assert "--fail-on 'bad'" in wrong.stderr
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +74,6 @@ def test_static_members_spare_rebalances(group: str) -> None:
 
 
 def test_what_cannot_be_supposed_is_said(group: str) -> None:
-    assert "no assignor 'best'" in run("whatif", group, "--assignor", "best", "--log", SAMPLES).stderr
-    assert "'x' is no TOPIC=N" in run("whatif", group, "--partitions", "x", "--log", SAMPLES).stderr
-    assert "no assignment of a group 'nobody'" in run("whatif", "nobody", "--log", SAMPLES).stderr
+    assert "'best'" in run("whatif", group, "--assignor", "best", "--log", SAMPLES).stderr
+    assert "'x': use TOPIC=N" in run("whatif", group, "--partitions", "x", "--log", SAMPLES).stderr
+    assert "'nobody' has no assignment" in run("whatif", "nobody", "--log", SAMPLES).stderr

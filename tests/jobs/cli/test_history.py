@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -66,11 +67,12 @@ def test_rebalances_by_cause_and_by_duration(folder):
 
 
 def test_what_is_not_there_is_one_line(folder):
-    assert "no history of a group 'other'" in run("history", "other", "--log", folder).stderr
+    assert "'other'" in run("history", "other", "--log", folder).stderr
     for command in ("rebalances", "audit", "findings"):
         unknown = run(command, "--group", "other", "--log", folder)
-        assert (unknown.exit_code, unknown.stderr) == (1, "error: no history of a group 'other' in these logs\n")
+        assert unknown.exit_code == 1
+        assert re.fullmatch("error: .*'other'.*\n", unknown.stderr)
     assert run("rebalances", "--group", "g", "--since", "2100-01-01", "--log", folder).exit_code == 0
     wrong = run("rebalances", "--log", folder, "--cause", "moon")
     assert wrong.exit_code == 2
-    assert "no cause 'moon': there are assignor_changed" in wrong.stderr
+    assert re.search("'moon'.*assignor_changed", wrong.stderr)

@@ -81,7 +81,7 @@ def test_bytes_that_differ_from_the_json_are_seen(tmp_path: Path) -> None:
     [
         ('{"kind": "step"}\n', "header, step and end lines"),
         ("not json\n", "line 1"),
-        ("[]\n", "line 1: no JSON object"),
+        ("[]\n", "line 1: not a JSON object"),
         ('{"kind": "header"}\n', "header"),
     ],
 )

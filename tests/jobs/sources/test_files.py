@@ -117,5 +117,5 @@ def test_a_damaged_archive_is_named(data, tmp_path):
         archive.add(data, "data")
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"dump\.tgz: a damaged archive"):
+    with pytest.raises(InputError, match=r"dump\.tgz: .*damaged"):
         find_logs([path])

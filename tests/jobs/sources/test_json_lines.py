@@ -56,7 +56,7 @@ def test_the_names_that_kcat_gives() -> None:
     row = json_lines.parse(json.dumps({**line, "key": "aw==", "payload": "dg=="}).encode())
     assert (row["key"], row["value"], row["timestamp_ms"], row["timestamp_type"]) == (b"k", b"v", 7, "CreateTime")
     assert row["extra"] == {"broker": "1"}
-    with pytest.raises(InputError, match="payload: bad base64"):
+    with pytest.raises(InputError, match=r"payload: .*base64"):
         json_lines.parse(json.dumps({**line, "key": "aw==", "payload": "\0\3\0"}).encode())
 
 
@@ -67,18 +67,18 @@ def test_an_offset_without_its_partition_is_no_position() -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        (b"{", "no JSON"),
-        (b"[1]", "a JSON object is wanted, this is a list"),
-        (b'{"value": "aw=="}', "no field 'key'"),
-        (b'{"key": "a*b="}', "key: bad base64"),
-        (b'{"key": 5}', "key: base64 text is wanted"),
-        (b'{"key": "aw==", "partition": -7, "offset": 1}', "partition: not -7"),
-        (b'{"key": "aw==", "timestamp": "noon"}', "timestamp: not 'noon'"),
+        (b"{", "not JSON"),
+        (b"[1]", "JSON object.* list"),
+        (b'{"value": "aw=="}', "'key' is missing"),
+        (b'{"key": "a*b="}', "key: invalid base64"),
+        (b'{"key": 5}', "key: expected base64"),
+        (b'{"key": "aw==", "partition": -7, "offset": 1}', "partition: invalid value -7"),
+        (b'{"key": "aw==", "timestamp": "noon"}', "timestamp: invalid time 'noon'"),
         (b'{"key": {"type": 1, "data": "unknown"}, "value": null}', 'the formatter printed "unknown"'),
     ],
 )
 def test_a_line_that_is_no_record_says_why(line: bytes, complaint: str) -> None:
-    with pytest.raises(InputError, match=complaint.replace("*", r"\*")):
+    with pytest.raises(InputError, match=complaint):
         json_lines.parse(line)
 
 
@@ -88,7 +88,7 @@ def test_bad_lines_become_rows_and_the_others_are_read(tmp_path: Path) -> None:
     rows = list(json_lines.read(file))
     assert [(row["kind"], row["place"]) for row in rows] == [("record", 1), ("damaged", 3), ("record", 4)]
     assert rows[1]["value"] == b"nothing\n"
-    assert rows[1]["error"].startswith("line 3: no JSON")
+    assert rows[1]["error"].startswith("line 3: not JSON")
 
 
 def test_a_cut_archive_gives_what_is_before_the_cut(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_cut_archive_gives_what_is_before_the_cut(tmp_path: Path) -> None:
     *records, last = json_lines.read(file)
     assert {row["kind"] for row in records} <= {"record"}
     assert last["kind"] == "damaged"
-    assert "cut or damaged" in last["error"]
+    assert "damaged after line" in last["error"]
 
 
 def test_an_overlong_line_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

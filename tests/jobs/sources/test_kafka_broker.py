@@ -73,14 +73,14 @@ def test_a_plan_covers_what_is_there_and_no_more() -> None:
 
 def test_of_a_log_that_was_taken_before_only_what_is_new_is_planned() -> None:
     assert plan(Broker(), TOPIC, None, {0: 8, 1: 10}) == [OffsetRange(TOPIC, 0, 8, 10)]
-    with pytest.raises(InputError, match=f"{TOPIC}-0: the log ends at 10, but was taken up to 11 before"):
+    with pytest.raises(InputError, match=rf"{TOPIC}-0: .*10.*11"):
         plan(Broker(), TOPIC, None, {0: 11})
 
 
 def test_what_the_broker_does_not_have_is_named() -> None:
     with pytest.raises(InputError, match=r"nope: .*Unknown topic"):
         plan(Broker(), "nope", None)
-    with pytest.raises(InputError, match="no partition 7, but 0 to 2"):
+    with pytest.raises(InputError, match=r"no partition 7.*0 to 2"):
         plan(Broker(), TOPIC, {7: (None, None)})
 
 
@@ -109,7 +109,7 @@ def test_rows_have_the_columns_of_a_dump() -> None:
 
 
 def test_silence_and_errors_are_no_end_of_the_log() -> None:
-    with pytest.raises(InputError, match="nothing from the broker for 30 s at offset 3"):
+    with pytest.raises(InputError, match="30 s at offset 3"):
         offsets([[Message(2)]], 10)
     with pytest.raises(InputError, match=r"__consumer_offsets-1 at offset 2: .*[Oo]ffset out of range"):
         offsets([[Message(2, KafkaError.OFFSET_OUT_OF_RANGE)]], 10)

@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 
 from coordinator_core.errors import InputError
-from jobs.sources.dump import DumpFormat, open_dump, shape_of
+from jobs.sources.dump import DumpFormat, format_of, open_dump
 from tests.jobs.conftest import SAMPLE_LOGS
 
 
 @pytest.mark.parametrize(
-    ("files", "shape"),
+    ("files", "dump_format"),
     [
         (["__consumer_offsets-0/00000000000000000000.log", "decoded.jsonl.gz"], DumpFormat.SEGMENTS),
         (["__consumer_offsets-3/part-0.parquet", "_SUCCESS"], DumpFormat.PARQUET),
@@ -22,30 +22,30 @@ from tests.jobs.conftest import SAMPLE_LOGS
         (["_hidden/a.jsonl.gz", "MANIFEST.json"], DumpFormat.JSON_LINES),
     ],
 )
-def test_a_directory_has_theshape_of_its_files(tmp_path: Path, files: list[str], shape: DumpFormat) -> None:
+def test_a_directory_has_the_format_of_its_files(tmp_path: Path, files: list[str], dump_format: DumpFormat) -> None:
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    assert shape_of(str(tmp_path)) is shape
+    assert format_of(str(tmp_path)) is dump_format
 
 
-def test_a_file_has_theshape_of_its_name(tmp_path: Path) -> None:
-    for name, shape in {
+def test_a_file_has_the_format_of_its_name(tmp_path: Path) -> None:
+    for name, dump_format in {
         "a.log": DumpFormat.SEGMENTS,
         "b.json": DumpFormat.JSON_LINES,
         "c.parquet": DumpFormat.PARQUET,
     }.items():
         (tmp_path / name).write_bytes(b"{}")
-        assert shape_of(str(tmp_path / name)) is shape
+        assert format_of(str(tmp_path / name)) is dump_format
     archive = tmp_path / "logs.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(SAMPLE_LOGS, "logs")
-    assert shape_of(str(archive)) is DumpFormat.SEGMENTS
+    assert format_of(str(archive)) is DumpFormat.SEGMENTS
 
 
 @pytest.mark.parametrize(
     ("name", "complaint"),
-    [("missing", "no such file or directory"), ("empty", "no segments"), ("notes.txt", "neither a segment")],
+    [("missing", "no such file"), ("empty", "no segments"), ("notes.txt", "unknown format")],
 )
 def test_what_holds_no_dump_is_refused_in_one_line(tmp_path: Path, name: str, complaint: str) -> None:
     (tmp_path / "empty").mkdir()
