@@ -8,6 +8,7 @@ The behaviour is that of Kafka 4.3.1.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from copy import deepcopy
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from coordinator_core.coordinator import classic_protocol, offset_commit, offset
 from coordinator_core.coordinator.classic import handlers as classic
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.config import BrokerConfig
+from coordinator_core.coordinator.connect import classic_workers, conversion
 from coordinator_core.coordinator.connect import handlers as connect
 from coordinator_core.coordinator.connect.group import ConnectCoordinatorState
 from coordinator_core.coordinator.consumer import handlers as consumer
@@ -49,6 +51,9 @@ REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
 }
 """API name to the function that serves it; it returns None for a request that stays pending."""
 
+CONNECT_REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {**REQUESTS, **classic_workers.REQUESTS}
+"""The same in a coordinator of Connect groups: it serves workers of the classic protocol in its own way."""
+
 TIMERS: dict[str, Callable[..., None]] = {
     **classic.TIMERS,
     **consumer.TIMERS,
@@ -57,6 +62,8 @@ TIMERS: dict[str, Callable[..., None]] = {
     **connect.TIMERS,
 }
 """Timer action to the function that runs it with the operation, the group id and the timer's arguments."""
+
+NO_TOPICS = TopicImage.of(())
 
 TASKS: dict[str, Callable[..., None]] = {**consumer.TASKS}
 """Action of background work to the function that completes it, with arguments as for timers."""
@@ -88,7 +95,8 @@ def handle(
     draw, at most one per request.
     """
     operation = Operation(memory, topics, now, ids)
-    handler = REQUESTS.get(request.api)
+    requests = CONNECT_REQUESTS if isinstance(memory, ConnectCoordinatorState) else REQUESTS
+    handler = requests.get(request.api)
     if handler is None:
         operation.outcome.error = ApiError(ErrorCode.INVALID_REQUEST, f"no such API: {request.api}")
         return operation.outcome
@@ -169,6 +177,50 @@ def configure_connect(
 ) -> RequestOutcome:
     """Replace the configuration of a Connect group."""
     return _run(Operation(memory, TopicImage.of(()), now, iter(())), connect.set_configuration, group_id, settings)
+
+
+def serves_classic_workers(memory: ConnectCoordinatorState, group_id: str) -> bool:
+    """Whether requests of workers that speak the classic protocol go to the coordinator of Connect groups."""
+    group = memory.group(group_id)
+    return group is not None and bool(group.members)
+
+
+def upgrade_connect_group(
+    memory: ConnectCoordinatorState, classic_memory: CoordinatorState, request: Request, now: int
+) -> tuple[RequestOutcome, RequestOutcome] | None:
+    """Make a classic group of workers one on KIP-848 if this request is from the first worker of the new protocol.
+
+    Return the outcome in ``__consumer_offsets`` and the one in ``__worker_offsets``; None: there is nothing to convert.
+    The request itself is then served by ``handle``. An error of the first outcome is the answer to the request.
+    """
+    data = request.data
+    group_id = str(data.get("groupId"))
+    group = classic_memory.live.get(group_id)
+    joins = request.api == "ConnectGroupHeartbeat" and data.get("memberEpoch") == 0
+    if not joins or not isinstance(group, LiveClassicGroup) or not group.members:
+        return None
+    offered = [str(each.get("name")) for each in data.get("clientAssignors") or ()]
+    ended = _run(Operation(classic_memory, NO_TOPICS, now, iter(())), conversion.end_classic_group, group_id, offered)
+    begun = RequestOutcome()
+    if ended.error is None:
+        begun = _run(Operation(memory, NO_TOPICS, now, iter(())), conversion.begin_connect_group, group)
+    return ended, begun
+
+
+def downgrade_connect_group(
+    memory: ConnectCoordinatorState, classic_memory: CoordinatorState, group_id: str, now: int
+) -> tuple[RequestOutcome, RequestOutcome] | None:
+    """Make a group on KIP-848 a classic one if its last worker of the new protocol is gone and others are left.
+
+    Return the outcome in ``__worker_offsets`` and the one in ``__consumer_offsets``; None: there is nothing to convert.
+    """
+    if not conversion.is_to_be_downgraded(memory.group(group_id)):
+        return None
+    ending, beginning = (Operation(each, NO_TOPICS, now, iter(())) for each in (memory, classic_memory))
+    group = deepcopy(memory.group(group_id))
+    ended = _run(ending, conversion.end_connect_group, group_id)
+    begun = _run(beginning, conversion.begin_classic_group, ending, group_id, group)
+    return ended, begun
 
 
 def take_over(memory: CoordinatorState, topics: TopicImage, now: int) -> RequestOutcome:

@@ -44,7 +44,9 @@ def select_assignor(offered: Mapping[str, Sequence[str]]) -> str:
     return max(common, key=lambda name: votes[name])
 
 
-def select_worker(ranges: Mapping[str, VersionRange], former: str | None = None) -> str:
+def select_worker(
+    ranges: Mapping[str, VersionRange], former: str | None = None, candidates: Collection[str] | None = None
+) -> str:
     """Return the worker that computes the assignment: one whose version range covers every worker's range.
 
     The worker that computed the last assignment does it again if it can, otherwise the first one in the group's order.
@@ -55,7 +57,8 @@ def select_worker(ranges: Mapping[str, VersionRange], former: str | None = None)
     if not ranges:
         raise AssignorError("FATAL", "no worker in the group")
     needed = VersionRange(min(r.minimum for r in ranges.values()), max(r.maximum for r in ranges.values()))
-    able = [worker for worker, mine in ranges.items() if mine.covers(needed)]
+    chosen_from = ranges if candidates is None else candidates
+    able = [worker for worker, mine in ranges.items() if mine.covers(needed) and worker in chosen_from]
     if not able:
         supported = ", ".join(f"{worker} {mine.minimum} to {mine.maximum}" for worker, mine in ranges.items())
         raise AssignorError(

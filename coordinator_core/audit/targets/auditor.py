@@ -15,7 +15,7 @@ from coordinator_core.audit.targets.epoch_groups import EpochTargetAudit
 from coordinator_core.audit.targets.gap import Gap
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH, cut
 from coordinator_core.audit.targets.verdict import UNDECIDED
-from coordinator_core.audit.targets.worker_groups import WorkerTargetAudit
+from coordinator_core.audit.targets.worker_groups import WorkerTargetAudit, begins_conversion, conversion_row
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.connect.state import ConnectGroup
@@ -146,11 +146,20 @@ class TargetAuditor:
         """A record of ``__worker_offsets``: the target of all workers is one record."""
         memory, group = self.memory, self.group.state
         assert group is None or isinstance(group, ConnectGroup)
-        rows = _NO_ROWS
+        workers, rows = memory.workers, _NO_ROWS
         if group is not None and record.type == ConnectRecordType.TARGET_ASSIGNMENT and record.value is not None:
-            gap = self._gap(record)
-            rows = [WorkerTargetAudit(memory.workers, group, record, self.settings, gap).row()]
-        memory.workers.follow(group, record, leader_epoch, self.settings)
+            conversion = begins_conversion(group, record)
+            if conversion is None:
+                rows = [WorkerTargetAudit(workers, group, record, self.settings, self._gap(record)).row()]
+            else:
+                workers.conversion = conversion
+                workers.forget_inputs(conversion.epoch)
+        workers.follow(group, record, leader_epoch, self.settings)
+        if workers.conversion is not None and group is not None:
+            row = conversion_row(workers.conversion, group, record.group_id, self._gap(record))
+            if row is not None:
+                workers.conversion = None
+                rows = [*rows, row]
         if group is None:
             memory.born = record.at.offset
         return rows

@@ -34,9 +34,15 @@ from coordinator_core.audit.targets.verdict import (
     judge,
     units,
 )
-from coordinator_core.audit.targets.worker_inputs import GroupInput, KeptMemory, WorkerTargetState, as_work
+from coordinator_core.audit.targets.worker_inputs import (
+    ConversionTarget,
+    GroupInput,
+    KeptMemory,
+    WorkerTargetState,
+    as_work,
+)
 from coordinator_core.errors import AssignorError, InputError
-from coordinator_core.groups.connect.state import ConnectGroup
+from coordinator_core.groups.connect.state import ConnectGroup, is_classic
 from coordinator_core.groups.group import GroupType
 from coordinator_core.record_fields.connect_group import ConnectWorkerGroupTargetAssignmentRecord
 
@@ -325,6 +331,50 @@ class WorkerTargetAudit:
             topics_at=None,
             topics_proven=None,
         )
+
+
+def begins_conversion(group: ConnectGroup, record: ConnectWorkerGroupTargetAssignmentRecord) -> ConversionTarget | None:
+    """Return the target if it is that of a classic group that was converted: no worker could compute it."""
+    workers = group.members.values()
+    if record.value is None or not workers or not group.targets or not all(is_classic(each) for each in workers):
+        return None
+    works = {member_id: target.work for member_id, target in group.targets.items()}
+    return ConversionTarget(record.value["assignmentEpoch"], record.at, works)
+
+
+def conversion_row(
+    target: ConversionTarget, group: ConnectGroup, group_id: str, gap: Gap | None
+) -> TargetAuditRow | None:
+    """Return the verdict on the target of a conversion, which is what the workers run; None: not all have said so."""
+    members = [group.members.get(member_id) for member_id in target.works]
+    running = {each.member_id: as_work(each.current.work) for each in members if each is not None and each.current}
+    if len(running) < len(target.works):
+        return None
+    recorded = {member_id: as_work(work) for member_id, work in target.works.items()}
+    judged, missing = Judgement(Verdict.IDENTICAL), None
+    if running != recorded:
+        judged = judge(_spec_of(running), NO_TOPICS, running, recorded, [], str)
+    if gap is not None and gap.is_after(target.at.offset):
+        judged, missing = UNDECIDED, gap.what
+    return TargetAuditRow(
+        group_id=group_id,
+        group_type=GroupType.CONNECT,
+        epoch=target.epoch,
+        at=target.at,
+        opened=target.at,
+        verdict=judged.verdict,
+        basis=Basis.UPGRADE,
+        assignor=None,
+        fitted=None,
+        missing=missing,
+        differences=judged.differences,
+        difference_count=judged.difference_count,
+        members=len(recorded),
+        expected=None,
+        recorded=None,
+        topics_at=None,
+        topics_proven=None,
+    )
 
 
 def _spec_of(running: dict[str, ConnectorsAndTasks]) -> ConnectGroupSpec:

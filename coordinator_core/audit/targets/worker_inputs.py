@@ -59,12 +59,21 @@ class KeptMemory(NamedTuple):
     within_ms: int = 0
 
 
+class ConversionTarget(NamedTuple):
+    """The target with which a classic group was converted: what its workers run, which the next records say."""
+
+    epoch: int
+    at: LogPosition
+    works: dict[str, Work]
+
+
 @dataclass(slots=True)
 class WorkerTargetState:
     """What the audit of a Connect group on KIP-848 keeps between records.
 
     ``inputs`` are the states of the group since its last target, the oldest first. ``memories`` are those that a worker
-    may have kept, the newest first. ``is_complete``: there can be no other ones.
+    may have kept, the newest first. ``is_complete``: there can be no other ones. ``conversion`` is the target of a
+    conversion until it is judged.
     """
 
     inputs: list[GroupInput] = field(default_factory=list)
@@ -72,6 +81,7 @@ class WorkerTargetState:
     is_complete: bool = True
     delay: RebalanceDelay = field(default_factory=RebalanceDelay)
     work: ConfiguredWork = field(default_factory=ConfiguredWork)
+    conversion: ConversionTarget | None = None
 
     def follow(
         self, group: ConnectGroup | None, record: AnyRecord, leader_epoch: int | None, settings: AuditSettings
@@ -83,6 +93,7 @@ class WorkerTargetState:
             self.inputs.clear()
             self.memories.clear()
             self.is_complete = True
+            self.conversion = None
         elif group.group_epoch is not None and group.group_epoch > (group.assignment_epoch or 0):
             self._keep(group, record.at, settings)
 

@@ -33,7 +33,11 @@ class Computation:
 
 @dataclass(slots=True)
 class ConnectCoordinatorState(CoordinatorState):
-    """The memory of a Connect group coordinator. ``computations`` and ``rebalance_timeouts`` are soft state."""
+    """The memory of a Connect group coordinator.
+
+    ``computations`` and the rest are soft state: by group and worker the timeouts, and what workers that speak the
+    classic protocol ``reported`` to run when they joined last.
+    """
 
     group_classes: GroupClasses = field(default_factory=dict)
     log: CoordinatorShard = field(default_factory=lambda: CoordinatorShard(family=Family.CONNECT))
@@ -41,6 +45,8 @@ class ConnectCoordinatorState(CoordinatorState):
     heartbeat_interval_ms: int = 5_000
     computations: dict[str, Computation] = field(default_factory=dict)
     rebalance_timeouts: dict[tuple[str, str], int] = field(default_factory=dict)
+    session_timeouts: dict[tuple[str, str], int] = field(default_factory=dict)
+    reported: dict[tuple[str, str], tuple[ConnectorOrTask, ...]] = field(default_factory=dict)
 
     def follow(self, record: CoordinatorRecord, producer_id: int | None = None) -> None:
         """Apply a record of the log."""
@@ -49,6 +55,11 @@ class ConnectCoordinatorState(CoordinatorState):
     def rebalance_timeout_ms(self, group_id: str, member_id: str) -> int:
         """Return how long the worker may take to stop work, or to compute an assignment, as it said when it joined."""
         return self.rebalance_timeouts.get((group_id, member_id), self.session_timeout_ms)
+
+    def forget_worker(self, group_id: str, member_id: str) -> None:
+        """Drop the soft state of a worker."""
+        for known in (self.rebalance_timeouts, self.session_timeouts, self.reported):
+            known.pop((group_id, member_id), None)
 
     def group(self, group_id: str) -> ConnectGroup | None:
         """Return the group of that id, None if there is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from coordinator_core.assignors.connect.selection import VersionRange, select_assignor, select_worker
 from coordinator_core.assignors.connect.work import ConnectorOrTask
@@ -14,17 +15,18 @@ from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.timer_keys import rebalance_key, session_key
 from coordinator_core.errors import AssignorError
 from coordinator_core.groups.connect.state import (
+    CLASSIC_VERSION,
     Assignor,
     ConnectGroup,
     ConnectMember,
     Work,
     WorkerAssignment,
+    is_classic,
     max_delay_ms,
     unassigned,
     units,
 )
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
-from coordinator_core.record_fields.connect_group import ConnectWorkerGroupMemberMetadataValue
 from coordinator_core.records import Fields
 
 FENCE = "connect worker fenced"
@@ -77,7 +79,11 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
         remove(op, group, group_id, member_id)
         error = fenced(epoch, known)
         return heartbeat_response(epoch) | {"errorCode": int(error.code), "errorMessage": error.message}
-    group_epoch = _update(op, request, data, group, member)
+    given = data["clientAssignors"]
+    assignors = member.assignors
+    if given is not None:
+        assignors = [Assignor(*(each[name] for name in _ASSIGNOR_FIELDS)) for each in given]
+    group_epoch = update_worker(op, request, group, group_id, member, assignors, data["instanceId"])
     if data["rebalanceTimeoutMs"] > 0:
         memory.rebalance_timeouts[group_id, member_id] = data["rebalanceTimeoutMs"]
     op.arm(session_key(group_id, member_id), memory.session_timeout_ms, FENCE, group_id, member_id)
@@ -88,7 +94,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
         return answer | {"memberEpoch": 0}
     if member.current is None:
         return answer
-    answer |= _reconcile(op, group, group_id, member, data)
+    answer |= reconcile(op, group, group_id, member, data["connectorsAndTasks"])
     if epoch not in (0, known) and answer["assignment"] is None:
         answer["assignment"] = _assignment(set(units(member.current.work)), *_of_assignor(member.current))
     if group_epoch > (group.assignment_epoch or 0) and member_id in group.members and _computes(op, group, data):
@@ -126,14 +132,20 @@ def heartbeat_response(epoch: int, interval_ms: int = 0) -> Fields:
     }
 
 
-def _update(op: Operation, request: Request, data: Fields, group: ConnectGroup, member: ConnectMember) -> int:
-    """Write what changed about the worker; the group epoch after it. Raises ApiError for unsupported assignors."""
-    group_id, epoch = data["groupId"], group.group_epoch or 0
-    given = data["clientAssignors"]
-    assignors = member.assignors
-    if given is not None:
-        assignors = [Assignor(*(each[name] for name in _ASSIGNOR_FIELDS)) for each in given]
-    instance_id = member.instance_id if data["instanceId"] is None else data["instanceId"]
+def update_worker(
+    op: Operation,
+    request: Request,
+    group: ConnectGroup,
+    group_id: str,
+    member: ConnectMember,
+    assignors: list[Assignor],
+    instance_id: str | None,
+) -> int:
+    """Write what changed about the worker; return the group epoch after it. Raises ApiError for unsupported
+    assignors.
+    """
+    epoch = group.group_epoch or 0
+    instance_id = member.instance_id if instance_id is None else instance_id
     if (member.client_id, member.client_host, member.instance_id, member.assignors) == (
         request.client_id,
         request.client_host,
@@ -141,26 +153,8 @@ def _update(op: Operation, request: Request, data: Fields, group: ConnectGroup, 
         assignors,
     ):
         return epoch
-    _check_assignors(group, member.member_id, assignors)
-    value: ConnectWorkerGroupMemberMetadataValue = {
-        "groupEpoch": epoch + 1,
-        "instanceId": instance_id,
-        "clientId": request.client_id,
-        "clientHost": request.client_host,
-        "subscribedTopicNames": [],
-        "subscribedTopicRegex": None,
-        "assignors": [
-            {
-                "name": each.name,
-                "minimumVersion": each.minimum_version,
-                "maximumVersion": each.maximum_version,
-                "reason": each.reason,
-                "version": each.version,
-                "metadata": each.metadata,
-            }
-            for each in assignors
-        ],
-    }
+    check_assignors(group, member.member_id, assignors)
+    value = records.metadata(epoch + 1, instance_id, request.client_id, request.client_host, assignors)
     op.write(*records.worker(group_id, member.member_id, value))
     op.write(*records.group_epoch(group_id, epoch + 1))
     if member.current is None:
@@ -168,8 +162,8 @@ def _update(op: Operation, request: Request, data: Fields, group: ConnectGroup, 
     return epoch + 1
 
 
-def _check_assignors(group: ConnectGroup, member_id: str, assignors: list[Assignor]) -> None:
-    """Every worker has to support a common assignor, in versions that overlap with those of every other worker."""
+def check_assignors(group: ConnectGroup, member_id: str, assignors: list[Assignor]) -> None:
+    """Check that all workers support a common assignor, in versions that overlap with those of every other worker."""
     others = {each: other.assignors for each, other in group.members.items() if each != member_id}
     offered = {each: [assignor.name for assignor in some] for each, some in (*others.items(), (member_id, assignors))}
     try:
@@ -208,9 +202,10 @@ def _chosen(group: ConnectGroup, former: Computation | None) -> str:
     """The worker that computed last does it again; not if it did not in time and another one can."""
     ranges = _ranges(group)
     try:
-        worker = select_worker(ranges, None if former is None else former.worker)
+        able = [each for each, member in group.members.items() if not is_classic(member)]
+        worker = select_worker(ranges, None if former is None else former.worker, able)
         if former is not None and former.late and worker == former.worker:
-            able = [each for each, mine in ranges.items() if mine.covers(ranges[worker]) and each != worker]
+            able = [each for each in able if ranges[each].covers(ranges[worker]) and each != worker]
             worker = able[0] if able else worker
     except AssignorError as error:
         raise ApiError(ErrorCode.FATAL, error.message) from error
@@ -221,7 +216,7 @@ def _ranges(group: ConnectGroup) -> dict[str, VersionRange]:
     """The metadata versions that each worker's assignor of the common name supports."""
     name = assignor_of(group)
     return {
-        member_id: VersionRange(assignor.minimum_version, assignor.maximum_version)
+        member_id: VersionRange(max(assignor.minimum_version, CLASSIC_VERSION + 1), assignor.maximum_version)
         for member_id, member in group.members.items()
         for assignor in member.assignors
         if assignor.name == name
@@ -236,8 +231,15 @@ def assignor_of(group: ConnectGroup) -> str:
         raise ApiError(ErrorCode.UNSUPPORTED_ASSIGNOR, error.message) from error
 
 
-def _reconcile(op: Operation, group: ConnectGroup, group_id: str, member: ConnectMember, data: Fields) -> Fields:
-    """The worker's step towards its target: first it stops what is not in it, then it starts what nobody runs."""
+def reconcile(
+    op: Operation, group: ConnectGroup, group_id: str, member: ConnectMember, reported: list[Any] | None
+) -> Fields:
+    """Take the worker's next step to its target: first it stops what is not in the target, then it starts what no
+    other worker runs.
+
+    ``reported`` is what the worker runs, None if that did not change since it said so. Return what it is told: member
+    epoch and assignment, where there is something to tell.
+    """
     if group.assignment_epoch is None:
         return {}
     target = group.targets.get(member.member_id) or WorkerAssignment(Work())
@@ -247,7 +249,6 @@ def _reconcile(op: Operation, group: ConnectGroup, group_id: str, member: Connec
         return {}
     wanted = set(units(target.work))
     runs = set(units(member.current.work if member.current else Work()))
-    reported = data["connectorsAndTasks"]
     stop = runs - wanted
     if stop and (reported is None or stop.intersection(from_fields(reported))):
         key = rebalance_key(group_id, member.member_id)
@@ -258,16 +259,29 @@ def _reconcile(op: Operation, group: ConnectGroup, group_id: str, member: Connec
     op.cancel(rebalance_key(group_id, member.member_id))
     if wanted == runs and known == group.assignment_epoch:
         return {}
-    taken: set[ConnectorOrTask] = set()
-    for other in group.members.values():
-        if other is not member and other.current is not None:
-            taken.update(units(other.current.work))
-    moved = wanted - taken
+    moved = wanted - _taken_by_others(group, member)
     if moved == runs and moved != wanted:
         # Nothing of what it is to get is free yet; it stays at its epoch until something is.
         return {}
     op.write(*records.current(group_id, member.member_id, group.assignment_epoch, moved, *_of_assignor(target)))
     return {"memberEpoch": group.assignment_epoch, "assignment": _assignment(moved, *_of_assignor(target))}
+
+
+def has_a_step(group: ConnectGroup, member: ConnectMember) -> bool:
+    """Whether the worker has something to stop or to start now, or has to learn a newer epoch."""
+    if group.assignment_epoch is None:
+        return False
+    target = group.targets.get(member.member_id)
+    wanted = set(units(target.work if target else Work()))
+    runs = set(units(member.current.work if member.current else Work()))
+    if wanted == runs:
+        return (member.member_epoch or 0) != group.assignment_epoch
+    return bool(runs - wanted) or wanted - _taken_by_others(group, member) != runs
+
+
+def _taken_by_others(group: ConnectGroup, member: ConnectMember) -> set[ConnectorOrTask]:
+    others = (each for each in group.members.values() if each is not member and each.current is not None)
+    return {unit for other in others if other.current is not None for unit in units(other.current.work)}
 
 
 def _of_assignor(assignment: WorkerAssignment) -> tuple[int, bytes, int]:
@@ -278,11 +292,13 @@ def _assignment(some: set[ConnectorOrTask], version: int, metadata: bytes, error
     return {"error": error, "connectorsAndTasks": as_fields(some), "version": version, "metadata": metadata}
 
 
-def remove(op: Operation, group: ConnectGroup, group_id: str, member_id: str) -> None:
-    """Remove the worker; if the group is configured so, what it ran waits for its return."""
+def remove(op: Operation, group: ConnectGroup, group_id: str, member_id: str, epoch: int | None = None) -> None:
+    """Remove the worker, which opens ``epoch`` (None: the next); if the group is configured so, what it ran waits for
+    its return.
+    """
     member = group.members[member_id]
     op.write_all(records.worker_tombstones(group_id, member_id))
-    op.write(*records.group_epoch(group_id, (group.group_epoch or 0) + 1))
+    op.write(*records.group_epoch(group_id, (group.group_epoch or 0) + 1 if epoch is None else epoch))
     op.cancel(session_key(group_id, member_id))
     op.cancel(rebalance_key(group_id, member_id))
     delay = max_delay_ms(group)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.coordinator.connect.group import as_fields
 from coordinator_core.coordinator.record_templates import KeyT, MemberKey, ValueT, member_key
-from coordinator_core.groups.connect.state import ConnectGroup
+from coordinator_core.groups.connect.state import Assignor, ConnectGroup
 from coordinator_core.record_fields.connect_group import (
     ConnectWorkerGroupConfigurationEntry,
     ConnectWorkerGroupConfigurationKey,
@@ -61,6 +61,31 @@ def worker(
 ) -> UnwrittenConnect[MemberKey, ConnectWorkerGroupMemberMetadataValue]:
     """Return the record of a worker's metadata."""
     return ConnectRecordType.MEMBER_METADATA, member_key(group_id, member_id), value
+
+
+def metadata(
+    epoch: int, instance_id: str | None, client_id: str, client_host: str, assignors: Iterable[Assignor]
+) -> ConnectWorkerGroupMemberMetadataValue:
+    """Return the metadata of a worker as of a group epoch."""
+    return {
+        "groupEpoch": epoch,
+        "instanceId": instance_id,
+        "clientId": client_id,
+        "clientHost": client_host,
+        "subscribedTopicNames": [],
+        "subscribedTopicRegex": None,
+        "assignors": [
+            {
+                "name": each.name,
+                "minimumVersion": each.minimum_version,
+                "maximumVersion": each.maximum_version,
+                "reason": each.reason,
+                "version": each.version,
+                "metadata": each.metadata,
+            }
+            for each in assignors
+        ],
+    }
 
 
 def target(

@@ -11,6 +11,8 @@ from coordinator_core.assignors.connect.work import ConnectorOrTask
 MAX_DELAY_CONFIG = "scheduled.rebalance.max.delay.ms"
 """The group's configuration that says how long the work of a worker that left waits for its return."""
 DEFAULT_MAX_DELAY_MS = 300_000
+CLASSIC_VERSION = -1
+"""The version of the metadata of a worker that speaks the classic protocol: the metadata is that of its protocol."""
 
 
 class ConnectGroupState(StrEnum):
@@ -88,6 +90,11 @@ class ConnectGroup:
     targets: dict[str, WorkerAssignment] = field(default_factory=dict)
     members: dict[str, ConnectMember] = field(default_factory=dict)
     configuration: dict[str, str] = field(default_factory=dict)
+
+
+def is_classic(member: ConnectMember) -> bool:
+    """Whether the worker speaks the classic protocol, in a group that was converted (migration)."""
+    return any(each.version == CLASSIC_VERSION for each in member.assignors)
 
 
 def max_delay_ms(group: ConnectGroup) -> int:

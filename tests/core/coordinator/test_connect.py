@@ -20,8 +20,10 @@ from coordinator_core.groups.connect.state import units
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import CoordinatorRecord, Family, Fields
+from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, Fields
 from coordinator_core.wire.record_codec import encode_key, encode_value
+from tests.core.coordinator.transcript_connect import ConnectPlay, played
+from tests.shared_data import ROOT
 
 GROUP = "connect"
 A = ["A", ("A", 1), ("A", 2)]
@@ -209,3 +211,54 @@ def test_any_request_is_answered_and_replays(script: list[Any]) -> None:
     assert loaded.groups[GROUP].state == cluster.memory.log.groups[GROUP].state
     everything = Coverage({0: [(0, len(cluster.log))]})
     assert list(judge(cluster.log, Group(GROUP, from_start=True, family=Family.CONNECT), everything)) == []
+
+
+# --- migration -------------------------------------------------------------------------------------------------------
+
+
+def migration() -> ConnectPlay:
+    return played(ROOT / "tests" / "data" / "transcripts" / "connect_migration.txt")
+
+
+def test_a_conversion_goes_on_from_the_generation_and_back() -> None:
+    """The group's own epochs are in two logs: generations 0 to 2, epochs 2 to 5, and generations from 4 again."""
+    play = migration()
+    generations = [None if each.value is None else each.value["generation"] for each in play.brokers.log]
+    assert generations == [0, 1, 2, None, 4, 5]
+    epochs = [
+        None if each.value is None else each.value["epoch"]
+        for each in play.log
+        if each.type == ConnectRecordType.GROUP_METADATA
+    ]
+    assert epochs == [0, 2, 3, 4, 5, None]
+    assert play.memory.group(GROUP) is None
+
+
+def test_workers_of_the_classic_protocol_never_lead_a_group_on_kip_848() -> None:
+    play = migration()
+    list(play.command("worker W3 join"))
+    assert coordinator.serves_classic_workers(play.memory, GROUP)
+    for name in ("W1", "W2", "W4"):
+        list(play.command(f"old {name} join"))
+        assert not play.old_workers[name].leads
+    list(play.command("worker W3 beat"))
+    assert play.memory.computations[GROUP].worker == "W3"
+
+
+def test_a_coordinator_that_took_over_asks_again_what_a_worker_runs() -> None:
+    play = migration()
+    list(play.command("worker W3 join"))
+    list(play.command("old W1 join"))
+    list(play.command("takeover"))
+    assert list(play.command("old W1 sync")) == ["W1 <- REBALANCE_IN_PROGRESS"]
+    list(play.command("old W1 join"))
+    assert list(play.command("old W1 sync")) == ["W1 <- nothing to do"]
+
+
+def test_a_worker_without_a_common_assignor_converts_nothing() -> None:
+    play = migration()
+    before = len(play.log), len(play.brokers.log)
+    (refused,) = play.command("worker W9 join assignor=ours")
+    assert refused.startswith("W9 <- UNSUPPORTED_ASSIGNOR")
+    assert (len(play.log), len(play.brokers.log)) == before
+    assert not coordinator.serves_classic_workers(play.memory, GROUP)

@@ -8,6 +8,7 @@
     prepare NAME; install NAME epoch=N...  the same in two steps
     wait SECONDS; live SECONDS NAME...     time passes; these workers heartbeat every 30 s, shown where it matters
     describe; timers; delete; takeover
+    old NAME ...                           workers of the classic protocol: see ``transcript_old_workers``
 
 Units are written as the document writes them: AC0 is connector A, AT1 its first task. Workers run what they were last
 given, unless ``runs`` says otherwise, and report it.
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from coordinator_core.assignors.connect.work import ConnectorOrTask
@@ -26,7 +27,8 @@ from coordinator_core.coordinator import coordinator, describe_api
 from coordinator_core.coordinator.connect import records
 from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, as_fields, from_fields
 from coordinator_core.coordinator.protocol import ErrorCode, Request, RequestOutcome
-from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Fields, LogPosition
+from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, Fields, LogPosition
+from tests.core.coordinator.transcript_old_workers import Coordinators, OldWorker, Step, answer_of
 
 GROUP = "connect"
 START_MS = 1_700_000_000_000
@@ -47,7 +49,8 @@ class _Worker:
 class ConnectPlay:
     """A coordinator of Connect groups and its workers; ``command`` gives what comes of one line.
 
-    ``log`` has all that was written, ``take_overs`` the offsets from which another coordinator wrote.
+    ``log`` has all that was written to ``__worker_offsets``, ``take_overs`` the offsets from which another coordinator
+    wrote. ``brokers`` has the coordinator of classic groups as well, and ``old_workers`` its workers.
     """
 
     memory: ConnectCoordinatorState = field(default_factory=ConnectCoordinatorState)
@@ -55,10 +58,16 @@ class ConnectPlay:
     workers: dict[str, _Worker] = field(default_factory=dict)
     log: list[CoordinatorRecord] = field(default_factory=list)
     take_overs: list[int] = field(default_factory=list)
+    brokers: Coordinators = field(init=False)
+    old_workers: dict[str, OldWorker] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.brokers = Coordinators(self.memory)
 
     def command(self, line: str) -> Iterator[str]:
         word, *rest = line.split()
-        yield from getattr(self, f"_{word}")(rest)
+        for shown in getattr(self, f"_{word}")(rest):
+            yield self._named(shown)
 
     def leader_epoch(self, offset: int) -> int:
         """Return the leader epoch of the coordinator that wrote the record at an offset."""
@@ -88,7 +97,7 @@ class ConnectPlay:
 
     def _takeover(self, _: list[str]) -> Iterator[str]:
         memory = ConnectCoordinatorState(end_offset=self.memory.end_offset, log=self.memory.log)
-        self.memory = memory
+        self.memory = self.brokers.connect = memory
         self.take_overs.append(len(self.log))
         yield from self._shown(coordinator.take_over(memory, TOPICS, self.now))
 
@@ -111,21 +120,22 @@ class ConnectPlay:
         if epoch == 0 or "reason" in given:
             data["rebalanceTimeoutMs"] = 60_000
             data["clientAssignors"] = _assignors(worker, int(given.get("reason", 0)))
-        outcome = self._send("Heartbeat", name, data)
-        response = outcome.response
+        steps = self._send("Heartbeat", name, data)
+        response = answer_of(steps).response
         if response is not None and not _lost(response):
             worker.epoch = response["memberEpoch"]
             if response["assignment"] is not None:
                 worker.runs = from_fields(response["assignment"]["connectorsAndTasks"])
-        yield from self._shown(outcome, name)
+        yield from self._all_shown(steps, name)
 
     def _prepare(self, words: list[str]) -> Iterator[str]:
         name = words[0]
         data = {"groupId": GROUP, "memberId": name, "memberEpoch": self.workers[name].epoch}
-        outcome = self._send("PrepareAssignment", name, data)
-        if outcome.response is not None:
-            self.workers[name].prepared = outcome.response["groupEpoch"]
-        yield from self._shown(outcome, name)
+        steps = self._send("PrepareAssignment", name, data)
+        response = answer_of(steps).response
+        if response is not None:
+            self.workers[name].prepared = response["groupEpoch"]
+        yield from self._all_shown(steps, name)
 
     def _install(self, words: list[str]) -> Iterator[str]:
         name, *rest = words
@@ -137,10 +147,23 @@ class ConnectPlay:
             "groupEpoch": int(given.pop("epoch", self.workers[name].prepared)),
             "error": int(given.pop("error", 0)),
             "members": [
-                {"memberId": each, "connectorsAndTasks": as_fields(_units(text))} for each, text in given.items()
+                {"memberId": self._id_of(each), "connectorsAndTasks": as_fields(_units(text))}
+                for each, text in given.items()
             ],
         }
-        yield from self._shown(self._send("InstallAssignment", name, data), name)
+        yield from self._all_shown(self._send("InstallAssignment", name, data), name)
+
+    def _old(self, words: list[str]) -> Iterator[str]:
+        name, action, *rest = words
+        worker = self.old_workers.setdefault(name, OldWorker(name))
+        given = {each: _units(units) for each, units in _pairs(rest).items()}
+        request = worker.request(GROUP, action, worker.decided(given, self.old_workers) if given else [])
+        steps = list(self.brokers.handle(request, self.now))
+        for step in steps:
+            for client, response in self.brokers.answers(step.outcome, request if step.is_answer else None):
+                said = self.old_workers[client].answered(request.api if client == name else "JoinGroup", response)
+                yield f"{client} <- {said}"
+            yield from self._records(step)
 
     def _compute(self, words: list[str]) -> Iterator[str]:
         yield from self._prepare(words[:1])
@@ -148,12 +171,14 @@ class ConnectPlay:
 
     def _wait(self, words: list[str]) -> Iterator[str]:
         until = self.now + int(float(words[0].rstrip("s")) * 1000)
-        while due := [timer for timer in self.memory.timers.values() if timer.deadline_ms <= until]:
-            timer = min(due, key=lambda each: (each.deadline_ms, each.key))
+        while due := [each for each in self.brokers.timers() if each[1].deadline_ms <= until]:
+            family, timer = min(due, key=lambda each: (each[1].deadline_ms, each[1].key))
             self.now = timer.deadline_ms
-            outcome = coordinator.expire(self.memory, timer, TOPICS, self.now)
-            yield f"{self._time(self.now)} {_named(timer.key)}"
-            yield from (f"  {line}" for line in self._shown(outcome))
+            yield f"{self._time(self.now)} {timer.key}"
+            for step in self.brokers.expire(GROUP, family, timer, self.now):
+                for client, response in self.brokers.answers(step.outcome):
+                    yield f"  {client} <- {self.old_workers[client].answered('JoinGroup', response)}"
+                yield from (f"  {line}" for line in self._records(step))
         self.now = until
 
     def _live(self, words: list[str]) -> Iterator[str]:
@@ -167,8 +192,8 @@ class ConnectPlay:
                     yield from lines
 
     def _timers(self, _: list[str]) -> Iterator[str]:
-        for timer in sorted(self.memory.timers.values(), key=lambda each: (each.deadline_ms, each.key)):
-            yield f"{self._time(timer.deadline_ms)} {_named(timer.key)}"
+        for timer in sorted((each for _, each in self.brokers.timers()), key=lambda each: (each.deadline_ms, each.key)):
+            yield f"{self._time(timer.deadline_ms)} {timer.key}"
 
     def _delete(self, _: list[str]) -> Iterator[str]:
         yield from self._shown(coordinator.delete_group(self.memory, GROUP, TOPICS, self.now))
@@ -185,9 +210,28 @@ class ConnectPlay:
             wanted = _text(member["targetAssignment"])
             yield f"{member['memberId']}: epoch {member['memberEpoch']}, runs {_text(member['assignment'])} of {wanted}"
 
-    def _send(self, api: str, client: str, data: Fields) -> RequestOutcome:
-        request = Request(f"ConnectGroup{api}", 0, client, data)
-        return coordinator.handle(self.memory, request, TOPICS, self.now, iter(()))
+    def _send(self, api: str, client: str, data: Fields) -> list[Step]:
+        return list(self.brokers.handle(Request(f"ConnectGroup{api}", 0, client, data), self.now))
+
+    def _all_shown(self, steps: list[Step], name: str) -> Iterator[str]:
+        for step in steps:
+            yield from self._shown(step.outcome, name) if step.is_answer else self._records(step)
+
+    def _records(self, step: Step) -> Iterator[str]:
+        if step.family is Family.GROUP:
+            yield from (f"  classic: {line}" for line in self.brokers.shown(step.outcome))
+        else:
+            yield from self._shown(replace(step.outcome, response=None, error=None))
+
+    def _id_of(self, name: str) -> str:
+        old = self.old_workers.get(name)
+        return name if old is None else old.member_id
+
+    def _named(self, text: str) -> str:
+        """Return a line with names in the place of the ids of old workers, and timers without the group."""
+        for name, worker in self.old_workers.items():
+            text = text.replace(worker.member_id or name, name)
+        return text.replace(f"-{GROUP}", "")
 
     def _shown(self, outcome: RequestOutcome, name: str = "") -> Iterator[str]:
         first = len(self.log)
@@ -264,10 +308,6 @@ def _units(text: str) -> list[ConnectorOrTask]:
 def _text(work: Iterable[Fields]) -> str:
     names = [f"{unit}C0" if isinstance(unit, str) else f"{unit[0]}T{unit[1]}" for unit in from_fields(work)]
     return " ".join(sorted(names)) or "nothing"
-
-
-def _named(key: str) -> str:
-    return key.replace(f"-{GROUP}", "")
 
 
 def _record(record: CoordinatorRecord) -> str:
