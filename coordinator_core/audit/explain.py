@@ -8,11 +8,13 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from coordinator_core.audit.findings.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, plural
+from coordinator_core.audit.findings.unassigned import NOT_READY
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.targets.leader_views import NEWEST
 from coordinator_core.audit.targets.map_orders import AS_SEEN
 from coordinator_core.audit.targets.worker_groups import USUAL_STORIES
 from coordinator_core.errors import InputError
+from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, RebalanceRow
 from coordinator_core.records import LogPosition
@@ -98,6 +100,7 @@ def explain(history: GroupHistory, rebalance: RebalanceRow) -> list[Sentence]:
     return [
         *_opening(history, rebalance),
         *_why(history, rebalance),
+        *_readiness(history, rebalance),
         *_target(history, rebalance),
         *_revocations(history, rebalance),
         *_ending(history, rebalance),
@@ -138,8 +141,22 @@ def _why(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
         yield Sentence(f"Cause: {text}{f' ({extra})' if extra else ''}.", (cause.at,), cause.source)
 
 
+def _readiness(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
+    """Why a streams group could not run in this epoch."""
+    epoch = _epoch_of(history, row)
+    if epoch is None or epoch.state != NOT_READY:
+        return
+    yield Sentence("The group is not ready in this epoch: its members get no tasks.", (epoch.opened,))
+    seen = (epoch.topics_at, METADATA) if epoch.topics_at is not None else (epoch.opened, GROUP_LOG)
+    yield Sentence(f"Why the group is not ready: {reason(epoch.topology)}".removesuffix(".") + ".", (seen[0],), seen[1])
+
+
+def _epoch_of(history: GroupHistory, row: RebalanceRow) -> GroupEpochRow | None:
+    return next((each for each in history.epochs if each.opened.offset == row.at.offset), None)
+
+
 def _target(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
-    epoch = next((each for each in history.epochs if each.opened.offset == row.at.offset), None)
+    epoch = _epoch_of(history, row)
     verdict = next((each for each in history.targets if each.at == row.target), None)
     assignor = (epoch and epoch.assignor) or (verdict and verdict.assignor)
     by = f" by {assignor}" if assignor else ""

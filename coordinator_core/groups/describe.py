@@ -21,7 +21,8 @@ from coordinator_core.groups.share.offsets import describe_share_offsets, descri
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.share.state_log import ShareStateLog
 from coordinator_core.groups.streams import describe as streams
-from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.groups.streams.readiness import FITS, READY, check_topology
+from coordinator_core.groups.streams.state import StreamsGroup, StreamsGroupState
 
 Description = dict[str, Any]
 CERTAIN = ("ASSIGNING", "RECONCILING")
@@ -47,6 +48,9 @@ class Surroundings:
 def describe(group: Group, offsets: GroupOffsets, around: Surroundings) -> Description:
     """Return the group with the parts that Admin has for its type: ``listing``, its ``describe_...``, and its
     offsets.
+
+    ``topology_check`` is added, which Admin does not have, where the topics do not fit the topology of a streams group:
+    the status (null: unknown) and the topics, as a heartbeat response names them.
     """
     state, group_id = group.state, group.group_id
     described: Description = {"listing": listing(group)}
@@ -73,6 +77,8 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings) -> Descr
         described["describe_streams"] = streams.describe_streams(
             group_id, state, around.topics, group_state(group), reloaded=group.reloaded, whole=group.from_start
         )
+        if (check := _topology_check(state, around.topics)) is not None:
+            described["topology_check"] = check
     elif isinstance(state, ShareGroup):
         described["describe_share"] = share.describe_share(group_id, state, around.topics, group_state(group))
         if around.share_state is not None:
@@ -86,6 +92,18 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings) -> Descr
     described["offsets"] = describe_offsets(offsets.committed)
     described["offsets_stable"] = describe_offsets(offsets.stable())
     return described
+
+
+def _topology_check(group: StreamsGroup, topics: TopicImage | None) -> Description | None:
+    """What keeps a group with members from running on the topics of the moment; None: nothing, or no members."""
+    if not group.members:
+        return None
+    check = check_topology(group, topics)
+    is_ready = streams.group_state(group) is not StreamsGroupState.NOT_READY
+    if is_ready and check.status in (None, READY):
+        return None
+    detail = FITS if check.status == READY else check.detail
+    return {"detail": detail, "status": None if check.status == READY else check.status}
 
 
 def listing(group: Group) -> Description:

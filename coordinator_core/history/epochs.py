@@ -24,6 +24,7 @@ from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, Epoc
 from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE
+from coordinator_core.groups.streams.readiness import check_topology
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMemberState
 from coordinator_core.history.causes import CauseKind, cause, config_causes, member_changes, member_facts
 from coordinator_core.history.departure_hints import departure_hint
@@ -42,7 +43,7 @@ from coordinator_core.history.memberships import depart, join, left_behind
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
 from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import Cause
-from coordinator_core.history.topics import Used, changes_between, topics_used
+from coordinator_core.history.topics import Used, changes_between, image_used, topics_used
 from coordinator_core.history.work_units import Held
 from coordinator_core.record_fields.streams_group import StreamsGroupMetadataRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition
@@ -227,20 +228,25 @@ def on_epoch(kind: EpochType, recorder: HistoryWriter, record: GroupEpochRecord,
     used = topics_used(recorder.topics, value.get("metadataHash"), names, at)
     last = ledger.epoch
     if last is not None and last.epoch == value["epoch"]:
-        _take_topics(last, used, names)
+        _take_topics(recorder, last, used, names)
         last.state = _opening_state(state)
         return
     if last is not None:
         ledger.changes += _topic_causes(recorder, last, used, names, at)
     if ledger.crossing:
         left_behind(recorder, record)
-    _take_topics(recorder.bump(value["epoch"], tuple(state.members), _opening_state(state), at), used, names)
+    epoch = recorder.bump(value["epoch"], tuple(state.members), _opening_state(state), at)
+    _take_topics(recorder, epoch, used, names)
 
 
-def _take_topics(epoch: OpenEpoch, used: Used, names: set[str]) -> None:
+def _take_topics(recorder: HistoryWriter, epoch: OpenEpoch, used: Used, names: set[str]) -> None:
     epoch.metadata_hash, epoch.topics_proven = used.hash, used.proven
     epoch.topics_at, epoch.topics_version = used.at, used.version
     epoch.topics = tuple(sorted(names))
+    state = recorder.group.state
+    if isinstance(state, StreamsGroup):
+        image, is_whole = image_used(recorder.topics, used)
+        epoch.topology = check_topology(state, image, complete=is_whole)
 
 
 def _opening_state(state: AnyEpochGroup) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from coordinator_core.groups.streams.readiness import TopologyCheck
 from coordinator_core.history.holdings import Tally
 from coordinator_core.history.rows import Cause, GroupEpochRow, MembershipRow, RebalanceRow, Revocation
 from coordinator_core.records import LogPosition
@@ -43,6 +44,7 @@ class OpenEpoch:
     rewritten: LogPosition | None = None
     unassigned: int | None = None
     assignment_error: int | None = None
+    topology: TopologyCheck | None = None
 
     def row(
         self, group_id: str, group_type: str, ended: LogPosition | None = None, ended_by: str | None = None
@@ -74,6 +76,7 @@ class OpenEpoch:
             self.causes,
             self.missing is None,
             self.missing,
+            self.topology,
         )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from coordinator_core.cluster.topic_history import TopicInterval
+from coordinator_core.groups.streams.readiness import TopologyCheck
 from coordinator_core.groups.violations import Violation
 from coordinator_core.records import LogPosition
 
@@ -78,6 +79,9 @@ class GroupEpochRow(NamedTuple):
     causes: Annotated[tuple[Cause, ...], "what opened it"]
     history_complete: Annotated[bool, "true if the log contains everything before this row; otherwise see `missing`"]
     missing: Annotated[str | None, "what the log does not contain; null: nothing is missing"]
+    topology: Annotated[
+        TopologyCheck | None, "streams: what the topology is on the topics that were used; null: other types"
+    ] = None
 
 
 class RebalanceRow(NamedTuple):

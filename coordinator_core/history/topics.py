@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.causes import topic_causes
 from coordinator_core.history.rows import Cause
@@ -39,6 +40,17 @@ def topics_used(topics: TopicHistory | None, metadata_hash: int | None, names: s
     version = topics.version_at(at.timestamp_ms)
     proven = None if metadata_hash is None or version < 0 else False
     return Used(metadata_hash, proven, topics.positions[version] if version >= 0 else None, version)
+
+
+def image_used(topics: TopicHistory | None, used: Used) -> tuple[TopicImage | None, bool]:
+    """Return the image with these topics, and whether a topic that is not in it did not exist.
+
+    The image is None where nothing is known.
+    """
+    if topics is None or used.version < 0:
+        return None, False
+    is_whole = bool(used.proven) or (topics.complete and not topics.gaps)
+    return topics.version(used.version).image, is_whole
 
 
 def changes_between(topics: TopicHistory | None, names: set[str], before: int, now: int) -> list[Cause]:

@@ -226,6 +226,8 @@ def _print_description(described: Description) -> None:
             "unassigned": _assigned(own["unassigned"]) or None,
         }
     print_table("group", [line])
+    if "topology_check" in described:
+        print_table("topics do not fit the topology", [described["topology_check"]])
     if own.get("members"):
         print_table("members", [_member(member) for member in own["members"]])
     offsets = described.get("offsets")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from coordinator_core.audit.findings import abandoned, balance, membership, offsets, rebalances, share
+from coordinator_core.audit.findings import abandoned, balance, membership, offsets, rebalances, share, unassigned
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -41,7 +41,8 @@ FINDERS: tuple[Finder, ...] = (
     membership.rolling_deploys,
     membership.static_members,
     balance.shares,
-    balance.unassigned,
+    unassigned.unassigned,
+    unassigned.not_ready,
     balance.unassigned_work,
     balance.failed_assignors,
     abandoned.zombies,

@@ -109,38 +109,6 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
             )
 
 
-def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield one finding for the partitions of subscribed topics that no member of the stable group owns now.
-
-    Groups of Kafka Streams are left out: their topology decides which partitions they read, not their subscriptions.
-    """
-    present = history.present
-    if present is None or present.state != "STABLE" or history.group_type not in ("CLASSIC", "CONSUMER"):
-        return
-    if history.is_streams:
-        return
-    owned = {
-        (row.topic, row.partition)
-        for row in history.assignments
-        if row.is_open and row.kind == "current" and row.role == "partition"
-    }
-    members = [row for row in history.memberships if row.is_open]
-    for topic in sorted({name for row in members for name in row.subscribed_topics}):
-        missing = [number for number in range(history.partitions.get(topic, 0)) if (topic, number) not in owned]
-        if len(missing) >= limits.unassigned_partitions:
-            listed = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
-            detail = f"{len(missing)} of {history.partitions[topic]} partitions of {topic} have no owner: {listed}"
-            yield history.finding(
-                FindingKind.UNASSIGNED_PARTITIONS,
-                len(missing),
-                limits.unassigned_partitions,
-                detail,
-                [present.target or present.opened],
-                subject=topic,
-                until_ms=history.now_ms,
-            )
-
-
 def unassigned_work(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield one finding for the connectors and tasks that are in no worker's target now, whatever the group's state.
 

@@ -17,6 +17,7 @@ class FindingKind(StrEnum):
     """The kinds of findings."""
 
     REBALANCE_STORM = "rebalance_storm"
+    NOT_READY = "not_ready"
     NEVER_CONVERGES = "never_converges"
     SLOW_REBALANCE = "slow_rebalance"
     FLAPPING_MEMBER = "flapping_member"
@@ -72,8 +73,9 @@ FINDINGS: tuple[FindingEntry, ...] = (
     FindingEntry(
         FindingKind.UNASSIGNED_PARTITIONS,
         9,
-        "A stable group of consumers leaves partitions of its topics without an owner.",
-        "partitions",
+        "Partitions or tasks have no owner although the group has members: the group is stable, or was not stable for "
+        "slow_rebalance_ms (share groups: in any state for slow_rebalance_ms).",
+        "partitions or tasks",
         "unassigned_partitions",
     ),
     FindingEntry(
@@ -98,6 +100,14 @@ FINDINGS: tuple[FindingEntry, ...] = (
         "connectors have no effect.",
         "targets with an error",
         "any",
+    ),
+    FindingEntry(
+        FindingKind.NOT_READY,
+        9,
+        "A streams group has members but does not run, because the topics do not fit its topology; the status and the "
+        "topics are named.",
+        "milliseconds not ready",
+        "not_ready_ms",
     ),
     FindingEntry(
         FindingKind.NEVER_CONVERGES,

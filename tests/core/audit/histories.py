@@ -129,5 +129,6 @@ def epoch(number: int, opened: LogPosition, **more: Any) -> GroupEpochRow:
         "causes": (),
         "history_complete": True,
         "missing": None,
+        "topology": None,
     }
     return GroupEpochRow(**(values | more))

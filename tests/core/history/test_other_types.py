@@ -24,14 +24,14 @@ def test_share_partitions_have_many_owners_and_become_assignable_later():
         share("MEMBER_METADATA", {**CLIENT, "subscribedTopicNames": ["t"]}, "m"),
         share("METADATA", {"epoch": 2, "metadataHash": 7}),
         share("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 2}),
-        share("CURRENT_MEMBER_ASSIGNMENT", _share_current(2, []), "m"),
+        share("CURRENT_MEMBER_ASSIGNMENT", share_current(2, []), "m"),
     )
     states = {"initializingTopics": [], "initializedTopics": [initialized], "deletingTopics": []}
     log.write(share("STATE_PARTITION_METADATA", states))
     log.write(
         share("METADATA", {"epoch": 3, "metadataHash": 7}),
         share("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 3}),
-        share("CURRENT_MEMBER_ASSIGNMENT", _share_current(3, [{"topicId": A, "partitions": [0, 1]}]), "m"),
+        share("CURRENT_MEMBER_ASSIGNMENT", share_current(3, [{"topicId": A, "partitions": [0, 1]}]), "m"),
     )
     _, second = log.rebalances()
     assert (kinds(second), second.group_type, second.outcome) == (["share_state_initialized"], "SHARE", "converged")
@@ -39,11 +39,11 @@ def test_share_partitions_have_many_owners_and_become_assignable_later():
     assert {(row.topic, row.partition) for row in log.assignments()} == {("t", 0), ("t", 1)}
 
 
-def _share_current(epoch: int, partitions: list[Fields]) -> Fields:
+def share_current(epoch: int, partitions: list[Fields]) -> Fields:
     return {"memberEpoch": epoch, "previousMemberEpoch": epoch - 1, "state": 0, "assignedPartitions": partitions}
 
 
-def _streams_member(**changed: object) -> Fields:
+def streams_member(**changed: object) -> Fields:
     fields = {"instanceId": None, "rebalanceTimeoutMs": 1000, "topologyEpoch": 0, "processId": "p"}
     return {**CLIENT, **fields, "userEndpoint": None, "clientTags": [], **changed}
 
@@ -53,7 +53,7 @@ def _streams_epoch(epoch: int, standbys: str, validated: int = 0) -> Fields:
     return {"epoch": epoch, "metadataHash": 7, "validatedTopologyEpoch": validated, "lastAssignmentConfigs": configs}
 
 
-def _streams_current(epoch: int, state: int = 1, revoking: tuple[int, ...] = (), **tasks: list[int]) -> Fields:
+def streams_current(epoch: int, state: int = 1, revoking: tuple[int, ...] = (), **tasks: list[int]) -> Fields:
     def of(role: str) -> list[Fields]:
         return [{"subtopologyId": "0", "partitions": tasks[role]}] if tasks.get(role) else []
 
@@ -89,19 +89,19 @@ TOPOLOGY = {
 
 def test_streams_tasks_by_role_configs_and_members():
     log = GroupLog().write(
-        streams("MEMBER_METADATA", _streams_member(), "m"),
+        streams("MEMBER_METADATA", streams_member(), "m"),
         streams("TOPOLOGY", TOPOLOGY),
         streams("METADATA", _streams_epoch(2, "1", validated=-1)),
         streams("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 2}),
-        streams("CURRENT_MEMBER_ASSIGNMENT", _streams_current(2, active=[0, 1], standby=[2]), "m"),
+        streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(2, active=[0, 1], standby=[2]), "m"),
     )
     log.write(
         streams("METADATA", _streams_epoch(3, "0")), streams("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 3})
     )
-    log.write(streams("CURRENT_MEMBER_ASSIGNMENT", _streams_current(2, 2, revoking=(1,), active=[0]), "m"))
-    log.write(streams("CURRENT_MEMBER_ASSIGNMENT", _streams_current(3, active=[0]), "m"))
+    log.write(streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(2, 2, revoking=(1,), active=[0]), "m"))
+    log.write(streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(3, active=[0]), "m"))
     log.write(
-        streams("MEMBER_METADATA", _streams_member(processId="q"), "m"), streams("METADATA", _streams_epoch(4, "0"))
+        streams("MEMBER_METADATA", streams_member(processId="q"), "m"), streams("METADATA", _streams_epoch(4, "0"))
     )
     first, second, third = log.rebalances()
     assert kinds(first) == ["member_joined"]
@@ -117,12 +117,12 @@ def test_streams_tasks_by_role_configs_and_members():
 
 def test_a_new_topology_is_a_cause():
     log = GroupLog().write(
-        streams("MEMBER_METADATA", _streams_member(), "m"),
+        streams("MEMBER_METADATA", streams_member(), "m"),
         streams("TOPOLOGY", TOPOLOGY),
         streams("METADATA", _streams_epoch(2, "0")),
     )
     log.write(
-        streams("MEMBER_METADATA", _streams_member(topologyEpoch=1), "m"),
+        streams("MEMBER_METADATA", streams_member(topologyEpoch=1), "m"),
         streams("TOPOLOGY", {**TOPOLOGY, "epoch": 1}),
         streams("METADATA", _streams_epoch(3, "0", validated=1)),
     )

@@ -21,6 +21,7 @@ from coordinator_core.audit.findings.group_history import (
 )
 from coordinator_core.audit.findings.rows import FindingKind
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.groups.streams.readiness import SubtopologyTasks, TopologyCheck
 from coordinator_core.groups.violations import Rule, Violation
 from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.records import LogPosition
@@ -181,13 +182,19 @@ def swapped(kind: Kind) -> Parts:
 
 
 def without_owner(kind: Kind) -> Parts:
-    """A Streams group reads what its topology says, so that a partition without an owner may be right."""
+    """A classic Streams group reads what its topology says, so that a partition without an owner may be right."""
+    topology = TopologyCheck("READY", None, (SubtopologyTasks("0", 3),)) if kind is STREAMS else None
     return {
-        "epochs": [kind.epoch(2, at(2))],
+        "epochs": [kind.epoch(2, at(2), topology=topology)],
         "memberships": two_members(kind),
         "assignments": kind.held("a", 0, at(2)),
         "partitions": {"t": 3},
     }
+
+
+def not_ready(kind: Kind) -> Parts:
+    state = "NOT_READY" if kind is STREAMS else "ASSIGNING"
+    return {"epochs": [kind.epoch(2, at(2), state=state, members=("a", "b"))]}
 
 
 def rewound(kind: Kind) -> Parts:
@@ -261,10 +268,12 @@ CASES = (
     Case(FindingKind.IMBALANCE, WITHOUT_SHARE, uneven),
     Case(FindingKind.EMPTY_MEMBERS, WITHOUT_SHARE, uneven),
     Case(FindingKind.MOVED_MORE_THAN_NEEDED, (CLASSIC, CONSUMER, STREAMS), swapped),
-    Case(FindingKind.UNASSIGNED_PARTITIONS, (CLASSIC, CONSUMER), without_owner),
     # What there is to run is in no other log.
     Case(FindingKind.UNASSIGNED_WORK, (CONNECT,), waiting),
     Case(FindingKind.ASSIGNOR_FAILED, (CONNECT,), failing),
+    Case(FindingKind.UNASSIGNED_PARTITIONS, (CLASSIC, CONSUMER, SHARE, STREAMS), without_owner),
+    # No other type of group has this state.
+    Case(FindingKind.NOT_READY, (STREAMS,), not_ready),
     Case(FindingKind.OFFSETS_REWOUND, tuple(kind for kind in EVERY if kind.names_topics), rewound),
     Case(FindingKind.OFFSETS_EXPIRED, EVERY, removed),
     Case(FindingKind.FLOODS_THE_LOG, EVERY, flood),

@@ -1,0 +1,213 @@
+"""Work that nobody does, from hand-made logs: streams groups that are not ready, tasks and share partitions."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_core.audit.explain import explain
+from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.findings.rows import FindingRow
+from coordinator_core.cluster.image import Topic
+from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.describe import Surroundings, describe
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.offsets import GroupOffsets
+from coordinator_core.history.rows import GroupEpochRow
+from coordinator_core.records import Fields, LogPosition
+from jobs.settings import load
+from tests.core.history.logs import A, GroupLog
+from tests.core.history.test_other_types import (
+    CLIENT,
+    TOPOLOGY,
+    share,
+    share_current,
+    streams,
+    streams_current,
+    streams_member,
+)
+
+LIMITS = load(environment={}).findings
+HOUR = 3_600_000
+IN = Topic("in", A, 3)
+PROBLEMS = ("not_ready", "unassigned_partitions")
+
+
+def topics(*versions: tuple[int, Topic | None], complete: bool = True) -> TopicHistory:
+    """A metadata log in which the topic ``in`` is as given from these times on; None: it does not exist."""
+    history = TopicHistory(complete=complete)
+    for offset, (since_ms, topic) in enumerate(versions):
+        history.open_version(LogPosition(0, offset, since_ms))
+        if topic is None:
+            history.remove_topic("in")
+        else:
+            history.put_topic(topic)
+    history.last_seen_ms = HOUR
+    return history
+
+
+def epoch(number: int, *existing: Topic, validated: int = 0) -> tuple[object, Fields, Fields]:
+    seen = group_hash([(topic.name, topic_hash(topic)) for topic in existing])
+    value = {"epoch": number, "metadataHash": seen, "validatedTopologyEpoch": validated, "lastAssignmentConfigs": []}
+    return streams("METADATA", value)
+
+
+def target(number: int) -> tuple[object, Fields, Fields]:
+    return streams("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": number})
+
+
+def running(log: GroupLog) -> GroupLog:
+    """A group with one member that has all three tasks."""
+    return log.write(
+        streams("MEMBER_METADATA", streams_member(), "m"),
+        streams("TOPOLOGY", TOPOLOGY),
+        epoch(2, IN),
+        target(2),
+        streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(2, active=[0, 1, 2]), "m"),
+    )
+
+
+def stopped() -> GroupLog:
+    """The group's source topic is deleted, and the coordinator notices it after 1000 s."""
+    return running(GroupLog()).write(
+        epoch(3, validated=-1),
+        target(3),
+        streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(3), "m"),
+        after_ms=1_000_000,
+    )
+
+
+DELETED = topics((0, IN), (900_000, None))
+
+
+def gathered(log: GroupLog, known: TopicHistory | None, now_ms: int, partitions: dict[str, int]) -> GroupHistory:
+    return GroupHistory.gather("g", now_ms, log.rows(known), partitions, None)
+
+
+def found(
+    log: GroupLog, known: TopicHistory | None, now_ms: int = HOUR, partitions: dict[str, int] | None = None
+) -> list[FindingRow]:
+    history = gathered(log, known, now_ms, partitions or {})
+    return [row for row in findings(history, LIMITS) if row.kind in PROBLEMS]
+
+
+def test_a_deleted_source_topic_is_named_with_how_long_the_group_does_not_run():
+    (row,) = found(stopped(), DELETED)
+    assert (row.kind, row.number, row.since_ms, row.until_ms) == ("not_ready", HOUR - 1_002_000, 1_002_000, HOUR)
+    assert row.detail == (
+        f"the group has not been ready for {HOUR - 1_002_000} ms: 1 member without tasks; "
+        "from epoch 3: MISSING_SOURCE_TOPICS: Source topics in are missing."
+    )
+    assert [at.offset for at in row.evidence] == [5]
+
+
+def test_a_short_time_is_no_finding():
+    assert found(stopped(), DELETED, now_ms=1_002_000 + LIMITS.not_ready_ms - 1) == []
+
+
+def test_a_time_that_is_over_stays_a_finding():
+    log = stopped().write(
+        epoch(4, IN),
+        target(4),
+        streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(4, active=[0, 1, 2]), "m"),
+        after_ms=100_000,
+    )
+    (row,) = found(log, topics((0, IN), (900_000, None), (1_100_000, IN)))
+    assert (row.number, row.until_ms, [at.offset for at in row.evidence]) == (100_000, 1_102_000, [5, 8])
+    assert row.detail.startswith("the group was not ready for 100000 ms")
+
+
+@pytest.mark.parametrize(
+    ("known", "decides"),
+    [
+        (None, "the cluster metadata log (__cluster_metadata) decides it"),
+        (topics((0, None), complete=False), "the coordinator may have seen other topics"),
+    ],
+)
+def test_what_is_not_known_of_the_topics_is_said(known: TopicHistory | None, decides: str):
+    if known is not None:
+        known.open_version(LogPosition(0, 9, 950_000))
+        known.put_topic(Topic("in", A, 4))
+    log = running(GroupLog()).write(epoch(3, Topic("in", A, 5), validated=-1), target(3), after_ms=1_000_000)
+    (row,) = [each for each in found(log, known) if each.kind == "not_ready"]
+    assert "its status is not known" in row.detail
+    assert decides in row.detail
+
+
+def test_a_topic_that_part_of_a_metadata_log_does_not_show_may_exist():
+    log = running(GroupLog()).write(epoch(3, IN, validated=-1), target(3), after_ms=1_000_000)
+    (row,) = found(log, topics((0, None), complete=False))
+    assert "its status is not known: the logs do not show these topics" in row.detail
+
+
+def test_describe_and_explain_say_it():
+    log = stopped()
+    group = Group("g", from_start=True)
+    for record in log.records:
+        group.apply(record)
+    image = DELETED.image_at(None)
+    told = describe(group, GroupOffsets(), Surroundings(image))
+    assert told["listing"]["groupState"] == "NOT_READY"
+    assert told["topology_check"] == {"detail": "Source topics in are missing.", "status": "MISSING_SOURCE_TOPICS"}
+    assert describe(group, GroupOffsets(), Surroundings())["topology_check"]["status"] is None
+    history = gathered(log, DELETED, HOUR, {})
+    first, last = (explain(history, row) for row in history.rebalances)
+    assert not [each for each in first if "not ready" in each.text]
+    texts = {each.text: each for each in last}
+    why = texts["Why the group is not ready: MISSING_SOURCE_TOPICS: Source topics in are missing."]
+    assert (why.source, why.evidence[0].offset) == ("cluster metadata", 1)
+
+
+def test_describe_says_that_a_topic_is_gone_which_the_coordinator_has_not_noticed():
+    group = Group("g", from_start=True)
+    for record in running(GroupLog()).records:
+        group.apply(record)
+    assert "topology_check" not in describe(group, GroupOffsets(), Surroundings(topics((0, IN)).image_at(None)))
+    told = describe(group, GroupOffsets(), Surroundings(DELETED.image_at(None)))
+    assert (told["listing"]["groupState"], told["topology_check"]["status"]) == ("STABLE", "MISSING_SOURCE_TOPICS")
+
+
+def test_the_number_of_tasks_is_that_of_the_topics():
+    row = next(row for row in running(GroupLog()).rows(DELETED) if isinstance(row, GroupEpochRow))
+    assert row.topology is not None
+    assert (row.topology.status, row.topology.tasks) == ("READY", (("0", 3),))
+
+
+def test_tasks_without_an_active_owner():
+    log = running(GroupLog()).write(
+        streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(2, active=[1], standby=[0]), "m")
+    )
+    (row,) = found(log, topics((0, IN)))
+    assert (row.kind, row.number, row.subject) == ("unassigned_partitions", 2, "subtopology 0")
+    assert row.detail == "2 of 3 tasks of subtopology 0 have no owner: 0_0, 0_2"
+    assert found(running(GroupLog()), topics((0, IN))) == []
+
+
+def test_a_group_that_rebalances_has_time_to_assign():
+    log = running(GroupLog()).write(
+        epoch(3, IN), target(3), streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(3, 2, active=[1]), "m")
+    )
+    began = log.time_ms
+    assert found(log, topics((0, IN)), now_ms=began + LIMITS.slow_rebalance_ms - 1) == []
+    (row,) = found(log, topics((0, IN)), now_ms=began + LIMITS.slow_rebalance_ms)
+    assert (row.kind, row.number) == ("unassigned_partitions", 2)
+
+
+def test_a_group_that_its_last_member_left_needs_no_owners():
+    gone = [streams(kind, None, "m") for kind in ("CURRENT_MEMBER_ASSIGNMENT", "TARGET_ASSIGNMENT", "MEMBER_METADATA")]
+    assert found(running(GroupLog()).write(*gone, epoch(3, IN), target(3)), topics((0, IN))) == []
+
+
+def test_share_partitions_that_no_member_has():
+    held = [{"topicId": A, "partitions": [0, 2]}]
+    log = GroupLog().write(
+        share("MEMBER_METADATA", {**CLIENT, "subscribedTopicNames": ["in"]}, "m"),
+        share("METADATA", {"epoch": 2, "metadataHash": 0}),
+        share("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 2}),
+        share("CURRENT_MEMBER_ASSIGNMENT", share_current(2, held), "m"),
+    )
+    known = topics((0, IN))
+    (row,) = found(log, known, partitions={"in": 3})
+    assert (row.subject, row.detail) == ("in", "1 of 3 partitions of in have no owner: 1")
+    assert found(log, known, now_ms=log.time_ms + LIMITS.slow_rebalance_ms - 1, partitions={"in": 3}) == []
