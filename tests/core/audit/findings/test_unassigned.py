@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_core.audit.explain import explain
 from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.findings.group_history import NO_SHARE_LOGS, GroupHistory
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
@@ -15,7 +15,7 @@ from coordinator_core.groups.describe import Surroundings, describe
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets
 from coordinator_core.history.rows import GroupEpochRow
-from coordinator_core.records import Fields, LogPosition
+from coordinator_core.records import Fields, LogPosition, RecordType
 from jobs.settings import load
 from tests.core.history.logs import A, GroupLog
 from tests.core.history.test_other_types import (
@@ -47,13 +47,13 @@ def topics(*versions: tuple[int, Topic | None], complete: bool = True) -> TopicH
     return history
 
 
-def epoch(number: int, *existing: Topic, validated: int = 0) -> tuple[object, Fields, Fields]:
+def epoch(number: int, *existing: Topic, validated: int = 0) -> tuple[RecordType, Fields, Fields | None]:
     seen = group_hash([(topic.name, topic_hash(topic)) for topic in existing])
     value = {"epoch": number, "metadataHash": seen, "validatedTopologyEpoch": validated, "lastAssignmentConfigs": []}
     return streams("METADATA", value)
 
 
-def target(number: int) -> tuple[object, Fields, Fields]:
+def target(number: int) -> tuple[RecordType, Fields, Fields | None]:
     return streams("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": number})
 
 
@@ -82,7 +82,7 @@ DELETED = topics((0, IN), (900_000, None))
 
 
 def gathered(log: GroupLog, known: TopicHistory | None, now_ms: int, partitions: dict[str, int]) -> GroupHistory:
-    return GroupHistory.gather("g", now_ms, log.rows(known), partitions, None)
+    return GroupHistory.gather("g", now_ms, log.rows(known), partitions, NO_SHARE_LOGS)
 
 
 def found(
@@ -92,7 +92,7 @@ def found(
     return [row for row in findings(history, LIMITS) if row.kind in PROBLEMS]
 
 
-def test_a_deleted_source_topic_is_named_with_how_long_the_group_does_not_run():
+def test_a_deleted_source_topic_is_named_with_how_long_the_group_does_not_run() -> None:
     (row,) = found(stopped(), DELETED)
     assert (row.kind, row.number, row.since_ms, row.until_ms) == ("not_ready", HOUR - 1_002_000, 1_002_000, HOUR)
     assert row.detail == (
@@ -102,11 +102,11 @@ def test_a_deleted_source_topic_is_named_with_how_long_the_group_does_not_run():
     assert [at.offset for at in row.evidence] == [5]
 
 
-def test_a_short_time_is_no_finding():
+def test_a_short_time_is_no_finding() -> None:
     assert found(stopped(), DELETED, now_ms=1_002_000 + LIMITS.not_ready_ms - 1) == []
 
 
-def test_a_time_that_is_over_stays_a_finding():
+def test_a_time_that_is_over_stays_a_finding() -> None:
     log = stopped().write(
         epoch(4, IN),
         target(4),
@@ -125,7 +125,7 @@ def test_a_time_that_is_over_stays_a_finding():
         (topics((0, None), complete=False), "the coordinator may have seen other topics"),
     ],
 )
-def test_what_is_not_known_of_the_topics_is_said(known: TopicHistory | None, decides: str):
+def test_what_is_not_known_of_the_topics_is_said(known: TopicHistory | None, decides: str) -> None:
     if known is not None:
         known.open_version(LogPosition(0, 9, 950_000))
         known.put_topic(Topic("in", A, 4))
@@ -135,13 +135,13 @@ def test_what_is_not_known_of_the_topics_is_said(known: TopicHistory | None, dec
     assert decides in row.detail
 
 
-def test_a_topic_that_part_of_a_metadata_log_does_not_show_may_exist():
+def test_a_topic_that_part_of_a_metadata_log_does_not_show_may_exist() -> None:
     log = running(GroupLog()).write(epoch(3, IN, validated=-1), target(3), after_ms=1_000_000)
     (row,) = found(log, topics((0, None), complete=False))
     assert "its status is not known: the logs do not show these topics" in row.detail
 
 
-def test_describe_and_explain_say_it():
+def test_describe_and_explain_say_it() -> None:
     log = stopped()
     group = Group("g", from_start=True)
     for record in log.records:
@@ -159,7 +159,7 @@ def test_describe_and_explain_say_it():
     assert (why.source, why.evidence[0].offset) == ("cluster metadata", 1)
 
 
-def test_describe_says_that_a_topic_is_gone_which_the_coordinator_has_not_noticed():
+def test_describe_says_that_a_topic_is_gone_which_the_coordinator_has_not_noticed() -> None:
     group = Group("g", from_start=True)
     for record in running(GroupLog()).records:
         group.apply(record)
@@ -168,13 +168,13 @@ def test_describe_says_that_a_topic_is_gone_which_the_coordinator_has_not_notice
     assert (told["listing"]["groupState"], told["topology_check"]["status"]) == ("STABLE", "MISSING_SOURCE_TOPICS")
 
 
-def test_the_number_of_tasks_is_that_of_the_topics():
+def test_the_number_of_tasks_is_that_of_the_topics() -> None:
     row = next(row for row in running(GroupLog()).rows(DELETED) if isinstance(row, GroupEpochRow))
     assert row.topology is not None
     assert (row.topology.status, row.topology.tasks) == ("READY", (("0", 3),))
 
 
-def test_tasks_without_an_active_owner():
+def test_tasks_without_an_active_owner() -> None:
     log = running(GroupLog()).write(
         streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(2, active=[1], standby=[0]), "m")
     )
@@ -184,7 +184,7 @@ def test_tasks_without_an_active_owner():
     assert found(running(GroupLog()), topics((0, IN))) == []
 
 
-def test_a_group_that_rebalances_has_time_to_assign():
+def test_a_group_that_rebalances_has_time_to_assign() -> None:
     log = running(GroupLog()).write(
         epoch(3, IN), target(3), streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(3, 2, active=[1]), "m")
     )
@@ -194,12 +194,15 @@ def test_a_group_that_rebalances_has_time_to_assign():
     assert (row.kind, row.number) == ("unassigned_partitions", 2)
 
 
-def test_a_group_that_its_last_member_left_needs_no_owners():
-    gone = [streams(kind, None, "m") for kind in ("CURRENT_MEMBER_ASSIGNMENT", "TARGET_ASSIGNMENT", "MEMBER_METADATA")]
+def test_a_group_that_its_last_member_left_needs_no_owners() -> None:
+    gone = [
+        streams(kind, None, "m")
+        for kind in ("CURRENT_MEMBER_ASSIGNMENT", "TARGET_ASSIGNMENT_MEMBER", "MEMBER_METADATA")
+    ]
     assert found(running(GroupLog()).write(*gone, epoch(3, IN), target(3)), topics((0, IN))) == []
 
 
-def test_share_partitions_that_no_member_has():
+def test_share_partitions_that_no_member_has() -> None:
     held = [{"topicId": A, "partitions": [0, 2]}]
     log = GroupLog().write(
         share("MEMBER_METADATA", {**CLIENT, "subscribedTopicNames": ["in"]}, "m"),
