@@ -105,7 +105,7 @@ FINDINGS: tuple[FindingEntry, ...] = (
         FindingKind.NOT_READY,
         9,
         "A streams group has members but does not run, because the topics do not fit its topology; the status and the "
-        "topics are named.",
+        "topics are named. At the end of the log any time is enough, unless only internal topics are missing.",
         "milliseconds not ready",
         "not_ready_ms",
     ),

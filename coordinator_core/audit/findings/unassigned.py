@@ -9,6 +9,7 @@ from coordinator_core.audit.findings.group_history import GroupHistory, counted
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.groups.streams.readiness import reason
+from coordinator_core.groups.streams.topology import TopologyProblem
 from coordinator_core.history.rows import GroupEpochRow
 from coordinator_core.records import LogPosition
 
@@ -19,7 +20,11 @@ WITH_EPOCHS = frozenset(("CONSUMER", "SHARE", "STREAMS"))
 
 
 def not_ready(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield one finding for each time during which a streams group had members and was not ready."""
+    """Yield one finding for each time during which a streams group had members and was not ready.
+
+    A group without tasks writes nothing, so that its log may end soon after. What lasts to the end of the log is a
+    finding at once, unless only internal topics are missing: the broker creates them.
+    """
     for state, rows in groupby(history.epochs, lambda row: row.state):
         run = list(rows)
         if state != NOT_READY:
@@ -27,19 +32,26 @@ def not_ready(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]
         since, ended = run[0].opened, run[-1].ended
         until_ms = history.now_ms if ended is None else ended.timestamp_ms
         lasted = until_ms - since.timestamp_ms
-        if lasted >= limits.not_ready_ms:
+        threshold = limits.not_ready_ms
+        if ended is None and not _heals_itself(run[-1]):
+            threshold = min(threshold, lasted)
+        if lasted >= threshold:
             members = counted(len(run[-1].members or ()), "member")
-            verb = "has not been ready" if ended is None else "was not ready"
-            detail = f"the group {verb} for {lasted} ms: {members} without tasks; {_reasons(run)}"
+            how = "has not been ready for at least" if ended is None else "was not ready for"
+            detail = f"the group {how} {lasted} ms: {members} without tasks; {_reasons(run)}"
             yield history.finding(
                 FindingKind.NOT_READY,
                 lasted,
-                limits.not_ready_ms,
+                threshold,
                 detail,
                 [*(row.opened for row in run), *((ended,) if ended is not None else ())],
                 until_ms=until_ms,
                 complete=all(row.history_complete for row in run),
             )
+
+
+def _heals_itself(row: GroupEpochRow) -> bool:
+    return row.topology is not None and row.topology.status == TopologyProblem.MISSING_INTERNAL_TOPICS.value
 
 
 def _reasons(run: Sequence[GroupEpochRow]) -> str:

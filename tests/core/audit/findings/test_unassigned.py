@@ -96,14 +96,38 @@ def test_a_deleted_source_topic_is_named_with_how_long_the_group_does_not_run() 
     (row,) = found(stopped(), DELETED)
     assert (row.kind, row.number, row.since_ms, row.until_ms) == ("not_ready", HOUR - 1_002_000, 1_002_000, HOUR)
     assert row.detail == (
-        f"the group has not been ready for {HOUR - 1_002_000} ms: 1 member without tasks; "
+        f"the group has not been ready for at least {HOUR - 1_002_000} ms: 1 member without tasks; "
         "from epoch 3: MISSING_SOURCE_TOPICS: Source topics in are missing."
     )
     assert [at.offset for at in row.evidence] == [5]
 
 
-def test_a_short_time_is_no_finding() -> None:
-    assert found(stopped(), DELETED, now_ms=1_002_000 + LIMITS.not_ready_ms - 1) == []
+def test_a_short_time_is_no_finding_once_it_is_over() -> None:
+    log = stopped().write(
+        epoch(4, IN),
+        target(4),
+        streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(4, active=[0, 1, 2]), "m"),
+        after_ms=LIMITS.not_ready_ms - 1,
+    )
+    assert found(log, topics((0, IN), (900_000, None), (1_010_000, IN))) == []
+
+
+def test_a_log_that_ends_with_a_group_that_is_not_ready_says_so_at_once() -> None:
+    (row,) = found(stopped(), DELETED, now_ms=1_002_000)
+    assert (row.kind, row.number, row.score) == ("not_ready", 0, 0.0)
+
+
+def test_internal_topics_that_the_broker_creates_have_time() -> None:
+    changelog = {"name": "store", "partitions": 0, "replicationFactor": 0, "topicConfigs": []}
+    (subtopology,) = TOPOLOGY["subtopologies"]
+    stateful = {"epoch": 0, "subtopologies": [{**subtopology, "stateChangelogTopics": [changelog]}]}
+    log = GroupLog().write(
+        streams("MEMBER_METADATA", streams_member(), "m"), streams("TOPOLOGY", stateful), epoch(2, IN, validated=-1)
+    )
+    known, end = topics((0, IN)), log.time_ms + LIMITS.not_ready_ms
+    assert found(log, known, now_ms=end - 1) == []
+    row = next(each for each in found(log, known, now_ms=end) if each.kind == "not_ready")
+    assert row.detail.endswith("MISSING_INTERNAL_TOPICS: Internal topics are missing: store")
 
 
 def test_a_time_that_is_over_stays_a_finding() -> None:
