@@ -18,8 +18,9 @@ from tests.jobs.filled_tables import TOPIC, decoded, expected, kafka_rows, sampl
 SCRIPT = """
 import json, sys
 from typer.testing import CliRunner
-from jobs import session, settings, udf
+from jobs import settings, udf
 from jobs.cli.app import app
+from jobs.tables import session
 
 conf, commands = map(json.loads, sys.argv[1:])
 spark = session.get_or_create(settings.load(flags={"spark.remote": "local[2]", "spark.conf": conf}).spark)
