@@ -200,7 +200,7 @@ def _topics(epoch: GroupEpochRow | None) -> Iterator[Sentence]:
 
 
 def _revocations(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
-    unit = CONNECTOR_OR_TASK if row.group_type == "CONNECT" else "task" if row.group_type == "STREAMS" else "partition"
+    unit = CONNECTOR_OR_TASK if history.is_connect else "task" if row.group_type == "STREAMS" else "partition"
     for each in row.revocations:
         who = _capital(_member(history, each.member_id))
         what = f"{who} was asked to give up {counted(each.units, unit)}"
@@ -248,7 +248,7 @@ def _moves(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     got = [each for each in changed if _within(row, each.since)]
     gave = [each for each in changed if each.until is not None and _within(row, each.until)]
     if row.units_moved is not None:
-        what = _unit_of(row, {each.role for each in (*got, *gave)})
+        what = _unit_of(history, {each.role for each in (*got, *gave)})
         yield Sentence(_balance_of_moves(row, what), (row.at,))
     members = sorted({each.member_id for each in (*got, *gave)})
     for member_id in members[:MOST_MEMBERS]:
@@ -257,8 +257,8 @@ def _moves(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
         yield Sentence(f"{len(members) - MOST_MEMBERS} more members got or gave up partitions or tasks.")
 
 
-def _unit_of(row: RebalanceRow, roles: AbstractSet[str]) -> str:
-    if row.group_type == "CONNECT" or roles & {"connector", "task"}:
+def _unit_of(history: GroupHistory, roles: AbstractSet[str]) -> str:
+    if history.is_connect or roles & {"connector", "task"}:
         return CONNECTOR_OR_TASK
     return "partition" if roles <= {"partition"} else "task"
 

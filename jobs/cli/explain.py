@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, NamedTuple
 
 import typer
@@ -9,7 +11,10 @@ import typer
 from coordinator_core.audit.explain import GROUP_LOG, Sentence, explain, find_rebalance
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.two_logs import by_log, log_topic
 from coordinator_core.errors import InputError
+from coordinator_core.history.causes import CauseKind
+from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.cli.answer_source import AnswerSource, refuse_unknown
 from jobs.cli.option_groups import with_options
@@ -44,13 +49,36 @@ def explain_command(
 ) -> None:
     """Explain one rebalance in plain sentences, each with the log positions that prove it."""
     history, asked = _asked(source.answers(), rebalance)
-    sentences = explain(history, find_rebalance(history, asked.epoch, asked.offset))
+    part, found = _found(by_log(history), asked)
+    sentences = explain(part, found)
+    if part is not history:
+        # Positions say nothing without their log where a group lives in two.
+        sentences = [each._replace(source=log_topic(part)) if each.source == GROUP_LOG else each for each in sentences]
     if source.json:
         for sentence in sentences:
             print_json(plain(sentence))
     else:
         for sentence in sentences:
             print_text(_line(sentence))
+
+
+def _found(parts: Sequence[GroupHistory], asked: RebalanceReference) -> tuple[GroupHistory, RebalanceRow]:
+    """Return the rebalance asked for, the last one in time, and the history of its log.
+
+    Raises InputError if no log has it.
+    """
+    found: list[tuple[GroupHistory, RebalanceRow]] = []
+    for part in parts:
+        with suppress(InputError):
+            found.append((part, find_rebalance(part, asked.epoch, asked.offset)))
+    if not found:
+        find_rebalance(parts[-1], asked.epoch, asked.offset)
+    # A conversion continues with the number that the group had: of the two, it is the later one.
+    return max(found, key=lambda each: (each[1].at.timestamp_ms, _is_conversion(each[1])))
+
+
+def _is_conversion(row: RebalanceRow) -> bool:
+    return any(cause.kind in (CauseKind.GROUP_UPGRADED, CauseKind.GROUP_DOWNGRADED) for cause in row.causes)
 
 
 def _asked(source: Answers, text: str) -> tuple[GroupHistory, RebalanceReference]:

@@ -8,6 +8,8 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.findings.two_logs import by_log, log_topic
 from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.causes import CauseKind
@@ -60,7 +62,30 @@ def history_command(
     known = source.answers().history(group)
     if known is None:
         raise InputError(f"these logs have no history of group {group!r}")
-    rows: list[TimelineRow] = [
+    parts = by_log(known)
+    rows: list[TimelineRow] = [row for part in parts for row in _rows(part)]
+    start = 0 if since is None else parse_time(since)
+    if source.json:
+        for row in rows:
+            if _last_ms(row) >= start:
+                print_json({"table": TABLE_OF[type(row)], **plain(row)})
+        return
+    moments: list[TimelineEntry] = []
+    for part in parts:
+        log = "" if len(parts) == 1 else f"{log_topic(part)}-"
+        moments += (moment._replace(log=moment.log or log) for moment in sorted(_moments(_rows(part))))
+    moments = [moment for moment in moments if moment.at.timestamp_ms >= start]
+    moments += (moment for moment in _share_moments(known.share_partitions) if moment.at.timestamp_ms >= start)
+    moments.sort(key=lambda moment: moment.at.timestamp_ms)
+    lines = [
+        {"time": utc(at.timestamp_ms), "what": what, "detail": detail, "log": f"{log}{at.partition}:{at.offset}"}
+        for at, what, detail, log in moments
+    ]
+    print_lines(lines, as_json=False, title=f"history of {group}")
+
+
+def _rows(known: GroupHistory) -> list[TimelineRow]:
+    return [
         *known.epochs,
         *known.rebalances,
         *known.memberships,
@@ -69,20 +94,6 @@ def history_command(
         *known.share_partitions,
         *known.violations,
     ]
-    start = 0 if since is None else parse_time(since)
-    if source.json:
-        for row in rows:
-            if _last_ms(row) >= start:
-                print_json({"table": TABLE_OF[type(row)], **plain(row)})
-        return
-    moments = sorted(moment for moment in _moments(rows) if moment.at.timestamp_ms >= start)
-    moments += (moment for moment in _share_moments(known.share_partitions) if moment.at.timestamp_ms >= start)
-    moments.sort(key=lambda moment: moment.at.timestamp_ms)
-    lines = [
-        {"time": utc(at.timestamp_ms), "what": what, "detail": detail, "log": f"{log}{at.partition}:{at.offset}"}
-        for at, what, detail, log in moments
-    ]
-    print_lines(lines, as_json=False, title=f"history of {group}")
 
 
 @with_options(AnswerSource)

@@ -9,6 +9,7 @@ from coordinator_core.audit.findings import abandoned, balance, membership, offs
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.findings.two_logs import by_log
 from coordinator_core.audit.rows import WRONG
 from coordinator_core.audit.rules.table import RULE, Severity
 
@@ -60,5 +61,5 @@ FINDERS: tuple[Finder, ...] = (
 
 def findings(history: GroupHistory, limits: Thresholds) -> list[FindingRow]:
     """Return all findings of a group, the highest score first; equal scores are ordered by kind and subject."""
-    rows = [row for finder in FINDERS for row in finder(history, limits)]
+    rows = [row for part in by_log(history) for finder in FINDERS for row in finder(part, limits)]
     return sorted(rows, key=lambda row: (-row.score, row.kind, row.subject or "", row.since_ms))

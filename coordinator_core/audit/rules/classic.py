@@ -7,6 +7,7 @@ from typing import NamedTuple
 from coordinator_core.audit.rules.holders import name
 from coordinator_core.audit.rules.judged_group import JudgedGroup, classic_held
 from coordinator_core.audit.rules.known_facts import EPOCH
+from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.violations import Rule
 from coordinator_core.records import CoordinatorRecord, LogPosition
@@ -22,6 +23,7 @@ class GenerationBefore(NamedTuple):
 
     generation: int | None
     members: dict[str, ClassicMember]
+    protocol_type: str | None = None
 
 
 NO_GENERATION_BEFORE = GenerationBefore(None, {})
@@ -31,7 +33,9 @@ def generation_before(scene: JudgedGroup, record: CoordinatorRecord) -> Generati
     """Return what ``on_generation`` needs of the group before."""
     state = scene.group.state
     return (
-        GenerationBefore(state.generation, state.members) if isinstance(state, ClassicGroup) else NO_GENERATION_BEFORE
+        GenerationBefore(state.generation, state.members, state.protocol_type)
+        if isinstance(state, ClassicGroup)
+        else NO_GENERATION_BEFORE
     )
 
 
@@ -40,7 +44,8 @@ def on_generation(scene: JudgedGroup, record: CoordinatorRecord, before: Generat
     watch, operation = scene.watch, scene.operation
     known = watch.knows(EPOCH)
     if record.value is None:
-        if before.members and known:
+        # A group of workers continues on KIP-848 in another log.
+        if before.members and known and before.protocol_type != CONNECT_PROTOCOL_TYPE:
             operation.crossed, operation.crossed_epoch = record.at, before.generation
         scene.current.clear()
         scene.target.clear()

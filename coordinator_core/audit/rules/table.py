@@ -406,7 +406,8 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.TYPE_CHANGED_IN_PART,
         (_CLASSIC, _CONSUMER),
-        "A group that is removed while it has members continues as another type in the same batch.",
+        "A group that is removed while it has members continues as another type in the same batch (classic Connect "
+        "groups: in another log, which is not compared).",
         _KIP848,
         _SAFETY,
     ),

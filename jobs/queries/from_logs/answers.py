@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.rows import FindingRow
+from coordinator_core.audit.findings.two_logs import combined
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.targets.rounds import Round
 from coordinator_core.groups.violations import Violation
@@ -34,7 +35,7 @@ class LogAnswers:
 
     def history(self, group_id: str) -> GroupHistory | None:
         """One pass over the logs."""
-        return next(iter(self._histories(group_id)), None)
+        return next(combined(self._histories(group_id)), None)
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """One pass over the logs."""
@@ -71,7 +72,7 @@ class LogAnswers:
     def findings(self, group_id: str | None) -> Sequence[FindingRow]:
         """One pass over the logs."""
         limits = self.settings.findings
-        rows = [row for history in self._histories(group_id) for row in findings(history, limits)]
+        rows = [row for history in combined(self._histories(group_id)) for row in findings(history, limits)]
         return sorted(rows, key=lambda row: (-row.score, row.group_id))
 
     def rounds(self, group_id: str) -> list[Round]:

@@ -118,6 +118,7 @@ def test_connect_groups_have_connectors_and_tasks() -> None:
     )
     failed = epoch(3, at(5), group_type="CONNECT", target=at(6), unassigned=2, assignment_error=7)
     history = GroupHistory("g", 10_000, epochs=[failed], rebalances=[row])
+    assert history.is_connect
     text = "\n".join(sentence.text for sentence in explain(history, row))
     assert (
         "1 connector or task moved from one member to another, 2 were left without an owner; connectors and tasks "

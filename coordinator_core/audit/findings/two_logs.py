@@ -1,0 +1,173 @@
+"""The history of a group id that lives in two logs: Connect workers that moved to KIP-848, or back.
+
+A classic group of workers is in ``__consumer_offsets``, one on KIP-848 in ``__worker_offsets``. Offsets of the two logs
+cannot be compared; their times can. Each log says of the conversion only that the group was deleted, or that it began:
+what one log ends and the other continues at the same time, with the same number, is a conversion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, TypeVar
+
+from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.groups.group import GroupType
+from coordinator_core.history.causes import CauseKind, cause
+from coordinator_core.history.rows import Cause, GroupEpochRow, RebalanceRow
+from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+
+APART_MS = 1_000
+"""The two records of a conversion are at most this far apart."""
+GROUP_DELETED = "group deleted"
+
+Row = TypeVar("Row")
+
+
+def by_log(history: GroupHistory) -> list[GroupHistory]:
+    """Return the history of each log in which the group lives, the log that begins first being the first.
+
+    A group in one log has one. In the other case conversions are named in both.
+    """
+    workers = [row for row in history.epochs if row.group_type == GroupType.CONNECT]
+    if not workers or len(workers) == len(history.epochs):
+        return [history]
+    classic, connect = (_part(history, on_kip_848=on_kip_848) for on_kip_848 in (False, True))
+    for ended, begun, kind in _conversions(classic, connect):
+        if kind is CauseKind.GROUP_UPGRADED:
+            classic = _ended(classic, ended, "group upgraded", "upgrade")
+            connect = _begun(connect, begun, cause(kind, _end_of(ended), source=LOG_TOPICS[Family.GROUP]))
+        else:
+            connect = _ended(connect, ended, "group downgraded", "downgrade")
+            classic = _begun(classic, begun, cause(kind, _end_of(ended), source=LOG_TOPICS[Family.CONNECT]))
+    return sorted((classic, connect), key=lambda part: part.epochs[0].opened.timestamp_ms)
+
+
+def combined(histories: Iterable[GroupHistory]) -> Iterator[GroupHistory]:
+    """Yield one history per group id, in the order in which the ids appear; a group may have one in each log."""
+    by_group: dict[str, list[GroupHistory]] = {}
+    for history in histories:
+        by_group.setdefault(history.group_id, []).append(history)
+    for group_id, mine in by_group.items():
+        if len(mine) == 1:
+            yield mine[0]
+            continue
+        rows: Iterator[Any] = chain.from_iterable(
+            chain(
+                each.epochs,
+                each.rebalances,
+                each.memberships,
+                each.assignments,
+                each.violations,
+                each.targets,
+                each.initializations,
+                each.share_partitions or each.deliveries,
+                each.commits,
+                each.transactions,
+            )
+            for each in mine
+        )
+        own_ms = max(each.own_ms for each in mine)
+        yield GroupHistory.gather(group_id, own_ms, rows, mine[0].partitions, mine[0].share_logs)
+
+
+def log_topic(history: GroupHistory) -> str:
+    """Return the topic of the log of such a part."""
+    return LOG_TOPICS[Family.CONNECT if history.group_type == GroupType.CONNECT else Family.GROUP]
+
+
+def _part(history: GroupHistory, *, on_kip_848: bool) -> GroupHistory:
+    """The rows of one log. A violation does not say of which it is: its time does."""
+
+    def mine(rows: Iterable[Row]) -> list[Row]:
+        return [row for row in rows if (getattr(row, "group_type") == GroupType.CONNECT) == on_kip_848]  # noqa: B009
+
+    epochs = mine(history.epochs)
+    return replace(
+        history,
+        epochs=epochs,
+        rebalances=mine(history.rebalances),
+        memberships=mine(history.memberships),
+        assignments=mine(history.assignments),
+        targets=mine(history.targets),
+        violations=[row for row in history.violations if _lives(epochs, row.at.timestamp_ms)],
+        commits=() if on_kip_848 else history.commits,
+        transactions=() if on_kip_848 else history.transactions,
+    )
+
+
+def _lives(epochs: Sequence[GroupEpochRow], time_ms: int) -> bool:
+    return any(
+        row.opened.timestamp_ms <= time_ms and (row.ended is None or time_ms <= row.ended.timestamp_ms)
+        for row in epochs
+    )
+
+
+def _conversions(classic: GroupHistory, connect: GroupHistory) -> list[tuple[GroupEpochRow, GroupEpochRow, CauseKind]]:
+    """What ends, what continues it, and which way it goes: a generation becomes a group epoch, and the epoch of the
+    last target a generation.
+    """
+    found = []
+    for ended in classic.epochs:
+        upgraded = [each for each in connect.epochs if each.epoch == ended.epoch and _continues(ended, each)]
+        found += [(ended, each, CauseKind.GROUP_UPGRADED) for each in upgraded[:1]]
+    target = None
+    for ended in connect.epochs:
+        target = ended.epoch if ended.target is not None else target
+        begins = [each for each in _first_of_lives(classic.epochs) if each.epoch == target and _continues(ended, each)]
+        found += [(ended, each, CauseKind.GROUP_DOWNGRADED) for each in begins[:1]]
+    return found
+
+
+def _continues(ended: GroupEpochRow, begun: GroupEpochRow) -> bool:
+    if ended.ended is None or ended.ended_by != GROUP_DELETED or begun.members == ():
+        return False
+    return abs(ended.ended.timestamp_ms - begun.opened.timestamp_ms) <= APART_MS
+
+
+def _first_of_lives(epochs: Sequence[GroupEpochRow]) -> Iterator[GroupEpochRow]:
+    """The epochs with which a log begins, and those after an end of the group."""
+    before: GroupEpochRow | None = None
+    for each in epochs:
+        if before is None or before.ended_by == GROUP_DELETED:
+            yield each
+        before = each
+
+
+def _end_of(row: GroupEpochRow) -> LogPosition:
+    assert row.ended is not None
+    return row.ended
+
+
+def _ended(history: GroupHistory, epoch: GroupEpochRow, how: str, went_by: str) -> GroupHistory:
+    at = _end_of(epoch)
+    return replace(
+        history,
+        epochs=_changed(history.epochs, lambda row: row == epoch, ended_by=how),
+        rebalances=_changed(
+            history.rebalances, lambda row: row.finished == at and row.outcome == GROUP_DELETED, outcome=how
+        ),
+        memberships=_changed(history.memberships, lambda row: row.left == at, went_by=went_by),
+    )
+
+
+def _begun(history: GroupHistory, epoch: GroupEpochRow, why: Cause) -> GroupHistory:
+    """Those who were there before are no cause."""
+
+    def follows(row: GroupEpochRow | RebalanceRow) -> bool:
+        """Whether it is the first epoch, or the rebalance for which workers join again after a conversion back."""
+        at = row.opened if isinstance(row, GroupEpochRow) else row.at
+        is_next = row.history_complete and at.offset > epoch.opened.offset and at == following
+        return at == epoch.opened or (is_next and [each.kind for each in row.causes] == [CauseKind.UNKNOWN])
+
+    following = next((row.opened for row in history.epochs if row.opened.offset > epoch.opened.offset), None)
+    return replace(
+        history,
+        epochs=_changed(history.epochs, follows, causes=(why,)),
+        rebalances=_changed(history.rebalances, follows, causes=(why,)),
+    )
+
+
+def _changed(rows: Sequence[Any], which: Any, **fields: Any) -> list[Any]:
+    return [row._replace(**fields) if which(row) else row for row in rows]

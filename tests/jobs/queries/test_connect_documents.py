@@ -1,0 +1,284 @@
+"""The documents of Connect on KIP-848 through the pipeline: their examples as logs, with the documents' own values.
+
+The coordinator model writes each transcript; the log files are read, replayed, described, judged and explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from coordinator_core.audit.explain import explain, find_rebalance
+from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.findings.rows import FindingKind
+from coordinator_core.audit.findings.two_logs import by_log, log_topic
+from coordinator_core.audit.rows import Basis, Verdict
+from coordinator_core.groups.describe import describe
+from coordinator_core.groups.owners import owners
+from coordinator_core.records import CoordinatorRecord, Family
+from coordinator_core.wire.batch_writer import NewRecord, encode_batch
+from coordinator_core.wire.record_codec import encode_key, encode_value
+from jobs.cli.app import app
+from jobs.queries.from_logs.answers import LogAnswers
+from jobs.queries.interface import AsOf
+from jobs.settings import load
+from jobs.sources.files import find_logs
+from tests.core.coordinator.transcript_connect import GROUP, ConnectPlay
+from tests.jobs.logs import write_segment
+from tests.shared_data import ROOT
+
+TRANSCRIPTS = ROOT / "tests" / "data" / "transcripts"
+NAMES = sorted(path.stem for path in TRANSCRIPTS.glob("connect_*.txt"))
+STATES = {"EMPTY": "Empty", "ASSIGNING": "Assigning", "RECONCILING": "Reconciling", "STABLE": "Stable"}
+
+
+class Pipeline:
+    """A transcript as it is played, and what the product says of its logs so far."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.play = ConnectPlay()
+
+    def answers(self) -> LogAnswers:
+        play = self.play
+        logs = (("__worker_offsets", Family.CONNECT, play.log), ("__consumer_offsets", Family.GROUP, play.brokers.log))
+        for topic, family, log in logs:
+            if log:
+                write_segment(self.folder / f"{topic}-0", self._batches(log, family))
+        return LogAnswers(find_logs([self.folder]), pytest.fail, load(environment={}))
+
+    def _batches(self, log: list[CoordinatorRecord], family: Family) -> Iterator[bytes]:
+        for _, together in groupby(log, key=lambda each: (each.batch, each.at.timestamp_ms)):
+            records = list(together)
+            new = [_new(each, family) for each in records]
+            yield encode_batch(new, leader_epoch=self.play.leader_epoch(records[0].at.offset))
+
+    def history(self) -> GroupHistory:
+        history = self.answers().history(GROUP)
+        assert history is not None
+        return history
+
+    def described(self) -> dict[str, Any]:
+        then = self.answers().at(AsOf())
+        around = then.surroundings()
+        (found,) = [describe(group, offsets, around) for group, offsets in then.groups() if group.group_id == GROUP]
+        return found["describe_connect"]
+
+    def story(self, epoch: int) -> list[str]:
+        history = self.history()
+        return [sentence.text for sentence in explain(history, find_rebalance(history, epoch))]
+
+
+def _new(record: CoordinatorRecord, family: Family) -> NewRecord:
+    version = record.value_version or 0
+    value = None if record.value is None else encode_value(record.type, version, record.value, family)
+    return NewRecord(record.at.offset, record.at.timestamp_ms, encode_key(record.type, record.key, family), value)
+
+
+@pytest.fixture
+def played(tmp_path: Path) -> Callable[..., Pipeline]:
+    """Play a transcript, up to the block whose comment begins so."""
+
+    def play(name: str, until: str | None = None) -> Pipeline:
+        pipeline = Pipeline(tmp_path)
+        for block in (TRANSCRIPTS / f"{name}.txt").read_text().split("\n\n"):
+            if until is not None and block.startswith(f"# {until}"):
+                return pipeline
+            for line in block.split("----")[0].splitlines():
+                if line and not line.startswith("#"):
+                    list(pipeline.play.command(line))
+        assert until is None
+        return pipeline
+
+    return play
+
+
+# --- every transcript ------------------------------------------------------------------------------------------------
+
+
+def as_in_the_document(group: dict[str, Any], name_of: Callable[[str], str]) -> list[str]:
+    """The group as the case studies write it: epochs, then each worker with what it runs and what it is to run."""
+    epochs = f"group epoch {group['groupEpoch'] or 0}, target of epoch {group['targetAssignmentEpoch'] or 0}"
+    lines = [f"{STATES[group['groupState']]}: {epochs}"]
+    if group["unassigned"] and any(group["unassigned"].values()):
+        lines.append(f"unassigned: {units(group['unassigned'])}")
+    for member in group["members"]:
+        wanted = units(member["targetAssignment"] or {"connectors": [], "tasks": []})
+        runs = units(member["assignment"] or {"connectors": [], "tasks": []})
+        lines.append(f"{name_of(member['memberId'])}: epoch {member['memberEpoch'] or 0}, runs {runs} of {wanted}")
+    return lines
+
+
+def units(work: dict[str, list[str]]) -> str:
+    connectors = [f"{name}C0" for name in work["connectors"]]
+    return " ".join(sorted([*connectors, *(name.replace("-", "T") for name in work["tasks"])])) or "nothing"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_state_of_the_document_is_described_from_the_log(name: str, tmp_path: Path) -> None:
+    pipeline, states = Pipeline(tmp_path), 0
+    for block in (TRANSCRIPTS / f"{name}.txt").read_text().split("\n\n"):
+        for line in block.split("----")[0].splitlines():
+            if line and not line.startswith("#"):
+                said = list(pipeline.play.command(line))
+                if line == "describe" and pipeline.play.memory.group(GROUP) is not None:
+                    assert as_in_the_document(pipeline.described(), pipeline.play._named) == said
+                    states += 1
+    assert states or name == "connect_worker_selection"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_example_of_the_document_breaks_a_rule(name: str, played: Callable[..., Pipeline]) -> None:
+    answers = played(name).answers()
+    assert list(answers.violations(None, 0)) == []
+    verdicts = list(answers.verdicts(None, 0))
+    targets = {row.at for row in verdicts if row.group_type == "CONNECT"}
+    assert len(targets) == sum(1 for each in played(name).play.log if each.type == 6 and each.value is not None)
+    assert Verdict.INVALID not in {row.verdict for row in verdicts}
+
+
+# --- the case studies ------------------------------------------------------------------------------------------------
+
+
+def test_workers_join(played: Callable[..., Pipeline]) -> None:
+    pipeline = played("connect_workers_join")
+    history, answers = pipeline.history(), pipeline.answers()
+    assert [(row.epoch, row.state, row.assignor) for row in history.epochs] == [
+        (0, "EMPTY", None),
+        (1, "STABLE", "sessioned"),
+        (2, "STABLE", "sessioned"),
+    ]
+    assert [(row.epoch, row.verdict) for row in history.targets] == [(1, Verdict.IDENTICAL), (2, Verdict.EQUIVALENT)]
+    groups = [group for group, _ in answers.at(AsOf()).groups()]
+    assert [(row.member_id, row.partition) for row in owners(groups, None, "B")] == [("W2", None), ("W2", 1)]
+    story = pipeline.story(2)
+    assert "Cause: member W2 (W2 at 127.0.0.1) joined." in story
+    assert any(
+        line.startswith("Member W1 (W1 at 127.0.0.1) was asked to give up 2 connectors and tasks") for line in story
+    )
+    assert any(line.startswith("2 connectors and tasks moved from one member to another") for line in story)
+    assert "Member W2 (W2 at 127.0.0.1) got connector B; task B 1." in story
+
+
+def test_w2_waits_for_what_w1_runs(played: Callable[..., Pipeline]) -> None:
+    """Between "W2 can be transitioned to epoch 1" and W1's acknowledgement nobody else runs B."""
+    pipeline = played("connect_workers_join", "W2 cannot have B before")
+    groups = [group for group, _ in pipeline.answers().at(AsOf()).groups()]
+    assert [(row.member_id, row.role) for row in owners(groups, None, "B")] == [
+        ("W1", "revoking connector"),
+        ("W1", "revoking task"),
+    ]
+
+
+def test_a_worker_leaves(played: Callable[..., Pipeline]) -> None:
+    waiting = played("connect_worker_leaves", "The delay is over")
+    (row,) = [row for row in waiting.answers().findings(GROUP) if row.kind == FindingKind.UNASSIGNED_WORK]
+    assert row.number == 2
+    assert "2 connectors and tasks are in no worker's target." in waiting.story(36)
+    over = played("connect_worker_leaves")
+    assert FindingKind.UNASSIGNED_WORK not in {row.kind for row in over.answers().findings(GROUP)}
+    history = over.history()
+    assert [(row.epoch, row.unassigned) for row in history.epochs] == [(35, 0), (36, 2), (37, 0)]
+    assert [cause.kind for cause in history.rebalances[-1].causes] == ["delay_elapsed"]
+    assert "Cause: the group's rebalance delay elapsed (work waited 300000 ms for a worker)." in over.story(37)
+    assert "Member W1 (W1 at 127.0.0.1) got connector B." in over.story(37)
+    # Who computed epoch 37 is not in the log, nor what it remembered from before epoch 35, with which the log begins.
+    assert [row.verdict for row in history.targets] == [Verdict.UNKNOWN, Verdict.IDENTICAL, Verdict.UNKNOWN]
+
+
+def test_a_worker_bounces(played: Callable[..., Pipeline]) -> None:
+    pipeline = played("connect_worker_bounces")
+    history = pipeline.history()
+    assert [(row.epoch, row.verdict) for row in history.targets[1:]] == [
+        (36, Verdict.IDENTICAL),
+        (37, Verdict.IDENTICAL),
+    ]
+    assert "Cause: member W2 (W2 at 127.0.0.1) joined." in pipeline.story(37)
+    assert "Member W2 (W2 at 127.0.0.1) got connector B; task B 1." in pipeline.story(37)
+    assert history.rebalances[-1].units_moved_back == 0
+    assert history.rebalances[-1].units_lost == 0
+
+
+def test_an_assignor_fails(played: Callable[..., Pipeline]) -> None:
+    pipeline = played("connect_assignment_rules")
+    (row,) = [row for row in pipeline.answers().findings(GROUP) if row.kind == FindingKind.ASSIGNOR_FAILED]
+    assert row.detail == "epochs 2 (error 1)"
+    (kept,) = [row for row in pipeline.history().targets if row.basis == Basis.KEPT]
+    assert (kept.epoch, kept.verdict) == (2, Verdict.IDENTICAL)
+    assert "The assignor reported error 1: the workers keep what they run." in pipeline.story(2)
+
+
+def test_a_target_of_work_that_was_removed_meanwhile_is_right(played: Callable[..., Pipeline]) -> None:
+    """The document: the validation is made with regard to what the assignment was computed from."""
+    history = played("connect_assignment_rules").history()
+    assert [(row.epoch, row.verdict) for row in history.targets if row.epoch >= 3] == [
+        (3, Verdict.IDENTICAL),
+        (4, Verdict.IDENTICAL),
+    ]
+
+
+def test_the_worker_that_covers_all_versions_is_described(played: Callable[..., Pipeline]) -> None:
+    group = played("connect_worker_selection").described()
+    ranges = {
+        each["memberId"]: (each["assignors"][0]["minimumVersion"], each["assignors"][0]["maximumVersion"])
+        for each in group["members"]
+    }
+    assert {name: ranges[name] for name in "ABC"} == {"A": (1, 5), "B": (3, 4), "C": (2, 4)}
+
+
+# --- migration -------------------------------------------------------------------------------------------------------
+
+
+def test_a_group_in_two_logs_has_one_story(played: Callable[..., Pipeline]) -> None:
+    """Group epochs start at the generation; what one log ends the other continues."""
+    history = played("connect_migration").history()
+    parts = by_log(history)
+    assert [log_topic(part) for part in parts] == ["__consumer_offsets", "__worker_offsets"]
+    classic, connect = parts
+    assert [(row.epoch, row.ended_by) for row in classic.epochs if row.members] == [
+        (1, "next epoch"),
+        (2, "group upgraded"),
+        (4, "next epoch"),
+        (5, None),
+    ]
+    assert [(row.epoch, row.ended_by) for row in connect.epochs] == [
+        (0, "next epoch"),
+        (2, "next epoch"),
+        (3, "next epoch"),
+        (4, "next epoch"),
+        (5, "group downgraded"),
+    ]
+    causes = {row.to_epoch: [(each.kind, each.source) for each in row.causes] for row in connect.rebalances}
+    assert causes[2] == [("group_upgraded", "__consumer_offsets")]
+    assert causes[3] == [("member_joined", "group log")]
+    back = {row.to_epoch: [(each.kind, each.source) for each in row.causes] for row in classic.rebalances}
+    assert back[4] == back[5] == [("group_downgraded", "__worker_offsets")]
+    assert back[2] == [("member_joined", "group log")]
+    assert {row.went_by for row in classic.memberships if row.left is not None} == {"upgrade"}
+
+
+def test_explain_and_history_name_the_log(played: Callable[..., Pipeline]) -> None:
+    pipeline = played("connect_migration")
+    pipeline.answers()
+    logs = ["--log", str(pipeline.folder)]
+    told = CliRunner().invoke(app, ["explain", f"{GROUP}@2", *logs]).stdout
+    assert told.startswith("The connect group connect rebalanced from epoch 0 to epoch 2.")
+    assert "Cause: the group moved to the new protocol.  [__consumer_offsets 0:3" in told
+    assert "The recomputed assignment is identical to the recorded one.  [__worker_offsets 0:5" in told
+    last = CliRunner().invoke(app, ["explain", GROUP, *logs]).stdout
+    assert last.startswith("The classic group connect rebalanced from generation 4 to generation 5.")
+    lines = CliRunner().invoke(app, ["history", GROUP, *logs]).stdout
+    assert "__consumer_offsets-0:3" in lines
+    assert "__worker_offsets-0:35" in lines
+    assert "group upgraded" in lines
+    assert "group downgraded" in lines
+
+
+def test_a_conversion_is_judged_by_what_the_workers_ran(played: Callable[..., Pipeline]) -> None:
+    (row,) = [row for row in played("connect_migration").history().targets if row.basis == Basis.UPGRADE]
+    assert (row.epoch, row.verdict, row.members) == (2, Verdict.IDENTICAL, 2)
