@@ -21,6 +21,7 @@ from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.connect.describe import group_state as connect_group_state
 from coordinator_core.groups.connect.state import ConnectGroup, ConnectGroupState
 from coordinator_core.groups.share.describe import group_state as share_group_state
+from coordinator_core.groups.share.state import ShareGroupState
 from coordinator_core.records import Fields
 
 NO_OPERATIONS = -(2**31)
@@ -39,7 +40,7 @@ def group_state(group: LiveGroup) -> StrEnum:
     if isinstance(group, LiveClassicGroup):
         return group.state
     if isinstance(group, LiveShareGroup):
-        return share_group_state(group.log)
+        return share_group_state(group.log) or ShareGroupState.EMPTY
     if isinstance(group, LiveStreamsGroup):
         return streams.state_of(group)
     raise TypeError(f"no state of {type(group).__name__}")

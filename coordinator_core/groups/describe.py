@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups.certainty import CERTAIN, Certainty
 from coordinator_core.groups.classic import describe as classic
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.classic.workers import is_connect_group
@@ -17,16 +18,59 @@ from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
 from coordinator_core.groups.share import describe as share
-from coordinator_core.groups.share.offsets import describe_share_offsets, describe_share_partitions
+from coordinator_core.groups.share.offsets import (
+    describe_share_offsets,
+    describe_share_partitions,
+    unknown_share_offsets,
+)
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.share.state_log import ShareStateLog
 from coordinator_core.groups.streams import describe as streams
 from coordinator_core.groups.streams.readiness import FITS, READY, check_topology
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsGroupState
+from coordinator_core.records import ConnectRecordType, RecordType
 
 Description = dict[str, Any]
-CERTAIN = ("ASSIGNING", "RECONCILING")
-"""States of groups with epochs that do not depend on what was not seen."""
+
+CERTAIN_GROUP = "certain"
+KNOWN_IN_PART = "known in part"
+POSSIBLY_THERE = "possibly there"
+
+LAST_REBALANCE = "last completed rebalance"
+
+_FIELDS: Mapping[type[GroupState], Mapping[int, str]] = {
+    ConsumerGroup: {
+        RecordType.CONSUMER_GROUP_METADATA: "groupEpoch",
+        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: "targetAssignmentEpoch",
+        RecordType.CONSUMER_GROUP_MEMBER_METADATA: "metadata",
+        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: "assignment",
+        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: "targetAssignment",
+    },
+    ShareGroup: {
+        RecordType.SHARE_GROUP_METADATA: "groupEpoch",
+        RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: "targetAssignmentEpoch",
+        RecordType.SHARE_GROUP_MEMBER_METADATA: "metadata",
+        RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: "assignment",
+        RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: "share_offsets",
+    },
+    StreamsGroup: {
+        RecordType.STREAMS_GROUP_METADATA: "groupEpoch",
+        RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: "targetAssignmentEpoch",
+        RecordType.STREAMS_GROUP_MEMBER_METADATA: "metadata",
+        RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: "assignment",
+        RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: "targetAssignment",
+        RecordType.STREAMS_GROUP_TOPOLOGY: "subtopologies",
+    },
+    ConnectGroup: {
+        ConnectRecordType.GROUP_METADATA: "groupEpoch",
+        ConnectRecordType.TARGET_ASSIGNMENT: "targetAssignmentEpoch",
+        ConnectRecordType.CONNECTORS_TASKS_METADATA: "work",
+        ConnectRecordType.CONFIGURATION: "scheduledRebalanceMaxDelayMs",
+        ConnectRecordType.MEMBER_METADATA: "metadata",
+        ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT: "assignment",
+    },
+}
+"""The fields of a description, as a reader of Admin's knows them, by the record that they come from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +89,17 @@ class Surroundings:
     oldest_broker: int | None = None
 
 
-def describe(group: Group, offsets: GroupOffsets, around: Surroundings) -> Description:
+def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certainty: Certainty = CERTAIN) -> Description:
     """Return the group with the parts that Admin has for its type: ``listing``, its ``describe_...``, and its
     offsets.
 
     ``topology_check`` is added, which Admin does not have, where the topics do not fit the topology of a streams group:
     the status (null: unknown) and the topics, as a heartbeat response names them.
+    ``certainty`` and the fields of ``uncertainty`` say what of them is unknown. ``stateAsOf`` says of a classic group
+    that its state is that of its last completed rebalance.
     """
     state, group_id = group.state, group.group_id
-    described: Description = {"listing": listing(group)}
+    described: Description = {"listing": listing(group, certainty)}
     if isinstance(state, ClassicGroup):
         described["describe_classic"] = classic.describe_classic(group_id, state)
         if classic.is_consumer_group(state):
@@ -61,7 +107,7 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings) -> Descr
         if is_connect_group(state):
             described["describe_connect"] = connect.describe_classic_connect(group_id, state, group_state(group))
     elif isinstance(state, ConnectGroup):
-        described["describe_connect"] = connect.describe_connect(group_id, state, group_state(group))
+        described["describe_connect"] = connect.describe_connect(group_id, state, certainty)
         return described
     elif isinstance(state, ConsumerGroup):
         described["describe_consumer"] = consumer.describe_consumer(
@@ -69,18 +115,17 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings) -> Descr
             state,
             around.topics,
             around.default_assignor,
-            group_state(group),
-            whole=group.from_start,
+            certainty,
             tells_protocol=around.oldest_broker is None or around.oldest_broker >= consumer.TELLS_PROTOCOL,
         )
     elif isinstance(state, StreamsGroup):
         described["describe_streams"] = streams.describe_streams(
-            group_id, state, around.topics, group_state(group), reloaded=group.reloaded, whole=group.from_start
+            group_id, state, around.topics, certainty, reloaded=group.reloaded
         )
         if (check := _topology_check(state, around.topics)) is not None:
             described["topology_check"] = check
     elif isinstance(state, ShareGroup):
-        described["describe_share"] = share.describe_share(group_id, state, around.topics, group_state(group))
+        described["describe_share"] = share.describe_share(group_id, state, around.topics, certainty)
         if around.share_state is not None:
             described["share_offsets"] = describe_share_offsets(
                 group_id, state, around.share_state, around.topics, around.data_end
@@ -88,10 +133,12 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings) -> Descr
             described["share_partitions"] = describe_share_partitions(
                 group_id, state, around.share_state, around.data_end
             )
-        return described
-    described["offsets"] = describe_offsets(offsets.committed)
-    described["offsets_stable"] = describe_offsets(offsets.stable())
-    return described
+            unknown = unknown_share_offsets(group_id, state, around.share_state, around.topics)
+            certainty = replace(certainty, unknown_offsets=certainty.unknown_offsets | set(unknown))
+    if not isinstance(state, ShareGroup):
+        described["offsets"] = describe_offsets(offsets.committed)
+        described["offsets_stable"] = describe_offsets(offsets.stable()) if certainty.transactions_are_known else None
+    return {**described, "stateAsOf": state_as_of(group), **uncertainty(group, certainty)}
 
 
 def _topology_check(group: StreamsGroup, topics: TopicImage | None) -> Description | None:
@@ -106,7 +153,66 @@ def _topology_check(group: StreamsGroup, topics: TopicImage | None) -> Descripti
     return {"detail": detail, "status": None if check.status == READY else check.status}
 
 
-def listing(group: Group) -> Description:
+def uncertainty(group: Group, certainty: Certainty) -> Description:
+    """Return how certain the description of a group is.
+
+    ``certainty`` is one of ``CERTAIN_GROUP``, ``KNOWN_IN_PART`` and ``POSSIBLY_THERE``. ``unknownFields`` are null
+    because records may be missing; those of a member are written as ``member.field``. ``unknownMembers`` may have been
+    there, and ``unknownOffsets`` may have been committed, or with another offset. The lists in ``incompleteLists`` may
+    lack more that left no trace in the log.
+    """
+    lists = {
+        "members": certainty.all_members,
+        "offsets": certainty.all_offsets,
+        "offsets_stable": certainty.all_offsets,
+    }
+    return {
+        "certainty": certainty_label(group, certainty),
+        "unknownFields": unknown_fields(group, certainty),
+        "unknownMembers": list(certainty.unknown_members),
+        "unknownOffsets": [str(partition) for partition in sorted(certainty.unknown_offsets)],
+        "incompleteLists": [name for name, is_whole in lists.items() if not is_whole],
+    }
+
+
+def certainty_label(group: Group, certainty: Certainty) -> str:
+    """Return how certain the group is: one of ``CERTAIN_GROUP``, ``KNOWN_IN_PART`` and ``POSSIBLY_THERE``."""
+    if not certainty.exists:
+        return POSSIBLY_THERE
+    is_known = certainty.members_are_known and not certainty.unknown_offsets and not unknown_fields(group, certainty)
+    return CERTAIN_GROUP if is_known else KNOWN_IN_PART
+
+
+def unknown_fields(group: Group, certainty: Certainty) -> list[str]:
+    """Return the fields of a group's description that are null because records about them may be missing."""
+    state = group.state
+    if state is None:
+        return ["groupState", "type"]
+    named = ((key, _FIELDS.get(type(state), {}).get(key.type)) for key in certainty.unknown)
+    members = state.members
+    found = [
+        f"{key.about}.{name}" if key.about else name
+        for key, name in named
+        if name is not None and (not key.about or key.about in members)
+    ]
+    if group_state(group, certainty) is None:
+        found.append("groupState")
+    if isinstance(state, ConsumerGroup) and not consumer.knows_votes(state, certainty):
+        found.append("partitionAssignor")
+    if isinstance(state, ConnectGroup) and not connect.knows_assignors(state, certainty):
+        found.append("partitionAssignor")
+    return sorted(found)
+
+
+def state_as_of(group: Group) -> str | None:
+    """Return what the state of a group dates from; None: the moment.
+
+    The log of a classic group has completed rebalances only: one that has begun since is in the coordinator's memory.
+    """
+    return LAST_REBALANCE if isinstance(group.state, ClassicGroup) else None
+
+
+def listing(group: Group, certainty: Certainty = CERTAIN) -> Description:
     """Return the group's entry in ``Admin.listGroups``; a type that the log has not shown is null."""
     state = group.state
     if isinstance(state, ClassicGroup):
@@ -115,35 +221,26 @@ def listing(group: Group) -> Description:
         protocol = None if state is None else str(group.type).lower()
     return {
         "groupId": group.group_id,
-        "groupState": group_state(group),
+        "groupState": group_state(group, certainty),
         "isSimpleConsumerGroup": None if state is None else protocol == "",
         "protocol": protocol,
         "type": group.type,
     }
 
 
-def group_state(group: Group) -> str | None:
-    """Return the state of a group of any type, as its protocol defines it; None if the log does not show it.
-
-    If records may be missing, a group with epochs may have members that were not seen: then it is only certain that it
-    computes a target, or that a member has not reached it.
-    """
+def group_state(group: Group, certainty: Certainty = CERTAIN) -> str | None:
+    """Return the state of a group of any type, as its protocol defines it; None if the log does not show it."""
     state = group.state
     if isinstance(state, ClassicGroup):
         return classic.group_state(state)
-    found = _epoch_group_state(state)
-    return found if group.from_start or found in CERTAIN else None
-
-
-def _epoch_group_state(state: GroupState | None) -> str | None:
     if isinstance(state, ConsumerGroup):
-        return consumer.group_state(state)
+        return consumer.group_state(state, certainty)
     if isinstance(state, ShareGroup):
-        return share.group_state(state)
+        return share.group_state(state, certainty)
     if isinstance(state, StreamsGroup):
-        return streams.group_state(state)
+        return streams.group_state(state, certainty)
     if isinstance(state, ConnectGroup):
-        return connect.group_state(state)
+        return connect.group_state(state, certainty)
     return None
 
 

@@ -65,6 +65,8 @@ _ENDS_GROUP = frozenset(
     )
 )
 """The record whose tombstone ends a group of that type."""
+_ENDS_CONNECT_LOG = frozenset(number for state, number in _ENDS_GROUP if state is ConnectGroup)
+_ENDS_GROUP_LOG = frozenset(number for state, number in _ENDS_GROUP if state is not ConnectGroup)
 
 
 @dataclass(slots=True)
@@ -130,6 +132,11 @@ class Group:
         """
         if self.state is None and self.from_start:
             self.state = ClassicGroup()
+
+
+def ends_group(record_type: int, family: Family) -> bool:
+    """Whether a tombstone of this type ends a group: what the group has of other keys is gone then."""
+    return record_type in (_ENDS_GROUP_LOG if family is _GROUP_LOG else _ENDS_CONNECT_LOG)
 
 
 def is_group_record(record_type: int) -> bool:

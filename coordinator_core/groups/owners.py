@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coordinator_core.assignors.connect.work import ConnectorOrTask, ConnectorsAndTasks
 from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.groups.certainty import Certainty
 from coordinator_core.groups.classic.protocols import assigned_partitions
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.classic.workers import classic_worker, is_connect_group
 from coordinator_core.groups.connect.state import ConnectGroup, ConnectMember, Work, units
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.group import Group, GroupState, GroupType
+from coordinator_core.groups.proven_state import KEYS, GroupThen
 from coordinator_core.groups.share.state import ShareGroup, ShareMember
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, Topology
+from coordinator_core.records import RecordType
+
+UNKNOWN = "unknown"
+"""The role of a member that may have held any partition."""
 
 
 class Owner(NamedTuple):
@@ -25,13 +31,16 @@ class Owner(NamedTuple):
 
     Of a connector ``topic`` is the name and ``partition`` the number of a task, None for the connector itself; the role
     is connector or task, also with ``revoking`` before it where the worker is to stop what it runs.
+
+    With the role ``UNKNOWN`` it is not known what the member held, or whether it was there, and so the partition is
+    None. Without a member nothing is known of the members of the group.
     """
 
     group_id: str
     type: GroupType | None
     topic: str
     partition: int | None
-    member_id: str
+    member_id: str | None
     instance_id: str | None
     client_id: str | None
     host: str | None
@@ -81,7 +90,8 @@ def owners(groups: Iterable[Group], topics: TopicImage | None, topic: str, parti
 
 def _order(owner: Owner) -> tuple[int, str, str, str]:
     """A connector comes before its tasks."""
-    return -1 if owner.partition is None else owner.partition, owner.group_id, owner.role, owner.member_id
+    partition = -1 if owner.partition is None else owner.partition
+    return partition, owner.group_id, owner.role, owner.member_id or ""
 
 
 def connector_tasks(groups: Iterable[Group]) -> dict[str, set[int]]:
@@ -106,6 +116,38 @@ def _connect_work(state: GroupState | None) -> Iterator[Work | ConnectorsAndTask
     elif isinstance(state, ClassicGroup) and is_connect_group(state):
         running = (classic_worker(state, member).runs for member in state.members.values())
         yield from (work for work in running if work is not None)
+
+
+def possible_owners(groups: Iterable[GroupThen], topic: str) -> Iterator[Owner]:
+    """Yield the members of which the log does not prove what they held: they may have held any partition."""
+    for group, _, certainty in groups:
+        state = group.state
+        if state is None:
+            if certainty.unknown:
+                yield _possible_owner(group, topic, None)
+        elif not isinstance(state, ClassicGroup):
+            for member in state.members.values():
+                if not certainty.knows(KEYS[type(state)].current, member.member_id) or not _knows_tasks(
+                    state, certainty
+                ):
+                    yield _possible_owner(group, topic, member)
+            for member_id in certainty.unknown_members:
+                yield _possible_owner(group, topic, None)._replace(member_id=member_id)
+
+
+def _knows_tasks(state: GroupState, certainty: Certainty) -> bool:
+    """Return whether it is known which topics the tasks of a streams group read; other groups have none."""
+    return not isinstance(state, StreamsGroup) or certainty.knows(RecordType.STREAMS_GROUP_TOPOLOGY)
+
+
+def _possible_owner(group: Group, topic: str, member: Any) -> Owner:
+    of = {
+        "member_id": getattr(member, "member_id", None),
+        "instance_id": getattr(member, "instance_id", None),
+        "client_id": getattr(member, "client_id", None),
+        "host": getattr(member, "client_host", None),
+    }
+    return Owner(group.group_id, group.type, topic, None, role=UNKNOWN, **of)
 
 
 def _holdings(group: Group, topic: str, known: Topic | None) -> Iterator[_Holding]:

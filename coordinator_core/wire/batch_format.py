@@ -125,6 +125,10 @@ class BatchHeader(NamedTuple):
         return self.base_timestamp if self.magic >= 2 and self.attributes & DELETE_HORIZON_BIT else None
 
 
+ENDS_WITHIN = "the file ends within"
+"""How the cause of TRUNCATED damage begins."""
+
+
 class DamageKind(Enum):
     """Why bytes of a log contain no readable records."""
 

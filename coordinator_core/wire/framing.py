@@ -18,6 +18,7 @@ from coordinator_core.errors import LogFormatError
 from coordinator_core.wire.batch_format import (
     CRC_FROM_LEGACY,
     CRC_FROM_V2,
+    ENDS_WITHIN,
     LOG_OVERHEAD,
     MAGIC_AT,
     MAX_BATCH_BYTES,
@@ -212,7 +213,7 @@ def _gap(read_at: ReadAt, size: int, position: int, end: int) -> Damage:
     short = len(head) < UP_TO_MAGIC
     if end == size and (head[0] == 0 if short else _plausible(head, 0) and batch_size(head, 0) > end - position):
         wanted = "a batch's header" if short else f"a batch of {batch_size(head, 0)} bytes"
-        cause = f"the file ends within {wanted}: {end - position} bytes are there"
+        cause = f"{ENDS_WITHIN} {wanted}: {end - position} bytes are there"
         base = OFFSET_AND_LENGTH.unpack_from(head)[0] if not short else -1
         return Damage(DamageKind.TRUNCATED, position, end - position, cause, head, base, base)
     if short:

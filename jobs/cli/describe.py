@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated
 
@@ -10,18 +10,27 @@ import typer
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import InputError
-from coordinator_core.groups.describe import Description, describe, group_state
-from coordinator_core.groups.epochs import EpochGroup
-from coordinator_core.groups.group import Group
-from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
-from coordinator_core.groups.owners import connector_tasks, owners
+from coordinator_core.groups.classic.state import ClassicGroup
+from coordinator_core.groups.describe import (
+    CERTAIN_GROUP,
+    Description,
+    certainty_label,
+    describe,
+    group_state,
+    state_as_of,
+)
+from coordinator_core.groups.offsets import Commits, TopicPartition
+from coordinator_core.groups.owners import UNKNOWN, connector_tasks, owners, possible_owners
+from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.groups.share.offsets import describe_share_partitions
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.answer_source import AnswerSource
+from jobs.cli.gaps import find_group, lists_all, warn_of_gaps
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOffsetOption, AtOption, EndsOption, parse_moment
-from jobs.cli.output import print_json, print_lines, print_table, ranges, utc
+from jobs.cli.output import print_json, print_lines, utc
+from jobs.cli.print_description import print_description, without_counts
 from jobs.formatting import number_ranges
 from jobs.queries.interface import GroupsThen
 from jobs.sources.end_offsets import newest_ends
@@ -38,8 +47,11 @@ def groups_command(
 ) -> None:
     """The groups, with type, state, members and number of committed offsets."""
     then = source.answers().at(parse_moment(at, at_offset))
-    lines = [_summary(group, offsets) for group, offsets in then.groups()]
-    print_lines(lines, as_json=source.json, title="groups")
+    is_whole = lists_all(then)
+    lines = [_summary(each, is_whole=is_whole) for each in then.groups()]
+    if not is_whole:
+        warn_of_gaps(source.console, then)
+    _print_list(source, lines, "groups", is_whole=is_whole)
 
 
 @with_options(AnswerSource)
@@ -59,15 +71,17 @@ def describe_command(
     around = then.surroundings()
     if ends is not None:
         around = replace(around, data_end=newest_ends(ends, moment.time_ms))
-    chosen = then.groups() if group is None else [_find(then, group)]
-    for each, offsets in chosen:
-        described = describe(each, offsets, around)
+    chosen = then.groups() if group is None else iter([find_group(then, group)])
+    if not lists_all(then):
+        warn_of_gaps(source.console, then)
+    for each, offsets, certainty in chosen:
+        described = describe(each, offsets, around, certainty)
         if all_groups and source.json:
             described = {"group": each.group_id, **described}
         if source.json:
             print_json(described)
         else:
-            _print_description(described)
+            print_description(described)
 
 
 @with_options(AnswerSource)
@@ -84,18 +98,20 @@ def offsets_command(
     """
     moment = parse_moment(at, at_offset)
     then = source.answers().at(moment, group)
-    found, offsets = _find(then, group)
+    found, offsets, certainty = find_group(then, group)
     known = {} if ends is None else newest_ends(ends, moment.time_ms)
     if isinstance(found.state, ShareGroup):
         shared = _share_partitions(found.group_id, found.state, then, known)
-        print_lines(
-            shared if source.json else _without_counts(shared), as_json=source.json, title=f"offsets of {group}"
-        )
+        print_lines(shared if source.json else without_counts(shared), as_json=source.json, title=f"offsets of {group}")
         return
     lines = _commits(offsets.committed, "committed", known)
     for _, commits in sorted(offsets.pending.items()):
         lines += _commits(commits, "pending", known)
-    print_lines(lines, as_json=source.json, title=f"offsets of {group}")
+    lines += [_unknown_commit(partition) for partition in sorted(certainty.unknown_offsets)]
+    if not lists_all(then):
+        warn_of_gaps(source.console, then)
+    lines = [{**line, "listComplete": certainty.all_offsets} for line in lines]
+    _print_list(source, lines, f"offsets of {group}", is_whole=certainty.all_offsets)
 
 
 def _share_partitions(
@@ -110,11 +126,6 @@ def _share_partitions(
     return describe_share_partitions(group_id, state, log, ends)
 
 
-def _without_counts(partitions: Iterable[Description]) -> list[Description]:
-    """Return the lines of a table: delivery counts are a list, which does not fit into one."""
-    return [{name: value for name, value in each.items() if name != "counts"} for each in partitions]
-
-
 @with_options(AnswerSource)
 def owners_command(
     source: AnswerSource,
@@ -126,9 +137,9 @@ def owners_command(
     """Who held the partitions of a topic, or ran a connector and its tasks, in every group."""
     then = source.answers().at(parse_moment(at, at_offset))
     image = then.image()
-    groups = [group for group, _ in then.groups()]
+    thens, name = list(then.groups()), topic
+    groups = [each.group for each in thens]
     connectors = connector_tasks(groups)
-    title = f"owners of {topic}"
     if partition is None and topic not in connectors and (image is None or topic not in image.by_name):
         topic, partition = _as_task(topic, connectors)
     if image is None and topic not in connectors:
@@ -138,7 +149,12 @@ def owners_command(
         _require_task(connectors[topic], topic, partition)
     elif not found and image is not None:
         _require_partition(image, topic, partition)
-    print_lines([owner._asdict() for owner in found], as_json=source.json, title=title)
+    found += possible_owners(thens, name)
+    is_whole = lists_all(then)
+    if not is_whole:
+        warn_of_gaps(source.console, then)
+    lines = [{**owner._asdict(), "list_complete": is_whole} for owner in found]
+    _print_list(source, lines, f"owners of {name}", is_whole=is_whole)
 
 
 def _as_task(name: str, connectors: Mapping[str, set[int]]) -> tuple[str, int | None]:
@@ -163,22 +179,29 @@ def _require_partition(image: TopicImage, topic: str, partition: int | None) -> 
         raise InputError(f"topic {topic!r} had partitions 0 to {known.partitions - 1} at that moment, not {partition}")
 
 
-def _find(then: GroupsThen, group_id: str) -> tuple[Group, GroupOffsets]:
-    for group, offsets in then.groups():
-        if group.group_id == group_id:
-            return group, offsets
-    raise InputError(f"no group {group_id!r} in these logs at that moment; see history {group_id}")
+def _print_list(source: AnswerSource, lines: list[Description], title: str, *, is_whole: bool) -> None:
+    """Print a list. Rows for people do not repeat what its title says, nor that something is certain."""
+    if not source.json:
+        plain = (("listComplete", is_whole), ("list_complete", is_whole), ("certainty", CERTAIN_GROUP))
+        lines = [{name: value for name, value in line.items() if (name, value) not in plain} for line in lines]
+    print_lines(lines, as_json=source.json, title=title if is_whole else f"{title}, incomplete")
 
 
-def _summary(group: Group, offsets: GroupOffsets) -> Description:
+def _summary(then: GroupThen, *, is_whole: bool) -> Description:
+    group, offsets, certainty = then
     state = group.state
+    members_are_known = state is not None and certainty.members_are_known
+    offsets_are_known = certainty.all_offsets and not certainty.unknown_offsets
     return {
         "group": group.group_id,
         "type": group.type,
-        "state": group_state(group),
-        "epoch": state.group_epoch if isinstance(state, EpochGroup) else getattr(state, "generation", None),
-        "members": None if state is None else len(state.members),
-        "offsets": len(offsets.committed),
+        "state": group_state(group, certainty),
+        "stateAsOf": state_as_of(group),
+        "epoch": state.generation if isinstance(state, ClassicGroup) else getattr(state, "group_epoch", None),
+        "members": len(state.members) if state is not None and members_are_known else None,
+        "offsets": len(offsets.committed) if offsets_are_known else None,
+        "certainty": certainty_label(group, certainty),
+        "listComplete": is_whole,
     }
 
 
@@ -203,79 +226,7 @@ def _commits(commits: Commits, status: str, ends: Mapping[TopicPartition, int]) 
     ]
 
 
-def _print_description(described: Description) -> None:
-    """The group's own fields on one line each, then its members and its offsets."""
-    own: Description = next((described[part] for part in _DESCRIBES if "groupId" in described.get(part, ())), {})
-    fields = {**own, **described["listing"]}
-    state, epoch = fields["groupState"], fields.get("groupEpoch")
-    target = fields.get("targetAssignmentEpoch")
-    line = {
-        "group": fields["groupId"],
-        "type": fields["type"],
-        "state": state,
-        "protocol": fields["protocol"] or None,
-        "assignor": fields.get("partitionAssignor") or None,
-        "epoch": epoch,
-        "target epoch": target,
-        "topology epoch": fields.get("topologyEpoch"),
-    }
-    if "describe_connect" in described:
-        line |= {
-            "assignment error": own["assignmentError"] or None,
-            "work": _assigned(own["work"]),
-            "unassigned": _assigned(own["unassigned"]) or None,
-        }
-    print_table("group", [line])
-    if "topology_check" in described:
-        print_table("topics do not fit the topology", [described["topology_check"]])
-    if own.get("members"):
-        print_table("members", [_member(member) for member in own["members"]])
-    offsets = described.get("offsets")
-    if offsets:
-        columns = next((list(value) for value in offsets.values() if value), ["offset"])
-        nothing = dict.fromkeys(columns)
-        lines = [{"partition": name, **nothing, **(value or {})} for name, value in offsets.items()]
-        print_table("offsets", lines)
-    if described.get("share_partitions"):
-        print_table("share partitions", _without_counts(described["share_partitions"]))
-
-
-# Where a type has several descriptions, the one that says most comes first.
-_DESCRIBES = ("describe_consumer", "describe_share", "describe_streams", "describe_connect", "describe_classic")
-
-
-def _member(member: Description) -> Description:
-    return {
-        "member": member.get("consumerId") or member.get("memberId"),
-        "instance": member.get("groupInstanceId") or member.get("instanceId"),
-        "client": member["clientId"],
-        "host": member.get("host") or member.get("clientHost"),
-        "rack": member["rackId"],
-        **({"url": member["url"]} if "url" in member else {}),
-        "epoch": member["memberEpoch"],
-        "assigned": _assigned(member["assignment"]),
-        "target": _assigned(member.get("targetAssignment")),
-    }
-
-
-def _assigned(assignment: Description | None) -> str | None:
-    """Partitions, tasks by role as ``active 0_1 0_2``, or connectors with their tasks."""
-    if assignment is None:
-        return None
-    if "topicPartitions" in assignment:
-        return ranges(assignment["topicPartitions"])
-    if "connectors" in assignment:
-        return " ".join(
-            part
-            for part in (
-                f"connectors {', '.join(assignment['connectors'])}" if assignment["connectors"] else "",
-                f"tasks {ranges(assignment['tasks'])}" if assignment["tasks"] else "",
-            )
-            if part
-        )
-    roles = []
-    for name, tasks in assignment.items():
-        if tasks:
-            units = (f"{each['subtopologyId']}_{number_ranges(each['partitions'])}" for each in tasks)
-            roles.append(f"{name.removesuffix('Tasks')} {' '.join(units)}")
-    return " ".join(roles)
+def _unknown_commit(partition: TopicPartition) -> Description:
+    names = ("offset", "endOffset", "lag", "leaderEpoch", "metadata", "committed", "expires")
+    row: Description = {"topic": partition.topic, "partition": partition.partition, **dict.fromkeys(names)}
+    return row | {"status": UNKNOWN, "producerId": None, "logPartition": None, "logOffset": None}

@@ -8,8 +8,11 @@ Compaction leaves holes, and so does missing data. What tells them apart, in thi
 - A consumer cannot see control records, one at the end of each transaction in a log partition. In a dump by a consumer
   a hole of at most as many offsets as there were commits since the hole before it is ``unknown``.
 - Compaction works from the beginning of the log up to some offset, and leaves of each key the last record before it.
-  So where a key occurs twice up to the end of a hole, compaction has not been there, and the hole is ``missing``.
+  So where a key occurs twice up to the end of a hole, compaction has not been there, and the hole is ``missing``. So is
+  each hole in a log that brokers do not compact, such as the metadata log, whose records have no keys.
   Otherwise it is ``compaction``.
+
+``coordinator_core.wire.offset_gaps`` finds the same in segment files.
 """
 
 from __future__ import annotations
@@ -19,11 +22,17 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from coordinator_core.records import LOG_TOPICS
+from coordinator_core.wire.batch_format import ENDS_WITHIN
+from jobs.sources.log_reader import COMPACTED
 from jobs.tables.log import LOG_PARTITION
 from jobs.tables.records import OFFSET_COMMIT_TYPES
 
 LISTED: Final = 100
 """So many gaps of one log partition are listed, the largest ones; all are counted."""
+
+
+NEVER_COMPACTED: Final = [topic for family, topic in LOG_TOPICS.items() if family not in COMPACTED]
 
 
 def find_gaps(log: DataFrame, history: DataFrame) -> DataFrame:
@@ -38,6 +47,11 @@ def find_gaps(log: DataFrame, history: DataFrame) -> DataFrame:
     if not others.isEmpty():
         explained = explained.unionByName(_with_cause(log, history, others))
     return explained.select(*LOG_PARTITION, "first_offset", "last_offset", "cause")
+
+
+def placed_from(begin: str) -> Column:
+    """Rows from the offset in that column on; damaged bytes that tell no offset may be among them."""
+    return F.expr(f"coalesce(log_offset, batch_base) >= {begin} OR (kind = 'damaged' AND batch_base IS NULL)")
 
 
 def _parts(log: DataFrame) -> DataFrame:
@@ -91,16 +105,16 @@ def _part(first: Column | str, last: Column | str, *, within: bool) -> Column:
 
 def _with_cause(log: DataFrame, history: DataFrame, parts: DataFrame) -> DataFrame:
     """Causes of holes between batches."""
-    damage = log.where("kind = 'damaged' AND batch_base IS NOT NULL").select(
-        *(F.col(name).alias(f"damaged_{name}") for name in LOG_PARTITION), "batch_base"
-    )
-    in_it = F.col("batch_base").between(F.col("first_offset"), F.col("last_offset"))
+    names = [F.col(name).alias(f"damaged_{name}") for name in LOG_PARTITION]
+    damage = damaged_offsets(log).select(*names, "damaged_at")
+    in_it = F.col("damaged_at").between(F.col("first_offset"), F.col("last_offset"))
     for name in LOG_PARTITION:
         in_it = in_it & F.col(name).eqNullSafe(F.col(f"damaged_{name}"))
     size = F.col("last_offset") - F.col("first_offset") + 1
     cause = (
         F.when(F.col("is_damaged"), "damaged")
         .when(F.col("is_blind") & (size <= F.col("commits")), "unknown")
+        .when(F.col("log_topic").isin(NEVER_COMPACTED), "missing")
         .when(F.col("first_repeat") <= F.col("last_offset"), "missing")
         .otherwise("compaction")
     )
@@ -111,6 +125,34 @@ def _with_cause(log: DataFrame, history: DataFrame, parts: DataFrame) -> DataFra
         .join(_first_repeats(history), list(LOG_PARTITION), "left")
         .withColumn("cause", cause)
     ).drop("is_damaged", "first_repeat")
+
+
+def damaged_offsets(log: DataFrame) -> DataFrame:
+    """Where damaged bytes lie: log partition, ``damaged_at``, ``damaged_to``, offsets that are among those lost.
+
+    They are the first and the last one of the damaged batch. Where bytes do not even tell that, it is the one behind
+    the last record before them in their file, or the one before the first record. ``is_cut_off``: a file ends there.
+    """
+    cut_off = F.coalesce(F.col("error").contains(ENDS_WITHIN), F.lit(False)).alias("is_cut_off")
+    damaged = log.where("kind = 'damaged'")
+    told = damaged.where("batch_base IS NOT NULL").select(
+        *LOG_PARTITION, F.col("batch_base").alias("damaged_at"), F.col("batch_last").alias("damaged_to"), cut_off
+    )
+    untold = damaged.where("batch_base IS NULL")
+    if untold.isEmpty():
+        return told
+    of = ("damaged_source", "damaged_place", "is_cut_off")
+    untold = untold.select(
+        *LOG_PARTITION, F.col("source").alias("damaged_source"), F.col("place").alias("damaged_place"), cut_off
+    )
+    files = log.where("kind <> 'damaged'").select(F.col("log_offset").alias("near"), "source", "place")
+    beside = untold.join(files, F.col("source") == F.col("damaged_source"), "left")
+    before = F.max(F.when(F.col("place") < F.col("damaged_place"), F.col("near"))) + 1
+    behind = F.min(F.when(F.col("place") > F.col("damaged_place"), F.col("near"))) - 1
+    found = beside.groupBy(*LOG_PARTITION, *of).agg(F.coalesce(before, behind).alias("damaged_at"))
+    return told.unionByName(
+        found.select(*LOG_PARTITION, "damaged_at", F.col("damaged_at").alias("damaged_to"), "is_cut_off")
+    )
 
 
 def _first_repeats(log: DataFrame) -> DataFrame:

@@ -21,8 +21,12 @@ from jobs.tables.results import COMMIT, GROUP_OFFSETS, OFFSET_KEY
 PLACE: Final = ("cluster", "log_topic", "log_partition")
 """Where a log lies."""
 
+UNDECIDED: Final = f"(outcome = '{TransactionOutcome.UNKNOWN.value}' AND coalesce(producer_id >= 0, false))"
+"""Whether a commit is in a transaction whose end is lost. A dump by a consumer does not show its producer."""
+
 COUNTS: Final = (
-    f"NOT coalesce(outcome IN ('{TransactionOutcome.OPEN.value}', '{TransactionOutcome.ABORTED.value}'), false)"
+    f"NOT coalesce(outcome IN ('{TransactionOutcome.OPEN.value}', '{TransactionOutcome.ABORTED.value}') "
+    f"OR {UNDECIDED}, false)"
 )
 """Whether a commit holds: it is in no transaction, or in one that was committed."""
 

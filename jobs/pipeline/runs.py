@@ -128,7 +128,7 @@ def _gaps(log: DataFrame, taken: list[Row]) -> dict[tuple[str, int], dict[str, A
         .groupBy("begin_topic", "begin_partition")
         .agg(F.coalesce(last_before, F.min("begin_offset")).alias("floor"))
     )
-    rows = log.join(F.broadcast(floors), _same()).where("coalesce(log_offset, batch_base) >= floor")
+    rows = log.join(F.broadcast(floors), _same()).where(gaps.placed_from("floor"))
     history = log.join(F.broadcast(begins), _same(), "left_semi")
     found = gaps.summary(gaps.find_gaps(rows.select(*log.columns), history)).collect()
     return {(row.log_topic, row.log_partition): row.asDict(recursive=True) for row in found}

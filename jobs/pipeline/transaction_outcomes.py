@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.wire.transactions import BY_CONTROL_TYPE, TransactionOutcome
-from jobs.pipeline.gaps import find_gaps
+from jobs.pipeline.gaps import find_gaps, placed_from
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_PARTITION, LOG_RECORDS
 
@@ -38,7 +38,7 @@ def lost(log: DataFrame, undecided: DataFrame) -> DataFrame:
     begins = begins.toDF(*(f"begin_{name}" for name in LOG_PARTITION), "begin")
     same = [F.col(name) == F.col(f"begin_{name}") for name in LOG_PARTITION]
     history = log.join(F.broadcast(begins), same)
-    rows = history.where("coalesce(log_offset, batch_base) >= begin")
+    rows = history.where(placed_from("begin"))
     return find_gaps(rows.select(*log.columns), history.select(*log.columns)).where("cause <> 'compaction'")
 
 

@@ -11,9 +11,9 @@ from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.targets.rounds import Round
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.describe import Surroundings
-from coordinator_core.groups.group import Group
-from coordinator_core.groups.offsets import GroupOffsets
+from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import RebalanceRow
 
@@ -46,8 +46,11 @@ class RebalanceFilter(NamedTuple):
 class GroupsThen(Protocol):
     """The groups at a moment."""
 
-    def groups(self) -> Iterator[tuple[Group, GroupOffsets]]:
-        """Every group that there is, or that offsets were committed for, with its offsets, by group id."""
+    def groups(self) -> Iterator[GroupThen]:
+        """Every group that was there or may have been, or that offsets were committed for, by group id."""
+
+    def gaps(self) -> Mapping[str, LogGaps]:
+        """What is missing of each partition of the logs of groups, by its name."""
 
     def image(self) -> TopicImage | None:
         """The topics at the moment, None where nothing is known of them."""

@@ -6,12 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from coordinator_core.errors import DecodeError, UnknownTypeError
-from coordinator_core.records import AnyRecord, Family, LogPosition
+from coordinator_core.records import LOG_TOPICS, AnyRecord, Family, LogPosition
 from coordinator_core.wire.batch_format import Damage, Kind
+from coordinator_core.wire.offset_gaps import OffsetGaps
 from coordinator_core.wire.record_decoder import RecordDecoder
-from jobs.sources.files import FIRST_SEGMENT, LogPart
+from jobs.sources.files import FIRST_SEGMENT, UNKNOWN_PARTITION, LogPart
+
+COMPACTED = (Family.GROUP, Family.CONNECT)
+"""The logs that brokers compact: the others lose their beginning to a snapshot, and nothing else."""
 
 Warn = Callable[[str], None]
 
@@ -42,15 +47,21 @@ def by_partition(logs: Iterable[LogPart]) -> dict[Family, dict[int, list[LogPart
 class LogReader:
     """The records of one partition, from its segment files in the order of their offsets.
 
-    What cannot be read or decoded is told to ``warn`` and left out; ``losses`` counts how often bytes of the log gave
-    no record.
+    What cannot be read or decoded is told to ``warn`` and left out. ``gaps`` are the offsets without a record as far as
+    was read, ``losses`` counts those that are lost, and ``damages`` how often bytes of the log gave no record.
     """
 
     def __init__(self, files: Sequence[LogPart], warn: Warn) -> None:
         self._files = files
         self._warn = warn
-        self.losses = 0
+        self.losses = self.damages = 0
+        self.gaps = self._no_gaps()
         self._decoder = RecordDecoder(self.family)
+
+    def __str__(self) -> str:
+        """The name of the partition, as that of its folder."""
+        topic = self._files[0].topic or LOG_TOPICS[self.family]
+        return topic if self.partition == UNKNOWN_PARTITION else f"{topic}-{self.partition}"
 
     @property
     def partition(self) -> int:
@@ -67,42 +78,61 @@ class LogReader:
         """Whether the first file with anything in it is named as the partition's first segment."""
         return next((file.segment == FIRST_SEGMENT for file in self._files if file.size), False)
 
-    def rows(self, time_ms: int | None = None) -> Iterator[LogRow]:
-        """Records and control records, each once where dumps overlap, before the first one later than ``time_ms``.
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows as Arrow batches of ``LOG_COLUMNS``, each row once where dumps overlap.
 
-        A file that has another record than one before it at the same offset is of another log, such as another
-        cluster's: from there on it is left out, and so are all others of its folder.
+        Where offsets are lost a new batch begins, and ``losses`` counts them before it is given. A file that has
+        another record than one before it at the same offset is of another log, such as another cluster's: from there on
+        it is left out, and so are all others of its folder.
         """
-        last = -1
+        self.losses, self.gaps = 0, self._no_gaps()
         overlap = _Overlap(self._files)
         strange: set[str] = set()
         for number, file in enumerate(self._files):
             folder = file.name.rpartition("/")[0]
             if folder in strange:
                 continue
-            for row in self._rows_of(file):
-                if row.offset <= last:
-                    if overlap.contradicts(row):
-                        self._warn(
-                            f"{file.name} offset {row.offset}: not the record that a file before it has there; "
-                            f"this is another log, and left out"
-                        )
-                        strange.add(folder)
-                        break
-                    continue
-                if time_ms is not None and row.timestamp > time_ms:
-                    return
-                overlap.note(number, row)
-                last = row.offset
-                yield row
+            for part in self._parts_of(file):
+                new, contradicting = overlap.new_rows(part, number)
+                if contradicting is not None:
+                    self._warn(
+                        f"{file.name} offset {contradicting}: not the record that a file before it has there; "
+                        f"this is another log, and left out"
+                    )
+                    strange.add(folder)
+                    break
+                yield from self._between_losses(new)
+        self.gaps.finish()
 
-    def _rows_of(self, file: LogPart) -> Iterator[LogRow]:
+    def _parts_of(self, file: LogPart) -> Iterator[pa.RecordBatch]:
         for part in file.parts():
             if isinstance(part, Damage):
-                self.losses += 1
+                self.damages += 1
+                self.gaps.note_damage(part)
                 self._warn(f"{file.name} at byte {part.position}: {part.cause} ({part.size} bytes left out)")
             else:
-                yield from _rows(part)
+                yield part
+
+    def _between_losses(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        begin = 0
+        for number in self.gaps.feed(rows):
+            if number > begin:
+                yield rows.slice(begin, number - begin)
+            begin = number
+            self.losses += 1
+        if rows.num_rows > begin:
+            yield rows.slice(begin)
+
+    def _no_gaps(self) -> OffsetGaps:
+        return OffsetGaps(from_start=self.from_start, is_compacted=self.family in COMPACTED)
+
+    def rows(self, time_ms: int | None = None) -> Iterator[LogRow]:
+        """Records and control records, before the first one later than ``time_ms``; see ``batches``."""
+        for batch in self.batches():
+            for row in log_rows(batch):
+                if time_ms is not None and row.timestamp > time_ms:
+                    return
+                yield row
 
     def records(self, time_ms: int | None = None) -> Iterator[AnyRecord]:
         """The decoded records, without control records."""
@@ -125,29 +155,39 @@ class LogReader:
 
 
 class _Overlap:
-    """What a file has of the offsets with which the next one begins: the same records, if they are of one log."""
+    """What the files before have of the offsets with which the next one begins: the same records, if of one log."""
 
     def __init__(self, files: Sequence[LogPart]) -> None:
         bases = [int(digits) if (digits := file.segment.partition(".")[0]).isdecimal() else 0 for file in files]
         self._next = [*bases[1:], None]
         self._seen: dict[int, int] = {}
+        self._last = -1
 
-    def note(self, number: int, row: LogRow) -> None:
-        """A record of the file of that number."""
-        beginning = self._next[number]
-        if beginning is not None and row.offset >= beginning:
-            self._seen[row.offset] = self._print(row)
+    def new_rows(self, rows: pa.RecordBatch, number: int) -> tuple[pa.RecordBatch, int | None]:
+        """Those rows of the file of that number that no file before had, and the offset of one that contradicts."""
+        offsets = pc.coalesce(rows.column("offset"), rows.column("batch_last_offset"))
+        known = int(pc.sum(pc.less_equal(offsets, self._last)).as_py() or 0)
+        for row in log_rows(rows.slice(0, known)):
+            if self._seen.get(row.offset, _print(row)) != _print(row):
+                return rows.slice(0, 0), row.offset
+        new = rows.slice(known)
+        if new.num_rows:
+            self._last = offsets[-1].as_py()
+            self._note(new, offsets.slice(known), self._next[number])
+        return new, None
 
-    def contradicts(self, row: LogRow) -> bool:
-        """Whether a file before had another record at this offset."""
-        return self._seen.get(row.offset, self._print(row)) != self._print(row)
-
-    @staticmethod
-    def _print(row: LogRow) -> int:
-        return hash((row.timestamp, row.key, row.value))
+    def _note(self, rows: pa.RecordBatch, offsets: pa.Array, beginning: int | None) -> None:
+        """Keep what the next file may have again."""
+        if beginning is not None and self._last >= beginning:
+            again = rows.filter(pc.greater_equal(offsets, beginning))
+            self._seen |= {row.offset: _print(row) for row in log_rows(again)}
 
 
-def _rows(batch: pa.RecordBatch) -> Iterator[LogRow]:
+def _print(row: LogRow) -> int:
+    return hash((row.timestamp, row.key, row.value))
+
+
+def log_rows(batch: pa.RecordBatch) -> Iterator[LogRow]:
     """The rows of a record batch of LOG_COLUMNS, without those that stand for an emptied batch."""
     columns = [batch.column(name).to_pylist() for name in LogRow._fields]
     key = LogRow._fields.index("key")

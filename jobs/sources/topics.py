@@ -38,7 +38,7 @@ class _Whole:
         """The decoded records, without control records."""
         reader, last = self._reader, -1
         for row in reader.rows():
-            if self.hole is None and (reader.losses or -1 < last != row.offset - 1):
+            if self.hole is None and (reader.damages or -1 < last != row.offset - 1):
                 self.hole = LogPosition(reader.partition, row.offset, row.timestamp)
             last = row.offset
             record = reader.decoded(row) if row.kind == Kind.RECORD.value else None
@@ -67,7 +67,7 @@ def _read(file: LogPart, end: int, warn: Warn) -> Snapshot | None:
         elif row.control_type == control_name(SNAPSHOT_HEADER):
             time_ms = _time_of(file, row.value, warn)
         is_whole = row.control_type == control_name(SNAPSHOT_FOOTER)
-    if not is_whole or reader.losses:
+    if not is_whole or reader.damages:
         warn(f"{file.name}: not a whole snapshot, and left out")
         return None
     known = [record for record in records if record is not None]

@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from coordinator_core.groups.describe import describe
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_tables.groups import StoredMoment
-from jobs.queries.interface import AsOf, GroupsThen
+from jobs.queries.interface import AsOf
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
 from jobs.tables.delta import Tables
 from jobs.tables.log import QUARANTINE, RUNS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from tests.jobs.filled_tables import TOPIC, take
+from tests.jobs.queries.same_answers import offsets_then
 from tests.shared_data import CORPUS
 
 LOGS = (
@@ -81,18 +81,11 @@ def test_groups_and_offsets_from_the_tables_are_those_of_the_log_files(cluster: 
     chance, ends = random.Random(5), {}
     for partition, files in groupby(logs, attrgetter("partition")):
         ends[partition] = chance.choice([0, *(row.offset for row in LogReader(list(files), pytest.fail).rows())])
-    for moment in (AsOf(), AsOf(offsets=ends)):
-        found = groups_of(StoredMoment(tables, cluster, moment))
-        assert found == groups_of(replay(logs, moment, pytest.fail)), moment
-
-
-def groups_of(then: GroupsThen) -> list[tuple[Any, ...]]:
-    """Description, committed offsets and those of open transactions of every group."""
-    around = then.surroundings()
-    return [
-        (describe(group, held, around), held.committed, {of: each for of, each in held.pending.items() if each})
-        for group, held in then.groups()
-    ]
+    times = sorted(row.timestamp for row in LogReader(logs[:1], pytest.fail).rows())
+    for moment in (AsOf(), AsOf(offsets=ends), AsOf(time_ms=times[len(times) // 2])):
+        stored, replayed = StoredMoment(tables, cluster, moment), replay(logs, moment, pytest.fail)
+        assert stored.gaps() == replayed.gaps()
+        assert offsets_then(stored) == offsets_then(replayed), moment
 
 
 def test_what_compaction_left_out_is_not_called_missing(cluster: str, tables: Tables) -> None:

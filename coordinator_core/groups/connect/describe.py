@@ -8,6 +8,7 @@ from typing import Any
 from coordinator_core.assignors.connect.selection import select_assignor
 from coordinator_core.assignors.connect.work import ConnectorOrTask, ConnectorsAndTasks
 from coordinator_core.errors import AssignorError, DecodeError
+from coordinator_core.groups.certainty import CERTAIN, Certainty
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.classic.workers import classic_worker
 from coordinator_core.groups.connect.state import (
@@ -20,23 +21,29 @@ from coordinator_core.groups.connect.state import (
     units,
 )
 from coordinator_core.record_fields.embedded import ConnectProtocolMetadata
+from coordinator_core.records import ConnectRecordType
 from coordinator_core.wire.embedded import blob_of, decode_blob
 
 METADATA_BLOB = "ConnectProtocolMetadata"
 """What Connect's own assignors put into the metadata of a worker: its URL, and how far it read the config topic."""
 
+CURRENT = ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT
+CONFIGURATION = ConnectRecordType.CONFIGURATION
 
-def group_state(group: ConnectGroup) -> ConnectGroupState | None:
+
+def group_state(group: ConnectGroup, certainty: Certainty = CERTAIN) -> ConnectGroupState | None:
     """Return the group's state; None if the log has not shown what it depends on."""
     if not group.members:
-        return ConnectGroupState.EMPTY
+        return ConnectGroupState.EMPTY if certainty.members_are_known else None
     if group.group_epoch is None or group.assignment_epoch is None:
         return None
     if group.group_epoch > group.assignment_epoch:
         return ConnectGroupState.ASSIGNING
-    if all(is_reconciled(group, member) for member in group.members.values()):
-        return ConnectGroupState.STABLE
-    return ConnectGroupState.RECONCILING
+    known = [member for member in group.members.values() if certainty.knows(CURRENT, member.member_id)]
+    if not all(is_reconciled(group, member) for member in known):
+        return ConnectGroupState.RECONCILING
+    is_all = certainty.members_are_known and len(known) == len(group.members)
+    return ConnectGroupState.STABLE if is_all else None
 
 
 def is_reconciled(group: ConnectGroup, member: ConnectMember) -> bool:
@@ -67,23 +74,29 @@ def common_assignor(group: ConnectGroup) -> str | None:
         return None
 
 
-def describe_connect(group_id: str, group: ConnectGroup, state: str | None) -> dict[str, Any]:
+def knows_assignors(group: ConnectGroup, certainty: Certainty) -> bool:
+    """Return whether it is known which assignors each worker offers."""
+    return certainty.members_are_known and all(each.client_id is not None for each in group.members.values())
+
+
+def describe_connect(group_id: str, group: ConnectGroup, certainty: Certainty = CERTAIN) -> dict[str, Any]:
     """Return the group with its epochs, work, and workers; null is what the log has not shown.
 
-    ``state`` is the group's state. ``assignmentError`` is the error that the assignor reported with the target (0:
+    ``assignmentError`` is the error that the assignor reported with the target (0:
     none). ``unassigned`` is the work in no worker's target.
     """
     has_target, has_work = group.assignment_epoch is not None, group.work_epoch is not None
+    is_known = knows_assignors(group, certainty)
     return {
         "groupId": group_id,
-        "groupState": state,
+        "groupState": group_state(group, certainty),
         "groupEpoch": group.group_epoch,
         "targetAssignmentEpoch": group.assignment_epoch,
-        "partitionAssignor": common_assignor(group),
+        "partitionAssignor": common_assignor(group) if is_known else None,
         "assignmentError": max((each.error for each in group.targets.values()), default=0) if has_target else None,
         "work": _work(units(group.work)) if has_work else None,
         "unassigned": _work(unassigned(group)) if has_work and has_target else None,
-        "scheduledRebalanceMaxDelayMs": max_delay_ms(group),
+        "scheduledRebalanceMaxDelayMs": max_delay_ms(group) if certainty.knows(CONFIGURATION) else None,
         "members": [_member(group, member) for member in group.members.values()],
     }
 

@@ -7,6 +7,7 @@ from typing import Any
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import TimelineHashMap
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups.certainty import CERTAIN, Certainty
 from coordinator_core.groups.consumer.state import (
     ConsumerGroup,
     ConsumerGroupState,
@@ -14,22 +15,28 @@ from coordinator_core.groups.consumer.state import (
     ConsumerMemberState,
 )
 from coordinator_core.groups.partition_names import topic_partitions
+from coordinator_core.records import RecordType
+
+CURRENT = RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT
+TARGET = RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER
 
 TELLS_PROTOCOL = 22
 """The metadata version of Kafka 4.0, the first with ConsumerGroupDescribe version 1, which has the members' type."""
 
 
-def group_state(group: ConsumerGroup) -> ConsumerGroupState | None:
+def group_state(group: ConsumerGroup, certainty: Certainty = CERTAIN) -> ConsumerGroupState | None:
     """Return the group's state, by the rules of KIP-848; None if the log has not shown what they depend on."""
     if not group.members:
-        return ConsumerGroupState.EMPTY
+        return ConsumerGroupState.EMPTY if certainty.members_are_known else None
     if group.group_epoch is None or group.assignment_epoch is None:
         return None
     if group.group_epoch > group.assignment_epoch:
         return ConsumerGroupState.ASSIGNING
-    if all(is_reconciled(member, group.assignment_epoch) for member in group.members.values()):
-        return ConsumerGroupState.STABLE
-    return ConsumerGroupState.RECONCILING
+    known = [member for member in group.members.values() if certainty.knows(CURRENT, member.member_id)]
+    if not all(is_reconciled(member, group.assignment_epoch) for member in known):
+        return ConsumerGroupState.RECONCILING
+    is_all = certainty.members_are_known and len(known) == len(group.members)
+    return ConsumerGroupState.STABLE if is_all else None
 
 
 def is_reconciled(member: ConsumerMember, assignment_epoch: int) -> bool:
@@ -58,22 +65,27 @@ def preferred_assignor(group: ConsumerGroup) -> str | None:
     return max(votes, key=votes.__getitem__)
 
 
+def knows_votes(group: ConsumerGroup, certainty: Certainty) -> bool:
+    """Return whether it is known which assignor each member asks for."""
+    return certainty.members_are_known and all(each.has_metadata for each in group.members.values())
+
+
 def describe_consumer(
     group_id: str,
     group: ConsumerGroup,
     topics: TopicImage | None,
     default_assignor: str,
-    state: str | None,
+    certainty: Certainty = CERTAIN,
     *,
-    whole: bool,
     tells_protocol: bool = True,
 ) -> dict[str, Any]:
     """Return the group as ``Admin.describeConsumerGroups`` returns it; the log does not contain the coordinator's node.
 
-    ``default_assignor`` is the first of the broker's ``group.consumer.assignors``. ``whole``: what was not seen does
-    not exist. Otherwise what depends on it is null: the assignor that most members ask for, and targets. Brokers before
-    4.0 do not say which protocol a member speaks (``tells_protocol``).
+    ``default_assignor`` is the first of the broker's ``group.consumer.assignors``. What is not certain is null, as is
+    what depends on it: the assignor that most members ask for. Brokers before 4.0 do not say which protocol a member
+    speaks (``tells_protocol``).
     """
+    state = group_state(group, certainty)
     return {
         "coordinator": None,
         "groupEpoch": group.group_epoch,
@@ -81,10 +93,10 @@ def describe_consumer(
         "groupState": state,
         "isSimpleConsumerGroup": False,
         "members": [
-            _member(group, member, topics, whole=whole, tells_protocol=tells_protocol)
+            _member(group, member, topics, certainty, tells_protocol=tells_protocol)
             for member in group.members.values()
         ],
-        "partitionAssignor": preferred_assignor(group) or default_assignor if whole else None,
+        "partitionAssignor": preferred_assignor(group) or default_assignor if knows_votes(group, certainty) else None,
         "state": state,
         "targetAssignmentEpoch": group.assignment_epoch,
         "type": "CONSUMER",
@@ -92,10 +104,16 @@ def describe_consumer(
 
 
 def _member(
-    group: ConsumerGroup, member: ConsumerMember, topics: TopicImage | None, *, whole: bool, tells_protocol: bool
+    group: ConsumerGroup,
+    member: ConsumerMember,
+    topics: TopicImage | None,
+    certainty: Certainty,
+    *,
+    tells_protocol: bool,
 ) -> dict[str, Any]:
     """A member; Admin counts partitions that it has yet to give up among those assigned."""
-    known, target = member.has_current or whole, group.targets.get(member.member_id, {} if whole else None)
+    known = certainty.knows(CURRENT, member.member_id)
+    target = group.targets.get(member.member_id, {}) if certainty.knows(TARGET, member.member_id) else None
     held = topic_partitions(member.assigned, topics) + topic_partitions(member.pending_revocation, topics)
     return {
         "assignment": {"topicPartitions": sorted(held)} if known else None,

@@ -5,22 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups.certainty import CERTAIN, Certainty
 from coordinator_core.groups.partition_names import topic_partitions
 from coordinator_core.groups.share.state import ShareGroup, ShareGroupState, ShareMember
 
 
-def group_state(group: ShareGroup) -> ShareGroupState:
-    """Return the group's state: a share group is stable as soon as it has members (KIP-932)."""
-    return ShareGroupState.STABLE if group.members else ShareGroupState.EMPTY
+def group_state(group: ShareGroup, certainty: Certainty = CERTAIN) -> ShareGroupState | None:
+    """Return the group's state: a share group is stable as soon as it has members (KIP-932); None if unknown."""
+    if group.members:
+        return ShareGroupState.STABLE
+    return ShareGroupState.EMPTY if certainty.members_are_known else None
 
 
-def describe_share(group_id: str, group: ShareGroup, topics: TopicImage | None, state: str | None) -> dict[str, Any]:
+def describe_share(
+    group_id: str, group: ShareGroup, topics: TopicImage | None, certainty: Certainty = CERTAIN
+) -> dict[str, Any]:
     """Return the group as ``Admin.describeShareGroups`` returns it; the log does not contain the coordinator's node."""
     return {
         "coordinator": None,
         "groupEpoch": group.group_epoch,
         "groupId": group_id,
-        "groupState": state,
+        "groupState": group_state(group, certainty),
         "members": [_member(member, topics) for member in group.members.values()],
         "targetAssignmentEpoch": group.assignment_epoch,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from coordinator_core.cluster.image import TopicImage
@@ -10,6 +10,25 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.share.delivery import DeliveryState, state_name
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.share.state_log import UNSET, SharePartition, SharePartitionState, ShareStateLog
+
+
+def unknown_share_offsets(
+    group_id: str, group: ShareGroup, state: ShareStateLog, topics: TopicImage | None
+) -> Iterator[TopicPartition]:
+    """Yield the initialised partitions whose start offset is not known, because records about them are lost."""
+    for partition, which in _initialized(group_id, group, topics):
+        if not state.knows(which):
+            yield partition
+
+
+def _initialized(
+    group_id: str, group: ShareGroup, topics: TopicImage | None
+) -> Iterator[tuple[TopicPartition, SharePartition]]:
+    initialized = {} if group.state_partitions is None else group.state_partitions.initialized
+    for topic_id, topic in initialized.items():
+        if topics is None or topic_id in topics.by_id:
+            for partition in topic.partitions:
+                yield TopicPartition(topic.name, partition), SharePartition(group_id, topic_id, partition)
 
 
 def describe_share_offsets(
@@ -21,17 +40,14 @@ def describe_share_offsets(
 ) -> dict[str, Any]:
     """Return start offset, leader epoch and lag of each initialised partition, as ``Admin.listShareGroupOffsets`` does.
 
-    None for a partition whose start is not set. The lag is None if the end offset of the partition is not known.
+    None for a partition whose start is not set, or not known. The lag is None if the end offset of the partition is not
+    known.
     """
     described: dict[str, Any] = {}
-    initialized = {} if group.state_partitions is None else group.state_partitions.initialized
-    for topic_id, topic in initialized.items():
-        if topics is not None and topic_id not in topics.by_id:
-            continue
-        for partition in topic.partitions:
-            known = state.partitions.get(SharePartition(group_id, topic_id, partition))
-            end = None if data_end is None else data_end.get(TopicPartition(topic.name, partition))
-            described[f"{topic.name}-{partition}"] = None if known is None else _offset(known, end)
+    for partition, which in _initialized(group_id, group, topics):
+        known = state.partitions.get(which) if state.knows(which) else None
+        end = None if data_end is None else data_end.get(partition)
+        described[str(partition)] = None if known is None else _offset(known, end)
     return described
 
 

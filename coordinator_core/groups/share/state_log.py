@@ -163,9 +163,21 @@ def state_batches(batches: Iterable[ShareSnapshotStateBatch | ShareUpdateStateBa
 
 @dataclass(slots=True)
 class ShareStateLog:
-    """The state of all share partitions, folded from one or all partitions of the share state log."""
+    """The state of all share partitions, folded from one or all partitions of the share state log.
+
+    ``lost`` are the log partitions of which records before the moment are lost. Brokers do not compact this log: they
+    remove its beginning when all share partitions have newer snapshots.
+    """
 
     partitions: dict[SharePartition, SharePartitionState] = field(default_factory=dict)
+    lost: set[int] = field(default_factory=set)
+
+    def knows(self, which: SharePartition) -> bool:
+        """Return whether the state of a share partition is known, or that it has none."""
+        state = self.partitions.get(which)
+        if state is None:
+            return not self.lost
+        return state.is_whole or state.at.partition not in self.lost
 
     def apply(self, record: ShareStateRecord) -> None:
         """Change the state by a record; records of one share partition come in the order of the log."""

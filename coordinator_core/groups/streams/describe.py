@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups.certainty import CERTAIN, Certainty
 from coordinator_core.groups.streams.state import (
     CurrentTasks,
     Endpoint,
@@ -19,24 +20,33 @@ from coordinator_core.groups.streams.state import (
     task_ids,
 )
 from coordinator_core.groups.streams.topology import ConfiguredTopology, configure
-from coordinator_core.records import Fields
+from coordinator_core.records import Fields, RecordType
+
+EPOCH = RecordType.STREAMS_GROUP_METADATA
+TOPOLOGY = RecordType.STREAMS_GROUP_TOPOLOGY
+CURRENT = RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT
+TARGET = RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER
 
 
-def group_state(group: StreamsGroup) -> StreamsGroupState | None:
+def group_state(group: StreamsGroup, certainty: Certainty = CERTAIN) -> StreamsGroupState | None:
     """Return the group's state, in the order in which Kafka 4.3 checks; None if the log has not shown what it
     depends on.
     """
     if not group.members:
-        return StreamsGroupState.EMPTY
+        return StreamsGroupState.EMPTY if certainty.members_are_known else None
+    if not (certainty.knows(TOPOLOGY) and certainty.knows(EPOCH)):
+        return None
     if group.topology is None or group.validated_topology_epoch != group.topology.epoch:
         return StreamsGroupState.NOT_READY
     if group.group_epoch is None or group.assignment_epoch is None:
         return None
     if group.group_epoch > group.assignment_epoch:
         return StreamsGroupState.ASSIGNING
-    if all(is_reconciled(member, group.assignment_epoch) for member in group.members.values()):
-        return StreamsGroupState.STABLE
-    return StreamsGroupState.RECONCILING
+    known = [member for member in group.members.values() if certainty.knows(CURRENT, member.member_id)]
+    if not all(is_reconciled(member, group.assignment_epoch) for member in known):
+        return StreamsGroupState.RECONCILING
+    is_all = certainty.members_are_known and len(known) == len(group.members)
+    return StreamsGroupState.STABLE if is_all else None
 
 
 def is_reconciled(member: StreamsMember, assignment_epoch: int) -> bool:
@@ -45,11 +55,14 @@ def is_reconciled(member: StreamsMember, assignment_epoch: int) -> bool:
 
 
 def describe_streams(
-    group_id: str, group: StreamsGroup, topics: TopicImage | None, state: str | None, *, reloaded: bool, whole: bool
+    group_id: str,
+    group: StreamsGroup,
+    topics: TopicImage | None,
+    certainty: Certainty = CERTAIN,
+    *,
+    reloaded: bool,
 ) -> dict[str, Any]:
     """Return the group as ``Admin.describeStreamsGroups`` returns it; the log does not contain the coordinator's node.
-
-    ``whole``: what was not seen does not exist. Otherwise a target that was not seen is null.
 
     Internal topics have the partition counts of the topology on these topics. They have the recorded counts if it is
     not ready on them, and in a ``reloaded`` group without members, as a coordinator computes them at a heartbeat.
@@ -60,17 +73,18 @@ def describe_streams(
         "coordinator": None,
         "groupEpoch": group.group_epoch,
         "groupId": group_id,
-        "groupState": state,
-        "members": [_member(group, member, whole=whole) for member in group.members.values()],
+        "groupState": group_state(group, certainty),
+        "members": [_member(group, member, certainty) for member in group.members.values()],
         "subtopologies": None if topology is None else _subtopologies(topology, topics),
         "targetAssignmentEpoch": group.assignment_epoch,
         "topologyEpoch": None if topology is None else topology.epoch,
     }
 
 
-def _member(group: StreamsGroup, member: StreamsMember, *, whole: bool) -> dict[str, Any]:
+def _member(group: StreamsGroup, member: StreamsMember, certainty: Certainty) -> dict[str, Any]:
     """A member. Admin asks for task offsets too, which brokers do not record: always empty in 4.3."""
-    target = group.targets.get(member.member_id, TargetTasks() if whole else None)
+    is_known = certainty.knows(TARGET, member.member_id)
+    target = group.targets.get(member.member_id, TargetTasks()) if is_known else None
     return {
         "assignment": tasks_shown(member.assigned) if member.has_current else None,
         "clientHost": member.client_host,

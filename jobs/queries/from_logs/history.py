@@ -17,7 +17,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
-from jobs.queries.from_logs.groups import MARKERS
+from jobs.queries.from_logs.log_partition import MARKERS
 from jobs.sources.files import LogPart
 from jobs.sources.log_reader import LogReader, Warn, by_partition
 from jobs.sources.topics import topic_history

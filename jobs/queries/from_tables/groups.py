@@ -3,41 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import reduce
 from itertools import groupby
-from operator import itemgetter
+from operator import itemgetter, or_
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, Window
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import InputError
+from coordinator_core.groups.certainty import CERTAIN, LogGaps, record_key
 from coordinator_core.groups.describe import Surroundings
 from coordinator_core.groups.group import Group
-from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
+from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT, ShareStateLog
-from coordinator_core.groups.state_json import decode_group, encode_group
+from coordinator_core.groups.state_json import decode_certainty, decode_group, encode_certainty, encode_group
 from coordinator_core.records import AnyRecord, Family, LogPosition
+from coordinator_core.wire.record_codec import decode_key
 from coordinator_core.wire.record_decoder import RecordDecoder
-from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.pipeline import offsets
 from jobs.pipeline import topics as topic_log
-from jobs.pipeline.transaction_outcomes import markers
-from jobs.queries.from_tables.log_extent import Extents, before_end, extents_at
+from jobs.queries.from_tables.commits import (
+    ABOUT,
+    GROUP,
+    HELD,
+    commit_records,
+    read_offsets,
+    read_records,
+    with_outcome_then,
+)
+from jobs.queries.from_tables.log_extent import Extents, StoredLogExtent, before_end, extents_at
 from jobs.queries.interface import AsOf
 from jobs.sources.files import FAMILIES, GROUP_TOPICS, SHARE_TOPICS
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.records import GROUP_RECORDS
-from jobs.tables.results import COMMIT
 
-GROUP: Final = ("log_topic", "log_partition", "group_id")
 RECORD: Final = (*GROUP, "log_offset", "timestamp_ms", "batch_base", "key", "value")
-STATES: Final = StructType([StructField(name, StringType()) for name in ("log_topic", "group_id", "state")])
+STATES: Final = StructType(
+    [
+        StructField("log_topic", StringType()),
+        StructField("log_partition", IntegerType()),
+        *(StructField(name, StringType()) for name in ("group_id", "state", "known")),
+    ]
+)
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -50,7 +64,6 @@ class StoredMoment:
         self._tables = tables
         self._cluster = cluster
         self._group_id = group_id
-        self._is_present = moment == AsOf()
         self._extents = extents_at(tables, cluster, moment, GROUP_TOPICS)
         if not self._extents:
             raise InputError(f"{tables.location}: no log of a cluster {cluster!r}")
@@ -62,17 +75,53 @@ class StoredMoment:
             self._time_ms = max((of.last_ms for of in cuts if of.last_ms is not None), default=self._share_ms)
         self._topics = topic_log.read(tables, cluster)
 
-    def groups(self) -> Iterator[tuple[Group, GroupOffsets]]:
-        """Every group that there is, or that offsets were committed for, by group id; one is in memory at a time."""
-        records = self._of(self._tables.read(GROUP_RECORDS), GROUP_TOPICS, self._extents)
-        commits = self._of(offsets.commits(self._tables), GROUP_TOPICS, self._extents)
-        held = offsets.group_offsets(commits if self._is_present else self._with_outcome_then(commits))
-        by_group = held.groupBy("log_topic", "group_id").agg(F.collect_list(F.struct(*HELD)).alias("held"))
-        found = _states(records, commits, self._extents).join(by_group, ["log_topic", "group_id"], "left")
+    def groups(self) -> Iterator[GroupThen]:
+        """Every group that was there or may have been, by group id; one is in memory at a time."""
+        records = self._mine(self._tables.read(GROUP_RECORDS), GROUP_TOPICS)
+        commits = self._mine(offsets.commits(self._tables), GROUP_TOPICS)
+        counts, follows = before_end(self._extents), self._followed()
+        log = self._tables.read(LOG_RECORDS).where(F.col("cluster") == self._cluster)
+        then = with_outcome_then(commits.where(counts), log, self._extents)
+        held = _by_group(offsets.group_offsets(then), HELD, "held")
+        found = _states(records.where(counts), then, records.where(follows), self._extents)
+        found = found.join(held, [*GROUP], "left")
+        if not all(extent.gaps.lists_all for extent in self._extents.values()):
+            about = _by_group(commit_records(then, commits.where(follows), self._extents), ABOUT, "about")
+            found = found.join(about, [*GROUP], "full")
         for row in found.orderBy("group_id", "log_topic").toLocalIterator():
-            group, group_offsets = decode_group(row.state), _group_offsets(row.held or ())
-            if group.state is not None or group_offsets.committed:
-                yield group, group_offsets
+            each = self._group_then(row)
+            if each.is_possible:
+                yield each
+
+    def gaps(self) -> dict[str, LogGaps]:
+        """What is missing of each partition of a log of groups, by its name."""
+        return {f"{topic}-{partition}": extent.gaps for (topic, partition), extent in self._extents.items()}
+
+    def _group_then(self, row: Row) -> GroupThen:
+        extent = self._extents[row.log_topic, row.log_partition]
+        group = Group(row.group_id, family=FAMILIES[row.log_topic]) if row.state is None else decode_group(row.state)
+        group_offsets = read_offsets(row.held or ())
+        if extent.gaps.lists_all:
+            return GroupThen(group, group_offsets)
+        if row.known is None:  # only later commits are there
+            group, certainty = prove(group, GroupKeys(), extent.gaps)
+        else:
+            certainty = decode_certainty(row.known)
+        return prove_offsets(
+            GroupThen(group, group_offsets, certainty),
+            read_records(row.about or ()),
+            extent.gaps,
+            transactions_are_known=extent.transactions_are_known,
+        )
+
+    def _followed(self) -> Column:
+        """Whether a row follows the moment in a partition where what it says of the moment depends on that."""
+        follows = [
+            (F.col("log_topic") == topic) & (F.col("log_partition") == partition) & (F.col("log_offset") >= extent.end)
+            for (topic, partition), extent in self._extents.items()
+            if extent.end is not None and extent.gaps.missing >= 0
+        ]
+        return reduce(or_, follows, F.lit(False))
 
     def records(self) -> Iterator[tuple[Group, Iterator[AnyRecord]]]:
         """Each group as it was before its first record here, and its records in the order of the log."""
@@ -94,38 +143,18 @@ class StoredMoment:
         return Surroundings(self.image(), self._share_state(), oldest_broker=oldest_broker)
 
     def _of(self, rows: DataFrame, topics: list[str], extents: Extents) -> DataFrame:
-        mine = rows.where((F.col("cluster") == self._cluster) & F.col("log_topic").isin(topics) & before_end(extents))
-        return mine if self._group_id is None else mine.where(F.col("group_id") == self._group_id)
+        return self._mine(rows, topics).where(before_end(extents))
 
-    def _with_outcome_then(self, commits: DataFrame) -> DataFrame:
-        """The commits with their outcome as of the moment: a transaction that ended later was open."""
-        log = self._tables.read(LOG_RECORDS).where((F.col("cluster") == self._cluster) & before_end(self._extents))
-        ended = (
-            markers(log)
-            .groupBy(
-                F.col("log_topic").alias("marker_topic"),
-                F.col("log_partition").alias("marker_partition"),
-                F.col("producer_id").alias("marker_producer"),
-            )
-            .agg(F.max("log_offset").alias("marker_offset"))
-        )
-        same = (
-            (F.col("log_topic") == F.col("marker_topic"))
-            & (F.col("log_partition") == F.col("marker_partition"))
-            & (F.col("producer_id") == F.col("marker_producer"))
-        )
-        has_ended = F.coalesce(F.col("marker_offset") > F.col("log_offset"), F.lit(False))
-        was_open = (
-            F.col("outcome").isin(TransactionOutcome.COMMITTED.value, TransactionOutcome.ABORTED.value) & ~has_ended
-        )
-        then = F.when(was_open, TransactionOutcome.OPEN.value).otherwise(F.col("outcome"))
-        return commits.join(ended, same, "left").withColumn("outcome", then).select(*commits.columns)
+    def _mine(self, rows: DataFrame, topics: list[str]) -> DataFrame:
+        mine = rows.where((F.col("cluster") == self._cluster) & F.col("log_topic").isin(topics))
+        return mine if self._group_id is None else mine.where(F.col("group_id") == self._group_id)
 
     def _share_state(self) -> ShareStateLog | None:
         extents = extents_at(self._tables, self._cluster, AsOf(self._share_ms), SHARE_TOPICS)
         if not extents:
             return None
-        log, decoder = ShareStateLog(), RecordDecoder(Family.SHARE)
+        lost = {partition for (_, partition), of in extents.items() if of.gaps.lost >= 0}
+        log, decoder = ShareStateLog(lost=lost), RecordDecoder(Family.SHARE)
         rows = self._of(self._tables.read(GROUP_RECORDS), SHARE_TOPICS, extents)
         # What came before the last snapshot of a share partition is in it. The key's first bytes are the record type.
         whole = rows.where(F.col("record_type") == SHARE_SNAPSHOT).groupBy(F.substr("key", F.lit(3)).alias("of"))
@@ -153,10 +182,20 @@ class StoredMoment:
 # --- groups ----------------------------------------------------------------------------------------------------------
 
 
-def _states(records: DataFrame, commits: DataFrame, extents: Extents) -> DataFrame:
-    """The state of each group after these records, JSON: columns ``log_topic``, ``group_id`` and ``state``."""
+def _by_group(rows: DataFrame, columns: Iterable[str], name: str) -> DataFrame:
+    """The rows of each group as one array of structs with these columns."""
+    return rows.groupBy(*GROUP).agg(F.collect_list(F.struct(*columns)).alias(name))
+
+
+def _states(records: DataFrame, commits: DataFrame, followed: DataFrame, extents: Extents) -> DataFrame:
+    """The state of each group after these records, and what of it is known: the columns ``STATES``.
+
+    ``followed`` are records behind the moment.
+    """
     last = commits.where("NOT is_tombstone").groupBy(*GROUP).agg(F.max("log_offset").alias("log_offset"))
     rows = records.select(*RECORD).unionByName(last, allowMissingColumns=True)
+    keys = followed.select(*GROUP, "key", F.lit(True).alias("follows")).distinct()
+    rows = rows.unionByName(keys, allowMissingColumns=True)
     return rows.repartition(*GROUP).sortWithinPartitions(*GROUP, "log_offset").mapInArrow(_folder(extents), STATES)
 
 
@@ -166,46 +205,34 @@ def _folder(extents: Extents) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
 
     def fold(batches: Batches) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in batch.to_pylist())
-        for (topic, partition, group_id), mine in groupby(rows, itemgetter(*GROUP)):
-            extent, family = extents[topic, partition], FAMILIES[topic]
-            shard, decoder = CoordinatorShard(from_start=extent.from_start, family=family), RecordDecoder(family)
-            for row in mine:
-                if row["key"] is None:
-                    shard.group(group_id).commit()
-                else:
-                    shard.apply(_record(row, decoder), None, extent.leader_epoch(row["log_offset"]))
-            shard.follow(extent.last_epoch)
-            state = {"log_topic": topic, "group_id": group_id, "state": encode_group(shard.group(group_id))}
-            yield pa.RecordBatch.from_pylist([state], schema=schema)
+        for place, mine in groupby(rows, itemgetter(*GROUP)):
+            topic, partition, group_id = place
+            state = _state(group_id, FAMILIES[topic], mine, extents[topic, partition])
+            yield pa.RecordBatch.from_pylist([dict(zip(GROUP, place, strict=True)) | state], schema=schema)
 
     return fold
+
+
+def _state(group_id: str, family: Family, rows: Iterable[Mapping[str, Any]], extent: StoredLogExtent) -> dict[str, str]:
+    """Return the group after its rows, and what of it is known, as JSON."""
+    shard, keys = CoordinatorShard(from_start=extent.from_start, family=family), GroupKeys()
+    group, decoder = shard.group(group_id), RecordDecoder(family)
+    for row in rows:
+        if row["follows"]:
+            keys.followed.add(record_key(*decode_key(row["key"], family)))
+        elif row["key"] is None:
+            group.commit()
+        else:
+            record = _record(row, decoder)
+            shard.apply(record, None, extent.leader_epoch(row["log_offset"]))
+            keys.note(record, group)
+    shard.follow(extent.last_epoch)
+    certainty = CERTAIN
+    if not extent.gaps.lists_all:
+        group, certainty = prove(group, keys, extent.gaps)
+    return {"state": encode_group(group), "known": encode_certainty(certainty)}
 
 
 def _record(row: Mapping[str, Any], decoder: RecordDecoder) -> AnyRecord:
     at = LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"])
     return decoder.record(at, row["key"], row["value"], row["batch_base"])
-
-
-# --- offsets ---------------------------------------------------------------------------------------------------------
-
-HELD: Final = ("log_partition", "topic", "partition", "status", *COMMIT)
-
-
-def _group_offsets(held: Iterable[Row]) -> GroupOffsets:
-    """The rows of ``group_offsets`` of one group as the core has them."""
-    found = GroupOffsets()
-    for row in sorted(held, key=lambda row: row.log_offset):
-        producer_id = None if row.producer_id in (None, -1) else row.producer_id
-        commit = Commit(
-            row.committed_offset,
-            None if row.leader_epoch in (None, -1) else row.leader_epoch,
-            row.metadata,
-            row.commit_timestamp,
-            None if row.expire_timestamp in (None, -1) else row.expire_timestamp,
-            row.topic_id,
-            LogPosition(row.log_partition, row.log_offset, row.timestamp_ms),
-            producer_id,
-        )
-        of = found.committed if row.status == "committed" else found.pending.setdefault(producer_id or -1, {})
-        of[TopicPartition(row.topic, row.partition)] = commit
-    return found

@@ -5,20 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from coordinator_core.audit.explain import explain, find_rebalance
 from coordinator_core.errors import InputError
-from coordinator_core.groups.describe import describe
 from jobs.api import CoordinatorAudit
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
-from jobs.queries.interface import Answers, AsOf, GroupsThen, RebalanceFilter
+from jobs.queries.interface import Answers, AsOf, RebalanceFilter
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
 from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.queries.same_answers import descriptions
 
 pytestmark = pytest.mark.long
 """The whole sample goes through all jobs first."""
@@ -32,11 +31,6 @@ def logs(sample: CoordinatorAudit) -> LogAnswers:
 @pytest.fixture(scope="module")
 def tables(sample: CoordinatorAudit) -> StoredAnswers:
     return StoredAnswers(sample.tables, sample.cluster, sample.settings.audit)
-
-
-def descriptions(then: GroupsThen) -> list[dict[str, Any]]:
-    around = then.surroundings()
-    return [describe(group, offsets, around) for group, offsets in then.groups()]
 
 
 def moments() -> list[AsOf]:
@@ -56,7 +50,7 @@ def test_groups_at_any_moment(logs, tables):
 
 def test_one_group(logs, tables):
     (name, *_) = busiest(logs)
-    found = [(group, offsets) for group, offsets in logs.at(AsOf()).groups() if group.group_id == name]
+    found = [each for each in logs.at(AsOf()).groups() if each.group.group_id == name]
     assert list(tables.at(AsOf(), name).groups()) == found
 
 

@@ -29,9 +29,10 @@ def test_beyond_damaged_bytes_no_marker_commits(tmp_path: Path, is_damaged: bool
     batches += [batch(commit(2, "c"), producer_id=1), marker(COMMIT, 1, 3, 1000)]
     write_segment(tmp_path / "__consumer_offsets-0", batches)
     warnings: list[str] = []
-    shard = replay(find_logs([tmp_path]), AsOf(), warnings.append).shards[0]
-    committed = {partition.topic for partition in shard.offsets_of("g").committed}
+    (then,) = replay(find_logs([tmp_path]), AsOf(), warnings.append).groups()
+    committed = {partition.topic for partition in then.offsets.committed}
     assert committed == ({"c"} if is_damaged else {"a", "b", "c"})
+    assert {partition.topic for partition in then.certainty.unknown_offsets} == ({"a"} if is_damaged else set())
     assert len(warnings) == is_damaged
     (history,) = group_histories(find_logs([tmp_path]), warnings.append)
     assert {commits.topic for commits in history.commits} == committed

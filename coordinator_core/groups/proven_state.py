@@ -1,0 +1,320 @@
+"""What of a group's state the log proves for a moment: the rest is taken out of it, and named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
+
+from coordinator_core.groups.certainty import (
+    CERTAIN,
+    NO_OFFSET,
+    Certainty,
+    CommitRecords,
+    LogGaps,
+    RecordKey,
+    record_key,
+)
+from coordinator_core.groups.classic.state import ClassicGroup
+from coordinator_core.groups.connect.state import ConnectGroup, ConnectMember, Work
+from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.epochs import EpochGroup, EpochMember
+from coordinator_core.groups.group import Group, GroupState, ends_group
+from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
+from coordinator_core.groups.share.state import ShareGroup
+from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.records import AnyRecord, ConnectRecordType, Family, RecordType
+
+EpochState = TypeVar("EpochState", bound=EpochGroup[Any, Any])
+AnyMember = TypeVar("AnyMember", bound=EpochMember)
+
+
+class StateKeys(NamedTuple):
+    """The record types of a group: of the group itself (``group``), and of each of its members.
+
+    The first two of ``group`` are those of the group epoch and the target's epoch. ``target`` is None where one record
+    has the targets of all members.
+    """
+
+    group: tuple[int, ...]
+    member: int
+    current: int
+    target: int | None = None
+
+
+KEYS: Mapping[type, StateKeys] = {
+    ConsumerGroup: StateKeys(
+        (
+            RecordType.CONSUMER_GROUP_METADATA,
+            RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
+            RecordType.CONSUMER_GROUP_PARTITION_METADATA,
+            RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION,
+        ),
+        RecordType.CONSUMER_GROUP_MEMBER_METADATA,
+        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
+    ),
+    ShareGroup: StateKeys(
+        (
+            RecordType.SHARE_GROUP_METADATA,
+            RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
+            RecordType.SHARE_GROUP_STATE_PARTITION_METADATA,
+        ),
+        RecordType.SHARE_GROUP_MEMBER_METADATA,
+        RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+        RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
+    ),
+    StreamsGroup: StateKeys(
+        (
+            RecordType.STREAMS_GROUP_METADATA,
+            RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
+            RecordType.STREAMS_GROUP_TOPOLOGY,
+        ),
+        RecordType.STREAMS_GROUP_MEMBER_METADATA,
+        RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+        RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER,
+    ),
+    ConnectGroup: StateKeys(
+        (
+            ConnectRecordType.GROUP_METADATA,
+            ConnectRecordType.CONNECTORS_TASKS_METADATA,
+            ConnectRecordType.TARGET_ASSIGNMENT,
+            ConnectRecordType.CONFIGURATION,
+        ),
+        ConnectRecordType.MEMBER_METADATA,
+        ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT,
+    ),
+}
+"""All but those of a classic group, which is one record with its members in it."""
+
+CURRENT_FIELDS = ("member_epoch", "previous_member_epoch", "state", "assigned", "pending_revocation")
+"""What a member of a group with epochs has from the record of its current assignment."""
+
+
+@dataclass(slots=True)
+class GroupKeys:
+    """The keys of one group as seen from a moment: the offset of the last record before it, and what follows.
+
+    ``present`` are the keys whose last record is no tombstone, ``followed`` those of which a later record is there.
+    ``ended`` is the offset of the last tombstone of the group itself, which leaves none of its keys.
+    """
+
+    last: dict[RecordKey, int] = field(default_factory=dict)
+    present: set[RecordKey] = field(default_factory=set)
+    followed: set[RecordKey] = field(default_factory=set)
+    ended: int = NO_OFFSET
+
+    def note(self, record: AnyRecord, group: Group) -> None:
+        """Take the next record before the moment, but for offset commits; ``group`` is what it made of the group."""
+        key = record_key(record.type, record.key)
+        self.last[key] = record.at.offset
+        if record.value is not None:
+            self.present.add(key)
+            return
+        self.present.discard(key)
+        if group.state is None and ends_group(record.type, group.family):
+            self.ended = record.at.offset
+            self.present.clear()
+
+    def last_of(self, key: RecordKey) -> int:
+        """The offset of the last record that tells of a key, -1 if there is none."""
+        return max(self.last.get(key, NO_OFFSET), self.ended)
+
+
+class GroupThen(NamedTuple):
+    """A group at a moment: what the log proves of it and of its offsets, and what is unknown."""
+
+    group: Group
+    offsets: GroupOffsets
+    certainty: Certainty = CERTAIN
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the group was there or may have been there."""
+        known = self.certainty
+        return self.group.state is not None or bool(self.offsets.committed or known.unknown or known.unknown_offsets)
+
+
+def prove(group: Group, keys: GroupKeys, gaps: LogGaps) -> tuple[Group, Certainty]:
+    """The group with what the log proves of it at the moment, and what is unknown; committed offsets apart.
+
+    ``group`` is what all records before the moment make of it. A group of which nothing is proven has no state.
+    """
+    unknown = frozenset(
+        key
+        for key in {*keys.last, *keys.followed, *_shown_keys(group.state)}
+        if not gaps.proves(keys.last_of(key), is_followed=key in keys.followed)
+    )
+    nothing_else = gaps.proves(keys.ended, is_followed=bool(keys.followed))
+    proven = frozenset(keys.present) - unknown
+    state = _proven_state(group.state, proven, unknown, nothing_else=nothing_else)
+    if state is not None:
+        unknown = frozenset(key for key in unknown if key.type in _types(state))
+    certainty = Certainty(
+        exists=bool(proven),
+        unknown=unknown,
+        unknown_members=_unknown_members(group.family, state, unknown),
+        all_members=nothing_else or isinstance(state, ClassicGroup),
+    )
+    return replace(group, state=state, from_start=gaps.proves(keys.ended, is_followed=False)), certainty
+
+
+def _types(state: GroupState) -> tuple[int, ...]:
+    """The record types of a group in this state."""
+    if isinstance(state, ClassicGroup):
+        return (RecordType.GROUP_METADATA,)
+    of = KEYS[type(state)]
+    return (*of.group, of.member, of.current, *(() if of.target is None else (of.target,)))
+
+
+def _shown_keys(state: GroupState | None) -> Iterator[RecordKey]:
+    """The keys that a description of the group rests on, whether they have a record or not."""
+    if isinstance(state, ClassicGroup):
+        yield RecordKey(RecordType.GROUP_METADATA)
+    elif state is not None:
+        of = KEYS[type(state)]
+        yield from map(RecordKey, of.group)
+        for member_id in state.members:
+            yield RecordKey(of.member, member_id)
+            yield RecordKey(of.current, member_id)
+            if of.target is not None:
+                yield RecordKey(of.target, member_id)
+
+
+def _proven_state(
+    state: GroupState | None, proven: frozenset[RecordKey], unknown: frozenset[RecordKey], *, nothing_else: bool
+) -> GroupState | None:
+    """What is left of the state without what is unknown; a group of offsets only is one if it is nothing else."""
+    if isinstance(state, ClassicGroup) and state.generation is None:
+        return state if nothing_else else None
+    if state is None or not any(key.type in _types(state) for key in proven):
+        return None
+    if isinstance(state, ClassicGroup):
+        return state
+    if isinstance(state, ConnectGroup):
+        return _proven_connect(state, unknown)
+    return _proven_epochs(state, unknown)
+
+
+def _proven_epochs(state: EpochState, unknown: frozenset[RecordKey]) -> EpochState:
+    of = KEYS[type(state)]
+    members: dict[str, Any] = {}
+    for member_id, member in state.members.items():
+        known = _proven_member(
+            member,
+            metadata=RecordKey(of.member, member_id) not in unknown,
+            current=RecordKey(of.current, member_id) not in unknown,
+        )
+        if known.has_metadata or known.has_current:
+            members[member_id] = known
+    targets: dict[str, Any] = {
+        member_id: target for member_id, target in state.targets.items() if (of.target, member_id) not in unknown
+    }
+    known_state = replace(state, members=members, targets=targets)
+    if RecordKey(of.group[0]) in unknown:
+        known_state.group_epoch = known_state.metadata_hash = None
+    if RecordKey(of.group[1]) in unknown:
+        known_state.assignment_epoch = known_state.assignment_timestamp = None
+    if isinstance(known_state, StreamsGroup):
+        _forget_of_streams(known_state, unknown)
+    elif isinstance(known_state, ShareGroup):
+        if RecordKey(RecordType.SHARE_GROUP_STATE_PARTITION_METADATA) in unknown:
+            known_state.state_partitions = None
+    elif isinstance(known_state, ConsumerGroup):
+        _forget_of_consumers(known_state, unknown)
+    return known_state
+
+
+def _proven_member(member: AnyMember, *, metadata: bool, current: bool) -> AnyMember:
+    """A member without its metadata or its current assignment."""
+    if metadata and current:
+        return member
+    known: AnyMember = copy(member) if metadata else type(member)(member.member_id)
+    if not current:
+        known.member_epoch = known.previous_member_epoch = known.state = None
+        known.release()
+    elif not metadata:
+        for name in CURRENT_FIELDS:
+            if hasattr(member, name):
+                setattr(known, name, getattr(member, name))
+    return known
+
+
+def _forget_of_streams(state: StreamsGroup, unknown: frozenset[RecordKey]) -> None:
+    if RecordKey(RecordType.STREAMS_GROUP_METADATA) in unknown:
+        state.validated_topology_epoch, state.last_assignment_configs = None, {}
+    if RecordKey(RecordType.STREAMS_GROUP_TOPOLOGY) in unknown:
+        state.topology = None
+
+
+def _forget_of_consumers(state: ConsumerGroup, unknown: frozenset[RecordKey]) -> None:
+    if RecordKey(RecordType.CONSUMER_GROUP_PARTITION_METADATA) in unknown:
+        state.subscription_metadata = None
+    of_regex = RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION
+    state.regexes = {name: each for name, each in state.regexes.items() if RecordKey(of_regex, name) not in unknown}
+
+
+def _proven_connect(state: ConnectGroup, unknown: frozenset[RecordKey]) -> ConnectGroup:
+    known = replace(state, members={})
+    for member_id, member in state.members.items():
+        kept = ConnectMember(member_id)
+        if RecordKey(ConnectRecordType.MEMBER_METADATA, member_id) not in unknown:
+            kept = replace(member, member_epoch=None, current=None)
+        if RecordKey(ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT, member_id) not in unknown:
+            kept.member_epoch, kept.current = member.member_epoch, member.current
+        if kept.client_id is not None or kept.current is not None:
+            known.members[member_id] = kept
+    if RecordKey(ConnectRecordType.GROUP_METADATA) in unknown:
+        known.group_epoch = None
+    if RecordKey(ConnectRecordType.CONNECTORS_TASKS_METADATA) in unknown:
+        known.work_epoch, known.work = None, Work()
+    if RecordKey(ConnectRecordType.TARGET_ASSIGNMENT) in unknown:
+        known.assignment_epoch, known.targets = None, {}
+    if RecordKey(ConnectRecordType.CONFIGURATION) in unknown:
+        known.configuration = {}
+    return known
+
+
+def _unknown_members(family: Family, state: GroupState | None, unknown: frozenset[RecordKey]) -> tuple[str, ...]:
+    """The members that may have been there: those whose metadata is unknown, and that nothing else proves."""
+    if state is None:
+        of_family = [of for group, of in KEYS.items() if (group is ConnectGroup) == (family is Family.CONNECT)]
+        return tuple(sorted({key.about for of in of_family for key in unknown if key.type == of.member}))
+    if isinstance(state, ClassicGroup):
+        return ()
+    of = KEYS[type(state)]
+    return tuple(sorted({key.about for key in unknown if key.type == of.member} - state.members.keys()))
+
+
+def prove_offsets(
+    then: GroupThen,
+    records: Mapping[TopicPartition, CommitRecords],
+    gaps: LogGaps,
+    *,
+    transactions_are_known: bool,
+) -> GroupThen:
+    """The group with the offsets that the log proves for the moment; ``records`` are about its partitions.
+
+    ``transactions_are_known``: no transaction was open of which nothing is left.
+    """
+    group, offsets, certainty = then
+    unknown = frozenset(partition for partition, each in records.items() if not each.is_known(gaps))
+    committed = _without(offsets.committed, unknown)
+    pending = {producer_id: _without(commits, unknown) for producer_id, commits in offsets.pending.items()}
+    offsets = GroupOffsets(committed, {producer_id: commits for producer_id, commits in pending.items() if commits})
+    return GroupThen(
+        group,
+        offsets,
+        replace(
+            certainty,
+            exists=certainty.exists or bool(committed),
+            unknown_offsets=unknown,
+            all_offsets=gaps.lists_all,
+            transactions_are_known=transactions_are_known,
+        ),
+    )
+
+
+def _without(commits: Commits, unknown: frozenset[TopicPartition]) -> Commits:
+    return {partition: commit for partition, commit in commits.items() if partition not in unknown}

@@ -1,0 +1,41 @@
+"""What commands say where the log does not prove all that they are asked for."""
+
+from __future__ import annotations
+
+from coordinator_core.errors import InputError
+from coordinator_core.groups.proven_state import GroupThen
+from jobs.cli.console import Console
+from jobs.queries.interface import GroupsThen
+
+
+def lists_all(then: GroupsThen) -> bool:
+    """Whether no group, member or offset can have been there at the moment without a trace in the log."""
+    return all(gaps.lists_all for gaps in then.gaps().values())
+
+
+def warn_of_gaps(console: Console, then: GroupsThen) -> None:
+    """Say once from which offset on each log partition is whole up to the moment."""
+    gaps = {name: each for name, each in sorted(then.gaps().items()) if not each.lists_all}
+    whole = ", ".join(
+        f"{name} {each.whole_from}" + (f" (lost up to {each.lost})" if each.lost >= 0 else "")
+        for name, each in gaps.items()
+    )
+    console.warn(
+        "the log lacks records from before this moment, and what they may have said is unknown; "
+        f"from these offsets on it is whole: {whole}",
+        whole_from={name: each.whole_from for name, each in gaps.items()},
+        lost={name: each.lost for name, each in gaps.items() if each.lost >= 0},
+    )
+
+
+def find_group(then: GroupsThen, group_id: str) -> GroupThen:
+    """A group at the moment; raises InputError where the log has no trace of it."""
+    for each in then.groups():
+        if each.group.group_id == group_id:
+            return each
+    if lists_all(then):
+        raise InputError(f"no group {group_id!r} in these logs at that moment; see history {group_id}")
+    raise InputError(
+        f"no trace of a group {group_id!r} in these logs at that moment, but they lack records from before it: "
+        f"the group may have been there and be deleted since; see history {group_id}"
+    )

@@ -1,0 +1,117 @@
+"""A described group as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from coordinator_core.groups.describe import CERTAIN_GROUP, Description
+from coordinator_core.groups.owners import UNKNOWN
+from jobs.cli.output import print_table, ranges
+from jobs.formatting import number_ranges
+
+
+def print_description(described: Description) -> None:
+    """The group's own fields on one line each, then its members and its offsets, and what of them is unknown."""
+    own: Description = next((described[part] for part in _DESCRIBES if "groupId" in described.get(part, ())), {})
+    fields = {**own, **described["listing"]}
+    unknown = set(described["unknownFields"])
+    fields |= {name: UNKNOWN for name in unknown if "." not in name}
+    line = {
+        "group": fields["groupId"],
+        "type": fields["type"],
+        "state": fields["groupState"],
+        "state as of": described["stateAsOf"],
+        "protocol": fields["protocol"] or None,
+        "assignor": fields.get("partitionAssignor") or None,
+        "epoch": fields.get("groupEpoch"),
+        "target epoch": fields.get("targetAssignmentEpoch"),
+        "topology epoch": fields.get("topologyEpoch"),
+        "certainty": None if described["certainty"] == CERTAIN_GROUP else described["certainty"],
+    }
+    if "describe_connect" in described:
+        line |= {
+            "assignment error": own["assignmentError"] or None,
+            "work": UNKNOWN if "work" in unknown else _assigned(own["work"]),
+            "unassigned": _assigned(own["unassigned"]) or None,
+        }
+    print_table("group", [line])
+    if "topology_check" in described:
+        print_table("topics do not fit the topology", [described["topology_check"]])
+    members = [_member(member, unknown) for member in own.get("members") or ()]
+    members += [_unknown_member(member_id) for member_id in described["unknownMembers"]]
+    if members or "members" in described["incompleteLists"]:
+        print_table(_title("members", described), members)
+    _print_offsets(described)
+
+
+def _print_offsets(described: Description) -> None:
+    offsets, unknown = described.get("offsets"), described["unknownOffsets"]
+    if offsets is not None:
+        columns = next((list(value) for value in offsets.values() if value), ["offset"])
+        lines = [{"partition": name, **dict.fromkeys(columns), **(value or {})} for name, value in offsets.items()]
+        lines += [{"partition": name, **dict.fromkeys(columns), "offset": UNKNOWN} for name in unknown]
+        if lines:
+            print_table(_title("offsets", described), lines)
+    if described.get("share_partitions"):
+        print_table("share partitions", without_counts(described["share_partitions"]))
+
+
+def without_counts(partitions: Iterable[Description]) -> list[Description]:
+    """Return the lines of a table: delivery counts are a list, which does not fit into one."""
+    return [{name: value for name, value in each.items() if name != "counts"} for each in partitions]
+
+
+def _title(part: str, described: Description) -> str:
+    title = part.replace("_", " ")
+    return f"{title}, incomplete" if part in described["incompleteLists"] else title
+
+
+# Where a type has several descriptions, the one that says most comes first.
+_DESCRIBES = ("describe_consumer", "describe_share", "describe_streams", "describe_connect", "describe_classic")
+
+
+def _member(member: Description, unknown: set[str]) -> Description:
+    member_id = member.get("consumerId") or member.get("memberId")
+
+    def shown(field: str, value: object) -> object:
+        return UNKNOWN if f"{member_id}.{field}" in unknown else value
+
+    return {
+        "member": member_id,
+        "instance": shown("metadata", member.get("groupInstanceId") or member.get("instanceId")),
+        "client": shown("metadata", member["clientId"]),
+        "host": shown("metadata", member.get("host") or member.get("clientHost")),
+        "rack": shown("metadata", member["rackId"]),
+        **({"url": shown("metadata", member["url"])} if "url" in member else {}),
+        "epoch": shown("assignment", member["memberEpoch"]),
+        "assigned": shown("assignment", _assigned(member["assignment"])),
+        "target": shown("targetAssignment", _assigned(member.get("targetAssignment"))),
+    }
+
+
+def _unknown_member(member_id: str) -> Description:
+    names = ("instance", "client", "host", "rack", "epoch", "assigned", "target")
+    return {"member": member_id, **dict.fromkeys(names, UNKNOWN)}
+
+
+def _assigned(assignment: Description | None) -> str | None:
+    """Return partitions, tasks by role as ``active 0_1 0_2``, or connectors with their tasks."""
+    if assignment is None:
+        return None
+    if "topicPartitions" in assignment:
+        return ranges(assignment["topicPartitions"])
+    if "connectors" in assignment:
+        return " ".join(
+            part
+            for part in (
+                f"connectors {', '.join(assignment['connectors'])}" if assignment["connectors"] else "",
+                f"tasks {ranges(assignment['tasks'])}" if assignment["tasks"] else "",
+            )
+            if part
+        )
+    roles = []
+    for name, tasks in assignment.items():
+        if tasks:
+            units = (f"{each['subtopologyId']}_{number_ranges(each['partitions'])}" for each in tasks)
+            roles.append(f"{name.removesuffix('Tasks')} {' '.join(units)}")
+    return " ".join(roles)

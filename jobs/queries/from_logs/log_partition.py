@@ -1,0 +1,252 @@
+"""One log partition of groups replayed up to a moment, with what its later records prove of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_core.errors import DecodeError
+from coordinator_core.groups.certainty import NO_OFFSET, CommitRecords, LogGaps, record_key
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.offsets import GroupOffsets, TopicPartition
+from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets
+from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.records import Family, Fields, RecordType
+from coordinator_core.wire import control
+from coordinator_core.wire.batch_format import Kind
+from coordinator_core.wire.control import control_name
+from coordinator_core.wire.primitives import INT16
+from coordinator_core.wire.record_codec import decode_key
+from jobs.sources.log_reader import LogReader, LogRow, log_rows
+
+COMMIT_TYPES = (RecordType.OFFSET_COMMIT, RecordType.LEGACY_OFFSET_COMMIT)
+
+COMMIT_KEYS = tuple(INT16.pack(each) for each in COMMIT_TYPES)
+"""How the keys of offset commits begin."""
+
+MARKERS = {control_name(control.COMMIT): True, control_name(control.ABORT): False}
+"""Whether the transaction that a marker ends was committed."""
+
+ABORTED = control_name(control.ABORT)
+
+
+class Cut(NamedTuple):
+    """Where a moment leaves out records of a partition.
+
+    ``last_ms`` is the time of the last record that does (None: there is
+    none), ``before_ms`` a time before the first one that does not.
+    """
+
+    last_ms: int | None
+    before_ms: int
+
+
+class LogPartition:
+    """A partition of a log of groups, up to a moment."""
+
+    def __init__(self, reader: LogReader) -> None:
+        self.reader = reader
+        self.shard = CoordinatorShard(from_start=reader.from_start, family=reader.family)
+        self.gaps = LogGaps()
+        self._keys: dict[str, GroupKeys] = {}
+        self._tombstones: dict[str, dict[TopicPartition, int]] = {}
+        self._has_transactions = False
+        self._undecided: dict[str, set[TopicPartition]] = {}
+        self._commits: dict[bytes, LogRow] = {}
+        self._commit_keys: set[bytes] = set()
+        self._later_markers: dict[int, str | None] = {}
+
+    def replay(self, time_ms: int | None, end: int | None) -> Cut | None:
+        """Replay the records before the first one later than the time, and below the end offset.
+
+        Returns where that left records out, None if it did not.
+        """
+        last_offset, last_ms = NO_OFFSET, None
+        batches = self.reader.batches()
+        for batch in batches:
+            beyond = first_beyond(batch, time_ms, end)
+            counts = batch if beyond is None else batch.slice(0, beyond)
+            rest = batch.slice(counts.num_rows)
+            cut_at = None if beyond is None else _end_of_moment(rest, end)
+            self._note_losses(last_offset, cut_at)
+            for row in log_rows(counts):
+                self._apply(row)
+                last_offset, last_ms = row.offset, row.timestamp
+            self._has_transactions |= _has_transactions(counts)
+            if cut_at is not None:
+                self._apply_commits()
+                self._look_beyond(cut_at, chain([rest], batches))
+                return Cut(last_ms, next(log_rows(rest)).timestamp - 1)
+        self._note_losses(last_offset, end)
+        self._apply_commits()
+        self.gaps = self._gaps_below(end, at_end=True)
+        return None
+
+    def groups(self) -> Iterator[GroupThen]:
+        """Every group that there was or may have been, or that offsets were committed for."""
+        commits = self._later_commits()
+        for group_id in {*self.shard.groups, *self._keys, *commits}:
+            then = self._group_then(group_id, commits.get(group_id, frozenset()))
+            if then.is_possible:
+                yield then
+
+    # --- up to the moment --------------------------------------------------------------------------------------------
+
+    def _note_losses(self, last_offset: int, end: int | None) -> None:
+        if self.reader.gaps.last_lost_below(end) > last_offset >= 0:
+            self._apply_commits()
+            for group_id, offsets in self.shard.offsets.groups.items():
+                pending = {partition for commits in offsets.pending.values() for partition in commits}
+                self._undecided.setdefault(group_id, set()).update(pending)
+            self.shard.lose()
+
+    def _apply(self, row: LogRow) -> None:
+        """Of the plain commits of one partition only the last before anything else that bears on it is decoded."""
+        if row.key[:2] in COMMIT_KEYS and row.value is not None and not row.is_transactional:
+            self._commits[row.key] = row
+            return
+        if row.value is None or row.is_transactional:
+            self._apply_commits()
+        if row.kind == Kind.RECORD.value:
+            self._apply_record(row)
+        elif row.control_type in MARKERS:
+            self.shard.end_transaction(row.producer_id, committed=MARKERS[row.control_type])
+
+    def _apply_commits(self) -> None:
+        for row in self._commits.values():
+            self._apply_record(row)
+        self._commits.clear()
+
+    def _apply_record(self, row: LogRow) -> None:
+        record = self.reader.decoded(row)
+        if record is None:
+            return
+        self.shard.apply(record, row.producer_id if row.is_transactional else None, row.leader_epoch)
+        group_id = record.group_id
+        if record.type not in COMMIT_TYPES or self.reader.family is not Family.GROUP:
+            self._keys.setdefault(group_id, GroupKeys()).note(record, self.shard.groups[group_id])
+        elif record.value is None:
+            self._tombstones.setdefault(group_id, {})[_partition_of(record.key)] = record.at.offset
+
+    # --- beyond it ---------------------------------------------------------------------------------------------------
+
+    def _gaps_below(self, end: int | None, *, at_end: bool = False) -> LogGaps:
+        gaps = self.reader.gaps
+        if end is not None and end > gaps.end and at_end:
+            return LogGaps(end - 1, end - 1)  # the log, as far as it is there, does not reach the moment
+        return LogGaps(
+            missing=gaps.last_missing_below(end),
+            lost=gaps.last_lost_below(end),
+            lost_later=gaps.is_lost_from(end),
+            at_end=at_end,
+        )
+
+    def _look_beyond(self, end: int, rest: Iterable[pa.RecordBatch]) -> None:
+        """Note which keys have later records; where no offset is missing below the moment, nothing depends on them."""
+        self.gaps = self._gaps_below(end)
+        if self.gaps.missing < 0:
+            return
+        group_keys: set[bytes] = set()
+        for rows in rest:
+            keys = rows.filter(pc.equal(rows.column("kind"), Kind.RECORD.value)).column("key").drop_null()
+            is_commit = pc.is_in(pc.binary_slice(keys, 0, 2), value_set=pa.array(COMMIT_KEYS, pa.binary()))
+            self._commit_keys.update(keys.filter(is_commit).unique().to_pylist())
+            group_keys.update(keys.filter(pc.invert(is_commit)).unique().to_pylist())
+            self._has_transactions |= _has_transactions(rows)
+            for producer_id, said in _markers(rows):
+                self._later_markers.setdefault(producer_id, said)
+        for record_type, key in _decoded_keys(group_keys, self.reader.family):
+            followed = self._keys.setdefault(_group_of(key), GroupKeys()).followed
+            followed.add(record_key(record_type, key))
+        self.gaps = self._gaps_below(end)
+
+    def _later_commits(self) -> dict[str, set[TopicPartition]]:
+        """By group the partitions with a commit or tombstone beyond the moment."""
+        found: dict[str, set[TopicPartition]] = {}
+        for _, key in _decoded_keys(self._commit_keys, Family.GROUP):
+            found.setdefault(_group_of(key), set()).add(_partition_of(key))
+        return found
+
+    # --- what it proves ----------------------------------------------------------------------------------------------
+
+    def _group_then(self, group_id: str, followed: Collection[TopicPartition]) -> GroupThen:
+        group = self.shard.groups.get(group_id) or Group(group_id, family=self.reader.family)
+        offsets = self.shard.offsets_of(group_id)
+        if self.gaps.lists_all:
+            return GroupThen(group, offsets)
+        group, certainty = prove(group, self._keys.get(group_id) or GroupKeys(), self.gaps)
+        records = self._commit_records(group_id, offsets, followed)
+        then = GroupThen(group, offsets, certainty)
+        return prove_offsets(then, records, self.gaps, transactions_are_known=not self._has_transactions)
+
+    def _commit_records(
+        self, group_id: str, offsets: GroupOffsets, followed: Collection[TopicPartition]
+    ) -> dict[TopicPartition, CommitRecords]:
+        tombstones = self._tombstones.get(group_id, {})
+        pending: dict[TopicPartition, int] = {}
+        decided: set[TopicPartition] = set()
+        for producer_id, commits in offsets.pending.items():
+            for partition, commit in commits.items():
+                pending[partition] = max(pending.get(partition, NO_OFFSET), commit.at.offset)
+                if self._later_markers.get(producer_id, ABORTED) != ABORTED:
+                    decided.add(partition)
+        found = {}
+        undecided = self._undecided.get(group_id, ())
+        for partition in {*offsets.committed, *pending, *tombstones, *undecided, *followed}:
+            committed = offsets.committed.get(partition)
+            found[partition] = CommitRecords(
+                max(NO_OFFSET if committed is None else committed.at.offset, tombstones.get(partition, NO_OFFSET)),
+                pending.get(partition, NO_OFFSET),
+                partition in followed,
+                partition in decided,
+            )
+        return found
+
+
+def first_beyond(rows: pa.RecordBatch, time_ms: int | None, end: int | None) -> int | None:
+    """The number of the first row later than the time, or from the end offset on; None: there is none."""
+    number = -1
+    if time_ms is not None:
+        number = pc.index(pc.greater(rows.column("timestamp"), time_ms), True).as_py()
+    if end is not None:
+        from_end = pc.index(pc.greater_equal(rows.column("offset"), end), True).as_py()
+        number = from_end if number < 0 else min(number, from_end) if from_end >= 0 else number
+    return None if number < 0 else number
+
+
+def _end_of_moment(rest: pa.RecordBatch, end: int | None) -> int:
+    """The end offset of a moment whose first row that does not count is the first of these."""
+    offset: int = rest.column("offset")[0].as_py()
+    return offset if end is None else min(end, offset)
+
+
+def _has_transactions(rows: pa.RecordBatch) -> bool:
+    return bool(pc.any(rows.column("is_transactional")).as_py())
+
+
+def _markers(rows: pa.RecordBatch) -> Iterator[tuple[int, str | None]]:
+    """The ends of transactions: producer, and what it says; None where compaction has emptied it."""
+    ends = rows.filter(pc.and_(rows.column("is_control"), rows.column("is_transactional")))
+    return zip(*(ends.column(name).to_pylist() for name in ("producer_id", "control_type")), strict=True)
+
+
+def _decoded_keys(keys: Iterable[bytes], family: Family) -> Iterator[tuple[int, Fields]]:
+    """The keys that can be decoded; of the others there is nothing to say."""
+    for key in keys:
+        try:
+            yield decode_key(key, family)
+        except DecodeError:
+            continue
+
+
+def _group_of(key: Fields) -> str:
+    group_id: str = key["groupId"] if "groupId" in key else key["group"]
+    return group_id
+
+
+def _partition_of(key: Fields) -> TopicPartition:
+    return TopicPartition(key["topic"], key["partition"])

@@ -1,0 +1,33 @@
+"""What files and tables say of groups at a moment, to be compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coordinator_core.groups.describe import describe
+from coordinator_core.groups.owners import possible_owners
+from jobs.queries.interface import GroupsThen
+from tests.core.certainties import Described
+
+
+def descriptions(then: GroupsThen) -> list[dict[str, Any]]:
+    around = then.surroundings()
+    return [describe(group, offsets, around, certainty) for group, offsets, certainty in then.groups()]
+
+
+def described(then: GroupsThen) -> Described:
+    return {each["listing"]["groupId"]: each for each in descriptions(then)}
+
+
+def offsets_then(then: GroupsThen) -> list[tuple[Any, ...]]:
+    """Description, committed offsets and those of open transactions of every group."""
+    around = then.surroundings()
+    return [
+        (
+            describe(group, held, around, certainty),
+            held.committed,
+            {of: each for of, each in held.pending.items() if each},
+            list(possible_owners([(group, held, certainty)], "orders")),
+        )
+        for group, held, certainty in then.groups()
+    ]
