@@ -54,6 +54,7 @@ CASES: dict[str, tuple[list[Row], list[Gap]]] = {
         [record(0, "a"), record(1, "a"), record(2, batch=(2, 8), kind="damaged"), record(9)],
         [(2, 8, "damaged")],
     ),
+    "__cluster_metadata": ([record(0), record(9)], [(1, 8, "missing")]),
     "a consumer and one marker": ([seen(0, "a"), seen(1, "a"), seen(3)], [(2, 2, "unknown")]),
     "a consumer and more than markers": ([seen(0, "a"), seen(1, "a"), seen(9)], [(2, 8, "missing")]),
     "two holes, one behind each commit": (
