@@ -47,7 +47,7 @@ def ends_of(spark: SparkSession, *cases: Sequence[tuple[int, int]]) -> DataFrame
 
 def test_offsets_are_those_of_the_core(sample):
     expected = set()
-    for group, held in replay(find_logs([SAMPLE_LOGS]), AsOf(), pytest.fail).groups():
+    for group, held, _ in replay(find_logs([SAMPLE_LOGS]), AsOf(), pytest.fail).groups():
         stable = held.stable()
         for status, of_status in [
             ("committed", held.committed),
