@@ -122,7 +122,7 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
         described["describe_streams"] = streams.describe_streams(
             group_id, state, around.topics, certainty, reloaded=group.reloaded
         )
-        if (check := _topology_check(state, around.topics)) is not None:
+        if (check := _topology_check(state, around.topics, certainty)) is not None:
             described["topology_check"] = check
     elif isinstance(state, ShareGroup):
         described["describe_share"] = share.describe_share(group_id, state, around.topics, certainty)
@@ -141,12 +141,15 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
     return {**described, "stateAsOf": state_as_of(group), **uncertainty(group, certainty)}
 
 
-def _topology_check(group: StreamsGroup, topics: TopicImage | None) -> Description | None:
-    """What keeps a group with members from running on the topics of the moment; None: nothing, or no members."""
-    if not group.members:
+def _topology_check(group: StreamsGroup, topics: TopicImage | None, certainty: Certainty) -> Description | None:
+    """Return what keeps a group with members from running on the topics of the moment.
+
+    None: nothing does, it has no members, or its topology at the moment is not certain.
+    """
+    if not group.members or not certainty.knows(streams.TOPOLOGY):
         return None
     check = check_topology(group, topics)
-    is_ready = streams.group_state(group) is not StreamsGroupState.NOT_READY
+    is_ready = streams.group_state(group, certainty) is not StreamsGroupState.NOT_READY
     if is_ready and check.status in (None, READY):
         return None
     detail = FITS if check.status == READY else check.detail
