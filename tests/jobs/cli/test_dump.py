@@ -97,7 +97,7 @@ def test_records_that_do_not_decode_are_printed_and_said(folder):
 @pytest.mark.parametrize(
     ("content", "cause"),
     [
-        (b"", "an empty file"),
+        (b"", "the file is empty"),
         (b"Some text that is no log at all.", "no record batch begins here: this is no log segment"),
     ],
 )

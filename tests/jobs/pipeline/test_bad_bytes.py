@@ -155,9 +155,9 @@ def test_records_that_do_not_decode(tmp_path: Path, case: tuple[bytes, bytes, st
     [
         ("missing", "no such file or directory"),
         ("nothing", "no segments"),
-        ("empty.log", "an empty file"),
-        ("empty.jsonl", "an empty file"),
-        ("empty.parquet", "an empty file"),
+        ("empty.log", "the file is empty"),
+        ("empty.jsonl", "the file is empty"),
+        ("empty.parquet", "the file is empty"),
     ],
 )
 def test_what_holds_no_dump(tmp_path: Path, name: str, cause: str) -> None:
