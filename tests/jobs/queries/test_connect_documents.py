@@ -66,7 +66,11 @@ class Pipeline:
     def described(self) -> dict[str, Any]:
         then = self.answers().at(AsOf())
         around = then.surroundings()
-        (found,) = [describe(group, offsets, around) for group, offsets in then.groups() if group.group_id == GROUP]
+        (found,) = [
+            describe(group, offsets, around, certainty)
+            for group, offsets, certainty in then.groups()
+            if group.group_id == GROUP
+        ]
         return found["describe_connect"]
 
     def story(self, epoch: int) -> list[str]:
@@ -154,7 +158,7 @@ def test_workers_join(played: Callable[..., Pipeline]) -> None:
         (2, "STABLE", "sessioned"),
     ]
     assert [(row.epoch, row.verdict) for row in history.targets] == [(1, Verdict.IDENTICAL), (2, Verdict.EQUIVALENT)]
-    groups = [group for group, _ in answers.at(AsOf()).groups()]
+    groups = [group for group, *_ in answers.at(AsOf()).groups()]
     assert [(row.member_id, row.partition) for row in owners(groups, None, "B")] == [("W2", None), ("W2", 1)]
     story = pipeline.story(2)
     assert "Cause: member W2 (W2 at 127.0.0.1) joined." in story
@@ -168,7 +172,7 @@ def test_workers_join(played: Callable[..., Pipeline]) -> None:
 def test_w2_waits_for_what_w1_runs(played: Callable[..., Pipeline]) -> None:
     """Between "W2 can be transitioned to epoch 1" and W1's acknowledgement nobody else runs B."""
     pipeline = played("connect_workers_join", "W2 cannot have B before")
-    groups = [group for group, _ in pipeline.answers().at(AsOf()).groups()]
+    groups = [group for group, *_ in pipeline.answers().at(AsOf()).groups()]
     assert [(row.member_id, row.role) for row in owners(groups, None, "B")] == [
         ("W1", "revoking connector"),
         ("W1", "revoking task"),
