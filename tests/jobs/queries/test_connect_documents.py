@@ -6,6 +6,7 @@ The coordinator model writes each transcript; the log files are read, replayed, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,10 @@ from coordinator_core.groups.owners import owners
 from coordinator_core.records import CoordinatorRecord, Family
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.record_codec import encode_key, encode_value
+from jobs.api import CoordinatorAudit
 from jobs.cli.app import app
 from jobs.queries.from_logs.answers import LogAnswers
+from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.interface import AsOf
 from jobs.settings import load
 from jobs.sources.files import find_logs
@@ -286,3 +289,33 @@ def test_explain_and_history_name_the_log(played: Callable[..., Pipeline]) -> No
 def test_a_conversion_is_judged_by_what_the_workers_ran(played: Callable[..., Pipeline]) -> None:
     (row,) = [row for row in played("connect_migration").history().targets if row.basis == Basis.UPGRADE]
     assert (row.epoch, row.verdict, row.members) == (2, Verdict.IDENTICAL, 2)
+
+
+# --- from tables -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["connect_migration", "connect_worker_leaves"])
+def test_the_tables_answer_as_the_logs_do(
+    name: str, played: Callable[..., Pipeline], spark: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    pipeline = played(name)
+    logs = pipeline.answers()
+    audit = CoordinatorAudit(spark, str(tmp_path_factory.mktemp("tables")), "documents")
+    audit.ingest(str(pipeline.folder))
+    audit.decode()
+    audit.replay()
+    audit.audit()
+    tables = StoredAnswers(audit.tables, audit.cluster, audit.settings.audit)
+    expected = logs.history(GROUP)
+    assert expected is not None
+    assert tables.history(GROUP) == replace(expected, commits=[], transactions=[])
+    assert list(tables.verdicts(GROUP, 0)) == list(logs.verdicts(GROUP, 0))
+    assert [row.at for row in tables.rounds(GROUP)] == [row.at for row in logs.rounds(GROUP)] != []
+    assert tables.findings(GROUP) == logs.findings(GROUP)
+    for then in (tables.at(AsOf(), GROUP), logs.at(AsOf())):
+        around = then.surroundings()
+        described = [describe(group, offsets, around) for group, offsets in then.groups()]
+        assert described == [
+            describe(group, offsets, around) for group, offsets in logs.at(AsOf()).groups() if group.group_id == GROUP
+        ]
