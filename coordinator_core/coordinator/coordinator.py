@@ -33,6 +33,7 @@ from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.state import CoordinatorState, GroupClass, GroupClasses
 from coordinator_core.coordinator.streams import handlers as streams
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
+from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.consumer.replay import HANDLERS as CONSUMER_RECORDS
 from coordinator_core.groups.share.replay import HANDLERS as SHARE_RECORDS
 from coordinator_core.groups.streams.replay import HANDLERS as STREAMS_RECORDS
@@ -197,7 +198,7 @@ def upgrade_connect_group(
     group_id = str(data.get("groupId"))
     group = classic_memory.live.get(group_id)
     joins = request.api == "ConnectGroupHeartbeat" and data.get("memberEpoch") == 0
-    if not joins or not isinstance(group, LiveClassicGroup) or not group.members:
+    if not joins or not isinstance(group, LiveClassicGroup) or group.protocol_type not in (None, CONNECT_PROTOCOL_TYPE):
         return None
     offered = [str(each.get("name")) for each in data.get("clientAssignors") or ()]
     ended = _run(Operation(classic_memory, NO_TOPICS, now, iter(())), conversion.end_classic_group, group_id, offered)

@@ -212,7 +212,9 @@ class GroupTruth:
         if value is None:
             if group_type == self.type:
                 self._end("group deleted", batch)
-                self.epoch = None
+                self.epoch, self.recorded, self.decided = None, {}, None
+                self.topics, self.connectors = {}, None
+                self.pending = [each for each in self.pending if each.kind not in _MEMBERSHIP]
             return
         epoch = value["generation" if group_type == CLASSIC else "epoch"]
         if group_type == self.type and epoch == self.epoch:

@@ -15,6 +15,7 @@ from coordinator_core.simulator.clients.consumer import Consumer
 from coordinator_core.simulator.clients.share import ShareConsumer
 from coordinator_core.simulator.clients.streams import StreamsThread
 from coordinator_core.simulator.clients.worker import Worker
+from coordinator_core.simulator.paired_shards import PairedShard
 from coordinator_core.simulator.scenario import (
     ASSIGNORS,
     Deploy,
@@ -50,6 +51,11 @@ class GroupRun:
 
     def __init__(self, shard: Shard, group_id: str, number: int, script: ScenarioGroup, chance: SeededRandom) -> None:
         self.shard = shard
+        self.shards: dict[Family, Shard] = {shard.family: shard}
+        if isinstance(shard, PairedShard) and script.migrates_workers:
+            self.shards[shard.peer.family] = shard.peer
+            self.shard = self.shards[Family.GROUP]
+            shard.configure[group_id] = shard.peer.configure[group_id] = self._configure
         self.group_id = group_id
         self.number = number
         self.script = script
@@ -60,7 +66,8 @@ class GroupRun:
         self.clients: list[Client] = []
         self.configs = ConfigTopic()
         self.configs.write(script.connectors)
-        shard.clients[group_id] = self.clients
+        for each in self.shards.values():
+            each.clients[group_id] = self.clients
         if script.configs:
             shard.memory.configure_group(group_id, script.configs)
 
@@ -78,8 +85,9 @@ class GroupRun:
             self.shard.at(start + self.chance.waiting(self.script.chaos.every), self._chaos)
 
     def _configure(self) -> None:
-        self.shard.configure_connect(self.group_id, {MAX_DELAY_CONFIG: str(self.script.delay)})
-        self.shard.set_connect_work(self.group_id, self.script.connectors)
+        shard = self.shards[Family.CONNECT]
+        shard.configure_connect(self.group_id, {MAX_DELAY_CONFIG: str(self.script.delay)})
+        shard.set_connect_work(self.group_id, self.configs.versions[self.configs.offset])
 
     def _add(self) -> None:
         self._client(self._wish()).start()
@@ -102,7 +110,8 @@ class GroupRun:
         """One more client, which does not run yet."""
         index = len(self.clients)
         chance = self.chance.fork("client", index)
-        client = CLIENTS[self.protocol](self.shard, self.group_id, self.script, index, wish, chance)
+        shard = self.shards[Family.CONNECT if self.protocol == "connect-kip-848" else Family.GROUP]
+        client = CLIENTS[self.protocol](shard, self.group_id, self.script, index, wish, chance)
         self.clients.append(client)
         return client
 
@@ -217,8 +226,9 @@ class GroupRun:
 
     def _connectors(self, connectors: dict[str, int]) -> None:
         self.configs.write(connectors)
-        if self.script.family is Family.CONNECT:
-            self.shard.set_connect_work(self.group_id, connectors)
+        connect = self.shards.get(Family.CONNECT)
+        if connect is not None and connect.group(self.group_id) is not None:
+            connect.set_connect_work(self.group_id, connectors)
         for client in self.clients:
             if isinstance(client, ConnectWorker):
                 client.configured()
@@ -236,9 +246,14 @@ def simulation(
     only: GroupKind | None = None,
 ) -> Shard:
     """Return one log partition with all its groups, or ``only`` those of one type, ready to run."""
+    of_partition = list(scenario.instances(partition, family, only))
     shard = Shard(scenario, plan, seed, partition, family)
+    if any(script.migrates_workers for _, _, script in of_partition):
+        other = Family.GROUP if family is Family.CONNECT else Family.CONNECT
+        shard = PairedShard(scenario, plan, seed, partition, family, None)
+        PairedShard(scenario, plan, seed, partition, other, shard)
     chance = SeededRandom(seed)
-    for group_id, number, script in scenario.instances(partition, family, only):
+    for group_id, number, script in of_partition:
         GroupRun(shard, group_id, number, script, chance.fork("group", group_id)).schedule()
     return shard
 

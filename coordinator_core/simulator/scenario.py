@@ -175,7 +175,7 @@ class Event(Part):
     slow: Slow | None = None
     zombie: Zombie | None = None
     replace: Few | None = None
-    migrate: Literal["classic", "consumer"] | None = None
+    migrate: Literal["classic", "consumer", "connect", "connect-kip-848"] | None = None
     connectors: dict[str, Annotated[int, Field(ge=0, le=10_000)]] | None = None
     delete: Literal[True] | None = None
 
@@ -208,6 +208,9 @@ class Streams(Part):
     standbys: Annotated[int, Field(ge=0, le=2)] = 0
 
 
+_WORKERS = ("connect", "connect-kip-848")
+"""Types of groups of Connect workers: on the classic protocol, and on KIP-848."""
+
 GroupKind = Literal["consumer", "classic", "share", "streams", "connect", "connect-kip-848"]
 
 ASSIGNORS: dict[str, tuple[str, ...]] = {
@@ -232,7 +235,9 @@ class ScenarioGroup(Part):
     changed topics.
 
     Groups of type ``connect`` are those of Kafka, groups of type ``connect-kip-848`` are the proposed ones, which have
-    a separate log; ``delay`` is how long the work of a worker that left waits for it.
+    a separate log; ``delay`` is how long the work of a worker that left waits for it. An event ``migrate`` restarts the
+    members one after the other with the other protocol: ``consumer`` or ``classic`` for consumers, ``connect-kip-848``
+    or ``connect`` for workers. A group of workers that migrates is in both logs.
     """
 
     type: GroupKind
@@ -264,6 +269,16 @@ class ScenarioGroup(Part):
     def family(self) -> Family:
         """Return the log that contains the group."""
         return Family.CONNECT if self.type == "connect-kip-848" else Family.GROUP
+
+    @property
+    def migrates_workers(self) -> bool:
+        """Whether its workers move to KIP-848 or back: then the group is in two logs."""
+        return self.type in _WORKERS and any(event.migrate is not None for event in self.events)
+
+    @property
+    def families(self) -> frozenset[Family]:
+        """The logs that the group is in."""
+        return frozenset((Family.GROUP, Family.CONNECT)) if self.migrates_workers else frozenset((self.family,))
 
     @property
     def configs(self) -> dict[str, str]:
@@ -298,7 +313,7 @@ class ScenarioGroup(Part):
 
     def _allows(self, event: Event) -> None:
         only = {
-            "migrate": ("consumer", "classic"),
+            "migrate": ("consumer", "classic", "connect", "connect-kip-848"),
             "connectors": ("connect", "connect-kip-848"),
             "subscribe": ("consumer", "classic", "share"),
             "assignor": ("consumer", "classic", "connect-kip-848"),
@@ -307,6 +322,10 @@ class ScenarioGroup(Part):
             raise ValueError(f"{event.action} is for {' and '.join(only)} groups, not for {self.type} groups")
         if event.deploy is not None and event.deploy.versions is not None and self.family is not Family.CONNECT:
             raise ValueError(f"workers on KIP-848 have versions, members of {self.type} groups have none")
+        if event.migrate is not None and (event.migrate in _WORKERS) != (self.type in _WORKERS):
+            raise ValueError(f"members of {self.type} groups cannot migrate to {event.migrate}")
+        if event.delete and self.migrates_workers:
+            raise ValueError("a group of workers that migrates cannot be deleted")
         if event.action == "replace" and not self.static:
             raise ValueError("replace is for static members")
 
@@ -390,7 +409,7 @@ class Scenario(Part):
         such groups.
         """
         counts = {Family.GROUP: self.cluster.partitions}
-        if any(group.family is Family.CONNECT for group in self.groups.values()):
+        if any(Family.CONNECT in group.families for group in self.groups.values()):
             counts[Family.CONNECT] = self.cluster.partitions
         if any(group.type == "share" for group in self.groups.values()):
             counts[Family.SHARE] = self.cluster.share_partitions
@@ -401,7 +420,7 @@ class Scenario(Part):
     ) -> Iterator[tuple[str, int, ScenarioGroup]]:
         """Yield the groups of one log partition: id, number and script; ``only`` those of one type."""
         for name, group in self.groups.items():
-            if group.family is not family or only not in (None, group.type):
+            if family not in group.families or only not in (None, group.type):
                 continue
             for number, group_id in enumerate(self.ids(name)):
                 if log_partition_of(group_id, self.cluster.partitions) == partition:

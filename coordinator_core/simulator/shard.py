@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -68,6 +69,15 @@ _QUIET: dict[Family, frozenset[int]] = {
 """By log: records that concern only the member that they name."""
 
 
+@dataclass(slots=True)
+class Clock:
+    """The time, and what is to be done when, in order of time and then of asking."""
+
+    now: int
+    queue: list[tuple[int, int, Callable[[], None]]] = field(default_factory=list)
+    turns: int = 0
+
+
 class Shard:
     """One log partition. ``run`` simulates it to the end and yields its log; ``take_truth`` yields what is known
     meanwhile.
@@ -86,7 +96,7 @@ class Shard:
             else coordinator.new_state(config, partition=partition)
         )
         self.topics = TopicImage.of([])
-        self.now = scenario.start_ms
+        self.clock = Clock(scenario.start_ms)
         self.end_ms = scenario.start_ms + scenario.lasts
         self.commits = CommitStreams(plan, partition)
         self.groups: dict[str, GroupTruth] = {}
@@ -96,8 +106,6 @@ class Shard:
         self._chance = SeededRandom(seed).fork(family.value, partition)
         self._chances: dict[str, SeededRandom] = {}
         self._ids: dict[str, Iterator[UUID]] = {}
-        self._queue: list[tuple[int, int, Callable[[], None]]] = []
-        self._turns = 0
         self._timers: dict[str, int] = {}
         self._parked: dict[int, Client] = {}
         self._requests = 0
@@ -109,32 +117,41 @@ class Shard:
 
     # --- time --------------------------------------------------------------------------------------------------------
 
+    @property
+    def now(self) -> int:
+        """Return the time, in ms since the epoch."""
+        return self.clock.now
+
     def at(self, time_ms: int, action: Callable[[], None]) -> None:
         """Call the action at this time; actions for the same time are called in the order in which they were added."""
-        self._turns += 1
-        heapq.heappush(self._queue, (max(time_ms, self.now), self._turns, action))
+        self.clock.turns += 1
+        heapq.heappush(self.clock.queue, (max(time_ms, self.now), self.clock.turns, action))
 
     def later(self, delay_ms: int, action: Callable[[], None]) -> None:
         """Call the action after this delay."""
         self.at(self.now + delay_ms, action)
 
-    def run(self) -> Iterator[Piece]:
-        """Yield the log, piece by piece, as the simulation proceeds."""
+    def schedule(self) -> None:
+        """Put what happens to topics and brokers into the queue."""
         for step in self.plan.steps:
             self.at(step.time_ms, partial(self._publish, step))
         for leader in self._leaders:
             self.at(leader.time_ms, partial(self._fail_over, leader))
-        window = self.now + WINDOW_MS
-        while self._queue and self._queue[0][0] < self.end_ms:
-            while self._queue[0][0] >= window:
+
+    def run(self) -> Iterator[Piece]:
+        """Yield the log, piece by piece, as the simulation proceeds."""
+        self.schedule()
+        clock, window = self.clock, self.now + WINDOW_MS
+        while clock.queue and clock.queue[0][0] < self.end_ms:
+            while clock.queue[0][0] >= window:
                 self._flush(window)
                 window += WINDOW_MS
-            self.now, _, action = heapq.heappop(self._queue)
+            clock.now, _, action = heapq.heappop(clock.queue)
             action()
             if self._ready:
                 yield from self._ready
                 self._ready.clear()
-        self.now = self.end_ms
+        clock.now = self.end_ms
         self._flush(self.end_ms)
         yield from self._ready
 
@@ -249,7 +266,7 @@ class Shard:
         """
         if self._is_loading:
             delay = self._up_at - self.now + client.chance.between(1, RETRY_MS)
-            client.soon(delay, partial(self.send, client, api, version, data, why))
+            client.soon(delay, partial(client.shard.send, client, api, version, data, why))
             return
         self._requests += 1
         request = Request(api, version, client.client_id, data, client.host, self._requests)

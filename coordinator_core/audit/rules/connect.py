@@ -8,7 +8,7 @@ from typing import NamedTuple
 from coordinator_core.audit.rules.holders import HOLDS_NOTHING, minus, name, names
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.audit.rules.known_facts import ASSIGNMENT_EPOCH, CURRENT, EPOCH, MEMBER, ConnectFacts
-from coordinator_core.groups.connect.state import ConnectGroup, Work
+from coordinator_core.groups.connect.state import ConnectGroup, Work, is_classic
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.held_units import work_held
 from coordinator_core.history.work_units import Held, WorkUnit
@@ -87,8 +87,16 @@ def _epoch(scene: JudgedGroup, record: ConnectWorkerGroupMetadataRecord, before:
         return
     if epoch == before:
         scene.broken(Rule.EPOCH_REPEATED, at, None, f"group epoch {before} was written again")
-    elif epoch > before + 1 and before > EPOCH_WITHOUT_WORKERS:
+    elif epoch > before + 1 and before > EPOCH_WITHOUT_WORKERS and not _is_converted(scene):
         scene.broken(Rule.EPOCH_SKIPPED, at, None, f"group epoch {epoch} after {before}")
+
+
+def _is_converted(scene: JudgedGroup) -> bool:
+    """Whether no worker of the new protocol is there, as where a classic group is converted: then its generation
+    counts.
+    """
+    state = scene.group.state
+    return isinstance(state, ConnectGroup) and all(is_classic(each) for each in state.members.values())
 
 
 def _member(scene: JudgedGroup, record: ConnectWorkerGroupMemberMetadataRecord, before: ConnectBefore) -> None:
@@ -138,14 +146,14 @@ def _once(scene: JudgedGroup, work: Work, at: LogPosition, member_id: str) -> No
 def _assigned_to_none(scene: JudgedGroup, state: ConnectGroup, everything: Held, at: LogPosition) -> None:
     """Only the work of workers that left may wait, and only until the delay is over.
 
-    An assignor that fails leaves everything where it is. What a worker was to run that left while the target was
-    computed is in no target.
+    An assignor that fails leaves everything where it is, and so does the conversion of a classic group. What a worker
+    was to run that left while the target was computed is in no target.
     """
     watch = scene.watch
     assert watch.connect is not None
     delay, epoch = watch.connect.delay, state.assignment_epoch or 0
     failed = any(target.error for target in state.targets.values())
-    if failed or (delay.departure_epoch is not None and delay.departure_epoch > epoch):
+    if failed or _is_converted(scene) or (delay.departure_epoch is not None and delay.departure_epoch > epoch):
         return
     lacking = [unit for unit in minus(everything) if not scene.target.has_holder(unit)]
     if not watch.knows(CONFIGURATION) or delay.may_wait(at.timestamp_ms):

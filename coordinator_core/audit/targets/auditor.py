@@ -9,7 +9,7 @@ from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.audit_state import TargetAuditState
 from coordinator_core.audit.targets.classic_groups import ClassicAudit, generation_row
-from coordinator_core.audit.targets.connect_groups import ConnectAudit
+from coordinator_core.audit.targets.connect_groups import ConnectAudit, ConnectTargetState
 from coordinator_core.audit.targets.conversions import downgrade_row, upgrade_row
 from coordinator_core.audit.targets.epoch_groups import EpochTargetAudit
 from coordinator_core.audit.targets.gap import Gap
@@ -121,6 +121,7 @@ class TargetAuditor:
         value = record.value
         if value is None:
             memory.classic.end(record.at.offset)
+            memory.connect = ConnectTargetState()
             memory.born = record.at.offset
             return _NO_ROWS
         members, protocol_type = value["members"], value["protocolType"]

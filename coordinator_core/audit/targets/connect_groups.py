@@ -99,6 +99,8 @@ class ConnectAudit:
 
     def _differs(self, attempt: _Attempt, result: Assignment[LeaderAssignment]) -> TargetAuditRow:
         spec = attempt.spec
+        if self._is_conversion():
+            return self._converted(attempt, result)
         expected, recorded = (target(spec.members, told) for told in (result.members, self.told))
         everything = {unit for work in recorded.values() for unit in units(work)}
         broken = broken_invariants(
@@ -109,6 +111,27 @@ class ConnectAudit:
         if judged.verdict is Verdict.INVALID or attempt.proven:
             return self._row(judged)
         missing = f"the config topic at offset {spec.config_offset}, or what the leader kept from earlier rounds"
+        return self._row(UNDECIDED, missing=missing)
+
+    def _is_conversion(self) -> bool:
+        """Whether the generation may be that with which a group came back from KIP-848: the first of its log, and not
+        the first of a group.
+        """
+        return self.memory.generation < 0 and self.value["generation"] > 1
+
+    def _converted(self, attempt: _Attempt, result: Assignment[LeaderAssignment]) -> TargetAuditRow:
+        """Such a generation gives each worker what it runs. The eager protocol has no field that says what that is."""
+        self._remember(attempt, result, fits=False)
+        copied = self.protocol != EAGER and all(
+            not (told.revoked_connectors or told.revoked_tasks)
+            and set(told.connectors) == set(self.workers[each].connectors)
+            and set(told.tasks) == set(self.workers[each].tasks)
+            for each, told in self.told.items()
+        )
+        if copied:
+            row = generation_row(self.record, Judgement(Verdict.IDENTICAL), basis=Basis.DOWNGRADE)
+            return row._replace(assignor=None)
+        missing = "the group's earlier generations, or its end in __worker_offsets if it came back from KIP-848"
         return self._row(UNDECIDED, missing=missing)
 
     def _read(self) -> None:

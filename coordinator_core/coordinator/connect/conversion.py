@@ -29,12 +29,12 @@ def end_classic_group(op: Operation, group_id: str, offered: list[str]) -> None:
     """End the classic group of workers, and tell those that wait for a rebalance to join again.
 
     Raises:
-        ApiError: there is no such group with workers, or a worker has none of the ``offered`` assignors.
+        ApiError: there is no such group, its members are not workers, or one has none of the ``offered`` assignors.
     """
     group = op.memory.live.get(group_id)
-    if not isinstance(group, LiveClassicGroup) or not group.members:
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} has no classic workers.")
-    if group.protocol_type != CONNECT_PROTOCOL_TYPE:
+    if not isinstance(group, LiveClassicGroup):
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    if group.members and group.protocol_type != CONNECT_PROTOCOL_TYPE:
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Group {group_id} is not a group of Connect workers.")
     names = {member.member_id: [name for name, _ in member.protocols] for member in group.members.values()}
     try:
@@ -53,10 +53,14 @@ def end_classic_group(op: Operation, group_id: str, offered: list[str]) -> None:
 def begin_connect_group(op: Operation, classic: LiveClassicGroup) -> None:
     """Begin the group on KIP-848: its epochs are the generation, and its target is what the workers run.
 
-    What there is to run is what they run, unless the group was told before.
+    What there is to run is what they run, unless the group was told before. A classic group without workers leaves its
+    generation.
     """
-    memory, group_id, epoch = heartbeat.memory_of(op), classic.group_id, classic.generation
+    memory, group_id = heartbeat.memory_of(op), classic.group_id
     known = memory.group(group_id)
+    # A group on KIP-848 that has lost all its workers may be there, beyond the generation.
+    former = 0 if known is None or not known.group_epoch else known.group_epoch + 1
+    epoch = max(classic.generation, former)
     running = {member.member_id: _runs(classic, member) for member in classic.members.values()}
     if known is None or known.work_epoch is None:
         op.write(*records.work(group_id, epoch, dict.fromkeys(unit for each in running.values() for unit in each)))
@@ -69,6 +73,8 @@ def begin_connect_group(op: Operation, classic: LiveClassicGroup) -> None:
         timeout = member.session_timeout_ms
         op.arm(session_key(group_id, member.member_id), timeout, heartbeat.FENCE, group_id, member.member_id)
     op.write(*records.group_epoch(group_id, epoch))
+    if not running:
+        return
     targets = [records.target_of_worker(member_id, work) for member_id, work in running.items()]
     op.write(*records.target(group_id, epoch, targets))
     for member_id, work in running.items():

@@ -57,10 +57,13 @@ class ClientEnvironment(Protocol):
     implements it.
     """
 
-    now: int
     topics: TopicImage
     commits: CommitStreams
     groups: dict[str, GroupTruth]
+
+    @property
+    def now(self) -> int:
+        """The time, in ms since the epoch."""
 
     @property
     def memory(self) -> CoordinatorState:

@@ -298,3 +298,43 @@ def test_the_truth_knows_the_offsets_committed_last(world):
             for records in world.logs.values():
                 commits |= replayed(records).offsets_of(row["group_id"]).committed
             assert row["offsets"] == {str(partition): commit.offset for partition, commit in commits.items()}
+
+
+MOVES = [
+    {"at": "2m", "migrate": "connect-kip-848"},
+    {"at": "7m", "migrate": "connect"},
+    {"at": "11m", "migrate": "connect-kip-848"},
+]
+
+
+def moving(seed, family, cluster=None, **more):
+    group = {"type": "connect", "connectors": {"jdbc": 4, "s3": 2}, "assignor": "sessioned", "members": 3}
+    group |= {"delay": "20s", "events": MOVES} | more
+    cluster = CLUSTER | {"partitions": 1} | (cluster or {})
+    return World.of(seed, family, lasts="15m", cluster=cluster, groups={"some": group})
+
+
+@pytest.mark.parametrize("family", [Family.GROUP, Family.CONNECT])
+@pytest.mark.parametrize("seed", range(3))
+def test_workers_that_move_to_kip_848_and_back(seed, family):
+    """Twice up and once down, each in both logs."""
+    chaos = {"every": "40s", "of": ["join", "leave", "crash", "deploy", "zombie"], "most": 6}
+    events = [*MOVES, {"at": "5m", "connectors": {"jdbc": 4, "s3": 3}}]
+    world = moving(seed, family, {"outages": OUTAGES[:seed]}, **({"chaos": chaos} if seed == 2 else {"events": events}))
+    check(world)
+    ends = [each for each in world.logs[0] if each.value is None and each.type == (2 if family is Family.GROUP else 3)]
+    assert len(ends) >= (2 if family is Family.GROUP else 1)
+    check_state(world)
+
+
+def test_both_logs_of_a_group_that_moves_tell_of_one_group():
+    """Each log is written by a simulation of its own; the other log is simulated in it, and is the same."""
+    classic, connect = moving(1, Family.GROUP), moving(1, Family.CONNECT)
+    (beside,) = (shard.peer for shard in classic.shards)
+    rows = [row | {"at": None} for row in (*beside.take_truth(), *beside.last_truth()) if row["kind"] == "rebalance"]
+    assert rows == [row | {"at": None} for row in connect.truth if row["kind"] == "rebalance"]
+    assert len(rows) > 10
+    generations = [None if each.value is None else each.value["generation"] for each in classic.logs[0]]
+    end = generations.index(None)
+    times = {each.at.timestamp_ms: each.value["epoch"] for each in connect.logs[0] if each.type == 3 and each.value}
+    assert times[classic.logs[0][end].at.timestamp_ms] in (generations[end - 1], generations[end - 1] + 1)

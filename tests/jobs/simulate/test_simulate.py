@@ -152,6 +152,11 @@ def test_what_was_written_is_counted(scenario, tmp_path):
         ),
         (("type: connect-kip-848", "type: connect-kip-848, topics: [orders]"), "have connectors, no topics"),
         (("type: connect-kip-848", "type: connect-kip-848, session_timeout: 9s"), "not the scenario"),
+        (("{at: 2m, join: 1}", "{at: 2m, migrate: classic}"), "connect-kip-848 groups cannot migrate to classic"),
+        (
+            ("{at: 2m, join: 1}", "{at: 2m, migrate: connect}, {at: 3m, delete: true}"),
+            "a group of workers that migrates cannot be deleted",
+        ),
         (("{at: 1m, deploy: {}}", "{at: 1m, deploy: {versions: [0, 1]}}"), "members of classic groups have none"),
         (("count: 3", "count: 1"), "{n} in the name needs a count above 1"),
     ],
