@@ -5,7 +5,7 @@ The coordinator model writes each transcript; the log files are read, replayed, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -19,8 +19,9 @@ from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.rows import FindingKind
 from coordinator_core.audit.findings.two_logs import by_log, log_topic
 from coordinator_core.audit.rows import Basis, Verdict
-from coordinator_core.groups.describe import describe
+from coordinator_core.groups.describe import Surroundings, describe
 from coordinator_core.groups.owners import owners
+from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.records import CoordinatorRecord, Family
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.record_codec import encode_key, encode_value
@@ -69,16 +70,18 @@ class Pipeline:
     def described(self) -> dict[str, Any]:
         then = self.answers().at(AsOf())
         around = then.surroundings()
-        (found,) = [
-            describe(group, offsets, around, certainty)
-            for group, offsets, certainty in then.groups()
-            if group.group_id == GROUP
-        ]
+        (found,) = descriptions(then.groups(), around)
         return found["describe_connect"]
 
     def story(self, epoch: int) -> list[str]:
         history = self.history()
         return [sentence.text for sentence in explain(history, find_rebalance(history, epoch))]
+
+
+def descriptions(groups: Iterable[GroupThen], around: Surroundings) -> list[dict[str, Any]]:
+    return [
+        describe(each.group, each.offsets, around, each.certainty) for each in groups if each.group.group_id == GROUP
+    ]
 
 
 def _new(record: CoordinatorRecord, family: Family) -> NewRecord:
@@ -161,7 +164,7 @@ def test_workers_join(played: Callable[..., Pipeline]) -> None:
         (2, "STABLE", "sessioned"),
     ]
     assert [(row.epoch, row.verdict) for row in history.targets] == [(1, Verdict.IDENTICAL), (2, Verdict.EQUIVALENT)]
-    groups = [group for group, *_ in answers.at(AsOf()).groups()]
+    groups = [each.group for each in answers.at(AsOf()).groups()]
     assert [(row.member_id, row.partition) for row in owners(groups, None, "B")] == [("W2", None), ("W2", 1)]
     story = pipeline.story(2)
     assert "Cause: member W2 (W2 at 127.0.0.1) joined." in story
@@ -175,7 +178,7 @@ def test_workers_join(played: Callable[..., Pipeline]) -> None:
 def test_w2_waits_for_what_w1_runs(played: Callable[..., Pipeline]) -> None:
     """Between "W2 can be transitioned to epoch 1" and W1's acknowledgement nobody else runs B."""
     pipeline = played("connect_workers_join", "W2 cannot have B before")
-    groups = [group for group, *_ in pipeline.answers().at(AsOf()).groups()]
+    groups = [each.group for each in pipeline.answers().at(AsOf()).groups()]
     assert [(row.member_id, row.role) for row in owners(groups, None, "B")] == [
         ("W1", "revoking connector"),
         ("W1", "revoking task"),
@@ -313,9 +316,5 @@ def test_the_tables_answer_as_the_logs_do(
     assert list(tables.verdicts(GROUP, 0)) == list(logs.verdicts(GROUP, 0))
     assert [row.at for row in tables.rounds(GROUP)] == [row.at for row in logs.rounds(GROUP)] != []
     assert tables.findings(GROUP) == logs.findings(GROUP)
-    for then in (tables.at(AsOf(), GROUP), logs.at(AsOf())):
-        around = then.surroundings()
-        described = [describe(group, offsets, around) for group, offsets in then.groups()]
-        assert described == [
-            describe(group, offsets, around) for group, offsets in logs.at(AsOf()).groups() if group.group_id == GROUP
-        ]
+    then, read = tables.at(AsOf(), GROUP), logs.at(AsOf())
+    assert descriptions(then.groups(), then.surroundings()) == descriptions(read.groups(), read.surroundings())
