@@ -5,7 +5,8 @@ Names are Kafka's with dots replaced by underscores, defaults those of Kafka 4.3
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
@@ -75,6 +76,17 @@ class BrokerConfig:
     group_share_min_assignment_interval_ms: int = 0
     group_share_max_assignment_interval_ms: int = 15_000
     group_share_initialize_retry_interval_ms: int = 30_000
+    group_share_record_lock_duration_ms: int = 30_000
+    group_share_min_record_lock_duration_ms: int = 15_000
+    group_share_max_record_lock_duration_ms: int = 60_000
+    group_share_delivery_count_limit: int = 5
+    group_share_min_delivery_count_limit: int = 2
+    group_share_max_delivery_count_limit: int = 10
+    group_share_partition_max_record_locks: int = 2_000
+    group_share_min_partition_max_record_locks: int = 100
+    group_share_max_partition_max_record_locks: int = 4_000
+    share_coordinator_snapshot_update_records_per_snapshot: int = 500
+    share_coordinator_cold_partition_snapshot_interval_ms: int = 300_000
     group_streams_session_timeout_ms: int = 45_000
     group_streams_min_session_timeout_ms: int = 45_000
     group_streams_max_session_timeout_ms: int = 60_000
@@ -132,6 +144,9 @@ class GroupConfig:
     share_session_timeout_ms: int
     share_heartbeat_interval_ms: int
     share_assignment_interval_ms: int
+    share_record_lock_duration_ms: int
+    share_delivery_count_limit: int
+    share_partition_max_record_locks: int
     streams_session_timeout_ms: int
     streams_heartbeat_interval_ms: int
     streams_num_standby_replicas: int
@@ -141,11 +156,17 @@ class GroupConfig:
     streams_num_warmup_replicas: int
     streams_task_offset_interval_ms: int
     streams_assignor_name: str | None
+    share_auto_offset_reset: str = "latest"
+    share_isolation_level: str = "read_uncommitted"
+    share_renew_acknowledge_enable: bool = True
 
     @classmethod
     def default(cls, broker: BrokerConfig) -> GroupConfig:
         """Return the settings of a group without settings of its own."""
-        return cls(*(getattr(broker, f"group_{each.name}") for each in fields(cls)))
+        names = {each.name: f"group_{each.name}" for each in fields(cls)}
+        return cls(
+            **{name: getattr(broker, of_broker) for name, of_broker in names.items() if hasattr(broker, of_broker)}
+        )
 
     @classmethod
     def of(cls, broker: BrokerConfig, settings: Mapping[str, Any], *, kip_1071: bool = False) -> GroupConfig:
@@ -166,6 +187,9 @@ class GroupConfig:
                 continue
             if kip_1071 and key == "streams_assignor_name":
                 values[key] = _streams_assignor(name, value)
+                continue
+            if key in _OF_SHARE_PARTITIONS:
+                values[key] = _OF_SHARE_PARTITIONS[key](name, str(value))
                 continue
             if key not in bounds:
                 raise InputError(f"Unknown group config name: {name}")
@@ -188,6 +212,10 @@ _BOUNDS: dict[str, tuple[str | int, str | int]] = {
     for prefix in ("consumer", "share", "streams")
     for setting in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms")
 } | {
+    **{
+        f"share_{setting}": _bounds("share", setting)
+        for setting in ("record_lock_duration_ms", "delivery_count_limit", "partition_max_record_locks")
+    },
     "streams_num_standby_replicas": (0, "group_streams_max_standby_replicas"),
     "streams_initial_rebalance_delay_ms": (0, _MAX_INT),
 }
@@ -201,16 +229,53 @@ _OTHER_GROUP_SETTINGS = frozenset(
     (
         "consumer_assignor_offload_enable",
         "share_assignor_offload_enable",
-        "share_auto_offset_reset",
-        "share_delivery_count_limit",
-        "share_isolation_level",
-        "share_partition_max_record_locks",
-        "share_record_lock_duration_ms",
-        "share_renew_acknowledge_enable",
         "streams_assignor_offload_enable",
     )
 )
-"""Settings of a group that its coordinator does not read (share partitions and threads do)."""
+"""Settings of a group that change nothing in its log."""
+
+
+def _one_of(*allowed: str) -> Callable[[str, str], str]:
+    def check(name: str, value: str) -> str:
+        if value not in allowed:
+            raise InputError(f"{name}: {value!r} is none of {', '.join(allowed)}")
+        return value
+
+    return check
+
+
+def _reset(name: str, value: str) -> str:
+    if value not in ("earliest", "latest") and duration_ms(value) is None:
+        raise InputError(f"{name}: {value!r} is none of earliest, latest, by_duration:PT...")
+    return value
+
+
+def duration_ms(reset: str) -> int | None:
+    """Return how far before the first fetch a ``share.auto.offset.reset`` of the form by_duration:P1DT2H3M4S goes; None
+    for others.
+    """
+    found = _DURATION.fullmatch(reset)
+    if found is None or not any(found.groups()):
+        return None
+    days, hours, minutes, seconds = (float(each or 0) for each in found.groups())
+    return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000)
+
+
+_DURATION = re.compile(
+    r"by_duration:P(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.IGNORECASE
+)
+
+
+def _switch(name: str, value: str) -> bool:
+    return _one_of("true", "false")(name, value.lower()) == "true"
+
+
+_OF_SHARE_PARTITIONS: dict[str, Callable[[str, str], str | bool]] = {
+    "share_auto_offset_reset": _reset,
+    "share_isolation_level": _one_of("read_committed", "read_uncommitted"),
+    "share_renew_acknowledge_enable": _switch,
+}
+"""Settings that only the leaders of share partitions read, and that no broker setting bounds."""
 
 
 def _int(name: str, value: Any, most: int = _MAX_INT) -> int:

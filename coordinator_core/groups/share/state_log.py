@@ -7,7 +7,7 @@ their offsets, and what is below the start offset is dropped.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
@@ -104,23 +104,34 @@ class SharePartitionState:
         return found
 
 
-def next_state(known: SharePartitionState | None, record: ShareStateRecord) -> SharePartitionState | None:
+Merge = Callable[[Sequence[StateBatch] | None, Iterable[StateBatch], int], list[StateBatch]]
+"""How the batches of a record are laid over the known ones, from a start offset on; None: the record is a snapshot."""
+
+
+def merge_from(known: Sequence[StateBatch] | None, new: Iterable[StateBatch], start: int) -> list[StateBatch]:
+    """Return the batches with new ones laid over them, neighbours in the same state joined."""
+    return batches_from(merge_batches(known or (), new), start)
+
+
+def next_state(
+    known: SharePartitionState | None, record: ShareStateRecord, merge: Merge = merge_from
+) -> SharePartitionState | None:
     """Return the state of a share partition after a record about it; None after a tombstone."""
     if record.value is None:
         return None
     if record.type == SHARE_SNAPSHOT:
-        return _snapshot(cast(ShareSnapshotValue, record.value), record.at)
-    return _updated(known, cast(ShareUpdateValue, record.value), record.at)
+        return _snapshot(cast(ShareSnapshotValue, record.value), record.at, merge)
+    return _updated(known, cast(ShareUpdateValue, record.value), record.at, merge)
 
 
-def _snapshot(value: ShareSnapshotValue, at: LogPosition) -> SharePartitionState:
+def _snapshot(value: ShareSnapshotValue, at: LogPosition, merge: Merge) -> SharePartitionState:
     return SharePartitionState(
         value["snapshotEpoch"],
         value["stateEpoch"],
         value["leaderEpoch"],
         value["startOffset"],
         value.get("deliveryCompleteCount", UNSET),
-        merge_batches((), state_batches(value["stateBatches"])),
+        merge(None, state_batches(value["stateBatches"]), UNSET),
         at,
         True,
         value["createTimestamp"],
@@ -128,13 +139,15 @@ def _snapshot(value: ShareSnapshotValue, at: LogPosition) -> SharePartitionState
     )
 
 
-def _updated(known: SharePartitionState | None, value: ShareUpdateValue, at: LogPosition) -> SharePartitionState:
+def _updated(
+    known: SharePartitionState | None, value: ShareUpdateValue, at: LogPosition, merge: Merge
+) -> SharePartitionState:
     """An update without its snapshot stands for itself: no more is known."""
     new = state_batches(value["stateBatches"])
     start, leader_epoch = value["startOffset"], value["leaderEpoch"]
     count = value.get("deliveryCompleteCount", UNSET)
     if known is None:
-        batches = batches_from(merge_batches((), new), start)
+        batches = merge((), new, start)
         return SharePartitionState(
             value["snapshotEpoch"], None, leader_epoch, start, count, batches, at, False, None, None
         )
@@ -145,7 +158,7 @@ def _updated(known: SharePartitionState | None, value: ShareUpdateValue, at: Log
         known.leader_epoch if leader_epoch == UNSET else leader_epoch,
         start,
         count,
-        batches_from(merge_batches(known.batches, new), start),
+        merge(known.batches, new, start),
         at,
         known.is_whole,
         known.created_ms,
