@@ -1,8 +1,8 @@
 # Databricks notebook source
 # MAGIC %md
-# MAGIC # What a Kafka group coordinator decided
-# MAGIC Runs on Databricks (install the wheel on the cluster first) and locally, on the sample logs:
-# MAGIC `python notebooks/coordinator_audit.py`. Change the two places below.
+# MAGIC # Audit of a Kafka group coordinator
+# MAGIC This notebook runs on Databricks (install the wheel on the cluster first) and locally on the sample logs:
+# MAGIC `python notebooks/coordinator_audit.py`. Set `DUMPS` and `TABLES` below.
 
 # COMMAND ----------
 from pyspark.sql import functions as F  # noqa: N812
@@ -19,8 +19,8 @@ audit = CoordinatorAudit(spark, TABLES)
 
 # COMMAND ----------
 # MAGIC %md
-# MAGIC Take the dumps in, decode, replay, judge. Running it again takes what is new, and nothing twice; where `nightly`
-# MAGIC fills the tables, leave this out.
+# MAGIC Ingest the dumps, decode, replay, compute findings. A second run processes only new records. Skip this cell if
+# MAGIC `nightly` fills the tables.
 
 # COMMAND ----------
 audit.ingest(DUMPS)
@@ -30,7 +30,7 @@ audit.audit()
 
 # COMMAND ----------
 # MAGIC %md
-# MAGIC What should somebody look at first?
+# MAGIC What needs attention first?
 
 # COMMAND ----------
 worst = audit.findings.orderBy(F.desc("score")).select("score", "group_id", "kind", "subject", "detail")
@@ -38,7 +38,7 @@ worst.show(10, truncate=60)
 
 # COMMAND ----------
 # MAGIC %md
-# MAGIC Which rebalances took longest, and who held them up?
+# MAGIC Which rebalances took longest, and which members delayed them?
 
 # COMMAND ----------
 slowest = audit.rebalances.where("duration_min_ms IS NOT NULL").orderBy(F.desc("duration_min_ms"))
@@ -46,7 +46,7 @@ slowest.select("group_id", "to_epoch", "outcome", "duration_min_ms", "units_move
 
 # COMMAND ----------
 # MAGIC %md
-# MAGIC What happened in the slowest one? Each sentence comes with the records that prove it, as partition:offset.
+# MAGIC What happened in the slowest rebalance? Each sentence names the records that prove it, as partition:offset.
 
 # COMMAND ----------
 for row in slowest.select("group_id", "to_epoch").take(1):
@@ -55,8 +55,8 @@ for row in slowest.select("group_id", "to_epoch").take(1):
 
 # COMMAND ----------
 # MAGIC %md
-# MAGIC Were the assignments right? Each is compared with what Kafka's own assignor gives for the members and topics of
-# MAGIC that moment; `unknown` says in `missing` what would decide it.
+# MAGIC Were the assignments right? Each is compared with the recomputed assignment for the members and topics of that
+# MAGIC time. For `unknown`, the column `missing` names what would decide it.
 
 # COMMAND ----------
 audit.target_audits.groupBy("group_type", "assignor", "verdict").count().orderBy("group_type", "assignor").show()
@@ -72,14 +72,14 @@ causes.groupBy("group_type", "cause").count().orderBy(F.desc("count")).show(trun
 
 # COMMAND ----------
 # MAGIC %md
-# MAGIC Which clients came and went most often?
+# MAGIC Which clients joined and left most often?
 
 # COMMAND ----------
 audit.memberships.groupBy("group_id", "client_id", "client_host").count().orderBy(F.desc("count")).show(10, truncate=40)
 
 # COMMAND ----------
 # MAGIC %md
-# MAGIC Who owned the partitions of a topic at a moment?
+# MAGIC Which members owned the partitions of a topic at a given time?
 
 # COMMAND ----------
 at = audit.rebalances.agg(F.max("at.timestamp_ms")).first()[0]

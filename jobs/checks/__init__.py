@@ -1,1 +1,1 @@
-"""Data-quality checks of the tables."""
+"""Data-quality checks of the tables: measures, and suites of expectations on them."""

@@ -1,4 +1,4 @@
-"""What the checks look at: a handful of numbers a cluster, aggregated by Spark."""
+"""The measures that the checks test: a few numbers for each cluster, aggregated by Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jobs.tables.log import LOG_PARTITION, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.records import GROUP_RECORDS
 
 NOTICES = [entry.rule.value for entry in RULES if entry.severity is Severity.NOTICE]
-"""Rules that a healthy broker lets its clients break, or that a newer one does not have."""
+"""Rules that clients of a healthy broker may violate, or that newer brokers do not have."""
 
 OFFSETS_TOPIC = LOG_TOPICS[Family.GROUP]
 MEASURES = (
@@ -38,26 +38,26 @@ MEASURES = (
     "hours_since_last_record",
 )
 NO_COUNTS: Final = ("absent_partitions", "quarantine_rate", "misplaced_groups", "hours_since_last_record")
-"""Measures of which nothing is known where a table has no row of a cluster; the others are 0 then."""
+"""Measures that are unknown if a table has no row of a cluster; the others are then 0."""
 
 JOBS: Final = ("ingest", "decode")
 
 Parts = dict[tuple[str, ...], DataFrame]
-"""Measures, and one row a cluster with them. A cluster without a row has nothing to count, or cannot be told of."""
+"""Names of measures, and rows with them by cluster. Clusters without a row have nothing to count, or are unknown."""
 
 
 def measure(tables: Tables, now: datetime, offsets_partitions: int | None) -> DataFrame:
-    """One row a cluster with a column for each of MEASURES; null: it cannot be told from the tables there are.
+    """Return one row for each cluster with a column for each of MEASURES; null: the tables do not show it.
 
     ``offsets_partitions`` is the partition count of ``__consumer_offsets``; None: as the metadata log has it.
 
     Raises:
-        MissingTableError: nothing was taken in yet.
+        MissingTableError: nothing was ingested yet.
     """
     parts = _ledger(tables) | _gaps(tables) | _quarantine(tables) | _placement(tables, offsets_partitions)
     parts |= _absent(tables, offsets_partitions) | _protocol(tables) | _freshness(tables, now)
     measured = {name for names in parts for name in names}
-    # One row a cluster and part, brought together by one aggregation: joins would shuffle anew for each part.
+    # One aggregation over one row for each cluster and part. Joins would shuffle once for each part.
     rows = [
         part.select("cluster", *((F.col(name) if name in names else F.lit(None)).cast("double") for name in MEASURES))
         for names, part in parts.items()
@@ -70,7 +70,7 @@ def measure(tables: Tables, now: datetime, offsets_partitions: int | None) -> Da
 def _ledger(tables: Tables) -> Parts:
     decoded = F.col("job") == "decode"
     unbalanced = decoded & F.expr("records <> decoded + quarantined + control")
-    # A run that took nothing in leaves nothing to decode.
+    # A run that ingested nothing leaves nothing to decode.
     took = F.col("records") > 0
     taken, done = (F.collect_set(F.when(took & (F.col("job") == job), F.col("run_id"))) for job in JOBS)
     quarantined, records = (F.sum(F.when(decoded, F.col(name))) for name in ("quarantined", "records"))
@@ -88,9 +88,9 @@ def _ledger(tables: Tables) -> Parts:
 
 
 def _gaps(tables: Tables) -> Parts:
-    """Offsets in gaps as they are now: what a run missed, a later one may have brought.
+    """Return the offsets that are missing now: a later run may have filled a gap of an earlier one.
 
-    Only log partitions in which a run found a gap are looked at again.
+    Only log partitions in which a run found a gap are examined.
     """
     names = ("missing_offsets", "damaged_offsets")
     suspects = (
@@ -118,7 +118,7 @@ def _quarantine(tables: Tables) -> Parts:
 
 
 def _is_unknown() -> Column:
-    """Reasons are those of UnknownTypeError and UnknownVersionError."""
+    """Return whether a reason is that of an UnknownTypeError or UnknownVersionError."""
     return F.lower("reason").rlike("no (metadata )?record type|version \\d+, known are")
 
 
@@ -141,9 +141,9 @@ def _placement(tables: Tables, offsets_partitions: int | None) -> Parts:
 
 
 def coordinator_partition(group_id: Column, partitions: Column) -> Column:
-    """The partition of ``__consumer_offsets`` that holds a group: the absolute value of Java's hash of its id, modulo.
+    """Return the partition of ``__consumer_offsets`` of a group: the absolute Java hash of its id, modulo the count.
 
-    Of the one hash without an absolute value in Java, -2^31, Kafka takes 0.
+    The hash -2^31 has no absolute value in Java; Kafka uses 0 for it.
     """
     units = F.hex(F.encode(group_id, "UTF-16BE"))
     numbers = F.transform(
@@ -160,7 +160,7 @@ def coordinator_partition(group_id: Column, partitions: Column) -> Column:
 
 
 def _protocol(tables: Tables) -> Parts:
-    """Of the tables of the audit, where it has run."""
+    """Return the measures from the tables of the audit, if they exist."""
     is_final = ~F.coalesce(F.col("is_open"), F.lit(False))
     is_notice = F.col("rule").isin(NOTICES)
     rules = {"violations": is_final & ~is_notice, "notices": is_final & is_notice}
@@ -170,7 +170,7 @@ def _protocol(tables: Tables) -> Parts:
 
 
 def _counted(tables: Tables, name: str, conditions: dict[str, Column]) -> Parts:
-    """Rows of a table that meet each condition; nothing where there is no table."""
+    """Return how many rows of a table meet each condition; nothing if the table does not exist."""
     table = CATALOG[name]
     if not tables.exists(table):
         return {}

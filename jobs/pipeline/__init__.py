@@ -1,1 +1,1 @@
-"""The steps of a nightly run."""
+"""The Spark jobs that fill the tables: ingest, decode, replay, offsets, findings, maintenance."""

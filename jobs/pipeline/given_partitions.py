@@ -12,13 +12,13 @@ from jobs.tables.log import RUNS
 from jobs.tables.nightly import DUMPED_FILES
 
 IN_FOLDER = r"(?:^|/)([a-zA-Z0-9._-]+)-(\d+)/[^/]+$"
-"""A file in the folder of a log partition, as brokers name it."""
+"""Matches a file in the folder of a log partition, as brokers name it."""
 
 
 def given(tables: Tables) -> DataFrame:
     """Return ``cluster``, ``log_topic`` and ``log_partition`` of each partition that a dump had, empty ones included.
 
-    A partition counts as given where a run names it, or where its folder had a segment file, even one without a record.
+    A partition counts as given if a run names it, or if its folder had a segment file, even an empty one.
     """
     places = tables.read(RUNS).where("job = 'ingest'").select("cluster", "log_topic", "log_partition")
     if tables.exists(DUMPED_FILES):
@@ -34,7 +34,7 @@ def absent(tables: Tables, offsets_topic: str, offsets_partitions: int | None) -
     """Return ``cluster`` and ``absent_partitions``: how many partitions of its given log topics were not given.
 
     ``offsets_partitions`` is the partition count of ``offsets_topic``; None: as the metadata log says. A cluster whose
-    counts are not known has no row. None where the tables cannot tell of any cluster.
+    counts are not known has no row. None if they are known for no cluster.
     """
     there = given(tables).groupBy("cluster", "log_topic").agg(F.count("*").alias("given"))
     counts = None

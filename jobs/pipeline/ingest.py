@@ -1,9 +1,9 @@
-"""Dumps to ``log_records``: each record once, whatever is dumped twice, overlaps, or comes in any order.
+"""Ingest dumps into ``log_records``: each record once, even if dumps repeat, overlap, or come in any order.
 
-A row is known by its log position, or, where the dump does not say that, by its place in its file. Rows that are there
-already are left out of the one append that a dump makes; what a better dump knows about them (batches, transactions)
-is merged into them. So a run that was killed anywhere is simply run again. Where two dumps have different records at
-one position, they are not of one log: nothing of the second one is taken.
+A row is identified by its log position, or by its place in its file if the dump has no positions. Each dump is one
+append, which leaves out rows that exist already. Facts that only a better dump has about existing rows (batches,
+transactions) are merged into them. So a run that was killed can simply be repeated. If two dumps have different records
+at the same position, they are not of the same log, and the second dump is rejected.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ DETAILS: Final = (
     "source",
     "place",
 )
-"""What a segment says about a record, and a dump by a consumer does not."""
+"""Columns that segments have, and dumps made by a consumer lack."""
 
 CONTENT: Final = ("key", "timestamp_ms")
-"""What is the same in every dump of a record that says it; values may have been dropped."""
+"""Columns that are equal in all dumps of a record that have them. Values are not compared: they may be deleted."""
 
 
 def run(tables: Tables, dumps: list[Dump], cluster: str) -> list[Row]:
@@ -59,7 +59,7 @@ def run(tables: Tables, dumps: list[Dump], cluster: str) -> list[Row]:
 
 
 def next_offsets(tables: Tables, cluster: str) -> dict[str, dict[int, int]]:
-    """The first offset behind what was taken, by topic and partition."""
+    """Return the first offset that was not ingested, by topic and partition."""
     if not tables.exists(LOG_RECORDS):
         return {}
     log = tables.read(LOG_RECORDS).where(F.col("cluster") == cluster)
@@ -71,7 +71,7 @@ def next_offsets(tables: Tables, cluster: str) -> dict[str, dict[int, int]]:
 
 
 def ingest(tables: Tables, dumps: list[Dump], cluster: str, run_id: str) -> None:
-    """Add the records that are not in ``log_records`` yet, and learn what the dumps know about those that are."""
+    """Append the records that are not in ``log_records`` yet, and merge new facts into those that are."""
     for number, dump in enumerate(dumps):
         _take(tables, dump, cluster, run_id, f"{run_id}/{number}")
     settle(tables, cluster, run_id)
@@ -90,9 +90,9 @@ def _take(tables: Tables, dump: Dump, cluster: str, run_id: str, transaction: st
 
 
 def _identified(rows: DataFrame, cluster: str, run_id: str) -> DataFrame:
-    """The rows of a dump as rows of ``log_records``."""
+    """Return the rows of a dump as rows of ``log_records``."""
     unplaced = F.col("log_offset").isNull()
-    # A snapshot is the same wherever a copy of it lies.
+    # Copies of a snapshot in different places are the same snapshot.
     name = F.when(F.col("source").endswith(SNAPSHOT_SUFFIX), F.substring_index("source", "/", -1)).otherwise(
         F.col("source")
     )
@@ -109,14 +109,14 @@ def _identified(rows: DataFrame, cluster: str, run_id: str) -> DataFrame:
 
 
 def _record_type() -> Column:
-    """The int16 at the beginning of a key, as it is signed."""
+    """Return the record type: the first two bytes of the key as a signed int16."""
     unsigned = F.conv(F.hex(F.substring("key", 1, 2)), 16, 10).cast("int")
     number = F.when(unsigned >= 1 << 15, unsigned - (1 << 16)).otherwise(unsigned)
     return F.when((F.col("kind") == "record") & (F.length("key") >= 2), number).cast("short")
 
 
 def _within(extents: list[DumpExtent]) -> Column:
-    """Rows that a dump with these extents can have again; those without a position are always among them."""
+    """Return the condition for existing rows that a dump with these extents may repeat, or that have no position."""
     placed = [
         (F.col("log_topic") == topic)
         & (F.lit(True) if partition is None else F.col("log_partition") == partition)
@@ -131,38 +131,44 @@ def _lacks_details(prefix: str) -> str:
 
 
 def _without(rows: DataFrame, taken: DataFrame) -> DataFrame:
-    """The rows whose identity is not among those taken; fails for one that is another record than the one taken."""
+    """Return the rows that are not in ``taken``. The query fails if ``taken`` has a different record at a position."""
     known = taken.select(
         *(F.col(name).alias(f"taken_{name}") for name in LOG_RECORDS.key),
         F.col("source").alias("taken_source"),
         *(F.col(name).alias(f"taken_{name}") for name in CONTENT),
     )
     same = [F.col(name).eqNullSafe(F.col(f"taken_{name}")) for name in LOG_RECORDS.key]
-    differs = reduce(or_, (F.col(name) != F.col(f"taken_{name}") for name in CONTENT))
-    is_new = F.when(F.coalesce(differs, F.lit(False)), F.raise_error(_other_log(F.col("taken_source"))))
-    return rows.join(known, same, "left").where(is_new.otherwise(F.col("taken_cluster").isNull())).select(*rows.columns)
+    # Columns that one of the two dumps lacks are null, and do not count as a difference.
+    differs = F.coalesce(reduce(or_, (F.col(name) != F.col(f"taken_{name}") for name in CONTENT)), F.lit(False))
+    is_new = F.col("taken_cluster").isNull()
+    keep = F.when(differs, F.raise_error(_other_log(F.col("taken_source")))).otherwise(is_new)
+    return rows.join(known, same, "left").where(keep).select(*rows.columns)
 
 
 def _other_log(taken_source: Column) -> Column:
-    """What is wrong with a row."""
+    """Return the error message for a row that is another record than the one from ``taken_source``."""
     return F.concat(
         F.concat_ws("-", "log_topic", F.col("log_partition").cast("string")),
-        *(F.lit(" offset "), "log_offset", F.lit(": "), "source", F.lit(" has another record there than ")),
-        *(taken_source, F.lit(", so they are not of one log: give each cluster a name of its own (--cluster)")),
+        *(F.lit(" offset "), "log_offset", F.lit(": "), "source", F.lit(" has a different record than ")),
+        *(taken_source, F.lit(", so they are not of the same log: give each cluster its own name (--cluster)")),
     )
 
 
 def _best_of_each(rows: DataFrame) -> DataFrame:
-    """One row for each identity, always the same one: that with a batch, then the first by source and place."""
+    """Return one row for each key: a row with a batch if there is one, then the first by source and place.
+
+    The query fails if two rows with the same key are different records.
+    """
     order = [F.col("batch_base").asc_nulls_last(), F.col("source"), F.col("place")]
     each = Window.partitionBy(*LOG_RECORDS.key)
     ranked = rows.withColumns(
         {
             "rank": F.row_number().over(each.orderBy(*order)),
-            "of_source": F.first("source").over(each.orderBy(*order)),
+            "best_source": F.first("source").over(each.orderBy(*order)),
             "differs": reduce(or_, (F.min(name).over(each) != F.max(name).over(each) for name in CONTENT)),
         }
     )
-    # The message names the second row, so it is made of that one.
-    is_best = F.when(F.col("differs") & (F.col("rank") > 1), F.raise_error(_other_log(F.col("of_source"))))
-    return ranked.where(is_best.otherwise(F.col("rank") == 1)).select(*rows.columns)
+    is_best = F.col("rank") == 1
+    # The message names both sources, so it is raised for a row that is not the best one.
+    keep = F.when(F.col("differs") & ~is_best, F.raise_error(_other_log(F.col("best_source")))).otherwise(is_best)
+    return ranked.where(keep).select(*rows.columns)

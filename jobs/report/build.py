@@ -1,4 +1,4 @@
-"""The whole report from the histories of groups, one group at a time."""
+"""Build the report from the histories of groups, one group at a time."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ BUCKETS_MS = tuple(
     )
     for count in multiples
 )
-"""Lengths of intervals that people like, in milliseconds."""
+"""Round lengths of intervals, in milliseconds."""
 
 
 class ReportHeader(NamedTuple):
-    """Where a report is from."""
+    """Source of a report: cluster, software, logs and warnings."""
 
     cluster: str
     software: str
@@ -45,7 +45,7 @@ class ReportHeader(NamedTuple):
 
 
 def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportHeader) -> Report:
-    """The report; ``source.warnings`` are looked at when the histories have been read."""
+    """Return the report. ``source.warnings`` may grow while the histories are read."""
     topics: Mapping[str, int] = {}
     groups: list[GroupDetail] = []
     opened: list[tuple[int, str]] = []
@@ -84,7 +84,7 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
 
 
 def buckets(opened: Sequence[tuple[int, str]]) -> tuple[int, tuple[Bucket, ...]]:
-    """Rebalances, as (time, outcome), counted over intervals; returns their length, and those with any."""
+    """Count rebalances, given as (time, outcome), by interval. Return the interval length, and intervals with any."""
     if not opened:
         return BUCKETS_MS[0], ()
     first, last = min(opened)[0], max(opened)[0]

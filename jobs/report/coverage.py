@@ -1,4 +1,4 @@
-"""What is there of the logs, stated before anything is said about what they tell."""
+"""Which parts of the logs were read: the basis of everything else in the report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_GAPS = 10
 
 
 def coverage(logs: Iterable[LogPart]) -> Iterator[LogCoverage]:
-    """The coverage of each log partition. Damage is not told here: whoever decodes the same files tells it."""
+    """Yield the coverage of each log partition. Damage is not reported here, but where the same files are decoded."""
     partitions: dict[tuple[str, str, int], list[LogPart]] = {}
     for file in logs:
         partitions.setdefault((file.family.value, file.topic, file.partition), []).append(file)
@@ -30,8 +30,8 @@ def absent(
 ) -> Iterator[AbsentPartitions]:
     """Return the log topics that lack partitions.
 
-    ``counts`` has the partitions of each topic, as far as topics are known. ``empty`` are partitions that were given
-    and have no record: they are not absent.
+    ``counts``: partition count of each topic, as far as topics are known. ``empty``: partitions that were given and
+    have no record; they are not absent.
     """
     given: defaultdict[str, set[int]] = defaultdict(set)
     for each in covered:
@@ -39,7 +39,7 @@ def absent(
     for topic, partition in empty:
         given[topic].add(partition)
     for topic, there in sorted(given.items()):
-        if min(there) < 0:  # a dump that does not tell its partition may be of any
+        if min(there) < 0:  # the partition of a dump is not known: it may be any of them
             continue
         known = max(counts.get(topic, 0), max(there) + 1)
         missing = tuple(number for number in range(known) if number not in there)

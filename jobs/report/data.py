@@ -1,6 +1,6 @@
-"""The report as data: what the page shows and the JSON holds. Times are milliseconds since the epoch.
+"""The data of the report, for the page and the JSON. Times are in milliseconds since the epoch.
 
-Lists are bounded; where something is left out, a number beside the list says how much there is.
+Lists have a maximum length. If a list is cut, another field has the total number.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.records import LogPosition
 
 FORMAT = 1
-"""Version of this data; a change that breaks readers raises it."""
+"""Format version of the data; raised by incompatible changes."""
 
 
 class Gap(NamedTuple):
-    """Offsets of a log partition that are not there."""
+    """A range of missing offsets of a log partition."""
 
     first: Annotated[int, "first missing offset"]
     last: Annotated[int, "last missing offset"]
 
 
 class LogCoverage(NamedTuple):
-    """What is there of one log partition."""
+    """The part of one log partition that was read."""
 
     topic: Annotated[str, "the log's topic"]
     partition: Annotated[int, "the log's partition"]
-    first_offset: Annotated[int, "first offset there"]
-    last_offset: Annotated[int, "last offset there"]
+    first_offset: Annotated[int, "first offset that is present"]
+    last_offset: Annotated[int, "last offset that is present"]
     first_ms: Annotated[int, "earliest time of a record"]
     last_ms: Annotated[int, "latest time of a record"]
-    records: Annotated[int, "offsets that are there"]
-    missing: Annotated[int, "offsets in between that are not: compacted away, or not in the dump"]
-    gap_count: Annotated[int, "how many gaps there are"]
-    gaps: Annotated[tuple[Gap, ...], "the largest of them, in order"]
-    from_start: Annotated[bool, "the partition's first segment is there"]
+    records: Annotated[int, "number of offsets that are present"]
+    missing: Annotated[int, "number of missing offsets in between: compacted, or not in the dump"]
+    gap_count: Annotated[int, "number of gaps"]
+    gaps: Annotated[tuple[Gap, ...], "the largest gaps, in order"]
+    from_start: Annotated[bool, "the first segment of the partition was read"]
 
 
 class AbsentPartitions(NamedTuple):
@@ -43,64 +43,64 @@ class AbsentPartitions(NamedTuple):
 
     topic: Annotated[str, "the log's topic"]
     partitions: Annotated[tuple[int, ...], "those without a record"]
-    known: Annotated[int, "partitions that it has, or at least has where topics are unknown"]
+    known: Annotated[int, "partition count; a lower bound if topics are unknown"]
 
 
 class Spell(NamedTuple):
-    """An interval over which a member held the same partitions or tasks."""
+    """An interval over which a member owned the same partitions or tasks."""
 
-    since: Annotated[LogPosition, "the record with which it began"]
-    until_ms: Annotated[int | None, "when it ended; null while it lasts"]
-    units: Annotated[int, "partitions or tasks held"]
-    held: Annotated[str, "which"]
+    since: Annotated[LogPosition, "the record that begins it"]
+    until_ms: Annotated[int | None, "when it ended; null: not ended"]
+    units: Annotated[int, "number of partitions or tasks owned"]
+    held: Annotated[str, "the partitions or tasks"]
 
 
 class Member(NamedTuple):
-    """One member over its life."""
+    """One membership, from join to leave."""
 
-    member_id: Annotated[str, "the member"]
-    name: Annotated[str, "what stays the same when it starts again: instance id, or client id and host"]
-    rack_id: Annotated[str | None, "its rack"]
-    joined: Annotated[LogPosition, "the record that first shows it"]
-    came_by: Annotated[str, "how it came"]
-    left: Annotated[LogPosition | None, "the record that removes it; null while it is there"]
-    went_by: Annotated[str | None, "how it went"]
-    hint: Annotated[str | None, "what the log suggests of leave or expiry"]
-    spells: Annotated[tuple[Spell, ...], "what it held, in order of time"]
+    member_id: Annotated[str, "member id"]
+    name: Annotated[str, "name that is stable across restarts: instance id, or client id and host"]
+    rack_id: Annotated[str | None, "rack"]
+    joined: Annotated[LogPosition, "the first record of the member"]
+    came_by: Annotated[str, "how it joined"]
+    left: Annotated[LogPosition | None, "the record that removes it; null: current member"]
+    went_by: Annotated[str | None, "how it left"]
+    hint: Annotated[str | None, "what the log suggests: leave or session expiry"]
+    spells: Annotated[tuple[Spell, ...], "what it owned, in order of time"]
 
 
 class Rebalance(NamedTuple):
-    """One rebalance, with its story."""
+    """One rebalance, with its explanation."""
 
-    at: Annotated[LogPosition, "the record that opens it (classic: that completes it)"]
-    from_epoch: Annotated[int | None, "epoch or generation before"]
-    to_epoch: Annotated[int, "epoch or generation that it leads to"]
-    causes: Annotated[tuple[str, ...], "why: kinds of causes"]
+    at: Annotated[LogPosition, "the record that opens it (classic groups: completes it)"]
+    from_epoch: Annotated[int | None, "previous epoch or generation"]
+    to_epoch: Annotated[int, "new epoch or generation"]
+    causes: Annotated[tuple[str, ...], "kinds of causes"]
     outcome: Annotated[str, "how it ended"]
-    began_ms: Annotated[int, "it began at this time or before"]
-    ended_ms: Annotated[int | None, "when it ended; null while it lasts"]
-    duration_min_ms: Annotated[int | None, "it lasted at least so long"]
-    duration_max_ms: Annotated[int | None, "it lasted at most so long; null: unknown"]
-    verdict: Annotated[str | None, "verdict on its target: a Verdict; null: not judged, or no target"]
-    judged: Annotated[str | None, "what the verdict rests on: what fitted, differs or is missing"]
-    members: Annotated[int | None, "members that it is for; null: not all may be known"]
-    moved: Annotated[int | None, "partitions or tasks that changed hands"]
-    lost: Annotated[int | None, "partitions or tasks left to nobody"]
-    idle_ms: Annotated[int | None, "time that nobody had them, summed"]
-    held_up_by: Annotated[str | None, "the member that it waited for"]
-    missing: Annotated[str | None, "what of it is not in the log"]
-    story: Annotated[tuple[Sentence, ...], "what happened, each sentence with its evidence"]
+    began_ms: Annotated[int, "latest possible begin"]
+    ended_ms: Annotated[int | None, "when it ended; null: not ended"]
+    duration_min_ms: Annotated[int | None, "minimum duration"]
+    duration_max_ms: Annotated[int | None, "maximum duration; null: unknown"]
+    verdict: Annotated[str | None, "verdict on its target; null: not judged, or no target"]
+    judged: Annotated[str | None, "reason for the verdict: what fitted, differs or is missing"]
+    members: Annotated[int | None, "number of members after it; null: not all members may be known"]
+    moved: Annotated[int | None, "number of partitions or tasks that changed owner"]
+    lost: Annotated[int | None, "number of partitions or tasks left without an owner"]
+    idle_ms: Annotated[int | None, "total time that partitions or tasks had no owner"]
+    held_up_by: Annotated[str | None, "the member that delayed it"]
+    missing: Annotated[str | None, "information that the log lacks"]
+    story: Annotated[tuple[Sentence, ...], "explanation in sentences, each with its evidence"]
 
 
 class Broken(NamedTuple):
-    """A broken rule."""
+    """A violation of a rule."""
 
-    rule: Annotated[str, "the rule"]
+    rule: Annotated[str, "name of the rule"]
     severity: Annotated[str, "safety, protocol or notice"]
     says: Annotated[str, "what the rule says"]
-    at: Annotated[LogPosition, "the record that breaks it"]
-    member_id: Annotated[str | None, "the member; null: the group"]
-    detail: Annotated[str, "the figures"]
+    at: Annotated[LogPosition, "the record that violates it"]
+    member_id: Annotated[str | None, "member id; null: the whole group"]
+    detail: Annotated[str, "details"]
 
 
 class Offsets(NamedTuple):
@@ -110,10 +110,10 @@ class Offsets(NamedTuple):
     partition: Annotated[int, "partition"]
     offset: Annotated[int | None, "committed offset; null: removed"]
     last: Annotated[LogPosition, "the last commit"]
-    commits: Annotated[int, "commits seen"]
-    rewinds: Annotated[int, "commits that went back"]
-    removed: Annotated[int, "tombstones seen"]
-    lag: Annotated[int | None, "records to the end offset that was given; null: none was"]
+    commits: Annotated[int, "number of commits"]
+    rewinds: Annotated[int, "number of rewinds: commits with a lower offset"]
+    removed: Annotated[int, "number of tombstones"]
+    lag: Annotated[int | None, "records up to the given end offset; null: none was given"]
 
 
 class Count(NamedTuple):
@@ -124,36 +124,36 @@ class Count(NamedTuple):
 
 
 class GroupLine(NamedTuple):
-    """One group at a glance."""
+    """Summary of one group."""
 
     group_id: Annotated[str, "the group"]
-    group_type: Annotated[str, "CLASSIC, CONSUMER, SHARE, STREAMS, CONNECT, or OFFSETS where only commits were seen"]
-    state: Annotated[str, "its state when last seen; GONE where it was deleted, UNKNOWN where records of it are lost"]
-    epoch: Annotated[int | None, "epoch or generation when last seen"]
-    assignor: Annotated[str | None, "its assignor, as far as the log tells"]
-    members: Annotated[int, "members there at the end"]
-    members_seen: Annotated[int, "members ever seen"]
-    rebalances: Annotated[int, "rebalances seen"]
-    outcomes: Annotated[tuple[Count, ...], "their outcomes"]
+    group_type: Annotated[str, "CLASSIC, CONSUMER, SHARE, STREAMS, CONNECT, or OFFSETS (only offset commits)"]
+    state: Annotated[str, "last known state; GONE: deleted; UNKNOWN: records of the group are missing"]
+    epoch: Annotated[int | None, "last known epoch or generation"]
+    assignor: Annotated[str | None, "assignor; null: not in the log"]
+    members: Annotated[int, "number of current members"]
+    members_seen: Annotated[int, "total number of members"]
+    rebalances: Annotated[int, "number of rebalances"]
+    outcomes: Annotated[tuple[Count, ...], "rebalances by outcome"]
     verdicts: Annotated[tuple[Count, ...], "verdicts on targets"]
-    findings: Annotated[int, "findings"]
-    broken: Annotated[int, "broken rules"]
+    findings: Annotated[int, "number of findings"]
+    broken: Annotated[int, "number of violations"]
     score: Annotated[float, "the highest score of a finding"]
-    first_ms: Annotated[int | None, "first event; null: none with a time"]
-    last_ms: Annotated[int | None, "last event"]
-    complete: Annotated[bool, "nothing is known to be missing of its history"]
+    first_ms: Annotated[int | None, "time of the first event; null: no event has a time"]
+    last_ms: Annotated[int | None, "time of the last event"]
+    complete: Annotated[bool, "True: no part of its history is known to be missing"]
 
 
 class GroupDetail(NamedTuple):
-    """One group in full, within bounds; counts of the line say how much there is."""
+    """One group in detail. The summary has the total numbers."""
 
-    line: Annotated[GroupLine, "the group at a glance"]
+    line: Annotated[GroupLine, "summary of the group"]
     findings: Annotated[tuple[FindingRow, ...], "findings, the most urgent first"]
     members: Annotated[tuple[Member, ...], "the last members, in order of joining"]
     rebalances: Annotated[tuple[Rebalance, ...], "the last rebalances, in order"]
-    broken: Annotated[tuple[Broken, ...], "the first broken rules"]
+    broken: Annotated[tuple[Broken, ...], "the first violations"]
     offsets: Annotated[tuple[Offsets, ...], "committed offsets, the first partitions"]
-    offsets_seen: Annotated[int, "partitions with committed offsets, ever"]
+    offsets_seen: Annotated[int, "total number of partitions with committed offsets"]
 
 
 class Bucket(NamedTuple):
@@ -164,25 +164,25 @@ class Bucket(NamedTuple):
 
 
 class Report(NamedTuple):
-    """All of it."""
+    """The whole report."""
 
     format: Annotated[int, "version of this data"]
-    software: Annotated[str, "version of the software that made it"]
+    software: Annotated[str, "version of the software that made the report"]
     cluster: Annotated[str, "the cluster's name"]
-    made_ms: Annotated[int, "when it was made"]
+    made_ms: Annotated[int, "when the report was made"]
     first_ms: Annotated[int | None, "earliest event; null: none"]
     last_ms: Annotated[int | None, "latest event"]
-    coverage: Annotated[tuple[LogCoverage, ...], "what is there of each log partition"]
+    coverage: Annotated[tuple[LogCoverage, ...], "coverage of each log partition"]
     absent: Annotated[tuple[AbsentPartitions, ...], "log partitions that were not given"]
-    warnings: Annotated[tuple[str, ...], "what could not be read, the first of it"]
-    warnings_seen: Annotated[int, "how much could not be read"]
-    topics_known: Annotated[bool, "the logs say which topics existed when"]
+    warnings: Annotated[tuple[str, ...], "the first warnings about data that could not be read"]
+    warnings_seen: Annotated[int, "total number of warnings"]
+    topics_known: Annotated[bool, "True: the metadata log was read"]
     types: Annotated[tuple[Count, ...], "groups by type"]
     outcomes: Annotated[tuple[Count, ...], "rebalances by outcome"]
     verdicts: Annotated[tuple[Count, ...], "targets by verdict"]
-    findings_seen: Annotated[int, "findings in all"]
+    findings_seen: Annotated[int, "total number of findings"]
     kinds: Annotated[tuple[Count, ...], "findings by kind"]
-    findings: Annotated[tuple[FindingRow, ...], "the most urgent of all groups"]
-    bucket_ms: Annotated[int, "length of an interval of activity"]
+    findings: Annotated[tuple[FindingRow, ...], "the most urgent findings of all groups"]
+    bucket_ms: Annotated[int, "length of an interval in ``activity``"]
     activity: Annotated[tuple[Bucket, ...], "rebalances over time"]
     groups: Annotated[tuple[GroupDetail, ...], "the groups: those with findings first, then by rebalances"]

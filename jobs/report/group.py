@@ -81,7 +81,7 @@ def _is_complete(history: GroupHistory) -> bool:
 
 
 def _times(history: GroupHistory) -> Iterator[int]:
-    """Every time at which something is known to have happened; records without a time do not count."""
+    """Yield the times of all known events; records without a time are left out."""
     positions = [row.opened for row in history.epochs]
     positions += [row.joined for row in history.memberships]
     positions += [row.ended for row in history.epochs if row.ended is not None]
@@ -142,20 +142,20 @@ def _rebalances(history: GroupHistory) -> Iterator[Rebalance]:
 
 
 def _judged(target: TargetAuditRow) -> str:
-    """What was compared, and what came of it, in a line."""
-    said = [f"recomputed: {target.assignor}" if target.assignor else f"compared with: {target.basis}"]
+    """Return in one line what was compared, and the result."""
+    parts = [f"recomputed: {target.assignor}" if target.assignor else f"compared with: {target.basis}"]
     if target.fitted:
-        said.append(f"fits with {target.fitted}")
+        parts.append(f"fits with {target.fitted}")
     if target.missing:
-        said.append(f"missing: {target.missing}")
-    said += target.differences
+        parts.append(f"missing: {target.missing}")
+    parts += target.differences
     if target.more_differences > 0:
-        said.append(f"{target.more_differences} more differences")
-    return "; ".join(said)
+        parts.append(f"{target.more_differences} more differences")
+    return "; ".join(parts)
 
 
 class _Moves:
-    """Assignments by the offsets at which they begin and end, so that a rebalance need not look at them all."""
+    """Index of the assignments by the offsets at which they begin and end."""
 
     def __init__(self, rows: Sequence[AssignmentRow]) -> None:
         ends = [(at.offset, index) for index, row in enumerate(rows) for at in (row.since, row.until) if at is not None]
@@ -165,7 +165,7 @@ class _Moves:
         self._indexes = [index for _, index in ends]
 
     def within(self, rebalance: RebalanceRow) -> list[AssignmentRow]:
-        """Those that begin or end in the rebalance."""
+        """Return the assignments that begin or end during the rebalance."""
         first = bisect_left(self._offsets, rebalance.at.offset)
         end = len(self._offsets)
         if rebalance.finished is not None:

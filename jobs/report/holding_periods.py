@@ -1,4 +1,4 @@
-"""From intervals of single partitions and tasks to spells: over which time a member held which set of them."""
+"""Holding periods: the intervals over which a member owned the same set of partitions or tasks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from jobs.formatting import number_ranges
 from jobs.report.data import Spell
 
 MOST_SPELLS = 200
-"""How many spells of one member are kept, the last ones."""
+"""Number of last holding periods that are kept for one member."""
 LONGEST_TEXT = 400
-"""Characters of what a member held; more is cut off, with an ellipsis."""
+"""Maximum number of characters that list what a member owned."""
 
 
 def spells_of_members(rows: Iterable[AssignmentRow]) -> Mapping[str, Sequence[Spell]]:
-    """The spells by member id, in the order of the log; what was only to be held does not count."""
+    """Return the holding periods by member id, in log order, from current assignments; targets do not count."""
     by_member: defaultdict[str, list[AssignmentRow]] = defaultdict(list)
     for row in rows:
         if row.kind == "current":
@@ -47,7 +47,7 @@ def _spells(rows: list[AssignmentRow]) -> list[Spell]:
 
 
 def _text(rows: Iterable[AssignmentRow]) -> str:
-    """What is held, by role and resource: ``orders 0-3,7; standby 0 1``."""
+    """Return what is owned, by role and resource: ``orders 0-3,7; standby 0 1``."""
     numbers: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for row in rows:
         name = row.topic or row.connector or row.subtopology or row.resource

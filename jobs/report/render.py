@@ -1,4 +1,4 @@
-"""The report as HTML that needs nothing else, and as JSON."""
+"""The report as one self-contained HTML page, and as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TICKS = 8
 
 
 def write(report: Report, out: Path) -> None:
-    """The page, and its data as JSON beside it; raises UsageError for a name that is not that of a page."""
+    """Write the page, and its data as JSON next to it. Raise UsageError unless the name ends in .html."""
     check_name(out)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(to_html(report), encoding="utf-8")
@@ -35,18 +35,18 @@ def write(report: Report, out: Path) -> None:
 
 
 def check_name(out: Path) -> None:
-    """Raises UsageError unless the name is that of a page."""
+    """Raise UsageError unless the name ends in .html or .htm."""
     if out.suffix not in (".html", ".htm"):
-        raise UsageError(f"{out}: the report is HTML: give a name that ends in .html")
+        raise UsageError(f"invalid report file {str(out)!r}: use a name that ends in .html")
 
 
 def to_json(report: Report) -> str:
-    """The data of the report, as one JSON object."""
+    """Return the data of the report as one JSON object."""
     return json.dumps(plain(report), ensure_ascii=False, separators=(",", ":"))
 
 
 def to_html(report: Report) -> str:
-    """One page, with the details of each group packed (gzip, base64) until somebody asks for them."""
+    """Return the page. The details of each group are packed (gzip, base64) and unpacked when they are opened."""
     environment = Environment(
         loader=PackageLoader("jobs.report"),
         autoescape=True,
@@ -71,7 +71,7 @@ def to_html(report: Report) -> str:
 
 
 class Bar(NamedTuple):
-    """One part of a stacked bar."""
+    """One segment of a stacked bar."""
 
     x: float
     y: float
@@ -82,7 +82,7 @@ class Bar(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A label of an axis: at ``x`` below it, or at ``y`` beside it."""
+    """A label of an axis: at ``x`` on the time axis, or at ``y`` on the vertical axis."""
 
     x: float
     y: float
@@ -101,7 +101,7 @@ class Chart(NamedTuple):
 
 
 def chart(report: Report) -> Chart:
-    """Rebalances over time as stacked bars."""
+    """Return the rebalances over time as stacked bars."""
     if not report.activity:
         return Chart(WIDTH, HEIGHT, LEFT, (), (), ())
     first, last = report.activity[0].since_ms, report.activity[-1].since_ms + report.bucket_ms
@@ -129,12 +129,12 @@ def chart(report: Report) -> Chart:
 
 
 def _round_numbers() -> Iterator[int]:
-    """1, 2, 5, 10, 20, 50 and so on."""
+    """Yield 1, 2, 5, 10, 20, 50 and so on."""
     return (digit * 10**power for power in count() for digit in (1, 2, 5))
 
 
 def _moment(time_ms: int, step_ms: int) -> str:
-    """A time as finely as moments that lie ``step_ms`` apart need, with the day where a new one begins."""
+    """Return a time with the precision that labels ``step_ms`` apart need; midnight is shown as the date."""
     text = utc(time_ms)
     if step_ms >= DAY_MS:
         return text[:10]
@@ -150,7 +150,7 @@ def utc(timestamp_ms: int) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """A duration in its two largest units, such as 3 h 20 min."""
+    """Return a duration in its two largest units, such as 3 h 20 min."""
     if milliseconds < 1000:
         return f"{milliseconds} ms"
     parts, rest = [], milliseconds // 1000
@@ -170,7 +170,7 @@ def _escaped(text: str) -> str:
 
 
 def _share(there: int, missing: int) -> str:
-    """The share of offsets that are there; never rounded up to all of them."""
+    """Return the share of offsets that are present; it is 100% only if none is missing."""
     if not there:
         return "nothing"
     share = 100 * there / (there + missing)
@@ -178,7 +178,7 @@ def _share(there: int, missing: int) -> str:
 
 
 def _stripe(counts: Sequence[Count], kind: str) -> Markup:
-    """Counts as a stripe of coloured parts, with its words for those who cannot see it."""
+    """Return counts as a stripe of coloured parts, with a text for screen readers."""
     if not counts:
         return Markup('<span class="quiet">–</span>')
     words = ", ".join(f"{count} {name}" for name, count in counts)

@@ -1,4 +1,4 @@
-"""The report from the tables: histories come from the tables of history, coverage is counted by Spark."""
+"""The report from the tables: histories from the history tables, coverage computed by Spark."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from jobs.tables.results import GROUP_OFFSETS
 from jobs.versions import software_version
 
 BLOCK = 1 << 16
-"""Offsets that are counted together: rows of a block are put in order, to find its gaps, only if some are missing."""
+"""Number of offsets in a block. Blocks are counted first; rows are sorted only in blocks with missing offsets."""
 
 
 def stored_report(tables: Tables, settings: Settings) -> Report:
-    """The report on the cluster that the settings name, as of the end of what was replayed; empty if nothing was."""
+    """Return the report about the cluster of the settings, at the end of what was replayed; empty if nothing was."""
     covered = list(stored_coverage(tables, settings.cluster))
     there = {(log.topic, log.partition) for log in covered}
     given = given_partitions.given(tables).where(F.col("cluster") == settings.cluster)
@@ -47,7 +47,7 @@ def stored_report(tables: Tables, settings: Settings) -> Report:
 
 
 def stored_ends(tables: Tables, cluster: str) -> dict[TopicPartition, int]:
-    """The end offsets that were given when the offsets were kept for the last time."""
+    """Return the end offsets that were given when the committed offsets were stored last."""
     if not tables.exists(GROUP_OFFSETS):
         return {}
     kept = tables.read(GROUP_OFFSETS).where(F.col("cluster") == cluster)
@@ -57,7 +57,7 @@ def stored_ends(tables: Tables, cluster: str) -> dict[TopicPartition, int]:
 
 
 def stored_coverage(tables: Tables, cluster: str) -> Iterator[LogCoverage]:
-    """What there is of each log partition in ``log_records``, by kind of log, topic and partition."""
+    """Yield the coverage of each log partition in ``log_records``, by kind of log, topic and partition."""
     log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("log_topic").isin(*FAMILIES))
     log = log.where(F.col("kind").isin("record", "control") & F.expr(PLACED))
     block = F.floor(F.col("log_offset") / BLOCK).alias("block")
@@ -95,7 +95,7 @@ def _extents(rows: DataFrame, *within: str) -> DataFrame:
 
 
 def _together(blocks: DataFrame) -> DataFrame:
-    """The blocks of each log partition; columns as ``LogCoverage`` has them, but for the gaps."""
+    """Aggregate the blocks of each log partition; the columns are those of ``LogCoverage`` without the gaps."""
     first, last, records = F.min("first_offset"), F.max("last_offset"), F.sum("records")
     return blocks.groupBy(*LOG_PARTITION).agg(
         first.alias("first_offset"),
@@ -109,7 +109,7 @@ def _together(blocks: DataFrame) -> DataFrame:
 
 
 def _largest_gaps(rows: DataFrame, blocks: DataFrame) -> dict[tuple[str, int], tuple[int, tuple[Gap, ...]]]:
-    """Of each log partition that has some: how many gaps, and the largest ones in the order of the log."""
+    """Return for each log partition with gaps: their number, and the largest ones in log order."""
     with_holes = blocks.where("records <= last_offset - first_offset").select(*LOG_PARTITION, "block")
     places = rows.join(with_holes, [*LOG_PARTITION, "block"], "left_semi")
     gaps = _gaps(blocks, LOG_PARTITION, "first_offset", "last_offset").unionByName(
@@ -129,7 +129,7 @@ def _largest_gaps(rows: DataFrame, blocks: DataFrame) -> dict[tuple[str, int], t
 
 
 def _gaps(parts: DataFrame, within: tuple[str, ...], first: str, last: str) -> DataFrame:
-    """The offsets between neighbouring parts of a log."""
+    """Return the offset ranges between adjacent parts of a log."""
     before = F.lag(last).over(Window.partitionBy(*within).orderBy(first))
     gaps = parts.select(*LOG_PARTITION, (before + 1).alias("first"), (F.col(first) - 1).alias("last"))
     return gaps.where("first <= last")

@@ -20,7 +20,7 @@ const section = (title, small, ...content) => el("section", {}, el("h3", {}, tit
 const shown = (list, all) => (list.length < all ? `${list.length} of ${all}` : String(all));
 
 function story(rebalance, line) {
-  if (!rebalance) return [el("h4", {}, "A rebalance, explained"), el("p", { class: "quiet" }, "Choose one in the timeline or in the table.")];
+  if (!rebalance) return [el("h4", {}, "Explanation of a rebalance"), el("p", { class: "quiet" }, "Select a rebalance in the timeline or in the table.")];
   const sentences = rebalance.story.map((each) => el("li", {}, each.text, each.evidence.map((at) => proof(at, each.source))));
   return [
     el("h4", {}, `${capital(epochName(line))} ${rebalance.from_epoch ?? "?"} to ${rebalance.to_epoch}`),
@@ -31,12 +31,12 @@ function story(rebalance, line) {
 }
 
 function facts(line) {
-  const pairs = line.group_type === "OFFSETS" ? [["Type", "committed offsets only: no record of a group"]] : [
+  const pairs = line.group_type === "OFFSETS" ? [["Type", "committed offsets only: the log has no record of the group itself"]] : [
     ["Type", line.group_type.toLowerCase()], ["State", words(line.state.toLowerCase())], [capital(epochName(line)), line.epoch ?? "–"],
-    ["Assignor", line.assignor ?? "not in the log: the broker's default, or none yet"], ["Members", `${line.members} of ${line.members_seen} seen`],
+    ["Assignor", line.assignor ?? "not in the log (the broker's default, or none yet)"], ["Members", `${line.members} of ${line.members_seen} seen`],
     ["Rebalances", line.rebalances],
   ];
-  pairs.push(["History", line.complete ? "complete" : "partial: its beginning is not in the log"]);
+  pairs.push(["History", line.complete ? "complete" : "partial: the log does not contain its beginning"]);
   return el("dl", { class: "facts" }, pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 }
 
@@ -62,11 +62,11 @@ function rebalanceTable(group) {
 }
 
 function memberTable(members) {
-  return table(["Member", "Id", "Came", "Went", "#Assignments", "Held, last first"], members.map((each) => ({
+  return table(["Member", "Id", "Joined", "Left", "#Assignments", "Owned, newest first"], members.map((each) => ({
     cells: [
       each.name, el("code", {}, each.member_id),
       [el("time", {}, utc(each.joined.timestamp_ms)), ` ${each.came_by} `, proof(each.joined)],
-      each.left ? [el("time", {}, utc(each.left.timestamp_ms)), ` ${each.went_by ?? ""} `, proof(each.left), each.hint ? ` ${each.hint}` : ""] : "still there",
+      each.left ? [el("time", {}, utc(each.left.timestamp_ms)), ` ${each.went_by ?? ""} `, proof(each.left), each.hint ? ` ${each.hint}` : ""] : "current member",
       String(each.spells.length),
       el("div", { class: "held" }, each.spells.length ? el("details", {}, el("summary", {}, each.spells[each.spells.length - 1].held),
         el("ul", { class: "plain" }, [...each.spells].reverse().map((spell) => el("li", {}, `${utc(spell.since.timestamp_ms)}: ${spell.held} `, proof(spell.since))))) : "nothing"),
@@ -87,7 +87,7 @@ function offsetsNote(group) {
 }
 
 function brokenTable(broken) {
-  return table(["Rule", "Severity", "What it says", "Seen", "Log"], broken.map((each) => ({
+  return table(["Rule", "Severity", "Meaning", "Seen", "Log"], broken.map((each) => ({
     cells: [words(each.rule), each.severity, each.says, `${each.member_id ?? ""} ${each.detail}`.trim(), proof(each.at)],
   })));
 }
@@ -127,7 +127,7 @@ function zoomable(group, selected) {
     tool("−", "Zoom out", zoom(2.5)), tool("Fit", "Fit the whole history", () => { range = [...whole]; draw(); }));
   const verdicts = ["identical", "equivalent", "divergent", "invalid", "unknown", "unjudged"];
   const legend = el("div", { class: "legend" }, el("span", {}, "Rebalances by verdict on the target:"), verdicts.map((name) => key("v", name)),
-    el("span", { class: "keyed" }, el("i", { class: "key low v-unknown" }), "low: superseded, or open still"), tools);
+    el("span", { class: "keyed" }, el("i", { class: "key low v-unknown" }), "low: superseded, or not finished"), tools);
   new ResizeObserver(draw).observe(place);
   return { element: el("div", {}, legend, place), draw };
 }
@@ -137,7 +137,7 @@ function groupView(group) {
   const line = group.line;
   const selected = { rebalance: null };
   const chart = zoomable(group, selected);
-  const storyBox = el("div", { class: "story", "aria-live": "polite", id: "story", tabindex: "0", role: "region", "aria-label": "A rebalance, explained" });
+  const storyBox = el("div", { class: "story", "aria-live": "polite", id: "story", tabindex: "0", role: "region", "aria-label": "Explanation of a rebalance" });
   const list = rebalanceTable(group);
   const choose = (rebalance) => {
     selected.rebalance = rebalance;
@@ -153,7 +153,7 @@ function groupView(group) {
   const element = el("div", {},
     el("p", { class: "crumb" }, el("a", { href: "#" }, "← All groups")), el("h2", { tabindex: "-1", id: "group-title" }, line.group_id || "(empty id)"),
     facts(line), findingList(group),
-    line.members_seen ? section("Members over time", `${shown(group.members, line.members_seen)} members, numbers are partitions or tasks held`, chart.element) : null,
+    line.members_seen ? section("Members over time", `${shown(group.members, line.members_seen)} members; numbers are partitions or tasks owned`, chart.element) : null,
     line.rebalances ? section("Rebalances", shown(group.rebalances, line.rebalances), el("div", { class: "columns" }, list, storyBox)) : null,
     group.broken.length ? section("Rules broken", shown(group.broken, line.broken), brokenTable(group.broken)) : null,
     group.members.length ? section("Members", "the timeline as a table", memberTable(group.members)) : null,

@@ -19,7 +19,7 @@ async function route() {
     const group = await unpack(id);
     if (location.hash !== hash) return;
     present = group && groupView(group);
-    byId("group").replaceChildren(present ? present.element : el("p", { class: "notice" }, `There is no group ${id} in this report. `, el("a", { href: "#" }, "All groups")));
+    byId("group").replaceChildren(present ? present.element : el("p", { class: "notice" }, `This report has no group ${id}. `, el("a", { href: "#" }, "All groups")));
     byId("overview").hidden = true;
     byId("group").hidden = false;
     scrollTo(0, 0);

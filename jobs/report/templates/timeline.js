@@ -42,8 +42,8 @@ function bandText(rebalance) {
     `Rebalance ${rebalance.from_epoch ?? "?"} to ${rebalance.to_epoch}: ${rebalance.outcome}, took ${took(rebalance)}`,
     `Why: ${rebalance.causes.map(words).join(", ") || "unknown"}`,
     `Target: ${rebalance.verdict ?? "not judged"}`,
-    rebalance.moved === null ? null : `Moved: ${rebalance.moved}${rebalance.lost ? `, left to nobody: ${rebalance.lost}` : ""}`,
-    rebalance.idle_ms ? `Work stood still: ${duration(rebalance.idle_ms)}, summed over what moved` : null,
+    rebalance.moved === null ? null : `Moved: ${rebalance.moved}${rebalance.lost ? `, without an owner: ${rebalance.lost}` : ""}`,
+    rebalance.idle_ms ? `Idle time: ${duration(rebalance.idle_ms)}, summed over all that moved` : null,
     `Log ${position(rebalance.at)} at ${utc(rebalance.at.timestamp_ms)}`,
   ].filter(Boolean).join("\n");
 }
