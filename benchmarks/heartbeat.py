@@ -134,7 +134,7 @@ def _tasks(response: dict[str, Any]) -> dict[str, Any]:
 
 
 def classic() -> Bench:
-    """The member of a classic group with one member: its heartbeat looks at nobody else."""
+    """The member of a classic group with one member: its heartbeat looks at no other member."""
     bench = Bench()
     joins = {
         "sessionTimeoutMs": 45_000,

@@ -127,7 +127,7 @@ def giant_group() -> Iterator[AnyRecord]:
 
 
 def drain(records: Iterator[AnyRecord], group_id: str) -> tuple[float, int]:
-    """Processor seconds and rows of a group whose rows nobody keeps."""
+    """Processor seconds and rows of a group whose rows are not kept."""
     state, rows, start = GroupFold(Group(group_id)), 0, time.process_time()
     for record in records:
         rows += len(state.feed(record))

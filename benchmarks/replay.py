@@ -109,14 +109,14 @@ def batches(numbers_of: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(columns, schema=INPUT_SCHEMA)
 
 
-def measured(told: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def measured(peaks: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The fold of the job, which says at its end how much memory the process has had at most."""
     fold = folder("c", None, AuditSettings())
 
     def run(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from fold(given)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        (told / f"{os.getpid()}-{time.monotonic_ns()}").write_text(str(peak))
+        (peaks / f"{os.getpid()}-{time.monotonic_ns()}").write_text(str(peak))
 
     return run
 
@@ -124,16 +124,16 @@ def measured(told: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Rec
 def main(count: int) -> None:
     spark = session.get_or_create(settings.load(flags={"spark.master": "local[2]"}).spark)
     with tempfile.TemporaryDirectory() as folder_name:
-        home, told = str(Path(folder_name) / "rows"), Path(folder_name) / "told"
-        told.mkdir()
+        home, peaks = str(Path(folder_name) / "rows"), Path(folder_name) / "peaks"
+        peaks.mkdir()
         schema = from_arrow_schema(INPUT_SCHEMA)
         spark.range(count).mapInArrow(batches, schema).write.parquet(home)
         start = time.perf_counter()
         rows = spark.read.parquet(home).repartition("log_topic", "group_id")
         rows = rows.sortWithinPartitions("log_topic", "group_id", "log_partition", "log_offset")
-        made = rows.mapInArrow(measured(told), REPLAYED.schema).count()
+        made = rows.mapInArrow(measured(peaks), REPLAYED.schema).count()
         seconds = time.perf_counter() - start
-        peak = max(int(file.read_text()) for file in told.iterdir())
+        peak = max(int(file.read_text()) for file in peaks.iterdir())
     print(json.dumps({"records": count, "rows": made, "records_a_second": round(count / seconds), "peak_mib": peak}))
 
 

@@ -11,7 +11,7 @@ from jobs.formatting import number_ranges
 
 
 def print_description(described: Description) -> None:
-    """The group's own fields on one line each, then its members and its offsets, and what of them is unknown."""
+    """Print the fields of the group, then its members and offsets, and which facts about them are unknown."""
     own: Description = next((described[part] for part in _DESCRIBES if "groupId" in described.get(part, ())), {})
     fields = {**own, **described["listing"]}
     unknown = set(described["unknownFields"])

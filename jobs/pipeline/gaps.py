@@ -1,4 +1,4 @@
-"""Offsets between the first and the last of a log that have no record, and why.
+"""Gaps: offsets between the first and the last of a log that have no record, and their cause.
 
 Compaction leaves holes, and so does missing data. What tells them apart, in this order:
 
@@ -29,14 +29,14 @@ from jobs.tables.log import LOG_PARTITION
 from jobs.tables.records import OFFSET_COMMIT_TYPES
 
 LISTED: Final = 100
-"""So many gaps of one log partition are listed, the largest ones; all are counted."""
+"""Number of largest gaps that are listed for one log partition; all gaps are counted."""
 
 
 NEVER_COMPACTED: Final = [topic for family, topic in LOG_TOPICS.items() if family not in COMPACTED]
 
 
 def find_gaps(log: DataFrame, history: DataFrame) -> DataFrame:
-    """The gaps of these rows of ``log_records``: partition, ``first_offset``, ``last_offset``, ``cause``.
+    """Return the gaps in these rows of ``log_records``: partition, ``first_offset``, ``last_offset``, ``cause``.
 
     Of each log partition all rows from some offset on must be there; in ``history``, all there are. A gap is split
     where its cause changes.
@@ -55,7 +55,7 @@ def placed_from(begin: str) -> Column:
 
 
 def _parts(log: DataFrame) -> DataFrame:
-    """Holes between neighbouring rows, cut at the bounds of the batches on both sides."""
+    """Return the gaps between adjacent rows, split at the bounds of the batches on both sides."""
     is_commit = F.coalesce(F.col("record_type").isin(*OFFSET_COMMIT_TYPES), F.lit(False))
     rows = log.where("kind <> 'damaged'").select(
         *LOG_PARTITION,
@@ -104,7 +104,7 @@ def _part(first: Column | str, last: Column | str, *, within: bool) -> Column:
 
 
 def _with_cause(log: DataFrame, history: DataFrame, parts: DataFrame) -> DataFrame:
-    """Causes of holes between batches."""
+    """Return the causes of gaps between batches."""
     names = [F.col(name).alias(f"damaged_{name}") for name in LOG_PARTITION]
     damage = damaged_offsets(log).select(*names, "damaged_at")
     in_it = F.col("damaged_at").between(F.col("first_offset"), F.col("last_offset"))
@@ -156,7 +156,7 @@ def damaged_offsets(log: DataFrame) -> DataFrame:
 
 
 def _first_repeats(log: DataFrame) -> DataFrame:
-    """The lowest offset of each log partition at which a key occurs for the second time."""
+    """Return for each log partition the lowest offset at which a key occurs for the second time."""
     keys = log.where("kind = 'record' AND key IS NOT NULL").select(
         *LOG_PARTITION, "log_offset", F.xxhash64("key").alias("key_hash")
     )
@@ -166,7 +166,7 @@ def _first_repeats(log: DataFrame) -> DataFrame:
 
 
 def summary(gaps: DataFrame) -> DataFrame:
-    """One row a log partition: offsets in gaps by cause, and the largest ones that compaction does not explain."""
+    """Return for each log partition: missing offsets by cause, and the largest gaps not caused by compaction."""
     size = F.col("last_offset") - F.col("first_offset") + 1
     by_size = Window.partitionBy(*LOG_PARTITION, F.col("cause") == "compaction").orderBy(size.desc(), "first_offset")
     listed = (F.col("cause") != "compaction") & (F.col("rank") <= LISTED)

@@ -1,4 +1,4 @@
-"""Committed offsets from ``offset_commits``, as DataFrames: the latest ones, and how often they are written.
+"""Committed offsets from ``offset_commits`` as DataFrames: the latest ones, and commit rates.
 
 Commits of a dump that has no offsets cannot be ordered and are left out, as are those of aborted transactions. A dump
 by a consumer does not show transactions: the ``outcome`` of its commits is unknown, and they count as committed.
@@ -32,7 +32,7 @@ COUNTS: Final = (
 
 
 def run(tables: Tables, ends: DataFrame | None = None) -> int:
-    """Keep the offsets as of the newest run that is decoded, once; returns how many there are.
+    """Store the committed offsets as of the newest decoded run, once. Return their number.
 
     ``ends`` are snapshots of end offsets as ``lag.read_end_offsets`` gives them.
     """
@@ -52,7 +52,7 @@ def run(tables: Tables, ends: DataFrame | None = None) -> int:
 
 
 def with_lag(found: DataFrame, ends: DataFrame | None) -> DataFrame:
-    """With the newest end offset of each partition. ``delivered`` are records from the offset on that need no more."""
+    """Add the newest end offset and the lag. ``delivered``: records after the offset that are already processed."""
     if ends is None:
         unknown = F.lit(None).cast("long")
         return found.withColumns({"end_offset": unknown, "end_offset_ms": unknown, "lag": unknown})
@@ -67,7 +67,7 @@ def with_lag(found: DataFrame, ends: DataFrame | None) -> DataFrame:
 
 
 def share_offsets(tables: Tables) -> DataFrame:
-    """The start offsets of share groups from their state log, as rows of ``group_offsets`` with status ``share``.
+    """Return the start offsets of share groups as rows of ``group_offsets`` with status ``share``.
 
     ``committed_offset`` is null until a start is set, ``delivered`` -1 where the log does not count deliveries.
     """
@@ -81,7 +81,7 @@ def share_offsets(tables: Tables) -> DataFrame:
     }
     of_either = {name: F.coalesce(f"share_snapshot.{at}", f"share_update.{at}") for name, at in fields.items()}
     of = ["cluster", "log_topic", "log_partition", "group_id", "topic_id", "partition"]
-    # In an update -1 leaves what was before.
+    # In an update, -1 means that the field does not change.
     says = "NOT is_tombstone AND (share_snapshot.key IS NOT NULL OR {} <> -1)".format
     newest = F.max_by(F.struct("log_offset", "timestamp_ms", "delivered"), "log_offset").alias("newest")
     found = (
@@ -109,12 +109,12 @@ def share_offsets(tables: Tables) -> DataFrame:
 
 
 def commits(tables: Tables) -> DataFrame:
-    """Offset commits and tombstones that have a place in the log."""
+    """Return the offset commits and tombstones whose place in the log is known."""
     return tables.read(OFFSET_COMMITS).where(PLACED)
 
 
 def group_offsets(log: DataFrame) -> DataFrame:
-    """The offsets of each group and partition at the end of these ``commits``.
+    """Return the offsets of each group and partition at the end of these ``commits``.
 
     ``status``: committed, or pending in a transaction that is open, one row a producer. ``is_stable``: no transaction
     is open for the partition, so that a fetch with requireStable returns the offset (KIP-447). A tombstone ends what
@@ -132,18 +132,18 @@ def group_offsets(log: DataFrame) -> DataFrame:
         *PLACE, F.col("committed").alias("log_offset"), F.lit("committed").alias("status"), is_stable.alias("is_stable")
     )
     opened = log.where(is_open & ~F.col("is_tombstone"))
-    # Mostly there are none, which the statistics of the files show at once.
+    # Usually there are none; the statistics of the files show that without reading rows.
     chosen = committed if opened.isEmpty() else committed.unionByName(_pending(log, opened))
-    # One row for thousands of the log: it goes to the log, and not the log to it.
+    # The chosen rows are few: broadcast them instead of shuffling the log.
     place = [*PLACE, "log_offset"]
     details = log.select(*OFFSET_KEY, *COMMIT)
     return details.join(F.broadcast(chosen), place).select(*OFFSET_KEY, "status", "is_stable", *COMMIT)
 
 
 def _pending(log: DataFrame, opened: DataFrame) -> DataFrame:
-    """The newest offset of each open transaction that no tombstone ended.
+    """Return the newest offset of each open transaction that no tombstone ended.
 
-    They are few: what they need is looked up again rather than kept for all partitions.
+    They are few, so their details are looked up again instead of being kept for all partitions.
     """
     tombstones = log.where("is_tombstone").groupBy(*OFFSET_KEY).agg(F.max("log_offset").alias("ended"))
     return (
@@ -156,12 +156,12 @@ def _pending(log: DataFrame, opened: DataFrame) -> DataFrame:
 
 
 def _newest(which: Column) -> Column:
-    """The newest record of a kind; aggregates of plain numbers are what Spark is fastest at."""
+    """Return the newest offset that meets a condition. Spark is fastest at aggregates of plain numbers."""
     return F.max(F.when(which, F.col("log_offset")))
 
 
 def commit_rates(log: DataFrame, every: str = "1 hour") -> DataFrame:
-    """Commits and tombstones of each group by interval of log time, with its share of the interval's records.
+    """Return commits and tombstones of each group by interval of log time, and its share of all records.
 
     A group with most of the share floods the log: each of its commits is replicated, kept until compaction, and read
     again whenever a broker loads the partition.

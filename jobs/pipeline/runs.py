@@ -1,4 +1,4 @@
-"""The ledger ``runs``: what each run took, that its counts add up, and what is left to do after a kill.
+"""The ledger ``runs``: what each run ingested and decoded, and whether its counts add up.
 
 Its rows can be derived from the tables at any time, so a run that was killed before it could write them is accounted
 for by the next one.
@@ -23,16 +23,16 @@ from jobs.versions import software_version
 
 
 class UnbalancedError(CoordinatorAuditError):
-    """Records of a run are in no table, or in more than one."""
+    """Some records of a run are in no table, or in more than one."""
 
 
 def new_run_id() -> str:
-    """A name for a run that begins now; names sort by time."""
+    """Return an id for a run that begins now; ids sort by time."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
 
 
 def unaccounted(tables: Tables) -> list[str]:
-    """Runs that added records and were killed before they could say so, the oldest first."""
+    """Return the runs that added records but were killed before they wrote the ledger, oldest first."""
     added = {row.run_id for row in tables.read(LOG_RECORDS).select("run_id").distinct().collect()}
     return sorted(added - {row.run_id for row in tables.read(RUNS).where("job = 'ingest'").select("run_id").collect()})
 
@@ -45,7 +45,7 @@ class Undecoded(NamedTuple):
 
 
 def undecoded(tables: Tables) -> list[Undecoded]:
-    """What there is to decode, the oldest first."""
+    """Return the runs to decode, oldest first."""
     runs = (
         tables.read(RUNS)
         .groupBy("run_id")
@@ -91,7 +91,7 @@ def account_ingest(
 
 
 def _broken(log: DataFrame, taken: list[Row]) -> list[Row]:
-    """Without the partitions in which the log goes on offset by offset: most do, and finding gaps costs far more."""
+    """Return the partitions that may have gaps. Most have none, and finding gaps is much more expensive."""
     whole = [row for row in taken if row.offsets == row.records == row.last_offset - row.first_offset + 1]
     if not whole:
         return taken
@@ -103,7 +103,7 @@ def _broken(log: DataFrame, taken: list[Row]) -> list[Row]:
 
 
 def _joins(taken: Row, bounds: Row | None) -> bool:
-    """Whether the log partition has the offset before the first one taken, if it has any before, and none beyond."""
+    """Return whether the new offsets directly follow the earlier ones, and no later offset exists."""
     return bounds is not None and bounds.before in (None, taken.first_offset - 1) and bounds.end == taken.last_offset
 
 
@@ -113,12 +113,12 @@ def _begins(log: DataFrame, taken: list[Row]) -> DataFrame:
 
 
 def _same() -> Column:
-    """Rows of a log partition, and where something begins in it."""
+    """Return the join condition of rows with the begin of their log partition."""
     return (F.col("log_topic") == F.col("begin_topic")) & (F.col("log_partition") == F.col("begin_partition"))
 
 
 def _gaps(log: DataFrame, taken: list[Row]) -> dict[tuple[str, int], dict[str, Any]]:
-    """Gaps by log partition, from the last offset before what was taken on."""
+    """Return gaps by log partition, beginning with the last offset before the new ones."""
     if not taken:
         return {}
     begins = _begins(log, taken)
@@ -135,7 +135,7 @@ def _gaps(log: DataFrame, taken: list[Row]) -> dict[tuple[str, int], dict[str, A
 
 
 class LedgerBalance(NamedTuple):
-    """Rows of a run in one log partition: taken in (``records``, ``control``), and where they went."""
+    """Counts of a run in one log partition: rows ingested, and the tables they went to."""
 
     cluster: str
     log_topic: str | None
@@ -169,7 +169,7 @@ def account_decode(tables: Tables, run_id: str, balances: list[LedgerBalance]) -
 
 
 def taken(added: DataFrame, wanted: Mapping[str, Column]) -> list[Row]:
-    """What a run has added to ``log_records``, by log partition, with the number of rows that meet each condition."""
+    """Count what a run added to ``log_records`` by log partition, and the rows that meet each condition."""
     counts = {
         "records": F.col("kind") != "empty",
         "control": F.col("kind") == "control",
@@ -181,7 +181,7 @@ def taken(added: DataFrame, wanted: Mapping[str, Column]) -> list[Row]:
 
 
 def balance(tables: Tables, run_id: str, added: list[Row], decoded: Iterable[Table]) -> list[LedgerBalance]:
-    """What was added, and what of it is in these tables of decoded records, or in quarantine."""
+    """Return what was added, and how much of it is in these decoded tables or in quarantine."""
     went: Counter[tuple[bool, str, str | None, int | None]] = Counter()
     found = [_counted(tables, table, run_id) for table in (*decoded, QUARANTINE)]
     for row in reduce(DataFrame.unionByName, found).collect():

@@ -21,7 +21,7 @@ UNSETTLED: Final = (TransactionOutcome.OPEN.value, TransactionOutcome.UNKNOWN.va
 
 
 def settle(tables: Tables, cluster: str, run_id: str) -> None:
-    """Give open and unknown records the outcome that all of the log shows by now."""
+    """Set the outcome of open and unknown records from everything that was ingested so far."""
     log = tables.read(LOG_RECORDS).where(F.col("cluster") == cluster)
     undecided = log.where("kind = 'record' AND is_transactional").where(F.col("outcome").isin(*UNSETTLED))
     if undecided.isEmpty():
@@ -33,7 +33,7 @@ def settle(tables: Tables, cluster: str, run_id: str) -> None:
 
 
 def lost(log: DataFrame, undecided: DataFrame) -> DataFrame:
-    """The gaps behind the first undecided record of each log partition that compaction does not explain."""
+    """Return the gaps not caused by compaction after the first undecided record of each log partition."""
     begins = undecided.groupBy(*LOG_PARTITION).agg(F.min("log_offset").alias("begin"))
     begins = begins.toDF(*(f"begin_{name}" for name in LOG_PARTITION), "begin")
     same = [F.col(name) == F.col(f"begin_{name}") for name in LOG_PARTITION]
@@ -43,7 +43,7 @@ def lost(log: DataFrame, undecided: DataFrame) -> DataFrame:
 
 
 def markers(log: DataFrame) -> DataFrame:
-    """Where transactions end: log partition, producer, and ``marker`` with its offset, epoch and what it says."""
+    """Return the ends of transactions: log partition, producer, ``marker`` (offset, epoch, outcome)."""
     said = F.create_map(*(F.lit(text) for item in BY_CONTROL_TYPE.items() for text in (item[0], item[1].value)))
     marker = F.struct(
         F.col("log_offset").alias("offset"),
@@ -55,7 +55,7 @@ def markers(log: DataFrame) -> DataFrame:
 
 
 def decide(undecided: DataFrame, ends: DataFrame, gaps: DataFrame) -> DataFrame:
-    """The undecided rows by the key of ``log_records``, with ``outcome`` and ``outcome_before``.
+    """Return the undecided rows by the key of ``log_records``, with ``outcome`` and ``outcome_before``.
 
     The next marker of the producer decides, unless one of the ``gaps`` lies before it; its epoch is that of the data
     or higher, or it is not theirs.

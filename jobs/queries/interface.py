@@ -1,4 +1,4 @@
-"""What commands ask about groups, whoever answers: log files read in this process, or the tables."""
+"""Queries about groups. Two implementations answer them: from log files in this process, and from the tables."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from coordinator_core.history.rows import RebalanceRow
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """Up to where logs are replayed.
+    """The moment up to which logs are replayed.
 
-    ``time_ms``: of each log, the records before the first one later than that. ``offsets``: of a partition of the
-    coordinator log, the records below that offset, so that an end offset names what was there when it was taken. Both
-    None: all there is.
+    ``time_ms``: each log is replayed up to its first record later than this time. ``offsets``: a partition of the
+    coordinator log is replayed up to this offset (excluded), so an end offset gives the state when it was read. Without
+    either, all records are replayed.
 
-    Offsets that leave records out, without a time, bound the moment between two records. Topics are those at the first:
-    their end may be what the second is about. Share state, which groups do not follow, goes on until the second.
+    Offsets without a time define a moment between two records of the log: the last one below the offset, and the next
+    one. Topics are those at the time of the first, because the second may be about the deletion of a topic. Share
+    state, on which groups do not depend, is replayed up to the second.
     """
 
     time_ms: int | None = None
@@ -35,7 +36,7 @@ class AsOf:
 
 
 class RebalanceFilter(NamedTuple):
-    """Which rebalances: of one group (None: all), from a time on, with a cause, and only so many of the slowest."""
+    """Selects rebalances: by group (None: all), earliest time, cause, and number of the slowest ones."""
 
     group_id: str | None = None
     since_ms: int = 0
@@ -44,44 +45,44 @@ class RebalanceFilter(NamedTuple):
 
 
 class GroupsThen(Protocol):
-    """The groups at a moment."""
+    """The state of the groups at a moment."""
 
     def groups(self) -> Iterator[GroupThen]:
-        """Every group that was there or may have been, or that offsets were committed for, by group id."""
+        """Yield every group that existed, may have existed, or has committed offsets, by group id."""
 
     def gaps(self) -> Mapping[str, LogGaps]:
-        """What is missing of each partition of the logs of groups, by its name."""
+        """Return what is missing in each partition of the group logs, by the name of the partition."""
 
     def image(self) -> TopicImage | None:
-        """The topics at the moment, None where nothing is known of them."""
+        """Return the topics at the moment; None if they are unknown."""
 
     def surroundings(self) -> Surroundings:
-        """What descriptions need beyond the group."""
+        """Return the facts outside a group that its description needs."""
 
 
 class Answers(Protocol):
-    """What is known of groups."""
+    """Answers to queries about groups."""
 
     def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
-        """The groups at a moment, or only that one."""
+        """Return the groups at a moment, or one group."""
 
     def history(self, group_id: str) -> GroupHistory | None:
-        """All that a group went through, but for its commits; None where nothing is known of it."""
+        """Return the history of a group without its commits; None if the group is unknown."""
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
-        """Rebalances in order of time, or the slowest first."""
+        """Return rebalances in order of time, or the slowest first."""
 
     def group_of(self, partition: int, offset: int) -> str | None:
-        """The group with a rebalance at that position of the log."""
+        """Return the id of the group with a rebalance at this log position; None if there is none."""
 
     def verdicts(self, group_id: str | None, since_ms: int) -> Iterable[TargetAuditRow]:
-        """Verdicts on targets of one group or all, from a time on, in order of time."""
+        """Return the verdicts on target assignments of one group or all, from a time on, in order of time."""
 
     def violations(self, group_id: str | None, since_ms: int) -> Iterable[Violation]:
-        """Broken rules of one group or all, from a time on, in order of time."""
+        """Return the violations of one group or all, from a time on, in order of time."""
 
     def findings(self, group_id: str | None) -> Sequence[FindingRow]:
-        """What an operator should look at, the most urgent first."""
+        """Return the findings about one group or all, most urgent first."""
 
     def rounds(self, group_id: str) -> list[Round]:
-        """The assignments of a group, with what its assignor was given."""
+        """Return the assignments of a group, with the inputs of its assignor."""

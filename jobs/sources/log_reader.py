@@ -1,4 +1,4 @@
-"""The records of one log partition, straight from segment files, for commands that need no Spark."""
+"""The records of one log partition from segment files, for commands that do not use Spark."""
 
 from __future__ import annotations
 
@@ -135,14 +135,14 @@ class LogReader:
                 yield row
 
     def records(self, time_ms: int | None = None) -> Iterator[AnyRecord]:
-        """The decoded records, without control records."""
+        """Yield the decoded records, without control records."""
         for row in self.rows(time_ms):
             record = self.decoded(row) if row.kind == Kind.RECORD.value else None
             if record is not None:
                 yield record
 
     def decoded(self, row: LogRow) -> AnyRecord | None:
-        """The record in a row; None, and a warning, if it cannot be decoded."""
+        """Return the record in a row; None, after a warning, if it cannot be decoded."""
         file = self._files[0]
         at = LogPosition(file.partition, row.offset, row.timestamp)
         try:

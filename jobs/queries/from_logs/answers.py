@@ -23,14 +23,14 @@ from jobs.sources.log_reader import Warn
 
 @dataclass(slots=True)
 class LogAnswers:
-    """Answers straight from log files; what cannot be read or decoded is told to ``warn``, once."""
+    """Answers from log files. ``warn`` is called once for each problem with reading or decoding them."""
 
     logs: Sequence[LogPart]
     warn: Warn
     settings: Settings
 
     def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
-        """All groups, whichever is asked for."""
+        """Replay all groups, also if only one is asked for."""
         return replay(self.logs, moment, self._warn_once())
 
     def history(self, group_id: str) -> GroupHistory | None:
@@ -83,7 +83,7 @@ class LogAnswers:
         return group_histories(self.logs, self._warn_once(), group_id, self.settings.audit)
 
     def _warn_once(self) -> Warn:
-        """What is wrong with the logs is the same in every pass."""
+        """Return ``warn`` for the first pass only: every pass meets the same problems."""
         warn, self.warn = self.warn, lambda message: None
         return warn
 

@@ -1,4 +1,4 @@
-"""Log folders replayed in this process, without Spark and without tables: for a quick look at one dump.
+"""Replay of log files in this process, without Spark and without tables.
 
 The fold is the core's own, the same that the replay job runs.
 """
@@ -38,21 +38,21 @@ class ReplayedGroups:
         yield from sorted(found, key=lambda then: then.group.group_id)
 
     def gaps(self) -> dict[str, LogGaps]:
-        """What is missing of each partition of a log of groups, by its name."""
+        """Return what is missing in each partition of the group logs, by the name of the partition."""
         return {str(partition.reader): partition.gaps for partition in self.partitions}
 
     def image(self) -> TopicImage | None:
-        """The topics at the moment, None where nothing is known of them."""
+        """Return the topics at the moment; None if they are unknown."""
         return None if self.topics is None else self.topics.image_at(self.time_ms)
 
     def surroundings(self) -> Surroundings:
-        """What descriptions need beyond the group."""
+        """Return the facts outside a group that its description needs."""
         oldest_broker = None if self.topics is None else self.topics.oldest_broker(self.time_ms)
         return Surroundings(self.image(), self.share_state, oldest_broker=oldest_broker)
 
 
 def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn) -> ReplayedGroups:
-    """Replays the logs up to the moment; what could not be read or decoded is told to ``warn`` and left out."""
+    """Replay the logs up to the moment. What cannot be read or decoded is skipped, and ``warn`` is called."""
     partitions = by_partition(logs)
     replayed = ReplayedGroups(time_ms=moment.time_ms)
     cuts: list[Cut] = []

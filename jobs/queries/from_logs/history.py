@@ -1,4 +1,4 @@
-"""Everything about groups straight from log files, in this process: history, broken rules and commits in one pass."""
+"""Group histories from log files, in this process: history, violations and commits in one pass."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from jobs.sources.topics import topic_history
 
 @dataclass(slots=True)
 class _Gathered:
-    """The folds of one group, and the rows that they have made so far."""
+    """The folds of one group, and the rows that they have produced so far."""
 
     fold: GroupAudit
     commits: CommitFold = field(default_factory=CommitFold)
@@ -42,7 +42,7 @@ class _Gathered:
 def group_histories(
     logs: Iterable[LogPart], warn: Warn, group_id: str | None = None, audit: AuditSettings | None = None
 ) -> Iterator[GroupHistory]:
-    """All that the logs tell of each group, or of one; what cannot be read or decoded is told to ``warn``.
+    """Yield the history of each group, or of one. ``warn`` is called for what cannot be read or decoded.
 
     Targets are recomputed with the settings ``audit``; None: they are not.
     """
@@ -55,7 +55,7 @@ def group_histories(
 
 
 def group_rounds(logs: Iterable[LogPart], warn: Warn, settings: AuditSettings, group_id: str) -> list[Round]:
-    """The rounds of one group; what cannot be read is told to ``warn``."""
+    """Return the assignment rounds of one group. ``warn`` is called for what cannot be read."""
     readers, topics, _ = _opened(logs, warn)
     found: list[Round] = []
     for reader in readers:

@@ -1,4 +1,4 @@
-"""What there is of a log partition in the tables: leader epochs, where it ends at a moment, and what is missing."""
+"""Which part of a log partition the tables hold at a moment: leader epochs, end, and what is missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jobs.tables.log import LOG_PARTITION, LOG_RECORDS, PLACED
 
 IS_RECORD: Final = "kind IN ('record', 'control') AND log_offset IS NOT NULL"
 LOST: Final = [cause.value for cause in GapCause]
-"""Causes of gaps that are not compaction's work."""
+"""Causes of gaps other than compaction."""
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class StoredLogExtent:
     transactions_are_known: bool = True
 
     def leader_epoch(self, offset: int) -> int | None:
-        """The leader epoch of the record at an offset; None where the dump has none."""
+        """Return the leader epoch of the record at an offset; None if the dump does not contain it."""
         index = bisect_right(self.epochs, offset, key=lambda each: each[0]) - 1
         return self.epochs[index][1] if index >= 0 else None
 
@@ -102,12 +102,12 @@ def extents_at(tables: Tables, cluster: str, moment: AsOf, topics: list[str]) ->
 
 
 def _end_of(moment: AsOf, row: Row) -> int | None:
-    """The offset that the moment names for a partition, where that leaves out a record."""
+    """Return the offset that the moment names for a partition, if it excludes a record."""
     return None if row.left_out is None else moment.offsets[row.log_partition]
 
 
 def _add_gaps(extents: Extents, log: DataFrame) -> None:
-    """Say of each partition what is missing as seen from the moment."""
+    """Set for each partition what is missing as seen from the moment."""
     covers = F.expr("kind <> 'damaged' AND log_offset IS NOT NULL")
     first = F.struct(F.expr("if(kind = 'empty', batch_base, log_offset)").alias("offset"), "batch_base")
     counts = log.groupBy(*LOG_PARTITION).agg(
@@ -192,7 +192,7 @@ def _damage_outside(log: DataFrame, bounds: Mapping[Place, Row]) -> DataFrame:
 
 
 def _gaps_of(extent: StoredLogExtent, bounds: Row, seen: Row | None, damage: Row | None) -> LogGaps:
-    """What is missing of a partition: between its rows, before the first one, and behind the last one."""
+    """Return what is missing in a partition: between its rows, before the first, and after the last."""
     missing, lost, lost_later = (-1, -1, False) if seen is None else (seen.missing, seen.lost, seen.lost_later)
     end = 1 << 62 if _end_of_gaps(extent) is None else _end_of_gaps(extent)
     first, base = bounds.first.offset, bounds.first.batch_base
@@ -213,7 +213,7 @@ def _gaps_of(extent: StoredLogExtent, bounds: Row, seen: Row | None, damage: Row
 
 
 def before_end(extents: Extents) -> Column:
-    """Whether a row, that has a place in one of these partitions, lies before its end."""
+    """Return whether a row of one of these partitions is before the end of the partition."""
     return reduce(
         lambda all_of, each: all_of & each,
         [
