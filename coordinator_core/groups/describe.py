@@ -108,7 +108,6 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
             described["describe_connect"] = connect.describe_classic_connect(group_id, state, group_state(group))
     elif isinstance(state, ConnectGroup):
         described["describe_connect"] = connect.describe_connect(group_id, state, certainty)
-        return described
     elif isinstance(state, ConsumerGroup):
         described["describe_consumer"] = consumer.describe_consumer(
             group_id,
@@ -135,7 +134,7 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
             )
             unknown = unknown_share_offsets(group_id, state, around.share_state, around.topics)
             certainty = replace(certainty, unknown_offsets=certainty.unknown_offsets | set(unknown))
-    if not isinstance(state, ShareGroup):
+    if commits_offsets(state):
         described["offsets"] = describe_offsets(offsets.committed)
         described["offsets_stable"] = describe_offsets(offsets.stable()) if certainty.transactions_are_known else None
     return {**described, "stateAsOf": state_as_of(group), **uncertainty(group, certainty)}
@@ -156,6 +155,11 @@ def _topology_check(group: StreamsGroup, topics: TopicImage | None, certainty: C
     return {"detail": detail, "status": None if check.status == READY else check.status}
 
 
+def commits_offsets(state: GroupState | None) -> bool:
+    """Return whether a group of this state may have committed offsets; share groups have start offsets."""
+    return not isinstance(state, ShareGroup | ConnectGroup)
+
+
 def uncertainty(group: Group, certainty: Certainty) -> Description:
     """Return how certain the description of a group is.
 
@@ -164,11 +168,9 @@ def uncertainty(group: Group, certainty: Certainty) -> Description:
     there, and ``unknownOffsets`` may have been committed, or with another offset. The lists in ``incompleteLists`` may
     lack more that left no trace in the log.
     """
-    lists = {
-        "members": certainty.all_members,
-        "offsets": certainty.all_offsets,
-        "offsets_stable": certainty.all_offsets,
-    }
+    lists = {"members": certainty.all_members}
+    if commits_offsets(group.state):
+        lists |= {"offsets": certainty.all_offsets, "offsets_stable": certainty.all_offsets}
     return {
         "certainty": certainty_label(group, certainty),
         "unknownFields": unknown_fields(group, certainty),
