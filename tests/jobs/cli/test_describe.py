@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from coordinator_core.records import CoordinatorRecord, Family, LogPosition
 from coordinator_core.wire.control import COMMIT
 from jobs.cli.app import app
 from tests.core.builders import GroupLog, classic_member
+from tests.core.random_coordinator import RandomCoordinator, segment
 from tests.jobs.logs import batch, marker, write_segment
 
 ORDERS = "b3JkZXJzIHRvcGljIGlkIQ"
@@ -232,3 +234,15 @@ def test_lag_where_end_offsets_are_given(folder, tmp_path):
     assert (line["endOffset"], line["lag"]) == (None, None)
     ends.write_text('{"topic": "orders"}')
     assert "partition is missing" in run("offsets", "simple", "--log", folder, "--end-offsets", ends).stderr
+
+
+def test_a_connect_group_of_a_log_of_its_own_says_what_is_certain(tmp_path: Path) -> None:
+    log = RandomCoordinator(Random(7), Family.CONNECT).run(12)
+    folder = tmp_path / "__worker_offsets-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(segment(log, Family.CONNECT))
+    described = lines("describe", "--all", "--log", tmp_path)
+    assert {each["certainty"] for each in described} == {"certain"}
+    assert not any("offsets" in each for each in described)
+    for each in described:
+        assert run("describe", each["group"], "--log", tmp_path).exit_code == 0
