@@ -66,8 +66,9 @@ class Brokers:
         self.directories = {broker: uuid_text(each.bytes) for broker, each in ids.items()}
 
     def leaders(self, topic: str, partition: int) -> Sequence[Leader]:
-        """Return the leaders of a partition in order of time."""
-        return self._partitions[topic, partition].leaders
+        """Return the leaders of a partition in order of time; none if it was removed."""
+        known = self._partitions.get((topic, partition))
+        return () if known is None else known.leaders
 
     def start(self, broker: int, offset: int) -> Iterator[MetadataRecord]:
         """Yield the records with which a broker registers and is unfenced; ``offset`` is that of the first one."""

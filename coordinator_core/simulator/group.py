@@ -266,4 +266,4 @@ def share_states(scenario: Scenario, plan: TopicPlan, seed: int, partition: int)
         for _ in shard.run():
             pass
         activities.append(shard.sharing)
-    return ShareStates(scenario, plan, partition, activities)
+    return ShareStates(scenario, plan, seed, partition, activities)

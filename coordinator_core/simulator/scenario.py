@@ -76,7 +76,8 @@ class ScenarioTransactions(Part):
 class ScenarioCommits(Part):
     """How members commit: all partitions that they own, at the interval ``every``, and once more when they leave.
 
-    Members of share groups acknowledge records at this interval.
+    Members of share groups fetch records and acknowledge them after this interval. If it is longer than the lock of the
+    records, all of them are given up in the end.
     """
 
     every: Positive = 5_000
@@ -87,6 +88,28 @@ class ScenarioCommits(Part):
     def _one_at_a_time(self) -> Self:
         if self.transactions is not None and self.transactions.lasts >= self.every:
             raise ValueError("a transaction has to be over before the next commit")
+        return self
+
+
+class ScenarioDelivery(Part):
+    """What members of a share group do with the records that they get, if not accept them.
+
+    They release the share ``releases`` of them and reject the share ``rejects``. Of the share ``forgets`` they say
+    nothing, so that its locks end. ``poison`` is the share of the topic's records that no member can process: each
+    member releases them, until the delivery limit is reached. Lock duration (``share.record.lock.duration.ms``),
+    delivery limit (``share.delivery.count.limit``) and ``share.auto.offset.reset`` are among the group's ``config``; a
+    member that crashes or leaves gives its records back, one that hangs holds them until their locks end.
+    """
+
+    releases: Share = 0.0
+    rejects: Share = 0.0
+    forgets: Share = 0.0
+    poison: Share = 0.0
+
+    @model_validator(mode="after")
+    def _at_most_all(self) -> Self:
+        if self.releases + self.rejects + self.forgets > 1:
+            raise ValueError("more than all records are not accepted")
         return self
 
 
@@ -257,6 +280,7 @@ class ScenarioGroup(Part):
     revocation: Positive = 200
     metadata_age: Positive = 30_000
     commits: ScenarioCommits | None = ScenarioCommits()
+    delivery: ScenarioDelivery = ScenarioDelivery()
     connectors: dict[str, Annotated[int, Field(ge=0, le=10_000)]] = {}
     delay: Duration = 60_000
     versions: Versions = (0, 2)
@@ -307,6 +331,8 @@ class ScenarioGroup(Part):
             raise ValueError("the coordinator sets the session timeout of Connect groups on KIP-848, not the scenario")
         if self.static and self.type not in ("consumer", "classic"):
             raise ValueError(f"{self.type} groups have no static members")
+        if self.type != "share" and self.delivery != ScenarioDelivery():
+            raise ValueError(f"members of {self.type} groups acknowledge no deliveries")
         for event in self.events:
             self._allows(event)
         return self

@@ -55,6 +55,10 @@ class SeededRandom:
         """Return the time to the next event, at least 1; ``mean`` is the mean interval of the events."""
         return max(1, round(-mean * math.log1p(-self.fraction())))
 
+    def trials_before(self, share: float) -> int:
+        """Return how many trials fail before the first that does not; the share of those that do not is above 0."""
+        return 0 if share >= 1 else int(math.log1p(-self.fraction()) / math.log1p(-share))
+
     def pick(self, options: Sequence[T]) -> T:
         """Return one of the options."""
         return options[self.below(len(options))]

@@ -29,6 +29,7 @@ from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.groups import re2
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.connect.state import units
+from coordinator_core.groups.share.state_log import SharePartition
 from coordinator_core.records import (
     LOG_TOPICS,
     ConnectRecordType,
@@ -47,7 +48,7 @@ from coordinator_core.simulator.ground_truth import EXPIRED, LEFT, AnyGroup, Gro
 from coordinator_core.simulator.log import GroupBatch, PartitionLog, Piece
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.seeded_random import SeededRandom
-from coordinator_core.simulator.share_state import ShareActivity
+from coordinator_core.simulator.share_activity import HoldEnd, ShareActivity
 from coordinator_core.simulator.topics import TopicPlan, TopicStep
 
 RETRY_MS = 100
@@ -338,8 +339,8 @@ class Shard:
         if self._concerns_others(live, batch):
             self.wake(group_id)
             if isinstance(live, LiveShareGroup):
-                topic_ids = {topic_id for target in live.log.targets.values() for topic_id in target}
-                self.sharing.assign(group_id, topic_ids, self.now)
+                gone = HoldEnd.LEFT if how == LEFT else HoldEnd.EXPIRED
+                self.sharing.assign(group_id, live.log.targets, self.now, gone)
 
     def _concerns_others(self, live: AnyGroup | None, batch: GroupBatch | None) -> bool:
         """Whether an operation concerns more members than the one whose request it was."""
@@ -384,8 +385,8 @@ class Shard:
             self.groups[group_id].expect(TrueCause("share_state_initialized", topics=names))
             for each in asked:
                 for state in each["partitions"] if each["topic_id"] in partitions else ():
-                    which = each["topic_id"], state["partition"]
-                    self.sharing.initialize(group_id, *which, state["state_epoch"], self.now)
+                    which = SharePartition(group_id, each["topic_id"], state["partition"])
+                    self.sharing.initialize(which, state["state_epoch"], self.now)
 
     # --- groups of Connect -------------------------------------------------------------------------------------------
 

@@ -6,177 +6,153 @@ therefore simulated again for each partition of this log; that is possible becau
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+from coordinator_core.coordinator.config import BrokerConfig, GroupConfig
+from coordinator_core.coordinator.share.share_coordinator import ShareCoordinator
 from coordinator_core.groups.log_partition import log_partition_of
-from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT, SHARE_UPDATE, SharePartition
-from coordinator_core.records import LOG_TOPICS, Family, Fields
+from coordinator_core.groups.share.state_log import SharePartition, ShareStateRecord
+from coordinator_core.records import LOG_TOPICS, Family
 from coordinator_core.simulator.log import Piece
 from coordinator_core.simulator.scenario import Scenario
+from coordinator_core.simulator.seeded_random import SeededRandom
+from coordinator_core.simulator.share_activity import ShareActivity, ShareLifetime
+from coordinator_core.simulator.share_delivery import NEVER, Records, ShareDelivery, ShareHabits
 from coordinator_core.simulator.topics import TopicPlan
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.record_codec import encode_key, encode_value
 
-SNAPSHOT_UPDATES = 500
-"""A snapshot follows after this many updates, as is the default of Kafka's share coordinators."""
 PIECE_RECORDS = 10_000
-ACKNOWLEDGED = 2
-
-
-@dataclass(slots=True)
-class ShareActivity:
-    """What share groups did: share partitions with the time and epoch of their state, and when topics were delivered.
-
-    ``spells`` has, by group and topic id, the times at which members began to have partitions of the topic and ceased
-    to, in turn.
-    """
-
-    initialized: dict[SharePartition, tuple[int, int]] = field(default_factory=dict)
-    removed: list[tuple[SharePartition, int, int, int]] = field(default_factory=list)
-    spells: dict[str, dict[str, list[int]]] = field(default_factory=dict)
-
-    def initialize(self, group_id: str, topic_id: str, partition: int, epoch: int, now: int) -> None:
-        """Take in that a share partition gets its state, if it has none yet."""
-        self.initialized.setdefault(SharePartition(group_id, topic_id, partition), (now, epoch))
-
-    def assign(self, group_id: str, topic_ids: Collection[str], now: int) -> None:
-        """Take in that the group's members now have partitions of these topics, and of no others."""
-        of_group = self.spells.setdefault(group_id, {})
-        for topic_id in {*of_group, *topic_ids}:
-            spells = of_group.setdefault(topic_id, [])
-            if (topic_id in topic_ids) != len(spells) % 2:
-                spells.append(now)
-
-    def remove(self, gone: Callable[[SharePartition], bool], now: int) -> None:
-        """Take in that the state of share partitions was removed, with their topic or their group."""
-        for which in [each for each in self.initialized if gone(each)]:
-            self.removed.append((which, *self.initialized.pop(which), now))
-
-
-class _Write(NamedTuple):
-    time_ms: int
-    which: SharePartition
-    type: int
-    value: Fields | None
 
 
 class ShareStates:
-    """One partition of the share state log, with the methods of a ``Shard`` that write a log and its truth."""
+    """One partition of the share state log, with the methods of a ``Shard`` that write a log and its truth.
+
+    It is the clock of its share partitions, too.
+    """
 
     commit_count = 0
 
     def __init__(
-        self, scenario: Scenario, plan: TopicPlan, partition: int, activities: Sequence[ShareActivity]
+        self, scenario: Scenario, plan: TopicPlan, seed: int, partition: int, activities: Sequence[ShareActivity]
     ) -> None:
         """``activities`` of all shards of the scenario, which have been run to their end."""
+        self.now = scenario.start_ms
+        config = BrokerConfig.of(scenario.cluster.config)
+        self.coordinator = ShareCoordinator(config, partition)
         self._end_ms = scenario.start_ms + scenario.lasts
-        self._plan = plan
         self._partition = partition
         self._partitions = scenario.cluster.share_partitions
-        self._every = {
-            group_id: group.commits.every
-            for name, group in scenario.groups.items()
-            if group.type == "share" and group.commits is not None
-            for group_id in scenario.ids(name)
-        }
-        self._topics = {topic.id: topic for step in plan.steps for topic in step.image.by_id.values()}
-        self._activities = activities
+        self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._turns = 0
         self._truth: list[dict[str, Any]] = []
+        self._batches: list[bytes] = []
+        self._leaders = plan.leaders_after_start(LOG_TOPICS[Family.SHARE], partition)
+        self._deliveries = [
+            self._delivery(scenario, plan, seed, habits, activity, lifetime)
+            for habits, activity, lifetime in self._lifetimes(scenario, config, activities)
+        ]
+
+    def _lifetimes(
+        self, scenario: Scenario, config: BrokerConfig, activities: Sequence[ShareActivity]
+    ) -> Iterator[tuple[ShareHabits, ShareActivity, ShareLifetime]]:
+        """The share partitions whose state is in this partition of the log, by time."""
+        habits: dict[str, ShareHabits] = {}
+        for name, group in scenario.groups.items():
+            if group.type == "share":
+                every = NEVER if group.commits is None else group.commits.every
+                leaving = group.commits is not None and group.commits.when_leaving
+                settings = GroupConfig.of(config, group.configs)
+                habits |= dict.fromkeys(scenario.ids(name), ShareHabits(every, leaving, group.delivery, settings))
+        found = [
+            (habits[lifetime.which.group_id], activity, lifetime)
+            for activity in activities
+            for lifetime in (*activity.initialized.values(), *activity.removed)
+            if self._is_here(lifetime.which)
+        ]
+        yield from sorted(found, key=lambda each: (each[2].since_ms, each[2].which))
+
+    def _is_here(self, which: SharePartition) -> bool:
+        name = f"{which.group_id}:{which.topic_id}:{which.partition}"
+        return log_partition_of(name, self._partitions) == self._partition
+
+    def _delivery(
+        self,
+        scenario: Scenario,
+        plan: TopicPlan,
+        seed: int,
+        habits: ShareHabits,
+        activity: ShareActivity,
+        lifetime: ShareLifetime,
+    ) -> ShareDelivery:
+        which = lifetime.which
+        topic = next(step.image.by_id[which.topic_id] for step in plan.steps if which.topic_id in step.image.by_id)
+        created_ms = plan.created_ms.get(topic.name, scenario.start_ms)
+        records = Records(topic.name, round(plan.rates.get(topic.name, 0.0) * 1_000), created_ms)
+        chance = SeededRandom(seed).fork("share", *which, lifetime.since_ms)
+        leaders = plan.leaders(topic.name, which.partition)
+        return ShareDelivery(self, lifetime, activity, habits, records, leaders, chance)
+
+    # --- time, and the log -------------------------------------------------------------------------------------------
+
+    def at(self, time_ms: int, action: Callable[[], None]) -> None:
+        """Call the action at this time; actions for the same time are called in the order in which they were added."""
+        self._turns += 1
+        heapq.heappush(self._queue, (time_ms, self._turns, action))
+
+    def append(self, record: ShareStateRecord) -> None:
+        """Add a record to the log."""
+        at, key = record.at, dict(record.key)
+        value = None if record.value is None else encode_value(record.type, 0, dict(record.value), Family.SHARE)
+        new = NewRecord(at.offset, at.timestamp_ms, encode_key(record.type, key, Family.SHARE), value)
+        epoch = sum(leader.time_ms < at.timestamp_ms for leader in self._leaders)
+        self._batches.append(encode_batch([new], leader_epoch=epoch))
+
+    def tell(self, row: dict[str, Any]) -> None:
+        """Add a row of truth."""
+        self._truth.append(row)
 
     def run(self) -> Iterator[Piece]:
         """Yield the log, piece by piece."""
-        writes = sorted(self._writes(), key=lambda write: (write.time_ms, write.which))
-        leaders = self._plan.leaders_after_start(LOG_TOPICS[Family.SHARE], self._partition)
-        for base in range(0, len(writes), PIECE_RECORDS):
-            batches = []
-            for offset, write in enumerate(writes[base : base + PIECE_RECORDS], base):
-                value = None if write.value is None else encode_value(write.type, 0, write.value, Family.SHARE)
-                group_id, topic_id, number = write.which
-                names: Fields = {"groupId": group_id, "topicId": topic_id, "partition": number}
-                record = NewRecord(offset, write.time_ms, encode_key(write.type, names, Family.SHARE), value)
-                epoch = sum(leader.time_ms < write.time_ms for leader in leaders)
-                batches.append(encode_batch([record], leader_epoch=epoch))
-            yield Piece(b"".join(batches), base, len(batches))
+        for delivery in self._deliveries:
+            delivery.schedule()
+        self.at(self.now + self._cold_ms, self._snapshot_cold_partitions)
+        base = 0
+        while self._queue and self._queue[0][0] < self._end_ms:
+            self.now, _, action = heapq.heappop(self._queue)
+            action()
+            if len(self._batches) >= PIECE_RECORDS:
+                yield self._piece(base)
+                base = self.coordinator.end_offset
+        self.now = self._end_ms
+        if self._batches:
+            yield self._piece(base)
+
+    def _piece(self, base: int) -> Piece:
+        batches, self._batches = self._batches, []
+        return Piece(b"".join(batches), base, len(batches))
+
+    @property
+    def _cold_ms(self) -> int:
+        return self.coordinator.config.share_coordinator_cold_partition_snapshot_interval_ms
+
+    def _snapshot_cold_partitions(self) -> None:
+        for record in self.coordinator.snapshot_cold_partitions(self.now):
+            self.append(record)
+        self.at(self.now + self._cold_ms, self._snapshot_cold_partitions)
+
+    # --- truth -------------------------------------------------------------------------------------------------------
 
     def take_truth(self) -> Iterator[dict[str, Any]]:
-        """Yield nothing: all is known at the end only."""
-        return iter(())
+        """Yield which records were given up so far, each row in one call only."""
+        yield from self._truth
+        self._truth.clear()
 
     def last_truth(self) -> Iterator[dict[str, Any]]:
         """Yield the final state of each share partition."""
-        yield from self._truth
-
-    def _writes(self) -> Iterator[_Write]:
-        for activity in self._activities:
-            for which, (since, epoch) in activity.initialized.items():
-                if self._is_here(which):
-                    yield from self._life(activity, which, since, epoch, None)
-            for which, since, epoch, until in activity.removed:
-                if self._is_here(which):
-                    yield from self._life(activity, which, since, epoch, until)
-
-    def _is_here(self, which: SharePartition) -> bool:
-        return (
-            log_partition_of(f"{which.group_id}:{which.topic_id}:{which.partition}", self._partitions)
-            == self._partition
-        )
-
-    def _life(
-        self, activity: ShareActivity, which: SharePartition, since: int, state_epoch: int, until: int | None
-    ) -> Iterator[_Write]:
-        """A share partition from its first snapshot to its tombstone, if there is one; all of it is acknowledged."""
-        name = self._topics[which.topic_id].name
-        speed, created = round(self._plan.rates.get(name, 0.0) * 1_000), self._plan.created_ms.get(name, since)
-        snapshot: Fields = {
-            "snapshotEpoch": 0,
-            "stateEpoch": state_epoch,
-            "leaderEpoch": 0,
-            "startOffset": -1,
-            "createTimestamp": since,
-            "writeTimestamp": since,
-            "stateBatches": [],
-        }
-        yield _Write(since, which, SHARE_SNAPSHOT, dict(snapshot))
-        end = self._end_ms if until is None else until
-        position = start = count = None
-        updates = 0
-        for now in self._deliveries(activity, which, since, end):
-            here = max(now - created, 0) * speed // 1_000_000
-            if position is None:
-                position = here
-                continue
-            if here == position:
-                continue
-            start, count = position, here - position
-            batch = {"firstOffset": start, "lastOffset": here - 1, "deliveryState": ACKNOWLEDGED, "deliveryCount": 1}
-            state: Fields = {"startOffset": start, "deliveryCompleteCount": count, "stateBatches": [batch]}
-            position, updates = here, updates + 1
-            if updates % SNAPSHOT_UPDATES:
-                epochs = {"snapshotEpoch": snapshot["snapshotEpoch"], "leaderEpoch": 0}
-                yield _Write(now, which, SHARE_UPDATE, epochs | state)
-            else:
-                snapshot |= state | {"snapshotEpoch": snapshot["snapshotEpoch"] + 1, "writeTimestamp": now}
-                yield _Write(now, which, SHARE_SNAPSHOT, dict(snapshot))
-        if until is not None:
-            yield _Write(until, which, SHARE_SNAPSHOT, None)
-            return
-        self._truth.append(
-            {
-                "kind": "share-offset",
-                "group_id": which.group_id,
-                "partition": f"{name}-{which.partition}",
-                "start_offset": start,
-                "delivered": count,
-            }
-        )
-
-    def _deliveries(self, activity: ShareActivity, which: SharePartition, since: int, end: int) -> Iterator[int]:
-        """When members acknowledge: every so often while the topic is assigned to some."""
-        every = self._every.get(which.group_id)
-        spells = [*activity.spells.get(which.group_id, {}).get(which.topic_id, ()), end]
-        if every is not None:
-            for begin, over in zip(spells[::2], spells[1::2], strict=False):
-                first = max(begin, since)
-                yield from range(first + every, min(over, end), every)
+        for delivery in self._deliveries:
+            row = delivery.truth()
+            if row is not None:
+                yield row

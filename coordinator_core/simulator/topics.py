@@ -58,6 +58,10 @@ class TopicPlan:
     created_ms: dict[str, int]
     brokers: Brokers
 
+    def leaders(self, topic: str, partition: int) -> Sequence[Leader]:
+        """Return the leaders of a partition in order of time; of a partition that is gone, one that it always had."""
+        return self.brokers.leaders(topic, partition) or (Leader(self.created_ms.get(topic, 0), 0, 0),)
+
     def leaders_after_start(self, topic: str, partition: int) -> Sequence[Leader]:
         """Return the leaders of a partition after its first one, in order of time."""
         return self.brokers.leaders(topic, partition)[1:]

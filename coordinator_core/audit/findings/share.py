@@ -81,7 +81,15 @@ def redelivered(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRo
             for each in (delivery.first_redelivery, delivery.last_redelivery)
             if each is not None
         ]
-        yield history.finding(FindingKind.SHARE_REDELIVERED, again, limits.share_redelivered, detail, at, subject=topic)
+        yield history.finding(
+            FindingKind.SHARE_REDELIVERED,
+            again,
+            limits.share_redelivered,
+            detail,
+            at,
+            subject=topic,
+            in_share_state=True,
+        )
 
 
 def stalled(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:

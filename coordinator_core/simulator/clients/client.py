@@ -16,6 +16,7 @@ from coordinator_core.simulator.commits import CommitStream, CommitStreams, Owne
 from coordinator_core.simulator.ground_truth import GroupTruth, TrueCause
 from coordinator_core.simulator.scenario import ScenarioGroup
 from coordinator_core.simulator.seeded_random import SeededRandom
+from coordinator_core.simulator.share_activity import ShareActivity
 from coordinator_core.simulator.transactions import Transactions
 
 COMMIT_VERSION = 9
@@ -60,6 +61,7 @@ class ClientEnvironment(Protocol):
     topics: TopicImage
     commits: CommitStreams
     groups: dict[str, GroupTruth]
+    sharing: ShareActivity
 
     @property
     def now(self) -> int:

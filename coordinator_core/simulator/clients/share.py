@@ -18,6 +18,19 @@ class ShareConsumer(EpochClient):
     heartbeat_api = "ShareGroupHeartbeat"
     commits = False
 
+    def crash(self) -> None:
+        """Stop without leaving the group; the broker sees that the connections are gone."""
+        if self.running:
+            self.shard.sharing.crash(self.group_id, self.member_id, self.shard.now)
+        super().crash()
+
+    def freeze(self, lasts_ms: int) -> None:
+        """Let the process hang; its connections remain."""
+        if self.running:
+            now = self.shard.now
+            self.shard.sharing.hang(self.group_id, self.member_id, now, now + lasts_ms)
+        super().freeze(lasts_ms)
+
     def abandon(self) -> None:
         """Return to epoch 0."""
         self.epoch = 0

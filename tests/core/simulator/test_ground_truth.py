@@ -145,7 +145,11 @@ def test_the_share_state_is_that_of_the_groups():
                 offsets = describe_share_offsets(group_id, group.log, state, shard.topics, None)
                 left |= {(group_id, partition): each for partition, each in offsets.items()}
     assert left == {
-        (row["group_id"], row["partition"]): {"lag": None, "leaderEpoch": 0, "startOffset": row["start_offset"]}
+        (row["group_id"], row["partition"]): {
+            "lag": None,
+            "leaderEpoch": row["leader_epoch"],
+            "startOffset": row["start_offset"],
+        }
         for row in truth
     }
     starts = {name: {row["start_offset"] for row in truth if row["group_id"] == name} for name in groups}

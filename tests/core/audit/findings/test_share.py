@@ -87,7 +87,7 @@ def test_many_redeliveries_are_found_by_their_share() -> None:
         )
 
     (row,) = found(FindingKind.SHARE_REDELIVERED, rows(60))
-    assert row.number == 20
+    assert (row.number, row.log_topic) == (20, "__share_group_state")
     assert row.detail.startswith(f"20 of 100 deliveries of {TOPIC_ID} (20%) were of records delivered before, up to 2 ")
     assert found(FindingKind.SHARE_REDELIVERED, rows(61)) == []
 
