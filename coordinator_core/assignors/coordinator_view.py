@@ -73,9 +73,9 @@ def presented_members(members: Iterable[str], updates: Mapping[str, object | Non
 def presented_sets(entries: Iterable[tuple[str, Sequence[int]]], jdk: int, *, ids: bool) -> Partitions:
     """Return a target as the coordinator keeps it after it has read its record: a HashMap of copied HashSets.
 
-    The keys are topic ids (``ids``) or subtopology ids.
+    The keys are topic ids (``ids``) or subtopology ids. A number that a record lists twice is in its set once.
     """
-    sets = {key: _int_order(numbers, copy_capacity(len(numbers), jdk)) for key, numbers in entries}
+    sets = {key: _int_order([*dict.fromkeys(numbers)], copy_capacity(len(numbers), jdk)) for key, numbers in entries}
     if len(sets) < 2:
         return sets
     return {key: sets[key] for key in hash_order(UUID if ids else STRING, list(sets))}

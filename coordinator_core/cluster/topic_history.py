@@ -275,6 +275,13 @@ class TopicHistory:
             return "the history of topics ends before"
         return None
 
+    def is_whole(self, time_ms: int) -> bool:
+        """Whether every version of the topics up to a time is here, so that none can have another metadata hash.
+
+        Racks that changed without a record about the topic give more combinations than are tried.
+        """
+        return self.complete and self.doubt(time_ms) is None and not self._only_racks
+
     # --- questions ---------------------------------------------------------------------------------------------------
 
     def topic_name(self, topic_id: str) -> str | None:

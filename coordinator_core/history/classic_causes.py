@@ -188,7 +188,7 @@ def _first_assigned(
     if is_downgrade(step.last) or not (step.old.protocol in ASSIGNS_ALL or step.old.protocol == COOPERATIVE_STICKY):
         return []
     had = {name for member in step.old.members.values() for _, name in assignment(step.old, member).held}
-    had = had.union(*(subscription(step.old, member).owned for member in step.old.members.values()))
+    had |= {unit.name for member in step.old.members.values() for unit in subscription(step.old, member).owned}
     since_ms = step.last.opened.timestamp_ms
     found = [
         name for name in subscribed - had if assigned.get(name, -1) >= 0 and topics.topic_at(name, since_ms) is not None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.epochs import PartitionEpochs, Partitions
 from coordinator_core.groups.share.state import ShareGroup, ShareMember
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, TargetTasks
-from coordinator_core.history.work_units import Held, Resource
+from coordinator_core.history.work_units import Held, Resource, WorkUnit
 from coordinator_core.record_fields.embedded import (
     ConnectProtocolAssignment,
     ConnectProtocolAssignmentConnectorTasks,
@@ -57,23 +58,23 @@ def streams_held(member: StreamsMember) -> Held:
     """Return assigned tasks by role, and those pending revocation, which the member still has."""
     held: dict[Resource, AbstractSet[int]] = {}
     for tasks in (member.assigned, member.pending_revocation):
-        _add("active", tasks.active, held)
-        _add("standby", tasks.standby, held)
-        _add("warmup", tasks.warmup, held)
+        _add("active", tasks.active.items(), held)
+        _add("standby", tasks.standby.items(), held)
+        _add("warmup", tasks.warmup.items(), held)
     return held
 
 
 def streams_target(target: TargetTasks) -> Held:
     """Return target tasks by role."""
     held: dict[Resource, AbstractSet[int]] = {}
-    _add("active", target.active, held)
-    _add("standby", target.standby, held)
-    _add("warmup", target.warmup, held)
+    _add("active", target.active.items(), held)
+    _add("standby", target.standby.items(), held)
+    _add("warmup", target.warmup.items(), held)
     return held
 
 
-def _add(role: str, tasks: Mapping[str, Iterable[int]], held: dict[Resource, AbstractSet[int]]) -> None:
-    for subtopology, partitions in tasks.items():
+def _add(role: str, tasks: Iterable[tuple[str, Iterable[int]]], held: dict[Resource, AbstractSet[int]]) -> None:
+    for subtopology, partitions in tasks:
         if partitions:
             resource = (role, subtopology)
             held[resource] = held[resource] | set(partitions) if resource in held else set(partitions)
@@ -115,13 +116,15 @@ def streams_topics(state: StreamsGroup) -> set[str]:
 class ClassicSubscription(NamedTuple):
     """What a member of a classic group asked for: topics (consumer), or its config offset (Connect).
 
-    ``owned`` are the topics of the partitions that it had when it joined, ``url`` is that of a Connect worker.
+    ``owned`` is what it had when it joined, of the assignment of ``generation``; None: it does not say of which.
+    ``url`` is that of a Connect worker.
     """
 
     topics: frozenset[str]
     config_offset: int | None
     rack_id: str | None
-    owned: frozenset[str] = frozenset()
+    owned: frozenset[WorkUnit] = frozenset()
+    generation: int | None = None
     url: str | None = None
 
 
@@ -131,6 +134,7 @@ class ClassicAssignment(NamedTuple):
     ``delay_ms`` is Connect's scheduled rebalance delay, ``next_rebalance_ms`` the time at which Kafka Streams wants to
     rebalance again. ``incremental``: ``held`` depends on the member's subscription too. ``revoked`` counts what an
     incremental Connect assignment revokes, or what a cooperative consumer owned and is not assigned (KIP-429).
+    ``listed_twice`` is what the assignment lists more than once.
     """
 
     held: Held
@@ -138,6 +142,7 @@ class ClassicAssignment(NamedTuple):
     delay_ms: int = 0
     next_rebalance_ms: int | None = None
     incremental: bool = False
+    listed_twice: tuple[WorkUnit, ...] = ()
 
 
 NO_SUBSCRIPTION = ClassicSubscription(frozenset(), None, None)
@@ -154,12 +159,21 @@ def classic_subscription(protocol_type: str, protocol: str | None, data: bytes) 
         return None
     worker = blob_of(ConnectProtocolMetadata, blob)
     if worker is not None:
-        return ClassicSubscription(frozenset(), worker.fields["configOffset"], None, url=worker.fields["url"])
+        running = blob_of(ConnectProtocolAssignment, worker.nested)
+        had = _connect_work(running.fields["assignment"] or ()) if running is not None else set()
+        owned = frozenset(map(_of_worker, had))
+        return ClassicSubscription(frozenset(), worker.fields["configOffset"], None, owned, url=worker.fields["url"])
     consumer = blob_of(ConsumerProtocolSubscription, blob)
     if consumer is not None:
         fields = consumer.fields
-        owned = frozenset(each["topic"] for each in fields.get("ownedPartitions") or () if each["partitions"])
-        return ClassicSubscription(frozenset(fields["topics"]), None, fields.get("rackId"), owned)
+        owned = frozenset(
+            WorkUnit("partition", each["topic"], number)
+            for each in fields.get("ownedPartitions") or ()
+            for number in each["partitions"]
+        )
+        generation = fields.get("generationId", -1)
+        rack, known = fields.get("rackId"), generation if generation >= 0 else None
+        return ClassicSubscription(frozenset(fields["topics"]), None, rack, owned, known)
     return NO_SUBSCRIPTION
 
 
@@ -185,14 +199,19 @@ def classic_assignment(
     if partitions is None:
         return NO_ASSIGNMENT
     held: dict[Resource, AbstractSet[int]] = {}
-    for each in partitions.fields["assignedPartitions"]:
-        if each["partitions"]:
-            held[("partition", each["topic"])] = set(each["partitions"])
+    listed = partitions.fields["assignedPartitions"]
+    _add("partition", [(each["topic"], each["partitions"]) for each in listed], held)
+    twice = _repeated(WorkUnit("partition", each["topic"], number) for each in listed for number in each["partitions"])
     subscribed = blob_of(ConsumerProtocolSubscription, owned)
     revoked = _given_up(subscribed, held) if subscribed is not None and protocol == COOPERATIVE_STICKY else 0
     info = blob_of(StreamsAssignmentInfo, partitions.nested)
     next_rebalance = _streams_tasks(info, held) if info else None
-    return ClassicAssignment(held, revoked, next_rebalance_ms=next_rebalance)
+    return ClassicAssignment(held, revoked, next_rebalance_ms=next_rebalance, listed_twice=twice)
+
+
+def _repeated(units: Iterable[WorkUnit]) -> tuple[WorkUnit, ...]:
+    """Return the units that occur more than once."""
+    return tuple(unit for unit, count in Counter(units).items() if count > 1)
 
 
 def _given_up(subscription: Blob[ConsumerProtocolSubscription], held: Held) -> int:
@@ -207,7 +226,7 @@ def _streams_tasks(info: Blob[StreamsAssignmentInfo], held: dict[Resource, Abstr
         by_subtopology: dict[str, set[int]] = {}
         for task in tasks:
             by_subtopology.setdefault(str(task["topicGroupId"]), set()).add(task["partition"])
-        _add(role, by_subtopology, held)
+        _add(role, by_subtopology.items(), held)
     at = info.fields.get("nextRebalanceMs", _NEVER)
     return None if at == _NEVER else at
 
@@ -225,7 +244,15 @@ def _connect_assignment(
     for connector, task in work:
         role = "connector" if task == CONNECTOR_ITSELF else "task"
         held.setdefault((role, connector), set()).add(task)
-    return ClassicAssignment(held, len(revoked), fields.get("delay") or 0, None, blob.version > 0)
+    started = ((entry["connector"], task) for entry in fields["assignment"] or () for task in entry["tasks"])
+    twice = _repeated(map(_of_worker, started))
+    return ClassicAssignment(held, len(revoked), fields.get("delay") or 0, None, blob.version > 0, twice)
+
+
+def _of_worker(work: tuple[str, int]) -> WorkUnit:
+    """A connector, or a task of one, as a unit."""
+    connector, task = work
+    return WorkUnit("connector" if task == CONNECTOR_ITSELF else "task", connector, task)
 
 
 def _connect_work(entries: Iterable[ConnectProtocolAssignmentConnectorTasks]) -> set[tuple[str, int]]:

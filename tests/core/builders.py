@@ -15,6 +15,13 @@ class GroupLog:
     def __init__(self, group_id: str = "g") -> None:
         self.group_id = group_id
         self.offset = 0
+        self.member_epochs: dict[str, int] = {}
+
+    def was_at(self, member_id: str, epoch: int) -> int:
+        """The epoch at which the member was before it is at this one; 0: it has just joined."""
+        before = self.member_epochs.get(member_id, 0)
+        self.member_epochs[member_id] = epoch
+        return before
 
     def record(self, record_type: int, value: Fields | None, **key: Any) -> CoordinatorRecord:
         group = {"group" if record_type <= RecordType.GROUP_METADATA else "groupId": self.group_id}
@@ -23,6 +30,8 @@ class GroupLog:
         return CoordinatorRecord(at, record_type, group | key, value)
 
     def tombstone(self, record_type: int, **key: Any) -> CoordinatorRecord:
+        if record_type in (8, 14, 22):
+            self.member_epochs.pop(key.get("memberId", ""), None)
         return self.record(record_type, None, **key)
 
     # --- offsets -----------------------------------------------------------------------------------------------------
@@ -88,7 +97,7 @@ class GroupLog:
     ) -> CoordinatorRecord:
         value = {
             "memberEpoch": epoch,
-            "previousMemberEpoch": epoch - 1,
+            "previousMemberEpoch": self.was_at(member_id, epoch),
             "state": state,
             "assignedPartitions": topic_partitions(assigned or {}),
             "partitionsPendingRevocation": topic_partitions(revoking or {}),
@@ -127,7 +136,7 @@ class GroupLog:
     def share_current(self, member_id: str, epoch: int, assigned: Partitions) -> CoordinatorRecord:
         value = {
             "memberEpoch": epoch,
-            "previousMemberEpoch": epoch - 1,
+            "previousMemberEpoch": self.was_at(member_id, epoch),
             "state": 0,
             "assignedPartitions": topic_partitions(assigned),
         }
@@ -184,7 +193,7 @@ class GroupLog:
     ) -> CoordinatorRecord:
         value = {
             "memberEpoch": epoch,
-            "previousMemberEpoch": epoch - 1,
+            "previousMemberEpoch": self.was_at(member_id, epoch),
             "state": state,
             "activeTasks": tasks(active or {}),
             "standbyTasks": tasks(standby or {}),

@@ -12,6 +12,8 @@ from coordinator_core.audit.rules.rule_fold import judge
 from coordinator_core.groups.group import Group
 from tests.core.audit.rules.mutations import MUTATIONS, Mutation, mutations_of
 from tests.differential.logs_by_group import Log, corpus_log
+from tests.differential.metadata import topic_history
+from tests.shared_data import CORPUS
 
 PER_GROUP = 4
 
@@ -24,9 +26,11 @@ def scenarios() -> Log:
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_a_mutation_makes_its_rule_fire(mutation: Mutation, scenarios: Log) -> None:
     rng, fired, tried = random.Random(mutation.name), Counter[str](), 0
+    topics = topic_history(CORPUS / "scenarios" / "logs")
     for (_, group_id), records in scenarios.groups.items():
         for log in islice(mutations_of(mutation, records, rng), PER_GROUP):
-            found = {violation.rule for violation in judge(log, Group(group_id, from_start=True), scenarios.coverage)}
+            group = Group(group_id, from_start=True)
+            found = {violation.rule for violation in judge(log, group, scenarios.coverage, topics=topics)}
             assert mutation.explains(found), (group_id, found)
             fired.update(found)
             tried += 1

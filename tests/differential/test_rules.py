@@ -10,14 +10,18 @@ from coordinator_core.audit.rules.rule_fold import RuleFold, judge
 from coordinator_core.groups.group import Group
 from tests.core.stored import next_rules
 from tests.differential.logs_by_group import EVERYTHING, LOGS, TRACE_FILES, TRULY_BROKEN, corpus_log, traces
+from tests.differential.metadata import topic_history
+from tests.shared_data import CORPUS
 
 
 @pytest.mark.parametrize("name", LOGS)
 def test_no_rule_fires_on_a_recorded_log(name: str) -> None:
-    log = corpus_log(name)
-    for (_, group_id), records in log.groups.items():
-        fired = [(each.rule, each.at.offset) for each in judge(records, Group(group_id, from_start=True), log.coverage)]
-        assert fired == TRULY_BROKEN.get((name, group_id), [])
+    log, known = corpus_log(name), topic_history(CORPUS / name / "logs")
+    for topics in (known, None):
+        for (_, group_id), records in log.groups.items():
+            group = Group(group_id, from_start=True)
+            fired = [(each.rule, each.at.offset) for each in judge(records, group, log.coverage, topics=topics)]
+            assert fired == TRULY_BROKEN.get((name, group_id), [])
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -29,8 +33,9 @@ def test_no_rule_fires_where_nobody_knows_what_is_missing(name: str) -> None:
 
 @pytest.mark.parametrize("name", TRACE_FILES)
 def test_no_rule_fires_on_a_trace(name: str) -> None:
-    for seed, _, _, records in traces(name):
-        assert (seed, list(judge(records, Group("g1", from_start=True), EVERYTHING))) == (seed, [])
+    for seed, _, known, records in traces(name):
+        for topics in (known, None):
+            assert (seed, list(judge(records, Group("g1", from_start=True), EVERYTHING, topics=topics))) == (seed, [])
 
 
 @pytest.mark.parametrize("name", ["consumer", "migration"])

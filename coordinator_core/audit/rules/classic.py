@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from coordinator_core.audit.rules.holders import name
-from coordinator_core.audit.rules.judged_group import JudgedGroup, classic_held
+from coordinator_core.audit.rules.holders import HOLDS_NOTHING, name, names
+from coordinator_core.audit.rules.judged_group import JudgedGroup, classic_given, classic_held
 from coordinator_core.audit.rules.known_facts import EPOCH
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.violations import Rule
+from coordinator_core.history.held_units import classic_subscription
+from coordinator_core.history.work_units import Held
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
 SINGLE_OWNER = frozenset(
@@ -23,20 +25,19 @@ class GenerationBefore(NamedTuple):
 
     generation: int | None
     members: dict[str, ClassicMember]
+    held: dict[str, Held]
     protocol_type: str | None = None
 
 
-NO_GENERATION_BEFORE = GenerationBefore(None, {})
+NO_GENERATION_BEFORE = GenerationBefore(None, {}, {})
 
 
 def generation_before(scene: JudgedGroup, record: CoordinatorRecord) -> GenerationBefore:
     """Return what ``on_generation`` needs of the group before."""
     state = scene.group.state
-    return (
-        GenerationBefore(state.generation, state.members, state.protocol_type)
-        if isinstance(state, ClassicGroup)
-        else NO_GENERATION_BEFORE
-    )
+    if not isinstance(state, ClassicGroup):
+        return NO_GENERATION_BEFORE
+    return GenerationBefore(state.generation, state.members, {**scene.current.held}, state.protocol_type)
 
 
 def on_generation(scene: JudgedGroup, record: CoordinatorRecord, before: GenerationBefore) -> None:
@@ -56,11 +57,25 @@ def on_generation(scene: JudgedGroup, record: CoordinatorRecord, before: Generat
     new = scene.group.state
     assert isinstance(new, ClassicGroup)
     scene.arrived(new.generation or 0, record.at)
+    _converted(scene, new, record.at)
     _protocol(scene, new, record.at)
     _instances(scene, new, record.at)
     if known and before.generation is not None and before.generation == new.generation:
         _rewritten(scene, before.members, new, record.at)
+    elif known:
+        _claims(scene, before, new, record.at)
     _owners(scene, new, record.at)
+    _listed_twice(scene, new, record.at)
+
+
+def _converted(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
+    """A consumer group that ends takes all members along that already use the classic protocol (KIP-848)."""
+    converting, scene.operation.converting = scene.operation.converting, {}
+    instances = {member.instance_id for member in group.members.values()} - {None}
+    for member_id, instance_id in converting.items():
+        if member_id not in group.members and instance_id not in instances:
+            detail = "a member of the consumer group that uses the classic protocol, and not in the classic group"
+            scene.broken(Rule.TYPE_CHANGED_IN_PART, at, member_id, detail)
 
 
 def _protocol(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
@@ -100,6 +115,20 @@ def _rewritten(scene: JudgedGroup, before: dict[str, ClassicMember], group: Clas
             scene.broken(Rule.GENERATION_CHANGED_IN_PLACE, at, member_id, detail)
 
 
+def _claims(scene: JudgedGroup, before: GenerationBefore, group: ClassicGroup, at: LogPosition) -> None:
+    """What a member says it has, of the assignment of the generation before, was assigned to it then."""
+    for member_id in group.members.keys() & before.members.keys():
+        member = group.members[member_id]
+        asked = classic_subscription(group.protocol_type or "", group.protocol, member.subscription)
+        if asked is None or (asked.config_offset is None and asked.generation != before.generation):
+            continue
+        had = before.held.get(member_id, HOLDS_NOTHING)
+        strange = sorted(unit for unit in asked.owned if unit.number not in had.get(unit.resource, ()))
+        if strange:
+            detail = f"{names(strange)} was not assigned to it in generation {before.generation}"
+            scene.broken(Rule.OWNED_NOT_ASSIGNED, at, member_id, detail)
+
+
 def _owners(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
     scene.current.clear()
     single = group.protocol in SINGLE_OWNER
@@ -107,3 +136,11 @@ def _owners(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
         for unit, other in scene.current.put(member_id, classic_held(group, member)):
             if single:
                 scene.broken(Rule.ASSIGNED_TO_TWO, at, member_id, f"{name(unit)} is also assigned to {other}")
+
+
+def _listed_twice(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
+    """No assignment lists a partition, connector or task twice."""
+    for member_id, member in group.members.items():
+        twice = classic_given(group, member).listed_twice
+        if twice:
+            scene.broken(Rule.UNIT_TWICE_IN_RECORD, at, member_id, f"its assignment: {names([*twice])}")

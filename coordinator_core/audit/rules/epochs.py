@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from coordinator_core.audit.rules.group_types import EpochKind
-from coordinator_core.audit.rules.holders import name
+from coordinator_core.audit.rules.holders import minus, name
 from coordinator_core.audit.rules.judged_group import JudgedGroup, begins_anew
 from coordinator_core.audit.rules.known_facts import ASSIGNMENT_EPOCH, EPOCH, TARGET, HeldUnit
 from coordinator_core.groups.epoch_records import (
@@ -17,6 +17,7 @@ from coordinator_core.groups.epoch_records import (
 )
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.violations import Rule
+from coordinator_core.history.topics import topics_used
 from coordinator_core.history.work_units import Held, WorkUnit
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
@@ -24,6 +25,10 @@ MAX_ASSIGNMENT_INTERVAL_MS = 15_000
 """The highest ``group.{consumer,share}.assignment.interval.ms`` that a broker accepts by default: its
 ``max.assignment.interval.ms`` is 15 s (KIP-1263). No log contains this static broker setting.
 """
+
+
+METADATA_LAG_MS = 60_000
+"""A broker whose version of the topics is older was fenced long ago (``broker.session.timeout.ms`` is 9 s)."""
 
 
 class EpochsBefore(NamedTuple):
@@ -55,12 +60,31 @@ def on_epoch(kind: EpochKind, scene: JudgedGroup, record: GroupEpochRecord, epoc
     operation.joining.clear()
     epoch = value["epoch"]
     scene.arrived(epoch, at)
+    _metadata_hash(kind, scene, value.get("metadataHash"), at)
     if not known or before is None or epoch < before:
         return
     if epoch == before and before > INITIAL_EPOCH and not (operation.empty and begins_anew(epoch)):
         scene.broken(Rule.EPOCH_REPEATED, at, None, f"group epoch {epoch} was written again")
     elif epoch > before + 1 and before > INITIAL_EPOCH:
         scene.broken(Rule.EPOCH_SKIPPED, at, None, f"group epoch {epoch} follows {before}")
+
+
+def _metadata_hash(kind: EpochKind, scene: JudgedGroup, metadata_hash: int | None, at: LogPosition) -> None:
+    """The hash is that of a version of the subscribed topics, not long out of date, if all versions are known."""
+    topics, watch = scene.topics, scene.watch
+    if metadata_hash is None or topics is None or not watch.whole or not topics.is_whole(at.timestamp_ms):
+        return
+    names = kind.subscribed(scene.group.state)
+    used = topics_used(topics, metadata_hash, names, at)
+    whose = f"metadata hash {metadata_hash} of {', '.join(sorted(names)) or 'no topics'}"
+    if used.proven is False:
+        scene.broken(Rule.METADATA_HASH_WRONG, at, None, f"{whose}: no version of them has it")
+        return
+    later = topics.changes(names, used.version, topics.version_at(at.timestamp_ms - METADATA_LAG_MS))
+    if later:
+        age = at.timestamp_ms - later[0].at.timestamp_ms
+        detail = f"{whose}: that of a version before {later[0].name} was {later[0].kind}, {age} ms ago"
+        scene.broken(Rule.METADATA_HASH_WRONG, at, None, detail)
 
 
 def _end(scene: JudgedGroup, at: LogPosition, epoch: int | None) -> None:
@@ -74,6 +98,8 @@ def _end(scene: JudgedGroup, at: LogPosition, epoch: int | None) -> None:
     operation = scene.operation
     if operation.leaving:
         operation.crossed, operation.crossed_epoch = at, operation.reached
+        departed = ((member_id, operation.departed[member_id]) for member_id in operation.leaving)
+        operation.converting = {member_id: seen.instance_id for member_id, seen in departed if seen.is_classic}
     operation.leaving.clear()
     watch.end_life(at, gone=scene.group.state is None)
 
@@ -84,6 +110,9 @@ def on_target(kind: EpochKind, scene: JudgedGroup, record: MemberTargetRecord, b
     watch, operation = scene.watch, scene.operation
     watch.note_member(TARGET, member_id, at)
     if value is None:
+        operation.left_targets[member_id] = [
+            HeldUnit(*unit, member_id) for unit in minus(scene.target.held_by(member_id))
+        ]
         scene.target.put(member_id, {})
         scene.departing(member_id, TARGET, at, scene.member(member_id))
         return
@@ -93,9 +122,22 @@ def on_target(kind: EpochKind, scene: JudgedGroup, record: MemberTargetRecord, b
     twice(scene, record, held)
     if member_id not in operation.replaced:
         operation.targets[member_id] = at
+    elif kind.exclusive:
+        _copied(scene, operation.replaced[member_id], member_id, held, at)
     if kind.exclusive:
         for unit, _ in scene.target.put(member_id, held):
             operation.clashes.append(HeldUnit(*unit, member_id))
+
+
+def _copied(scene: JudgedGroup, replaced: str, member_id: str, held: Held, at: LogPosition) -> None:
+    """A static member that takes the place of another begins with its target; later ones are its own."""
+    left = scene.operation.left_targets.pop(replaced, None)
+    if left is None or not scene.watch.whole:
+        return
+    mine = {HeldUnit(*unit, replaced) for unit in minus(held)}
+    if mine != set(left):
+        detail = f"its target is not that of {replaced}, whose place it takes"
+        scene.broken(Rule.REPLACEMENT_NOT_A_COPY, at, member_id, detail)
 
 
 def on_target_epoch(kind: EpochKind, scene: JudgedGroup, record: TargetEpochRecord, epochs: EpochsBefore) -> None:
@@ -111,6 +153,9 @@ def on_target_epoch(kind: EpochKind, scene: JudgedGroup, record: TargetEpochReco
     state = scene.group.state
     assert isinstance(state, EpochGroup)
     epoch = value["assignmentEpoch"]
+    lacking = sorted(state.members.keys() - state.targets.keys())
+    if lacking and watch.whole:
+        scene.broken(Rule.TARGET_INCOMPLETE, at, lacking[0], f"the target of epoch {epoch} has no record of it")
     if watch.knows(EPOCH) and state.group_epoch is not None and epoch < state.group_epoch:
         detail = f"assignment epoch {epoch} written while the group is at {state.group_epoch}"
         scene.broken(Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS, at, None, detail)

@@ -10,24 +10,33 @@ from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareGroup
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsGroup, StreamsMember, StreamsMemberState
-from coordinator_core.history.held_units import partitions_held, partitions_owned, streams_target
+from coordinator_core.history.held_units import (
+    consumer_topics,
+    partitions_held,
+    partitions_owned,
+    share_topics,
+    streams_target,
+    streams_topics,
+)
 from coordinator_core.history.work_units import Held
 
 
 class EpochKind(NamedTuple):
     """One group type: its states, and how to read what members have, give up, and should have.
 
-    ``exclusive``: a partition has at most one owner.
+    ``exclusive``: a partition has at most one owner. ``subscribed`` gives the topics that the metadata hash is over.
     """
 
     types: RecordTypes
     state: type[Any]
     stable: int
     unrevoked: int | None
+    unreleased: int | None
     exclusive: bool
     assigned: Callable[[Any], Held]
     revoking: Callable[[Any], Held]
     wanted: Callable[[Any], Held]
+    subscribed: Callable[[Any], set[str]]
 
 
 def _tasks(tasks: CurrentTasks) -> Held:
@@ -53,29 +62,35 @@ CONSUMER_KIND = EpochKind(
     ConsumerGroup,
     ConsumerMemberState.STABLE,
     ConsumerMemberState.UNREVOKED_PARTITIONS,
+    ConsumerMemberState.UNRELEASED_PARTITIONS,
     True,
     lambda member: partitions_owned(member.assigned),
     lambda member: partitions_owned(member.pending_revocation),
     partitions_held,
+    consumer_topics,
 )
 SHARE_KIND = EpochKind(
     record_types.SHARE_RECORDS,
     ShareGroup,
     MEMBER_STATE_STABLE,
     None,
+    None,
     False,
     lambda member: partitions_held(member.assigned),
     lambda member: {},
     partitions_held,
+    share_topics,
 )
 STREAMS_KIND = EpochKind(
     record_types.STREAMS_RECORDS,
     StreamsGroup,
     StreamsMemberState.STABLE,
     StreamsMemberState.UNREVOKED_TASKS,
+    StreamsMemberState.UNRELEASED_TASKS,
     True,
     _streams_assigned,
     _streams_revoking,
     streams_target,
+    streams_topics,
 )
 EPOCH_KINDS = (CONSUMER_KIND, SHARE_KIND, STREAMS_KIND)

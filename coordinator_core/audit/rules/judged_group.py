@@ -19,12 +19,13 @@ from coordinator_core.audit.rules.known_facts import (
     KnownFacts,
     WriteGroup,
 )
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.violations import Rule, Violation, Violations
-from coordinator_core.history.held_units import classic_assignment, work_held
+from coordinator_core.history.held_units import NO_ASSIGNMENT, ClassicAssignment, classic_assignment, work_held
 from coordinator_core.history.work_units import Held
 from coordinator_core.records import LogPosition
 
@@ -58,10 +59,11 @@ class JudgedGroup:
     ``current`` and ``target`` follow from the group's state: a restart rebuilds them from it.
     """
 
-    __slots__ = (CURRENT, "group", "rows", "target", "watch")
+    __slots__ = (CURRENT, "group", "rows", "target", "topics", "watch")
 
-    def __init__(self, group: Group, watch: KnownFacts) -> None:
+    def __init__(self, group: Group, watch: KnownFacts, topics: TopicHistory | None = None) -> None:
         self.group = group
+        self.topics = topics
         self.watch = watch
         self.rows: list[Violation] = []
         self.current = Holders(_current(group))
@@ -96,7 +98,8 @@ class JudgedGroup:
         departed = self.operation.departed
         known = departed.get(member_id)
         if known is None:
-            departed[member_id] = Departure(at, (kind,), self._instance_of(member_id, member))
+            is_classic = getattr(member, "classic", None) is not None
+            departed[member_id] = Departure(at, (kind,), self._instance_of(member_id, member), is_classic)
         else:
             departed[member_id] = known._replace(kinds=(*known.kinds, kind))
 
@@ -162,10 +165,15 @@ def _target(group: Group) -> dict[str, Held]:
     return {}
 
 
+def classic_given(group: ClassicGroup, member: ClassicMember) -> ClassicAssignment:
+    """Return what a member of a classic group was assigned; nothing if that cannot be read."""
+    given = classic_assignment(group.protocol_type or "", group.protocol, member.assignment, member.subscription)
+    return NO_ASSIGNMENT if given is None else given
+
+
 def classic_held(group: ClassicGroup, member: ClassicMember) -> Held:
     """Return what a member of a classic group has; nothing if its assignment cannot be read."""
-    given = classic_assignment(group.protocol_type or "", group.protocol, member.assignment, member.subscription)
-    return {} if given is None else given.held
+    return classic_given(group, member).held
 
 
 def joined(left: Held, right: Held) -> Held:

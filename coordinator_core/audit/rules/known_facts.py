@@ -29,11 +29,15 @@ UNKNOWN = ""
 
 
 class Departure(NamedTuple):
-    """A member whose tombstones an operation writes: the first of them, which of the three, and its instance id."""
+    """A member whose tombstones an operation writes: the first of them, which of the three, and its instance id.
+
+    ``is_classic``: a member of a consumer group that uses the classic protocol.
+    """
 
     at: LogPosition
     kinds: tuple[str, ...]
     instance_id: str | None
+    is_classic: bool = False
 
 
 class HeldUnit(NamedTuple):
@@ -55,7 +59,8 @@ class WriteGroup:
     members had whose current assignment ended. ``targets`` has the targets that no target assignment metadata followed
     yet, ``clashes`` their units that another member's target contains too. ``crossed`` is the end of a group that had
     members, until it continues as another type; ``crossed_epoch`` is its generation or, with ``reached``, its
-    assignment epoch.
+    assignment epoch, and ``converting`` has its members that use the classic protocol, with their instance ids.
+    ``left_targets`` are the targets of members that were removed, until the member that takes their place has a copy.
     """
 
     time_ms: int
@@ -73,6 +78,8 @@ class WriteGroup:
     given_up: list[HeldUnit] = field(default_factory=list)
     replaced: dict[str, str] = field(default_factory=dict)
     empty: bool = False
+    converting: dict[str, str | None] = field(default_factory=dict)
+    left_targets: dict[str, list[HeldUnit]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -8,19 +8,23 @@ from typing import Any, NamedTuple
 
 from coordinator_core.audit.rules.epochs import MAX_ASSIGNMENT_INTERVAL_MS, twice
 from coordinator_core.audit.rules.group_types import CONSUMER_KIND, STREAMS_KIND, EpochKind
-from coordinator_core.audit.rules.holders import HOLDS_NOTHING, both, minus, name, names
+from coordinator_core.audit.rules.holders import HOLDS_NOTHING, minus, name
 from coordinator_core.audit.rules.judged_group import JudgedGroup, joined
 from coordinator_core.audit.rules.known_facts import (
     ASSIGNMENT_EPOCH,
     CURRENT,
     EPOCH,
     MEMBER,
-    TARGET,
     UNKNOWN,
     HeldUnit,
     WriteGroup,
 )
-from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.audit.rules.reconciliation import (
+    CurrentBefore,
+    Reconciliation,
+    judge_reconciliation,
+    target_of,
+)
 from coordinator_core.groups.epoch_records import (
     CurrentRecord,
     CurrentValue,
@@ -31,7 +35,6 @@ from coordinator_core.groups.epoch_records import (
 )
 from coordinator_core.groups.epochs import (
     INITIAL_EPOCH,
-    LEAVE_GROUP_STATIC_MEMBER_EPOCH,
     EpochGroup,
     EpochMember,
 )
@@ -62,6 +65,7 @@ def on_member(kind: EpochKind, scene: JudgedGroup, record: MemberRecord, before:
         scene.departing(member_id, MEMBER, at, before.member)
         _depart(scene, member_id, at)
         return
+    _instance_once(scene, member_id, instance_id_of(value), at)
     is_new = not before.has_metadata
     sure = watch.knows_member(MEMBER, member_id)
     watch.note_member(MEMBER, member_id, at)
@@ -75,7 +79,6 @@ def on_member(kind: EpochKind, scene: JudgedGroup, record: MemberRecord, before:
     if replaces is None and _subscribes(value):
         operation.joining[member_id] = at
     operation.unassigned[member_id] = at
-    _instance_once(scene, member_id, instance_id, at)
 
 
 def _replaced(scene: JudgedGroup, instance_id: str | None) -> str | None:
@@ -118,22 +121,15 @@ def _instance_once(scene: JudgedGroup, member_id: str, instance_id: str | None, 
             scene.broken(Rule.INSTANCE_ID_OF_TWO, at, member_id, detail)
 
 
-class CurrentBefore(NamedTuple):
-    """A member's current assignment before a record: what the member had, its epoch and its previous epoch."""
-
-    held: Held
-    epoch: int | None
-    previous: int | None
-
-
 def current_before(kind: EpochKind, scene: JudgedGroup, record: CurrentRecord) -> CurrentBefore:
     """Return what ``on_current`` needs to know about the group before the record."""
     member_id, operation = record.key["memberId"], scene.operation
     member = scene.member(member_id)
     if member is None or not member.has_current:
-        return CurrentBefore(_given_up(operation, operation.replaced.get(member_id)), None, None)
-    held = scene.current.held.get(member_id, HOLDS_NOTHING) if kind.exclusive else kind.assigned(member)
-    return CurrentBefore(held, member.member_epoch, member.previous_member_epoch)
+        return CurrentBefore(_given_up(operation, operation.replaced.get(member_id)))
+    assigned = kind.assigned(member)
+    held = scene.current.held.get(member_id, HOLDS_NOTHING) if kind.exclusive else assigned
+    return CurrentBefore(held, assigned, member.member_epoch, member.previous_member_epoch)
 
 
 def on_current(kind: EpochKind, scene: JudgedGroup, record: CurrentRecord, had: CurrentBefore) -> None:
@@ -154,33 +150,20 @@ def on_current(kind: EpochKind, scene: JudgedGroup, record: CurrentRecord, had: 
         watch.doubt(EPOCH)
         watch.doubt(ASSIGNMENT_EPOCH)
     operation.unassigned.pop(member_id, None)
+    replaced = operation.replaced.get(member_id)
+    if replaced is not None and operation.left_targets.pop(replaced, []) and watch.whole:
+        detail = f"it has no copy of the target of {replaced}, whose place it takes"
+        scene.broken(Rule.REPLACEMENT_NOT_A_COPY, at, member_id, detail)
     assigned, revoking = kind.assigned(member), kind.revoking(member)
     twice(scene, record, assigned, revoking)
-    _epochs(scene, member, (had.epoch, had.previous) if sure else (None, None), at)
-    _state(scene, kind, member, revoking, at)
-    _target(scene, kind, member, assigned, before if sure else None, at)
+    target = target_of(scene, kind, member_id)
+    judge_reconciliation(scene, Reconciliation(kind, member, at, assigned, revoking, target, had if sure else None))
     if kind.exclusive:
         _partition_epochs(scene, member, value, at)
-    if revoking:
-        _revoking(scene, member_id, revoking, assigned, before if sure else None, at)
-    if kind.exclusive:
         _hands(scene, member_id, joined(assigned, revoking), at)
     if kind is STREAMS_KIND:
         _process(scene, member, before, at)
     _overdue(scene, kind, member, at)
-
-
-def _revoking(
-    scene: JudgedGroup, member_id: str, revoking: Held, assigned: Held, before: Held | None, at: LogPosition
-) -> None:
-    """What a member is to give up was its own, and is assigned to it no more."""
-    for unit in both(assigned, revoking):
-        scene.broken(
-            Rule.ASSIGNED_WHILE_REVOKING, at, member_id, f"{name(unit)} is both assigned and pending revocation"
-        )
-    strange = [] if before is None else list(minus(revoking, before))
-    if strange:
-        scene.broken(Rule.REVOKING_NOT_OWNED, at, member_id, f"{names(strange)} was not assigned to it")
 
 
 def _given_up(operation: WriteGroup, member_id: str | None) -> Held:
@@ -210,21 +193,6 @@ def _revoking_units(scene: JudgedGroup, member_id: str) -> list[Any]:
     return list(minus(kind.revoking(member)))
 
 
-def _epochs(scene: JudgedGroup, member: EpochMember, before: tuple[int | None, int | None], at: LogPosition) -> None:
-    state = scene.group.state
-    assert isinstance(state, EpochGroup)
-    assert member.member_epoch is not None
-    epoch, member_id = member.member_epoch, member.member_id
-    target = state.assignment_epoch
-    if target is not None and epoch > target and scene.watch.knows(ASSIGNMENT_EPOCH):
-        detail = f"member epoch {epoch}, assignment epoch {target}"
-        scene.broken(Rule.MEMBER_EPOCH_AHEAD_OF_TARGET, at, member_id, detail)
-    allowed = before if epoch == before[0] else before[:1]
-    if before[0] is not None and epoch > 0 and member.previous_member_epoch not in allowed:
-        detail = f"previous member epoch {member.previous_member_epoch}, but it was at {before[0]}"
-        scene.broken(Rule.PREVIOUS_EPOCH_WRONG, at, member_id, detail)
-
-
 def _partition_epochs(scene: JudgedGroup, member: EpochMember, value: CurrentValue, at: LogPosition) -> None:
     """No partition was assigned in an epoch that its member has not reached."""
     epoch = member.member_epoch or 0
@@ -249,55 +217,6 @@ def _lists(value: CurrentValue) -> Iterable[PartitionsWithEpochs]:
         )
         return chain(*assigned, *revoking)
     return ()
-
-
-def _state(scene: JudgedGroup, kind: EpochKind, member: EpochMember, revoking: Held, at: LogPosition) -> None:
-    if not kind.exclusive or member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
-        return
-    if member.member_epoch == 0 and member.member_id in scene.operation.replaced:
-        return  # a static member begins in the state in which the one before it was
-    if bool(revoking) != (member.state == kind.unrevoked):
-        count = sum(len(each) for each in revoking.values())
-        detail = f"state {member.state} with {count} to be revoked"
-        scene.broken(Rule.STATE_AGAINST_ASSIGNMENT, at, member.member_id, detail)
-
-
-def _target(
-    scene: JudgedGroup, kind: EpochKind, member: EpochMember, assigned: Held, before: Held | None, at: LogPosition
-) -> None:
-    state, member_id, watch = scene.group.state, member.member_id, scene.watch
-    assert isinstance(state, EpochGroup)
-    if not watch.knows_member(TARGET, member_id):
-        return
-    target = state.targets.get(member_id)
-    wanted = HOLDS_NOTHING if target is None else kind.wanted(target)
-    if assigned == wanted:
-        return
-    if before is not None:
-        strange = list(minus(assigned, wanted, before))
-        if strange:
-            scene.broken(Rule.ASSIGNED_OUTSIDE_TARGET, at, member_id, f"{names(strange)} is not in its target")
-    converged = member.member_epoch == state.assignment_epoch == state.group_epoch
-    if kind.exclusive and member.state == kind.stable and converged and watch.knows(EPOCH):
-        lacking = [unit for unit in minus(wanted, assigned) if not _may_lack(state, member_id, unit.resource, assigned)]
-        surplus = list(minus(assigned, wanted))
-        if lacking or surplus:
-            detail = f"stable; beside its target: {names(surplus) or 'nothing'}; lacks: {names(lacking) or 'nothing'}"
-            scene.broken(Rule.ASSIGNED_NOT_THE_TARGET, at, member_id, detail)
-
-
-def _may_lack(state: EpochGroup[Any, Any], member_id: str, resource: Resource, assigned: Held) -> bool:
-    """Whether a member may not get a topic of its target because it does not subscribe to it.
-
-    A target may hold topics of a regex that is not resolved yet, those of others where a group counts as one whose
-    members all subscribe to the same, though it is no longer, and what a converted group's leader once assigned.
-    """
-    if not isinstance(state, ConsumerGroup) or assigned.get(resource):
-        return False
-    if state.members[member_id].subscribed_topic_regex or not state.assignment_timestamp:
-        return True
-    everyone = state.members.values()
-    return len({(frozenset(each.subscribed_topic_names), each.subscribed_topic_regex) for each in everyone}) > 1
 
 
 def _process(scene: JudgedGroup, member: Any, before: Held, at: LogPosition) -> None:

@@ -11,6 +11,7 @@ from coordinator_core.audit.rules.commits import on_commit
 from coordinator_core.audit.rules.group_types import CONSUMER_KIND, SHARE_KIND, STREAMS_KIND, EpochKind
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.audit.rules.known_facts import KnownFacts
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.violations import Rule, Violation, Violations
 from coordinator_core.history.coverage import Coverage
@@ -50,7 +51,8 @@ _HANDLERS: Mapping[Family, Mapping[int, RuleHandler]] = {
         RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: RuleHandler(
             topics.on_share_target, topics.share_target_before
         ),
-        RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: RuleHandler(topics.on_share_state),
+        RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: RuleHandler(topics.on_share_state, topics.share_state_before),
+        RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: RuleHandler(topics.on_regex, topics.regex_before),
         RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: RuleHandler(topics.on_streams_target),
         RecordType.STREAMS_GROUP_TOPOLOGY: RuleHandler(topics.on_topology, topics.topology_epoch_before),
     },
@@ -70,14 +72,20 @@ class RuleFold:
 
     __slots__ = ("_coverage", "_handlers", "_scene")
 
-    def __init__(self, group: Group, watch: KnownFacts | None = None, coverage: Coverage | None = None) -> None:
+    def __init__(
+        self,
+        group: Group,
+        watch: KnownFacts | None = None,
+        coverage: Coverage | None = None,
+        topics: TopicHistory | None = None,
+    ) -> None:
         """Begin with a new ``group``, or go on with the ``group`` and ``watch`` that an earlier run left.
 
         ``coverage`` says which offsets are there. Without it nothing is known of what lies between two records, and
-        only what a record says by itself can break a rule.
+        only what a record says by itself can break a rule. Without ``topics`` the rules that need them do not apply.
         """
         self._handlers = _HANDLERS[group.family]
-        self._scene = JudgedGroup(group, watch or KnownFacts())
+        self._scene = JudgedGroup(group, watch or KnownFacts(), topics)
         self._coverage = coverage
 
     @property
@@ -170,10 +178,14 @@ class RuleFold:
 
 
 def judge(
-    records: Iterable[AnyRecord], group: Group, coverage: Coverage | None = None, leader_epoch: int | None = None
+    records: Iterable[AnyRecord],
+    group: Group,
+    coverage: Coverage | None = None,
+    leader_epoch: int | None = None,
+    topics: TopicHistory | None = None,
 ) -> Iterator[Violation]:
     """Yield all violations in a group's records, in one pass; ``leader_epoch`` is that of all records."""
-    rules = RuleFold(group, None, coverage)
+    rules = RuleFold(group, None, coverage, topics)
     for record in records:
         yield from rules.feed(record, leader_epoch)
     yield from rules.open_rows()

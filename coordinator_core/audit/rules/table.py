@@ -123,10 +123,25 @@ RULES: tuple[RuleEntry, ...] = (
         _PROTOCOL,
     ),
     RuleEntry(
+        Rule.MEMBER_EPOCH_NOT_THE_TARGETS,
+        _EPOCHS,
+        "A member's epoch stays as it was, or becomes the assignment epoch (streams groups: or the next one).",
+        f"{_KIP848}, {_CODE}",
+        _PROTOCOL,
+    ),
+    RuleEntry(
         Rule.PREVIOUS_EPOCH_WRONG,
         _EPOCHS,
         "The previous member epoch is the epoch that the member had before.",
         _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.METADATA_HASH_WRONG,
+        _EPOCHS,
+        "The metadata hash of an epoch is that of a version of the subscribed topics, at most a minute out of date. It "
+        "is judged only where the metadata log is whole.",
+        _CODE,
         _PROTOCOL,
     ),
     RuleEntry(
@@ -147,7 +162,8 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.STATE_AGAINST_ASSIGNMENT,
         _RECONCILED,
-        "A member has partitions or tasks to revoke if, and only if, its state says so.",
+        "A member has partitions or tasks to revoke if, and only if, its state says so; it waits for others only if it "
+        "lacks something of its target.",
         _KIP848,
         _PROTOCOL,
     ),
@@ -160,8 +176,9 @@ RULES: tuple[RuleEntry, ...] = (
     ),
     RuleEntry(
         Rule.ASSIGNED_NOT_THE_TARGET,
-        _RECONCILED,
-        "A stable member at the group's epoch has its whole target and nothing else.",
+        _EPOCHS,
+        "A stable member at the epoch of its target has its whole target and nothing else; one that waits for others "
+        "lacks only what they have. Topics that it does not subscribe to are left out.",
         _KIP848,
         _PROTOCOL,
     ),
@@ -180,9 +197,16 @@ RULES: tuple[RuleEntry, ...] = (
         _PROTOCOL,
     ),
     RuleEntry(
+        Rule.DROPPED_WITHOUT_REVOCATION,
+        _RECONCILED,
+        "A member keeps what it has and its target holds; what else it has to give up it is asked to revoke at once.",
+        f"{_KIP848}, {_CODE}",
+        _PROTOCOL,
+    ),
+    RuleEntry(
         Rule.UNIT_TWICE_IN_RECORD,
-        _EPOCHS_AND_CONNECT,
-        "No record lists a partition or task twice.",
+        (_CLASSIC, *_EPOCHS_AND_CONNECT),
+        "No record, and no assignment of a member of a classic group, lists a partition, connector or task twice.",
         _KIP848,
         _PROTOCOL,
     ),
@@ -200,6 +224,20 @@ RULES: tuple[RuleEntry, ...] = (
         "What a member is asked to revoke is assigned to another member only after it acknowledged the revocation.",
         _KIP848,
         _SAFETY,
+    ),
+    RuleEntry(
+        Rule.TARGET_INCOMPLETE,
+        _EPOCHS,
+        "When a target is installed, each member has a target record, were it empty.",
+        _CODE,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.REPLACEMENT_NOT_A_COPY,
+        _RECONCILED,
+        "A static member that takes the place of another begins with a copy of its target.",
+        f"{_KIP345}, {_CODE}",
+        _PROTOCOL,
     ),
     RuleEntry(
         Rule.TARGET_OF_TWO,
@@ -295,6 +333,29 @@ RULES: tuple[RuleEntry, ...] = (
         "Only the state of a share partition that has some is deleted.",
         _CODE,
         _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.SHARE_STATE_LOST,
+        (_SHARE,),
+        "A partition keeps its share state as long as its topic exists and is not being deleted.",
+        _KIP932,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.REGEX_TOPICS_WRONG,
+        (_CONSUMER,),
+        "A regular expression is resolved to topics that match it and exist, in the version of the topics that the "
+        "record names.",
+        _KIP848,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.REGEX_TOPIC_LOST,
+        (_CONSUMER,),
+        "A regular expression is resolved to the topics of before, as far as they exist. A broker leaves out topics "
+        "that the member may no longer describe (ACLs).",
+        _KIP848,
+        _NOTICE,
     ),
     RuleEntry(
         Rule.WORK_OUTSIDE_GROUP,
@@ -406,8 +467,9 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.TYPE_CHANGED_IN_PART,
         (_CLASSIC, _CONSUMER),
-        "A group that is removed while it has members continues as another type in the same batch (classic Connect "
-        "groups: in another log, which is not compared).",
+        "A group that is removed while it has members continues as another type in the same batch: a consumer group "
+        "with all its members that use the classic protocol (classic Connect groups: in another log, which is not "
+        "compared).",
         _KIP848,
         _SAFETY,
     ),
@@ -431,6 +493,14 @@ RULES: tuple[RuleEntry, ...] = (
         (_CLASSIC,),
         "A generation that is written again differs only in a static member's new id; all keep their assignments.",
         _KIP345,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.OWNED_NOT_ASSIGNED,
+        (_CLASSIC,),
+        "What a member says it has when it joins, of the last generation, was assigned to it then (consumers that name "
+        "the generation, Connect workers).",
+        "KIP-792, KIP-415",
         _PROTOCOL,
     ),
     RuleEntry(

@@ -1,4 +1,4 @@
-"""Rules of what share and streams groups assign from: initialised share partitions, and the topology."""
+"""Rules of what groups assign from: resolved regular expressions, initialised share partitions, the topology."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from coordinator_core.audit.rules.epochs import on_target
 from coordinator_core.audit.rules.group_types import SHARE_KIND, STREAMS_KIND
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.audit.rules.known_facts import SHARE_STATE, TOPOLOGY
+from coordinator_core.groups import re2
+from coordinator_core.groups.consumer.state import ConsumerGroup, ResolvedRegex
 from coordinator_core.groups.epochs import Partitions
-from coordinator_core.groups.share.state import ShareGroup
+from coordinator_core.groups.share.state import ShareGroup, StatePartitionMetadata
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.violations import Rule
+from coordinator_core.history.topics import CLOCK_SLACK_MS
+from coordinator_core.record_fields.consumer_group import ConsumerGroupRegularExpressionRecord
 from coordinator_core.record_fields.share_group import ShareGroupTargetAssignmentMemberRecord
 from coordinator_core.record_fields.streams_group import (
     StreamsGroupTargetAssignmentMemberRecord,
     StreamsGroupTopologyRecord,
 )
-from coordinator_core.records import CoordinatorRecord
+from coordinator_core.records import CoordinatorRecord, LogPosition
 
 
 def share_target_before(scene: JudgedGroup, record: ShareGroupTargetAssignmentMemberRecord) -> Partitions | None:
@@ -46,9 +50,58 @@ def on_share_target(
             scene.broken(Rule.SHARE_STATE_MISSING, record.at, member_id, detail)
 
 
-def on_share_state(scene: JudgedGroup, record: CoordinatorRecord, before: None) -> None:
-    """Take in which share partitions have a state, for the targets that follow."""
+def share_state_before(scene: JudgedGroup, record: CoordinatorRecord) -> StatePartitionMetadata | None:
+    """Return which share partitions have a state before the record; None if the log may not have shown it."""
+    state = scene.group.state
+    known = isinstance(state, ShareGroup) and scene.watch.knows(SHARE_STATE)
+    return state.state_partitions if known and isinstance(state, ShareGroup) else None
+
+
+def on_share_state(scene: JudgedGroup, record: CoordinatorRecord, before: StatePartitionMetadata | None) -> None:
+    """Judge which share partitions have a state: none loses it while its topic exists and is not being deleted."""
     scene.watch.note(SHARE_STATE, record.at)
+    state = scene.group.state
+    after = state.state_partitions if isinstance(state, ShareGroup) else None
+    if before is None or after is None or record.value is None:
+        return
+    for topic_id, topic in before.initialized.items():
+        left = after.initialized.get(topic_id)
+        lost = sorted(set(topic.partitions) - set(left.partitions if left is not None else ()))
+        gone = topic_id in before.deleting or topic_id in after.deleting
+        if lost and not gone and (left is not None or _exists(scene, topic.name, topic_id, record.at)):
+            detail = f"{topic.name}-{lost[0]} had a share state"
+            scene.broken(Rule.SHARE_STATE_LOST, record.at, None, detail)
+
+
+def _exists(scene: JudgedGroup, name: str, topic_id: str, at: LogPosition) -> bool:
+    """Whether a topic that existed before a record still exists after it, by whichever clock."""
+    there = scene.topics.topic_at(name, at.timestamp_ms + CLOCK_SLACK_MS) if scene.topics is not None else None
+    return there is not None and there.id == topic_id
+
+
+def regex_before(scene: JudgedGroup, record: ConsumerGroupRegularExpressionRecord) -> ResolvedRegex | None:
+    """Return to what the regular expression was resolved before the record."""
+    state = scene.group.state
+    return state.regexes.get(record.key["regularExpression"]) if isinstance(state, ConsumerGroup) else None
+
+
+def on_regex(scene: JudgedGroup, record: ConsumerGroupRegularExpressionRecord, before: ResolvedRegex | None) -> None:
+    """Judge to what a regular expression is resolved, by the version of the topics that the record names (KIP-848)."""
+    regex, value = record.key["regularExpression"], record.value
+    if value is None or scene.topics is None or not scene.topics.is_whole(record.at.timestamp_ms):
+        return
+    version = scene.topics.at_offset(value["version"])
+    if version is None or version.at.partition < 0 or re2.error_in(regex) is not None:
+        return
+    names, existing = set(value["topics"]), version.image.by_name.keys()
+    strange = sorted(names - set(re2.matching(regex, [*(names & existing)])))
+    if strange:
+        detail = f"{regex} is resolved to {strange[0]}, which does not match it, or does not exist"
+        scene.broken(Rule.REGEX_TOPICS_WRONG, record.at, None, detail)
+    lost = sorted((set(before.topics) - names) & existing) if before is not None else []
+    if lost:
+        detail = f"{regex} is no longer resolved to {lost[0]}, which exists"
+        scene.broken(Rule.REGEX_TOPIC_LOST, record.at, None, detail)
 
 
 def topology_epoch_before(scene: JudgedGroup, record: CoordinatorRecord) -> int | None:

@@ -134,7 +134,8 @@ class TargetAuditor:
             view, slack_ms = memory.view.view, self.settings.clock_slack_ms
             rows = [downgrade_row(record, view, memory.pending, self.topics, slack_ms, gap)]
         elif protocol_type == CONNECT_PROTOCOL_TYPE:
-            rows = [ConnectAudit(memory.connect, record, self.settings).row()]
+            is_followed = gap is None or not gap.is_after(memory.classic.seen)
+            rows = [ConnectAudit(memory.connect, record, self.settings, is_followed=is_followed).row()]
         elif protocol_type == CONSUMER_PROTOCOL_TYPE:
             rows = [ClassicAudit(memory.classic, record, self.topics, self.settings, gap).row()]
         else:

@@ -26,7 +26,7 @@ from coordinator_core.assignors.streams.classic_invariants import StreamsConsume
 from coordinator_core.audit.rows import WRONG, Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.gap import Gap
-from coordinator_core.audit.targets.leader_views import LeaderMemory, LeaderViews, PossibleView
+from coordinator_core.audit.targets.leader_views import LeaderMemory, LeaderViews, PossibleView, versions_around
 from coordinator_core.audit.targets.verdict import (
     MOST_DIFFERENCES,
     UNDECIDED,
@@ -36,6 +36,7 @@ from coordinator_core.audit.targets.verdict import (
     judge,
     units,
 )
+from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, InputError
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
@@ -48,6 +49,8 @@ from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subsc
 
 _Blobs = tuple[Blob[ConsumerProtocolSubscription], Blob[ConsumerProtocolAssignment] | None]
 TOPICS_MISSING = "topics of that time: supply the cluster metadata log or topic snapshots"
+ORDER_FREE = frozenset(("range", "roundrobin"))
+"""Assignors that have one result, whichever client has them: the same sets of partitions."""
 AS_SETS = "as sets of partitions: another client's order"
 
 Joined = Mapping[str, ClassicMemberSpec]
@@ -131,6 +134,8 @@ class ClassicAudit:
                 attempts.append(attempt)
                 if _is_exact(attempt.round, theirs):
                     self._note_oldest(attempt, views, joined, theirs)
+                    if sum(map(bool, theirs.values())) > 1:
+                        self.memory.exact[self.leader] = True
                     return self._fits(attempt, joined, theirs, attempt.view.story)
         except InputError:
             return self._unknown(f"the assignor {self.protocol!r}, which is not one of Kafka's")
@@ -160,7 +165,15 @@ class ClassicAudit:
     def _compare(self, made: _Attempt, joined: Joined, theirs: Given, views: Iterable[PossibleView]) -> Judgement:
         spec = ClassicGroupSpec(leader_order(joined))
         broken = broken_invariants(joined, theirs, _wanted(joined, views), shared=False, name_of=str)
-        return judge(spec, made.view.image, dict(made.round.assignments), dict(theirs), broken, str)
+        return judge(
+            spec,
+            made.view.image,
+            dict(made.round.assignments),
+            dict(theirs),
+            broken,
+            str,
+            has_one_result=self.protocol in ORDER_FREE or self.leader in self.memory.exact,
+        )
 
     def _doubts(self, judged: Judgement, joined: Joined, theirs: Given, views: LeaderViews) -> Iterator[str]:
         """Return what may explain the difference and is not in the log, the weightiest first."""
@@ -227,10 +240,19 @@ class ClassicAudit:
             if consumer is None:
                 return self._unknown("user data of Kafka Streams in each member's blobs")
             consumers[member] = consumer
-        found = [f"{each.invariant}: {each.what}, {', '.join(each.members)}" for each in breaches(consumers)]
+        images = self._images({topic for each in consumers.values() for topic in each.topics})
+        fewest = min((breaches(consumers, image) for image in images), key=len)
+        found = [f"{each.invariant}: {each.what}, {', '.join(each.members) or 'no member'}" for each in fewest]
         if found:
             return self._row(Judgement(Verdict.INVALID, tuple(found[:MOST_DIFFERENCES]), len(found)))
         return self._unknown("the topology, which only the leader has; no invariant is broken")
+
+    def _images(self, names: set[str]) -> list[TopicImage | None]:
+        """The topics that the leader may have known; None if they are not known, or in doubt."""
+        if self.history is None or self._topics_in_doubt() is not None:
+            return [None]
+        versions = versions_around(self.history, self.settings, self.record.at, names)
+        return [version.image for version in versions] or [None]
 
     def _fits(
         self, attempt: _Attempt, joined: Joined, theirs: Given, story: str, kept: LeaderRound | None = None

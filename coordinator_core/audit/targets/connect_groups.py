@@ -6,12 +6,13 @@ start, stop and wait for; the configurations that this allows are tried.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from typing import NamedTuple
 
-from coordinator_core.assignors.connect.blobs import worker, worker_assignment
+from coordinator_core.assignors.connect.blobs import CONNECTOR, worker, worker_assignment
 from coordinator_core.assignors.connect.incremental import AssignorMemory
 from coordinator_core.assignors.connect.work import ConnectorsAndTasks, LeaderAssignment, target
 from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, WorkerSpec
@@ -20,10 +21,19 @@ from coordinator_core.assignors.registry import assign
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.classic_groups import generation_row
-from coordinator_core.audit.targets.verdict import UNDECIDED, Judgement, broken_invariants, figures_of, judge, units
+from coordinator_core.audit.targets.verdict import (
+    UNDECIDED,
+    Judgement,
+    broken_invariants,
+    described,
+    figures_of,
+    judge,
+    units,
+)
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError, DecodeError, InputError
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
+from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.wire.embedded import decode_assignment, decode_subscription
 
@@ -39,7 +49,7 @@ class ConnectTargetState:
 
     ``assignor`` is what the assignor of ``leader`` kept after ``generation``; None: not known. ``connectors`` has the
     task counts as of ``config_offset``; at -1 they are a guess, because no round showed them. ``longest_delay_ms`` is
-    the longest delay that was announced.
+    the longest delay that was announced. ``fits``: an input was found that gives what the last round assigned.
     """
 
     leader: str | None = None
@@ -48,23 +58,32 @@ class ConnectTargetState:
     config_offset: int = -1
     connectors: dict[str, int] = field(default_factory=dict)
     longest_delay_ms: int = 0
+    fits: bool = False
 
 
 class _Attempt(NamedTuple):
-    """``known``: former rounds showed its configuration; ``proven``: and the leader's memory is the one kept."""
+    """One input of the leader's assignor; ``known``: earlier rounds showed its configuration."""
 
     spec: ConnectGroupSpec
     story: str
     known: bool
-    proven: bool
 
 
 class ConnectAudit:
     """The audit of one generation of a Connect group."""
 
-    def __init__(self, memory: ConnectTargetState, record: GroupMetadataRecord, settings: AuditSettings) -> None:
-        """``record`` is the group's, with members."""
+    def __init__(
+        self,
+        memory: ConnectTargetState,
+        record: GroupMetadataRecord,
+        settings: AuditSettings,
+        *,
+        is_followed: bool = True,
+    ) -> None:
+        """``record`` is the group's, with members; ``is_followed``: its record before was seen, or there is none."""
         self.memory = memory
+        self.is_followed = is_followed
+        self.tried = 0
         self.record = record
         assert record.value is not None
         self.value = record.value
@@ -106,9 +125,11 @@ class ConnectAudit:
         broken = broken_invariants(
             spec.members, recorded, dict.fromkeys(spec.members, everything), shared=False, name_of=str
         )
-        judged = judge(spec, NO_TOPICS, expected, recorded, broken, str)
+        broken += self._listed_twice()
+        is_proven = self._knows_inputs()
+        judged = judge(spec, NO_TOPICS, expected, recorded, broken, str, has_one_result=is_proven)
         self._remember(attempt, result, fits=False)
-        if judged.verdict is Verdict.INVALID or attempt.proven:
+        if judged.verdict is Verdict.INVALID or is_proven:
             return self._row(judged)
         missing = f"the config topic at offset {spec.config_offset}, or what the leader kept from earlier rounds"
         return self._row(UNDECIDED, missing=missing)
@@ -134,6 +155,31 @@ class ConnectAudit:
         missing = "the group's earlier generations, or its end in __worker_offsets if it came back from KIP-848"
         return self._row(UNDECIDED, missing=missing)
 
+    def _listed_twice(self) -> list[str]:
+        """Return what the leader gives to one worker twice, in words."""
+        broken = []
+        for worker_id, told in self.told.items():
+            connectors = (WorkUnit("connector", connector, CONNECTOR) for connector in told.connectors)
+            tasks = (WorkUnit("task", connector, number) for connector, number in told.tasks)
+            for unit, count in Counter([*connectors, *tasks]).items():
+                if count > 1:
+                    broken.append(f"{described(unit, str)}: given to {worker_id} twice")
+        return broken
+
+    def _knows_inputs(self) -> bool:
+        """Whether all that the leader can have been given was tried, so that it is proven wrong if nothing fits.
+
+        The eager protocol assigns all that is configured in each round, and keeps nothing. In the others the leader
+        remembers the round before, which is known if that was explained; while work waits for a worker, the exact time
+        counts too.
+        """
+        if self.protocol == EAGER:
+            return True
+        memory = self.memory
+        waits = self.told[self.leader].delay_ms or (memory.assignor is not None and memory.assignor.rebalance_at_ms)
+        is_explained = memory.fits or memory.generation < 0
+        return self.is_followed and is_explained and not waits and self.tried < MOST_CONFIGURATIONS
+
     def _read(self) -> None:
         for each in self.value["members"]:
             metadata = decode_subscription(CONNECT_PROTOCOL_TYPE, self.protocol, each["subscription"])
@@ -158,7 +204,7 @@ class ConnectAudit:
                 self.workers, self.leader, connectors, any_told.config_offset, generation, last, now, delay, memory
             )
             story = f"configuration {'of an earlier round' if known else 'that the round shows'}, {remembered}"
-            yield _Attempt(spec, story, known, known and (memory is not None or self.protocol == EAGER))
+            yield _Attempt(spec, story, known)
 
     def _memories(self) -> list[tuple[AssignorMemory | None, str]]:
         """What the leader's assignor may have kept."""
@@ -166,9 +212,9 @@ class ConnectAudit:
         fresh: tuple[AssignorMemory | None, str] = (None, "a leader without memory")
         if memory.assignor is None or self.protocol == EAGER:
             return [fresh]
-        if memory.leader != self.leader:
-            return [fresh, (memory.assignor, "the memory of the leader before")]
         lost = (AssignorMemory(), "a leader that lost a generation")
+        if memory.leader != self.leader:
+            return [fresh, (memory.assignor, "the memory of the leader before"), lost]
         return [(memory.assignor, "the leader's memory"), fresh, lost]
 
     def _max_delays(self, announced: int) -> list[int]:
@@ -185,12 +231,15 @@ class ConnectAudit:
         return times
 
     def _configurations(self) -> list[tuple[dict[str, int], bool]]:
-        """Task counts of the connectors that the log allows, each with whether a former round showed it."""
+        """Task counts of the connectors that the log allows, each with whether a former round showed it.
+
+        At one offset of the config topic there is one configuration.
+        """
         memory, told = self.memory, self.told.values()
         found: list[tuple[dict[str, int], bool]] = []
         if memory.config_offset == self.told[self.leader].config_offset and memory.config_offset >= 0:
-            found.append((memory.connectors, True))
-        elif memory.config_offset < 0 and memory.connectors:
+            return [(memory.connectors, True)]
+        if memory.config_offset < 0 and memory.connectors:
             found.append((memory.connectors, False))
         started = ConnectorsAndTasks.union(ConnectorsAndTasks.of(each.connectors, each.tasks) for each in told)
         stopped = ConnectorsAndTasks.union(
@@ -208,6 +257,7 @@ class ConnectAudit:
             ):
                 if all(counts != each for each, _ in found):
                     found.append((counts, False))
+        self.tried = len(found)
         return found
 
     def _remember(self, attempt: _Attempt, result: Assignment[LeaderAssignment], *, fits: bool) -> None:
@@ -216,6 +266,7 @@ class ConnectAudit:
         shown = attempt.known or (fits and not self.told[self.leader].delay_ms)
         memory.leader, memory.generation, memory.assignor = self.leader, self.value["generation"], result.memory
         memory.config_offset = attempt.spec.config_offset if shown else -1
+        memory.fits = fits
         memory.connectors = dict(attempt.spec.connectors)
         memory.longest_delay_ms = max(memory.longest_delay_ms, self.told[self.leader].delay_ms)
 

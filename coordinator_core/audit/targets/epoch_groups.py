@@ -41,6 +41,8 @@ from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import LogPosition
 
 NO_WORK: Any = {}
+ORDER_FREE = frozenset(("range",))
+"""Assignors of the coordinator that have one result, in whatever order the members are presented to them."""
 
 
 class TargetRecord(NamedTuple):
@@ -188,7 +190,7 @@ class EpochTargetAudit:
 
     def _different(self, attempt: Attempt, expected: list[TargetRecord], topics: Topics) -> JudgedTarget:
         """No attempt gave the target: it is wrong, or what the log does not say may explain it."""
-        judgement = self._judge(attempt.spec, topics.image, expected)
+        judgement = self._judge(attempt.assignor, attempt.spec, topics.image, expected)
         missing = next(self._doubts(judgement, topics), None)
         if missing is not None:
             judgement = UNDECIDED
@@ -277,12 +279,20 @@ class EpochTargetAudit:
         whole.update({each.member_id: each.work for each in written})
         return whole
 
-    def _judge(self, spec: GroupSpecs, image: TopicImage, expected: list[TargetRecord]) -> Judgement:
+    def _judge(self, assignor: str, spec: GroupSpecs, image: TopicImage, expected: list[TargetRecord]) -> Judgement:
         """What the assignor itself breaks here is not held against the record."""
         recorded, ours = self._whole(spec, self.recorded), self._whole(spec, expected)
         excused = set(self._broken(spec, image, ours))
         broken = [each for each in self._broken(spec, image, recorded) if each not in excused]
-        judged = judge(spec, image, ours, recorded, broken, lambda topic: self._name_of(topic, image))
+        judged = judge(
+            spec,
+            image,
+            ours,
+            recorded,
+            broken,
+            lambda topic: self._name_of(topic, image),
+            has_one_result=assignor in ORDER_FREE,
+        )
         if not judged.difference_count:
             return judged._replace(differences=("the same assignment with its records in another order",))
         return judged

@@ -33,7 +33,8 @@ class LeaderMemory:
     ``generations`` has, by leader, the largest generation that its sticky assignor saw; ``views`` has the time and
     offset of the oldest topics that explain its last assignment: from then on it knows nothing older. ``before`` has
     the members' assignments when the group was converted to another type, those of static members by instance id too.
-    ``seen`` is the offset of the group's last record.
+    ``seen`` is the offset of the group's last record. ``exact`` has the leaders of which an assignment of several
+    members came out with all its orders: they are Kafka's own clients.
     """
 
     generation: int | None = None
@@ -43,6 +44,7 @@ class LeaderMemory:
     before: dict[str, bytes] = field(default_factory=dict)
     generations: dict[str, int] = field(default_factory=dict)
     views: dict[str, tuple[int, int]] = field(default_factory=dict)
+    exact: dict[str, bool] = field(default_factory=dict)
 
     def keep(self, offset: int, value: GroupMetadataValue) -> None:
         """Take in a record of the group."""
@@ -57,7 +59,7 @@ class LeaderMemory:
         by_instance = {instance: self.assignments[member] for instance, member in self.instances.items()}
         self.before = self.assignments | by_instance
         self.generation, self.assignments, self.instances = None, {}, {}
-        self.generations, self.views = {}, {}
+        self.generations, self.views, self.exact = {}, {}, {}
 
 
 class PossibleView(NamedTuple):
@@ -131,8 +133,7 @@ class LeaderViews:
         if self.history is None or not len(self.history):
             return
         now = self.at.timestamp_ms
-        since, until = now - self.settings.metadata_age_ms, now + self.settings.clock_slack_ms
-        known = _since(floor, self.history.window(since, until, self.names))
+        known = _since(floor, versions_around(self.history, self.settings, self.at, self.names))
         versions = sorted(
             known, key=lambda version: (version.at.timestamp_ms > now, abs(version.at.timestamp_ms - now))
         )
@@ -155,6 +156,14 @@ class LeaderViews:
         yield names
         if not self.assigns_all:
             yield from chain.from_iterable(combinations(names, size) for size in range(1, len(names)))
+
+
+def versions_around(
+    history: TopicHistory, settings: AuditSettings, at: LogPosition, names: set[str]
+) -> list[ImageVersion]:
+    """Return the versions of these topics that were in force while a client's metadata at a record may be from."""
+    now = at.timestamp_ms
+    return history.window(now - settings.metadata_age_ms, now + settings.clock_slack_ms, names)
 
 
 def _since(floor: tuple[int, int] | None, versions: Sequence[ImageVersion]) -> Sequence[ImageVersion]:

@@ -63,16 +63,21 @@ def judge(
     recorded: Mapping[str, Work],
     broken: Sequence[str],
     name_of: Callable[[str], str],
+    *,
+    has_one_result: bool = False,
 ) -> Judgement:
     """Compare two complete assignments whose records differ.
 
-    ``broken`` names the invariants that the recorded one breaks. Equivalent assignments give away the same partitions.
+    ``broken`` names the invariants that the recorded one breaks. Equivalent assignments give away the same partitions;
+    nothing is equivalent to the one result that the assignor can have (``has_one_result``).
     """
     figures = [_figures(measure(spec, image, Assignment(members))) for members in (expected, recorded)]
     found = list(differences(expected, recorded, name_of))
     listed = tuple([*broken, *found][:MOST_DIFFERENCES])
     if broken:
         verdict = Verdict.INVALID
+    elif found and has_one_result:
+        verdict = Verdict.DIVERGENT
     elif not found or (figures[0] == figures[1] and _holders(expected).keys() == _holders(recorded).keys()):
         verdict = Verdict.EQUIVALENT
     else:

@@ -42,7 +42,10 @@ def assignment(group: ClassicGroup, member: ClassicMember) -> Blob | None:
 
 
 def assigned_partitions(data: bytes) -> list[TopicPartition] | None:
-    """Return a consumer's assignment in the order of the bytes (some clients repeat topics); None if it is not one."""
+    """Return a consumer's assignment in the order of the bytes, each partition once; None if it is not one.
+
+    Some clients repeat topics; a partition that is listed twice is in the Admin client's set once.
+    """
     if not data:
         return []
     try:
@@ -51,8 +54,9 @@ def assigned_partitions(data: bytes) -> list[TopicPartition] | None:
         return None
     if blob is None:
         return None
-    return [
+    listed = (
         TopicPartition(each["topic"], partition)
         for each in blob.fields["assignedPartitions"]
         for partition in each["partitions"]
-    ]
+    )
+    return [*dict.fromkeys(listed)]

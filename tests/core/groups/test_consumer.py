@@ -23,7 +23,7 @@ def test_first_join() -> None:
     member = group.members["a"]
     assert violations == []
     assert (group.group_epoch, group.assignment_epoch, group.metadata_hash) == (2, 2, 7)
-    assert (member.client_id, member.member_epoch, member.previous_member_epoch) == ("client-a", 2, 1)
+    assert (member.client_id, member.member_epoch, member.previous_member_epoch) == ("client-a", 2, 0)
     assert group.targets == {"a": {ORDERS: [0, 1]}}
     assert member.assigned == {ORDERS: {0: 2, 1: 2}}
     assert group_state(group) is ConsumerGroupState.STABLE

@@ -11,6 +11,7 @@ from coordinator_core.groups.owners import owners
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT, SHARE_UPDATE, ShareStateLog
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
+from coordinator_core.wire.embedded import encode_blob
 from tests.core.builders import GroupLog, classic_member, subtopology
 
 ORDERS, GONE = "orders-topic-id-______", "deleted-topic-id______"
@@ -61,6 +62,17 @@ def test_classic_group_that_repeats_a_topic_in_its_assignment() -> None:
     assert both[1]["assignment"] is None, "bytes that are no assignment"
     assert group["describe_consumer"]["type"] == "CLASSIC"
     assert group["describe_classic"]["protocolData"] == "range"
+
+
+def test_a_partition_that_an_assignment_lists_twice_is_described_once() -> None:
+    """Kafka's Admin client has a set; that it was listed twice breaks a rule (see the audit)."""
+    twice = encode_blob(
+        "ConsumerProtocolAssignment",
+        0,
+        {"assignedPartitions": [{"topic": "orders", "partitions": [1, 0, 1]}], "userData": None},
+    )
+    group = described([GroupLog().classic(1, [classic_member("a", b"", twice)])])
+    assert group["describe_classic"]["members"][0]["assignment"] == {"topicPartitions": ["orders-0", "orders-1"]}
 
 
 def test_connect_workers_are_no_consumers() -> None:

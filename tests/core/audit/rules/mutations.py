@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from coordinator_core.groups.violations import Rule
 from coordinator_core.records import CoordinatorRecord, Fields
-from coordinator_core.wire.embedded import decode_assignment
+from coordinator_core.wire.embedded import decode_assignment, encode_blob
 
 Records = list[CoordinatorRecord]
 EPOCHS, TARGET_EPOCHS, TARGETS, CURRENTS, MEMBERS = (3, 11, 17), (6, 12, 20), (7, 13, 21), (8, 14, 22), (5, 10, 19)
@@ -17,6 +17,12 @@ RECONCILED = (8, 22)
 ASSIGNED = {8: "assignedPartitions", 14: "assignedPartitions", 22: "activeTasks"}
 REVOKING = {8: "partitionsPendingRevocation", 22: "activeTasksPendingRevocation"}
 TARGET = {7: "topicPartitions", 13: "topicPartitions", 21: "activeTasks"}
+
+
+OF_CONTENT = (Rule.ASSIGNED_NOT_THE_TARGET, Rule.DROPPED_WITHOUT_REVOCATION, Rule.STATE_AGAINST_ASSIGNMENT)
+"""Where a record of a member's assignment is changed, or its target, the records after it break these."""
+OF_HASH = (Rule.METADATA_HASH_WRONG,)
+"""Where subscribed topics are changed, the metadata hashes after it are of others."""
 
 
 class Mutation(NamedTuple):
@@ -351,6 +357,100 @@ def _strange_commit(records: Records, index: int) -> Records | None:
     return [*records[:index], record._replace(key=key), *records[index + 1 :]]
 
 
+def _dropped_partition(records: Records, index: int, value: Fields) -> bool:
+    """A partition that the member had, and asks nobody to wait for, while it still has to revoke others."""
+    had = _value_before(records, index)
+    if not value[REVOKING[records[index].type]] or had is None or value["memberEpoch"] <= 0:
+        return False
+    known = {(key_of(each), number) for each in had[ASSIGNED[records[index].type]] for number in each["partitions"]}
+    for entry in value[ASSIGNED[records[index].type]]:
+        for number in entry["partitions"]:
+            if (key_of(entry), number) in known:
+                entry["partitions"].remove(number)
+                entry["assignmentEpochs"] = None
+                return True
+    return False
+
+
+def _waits_for_nothing(records: Records, index: int, value: Fields) -> bool:
+    """A stable member at the group's epoch, which lacks nothing."""
+    is_streams = records[index].type == 22
+    target = _last_of(records, index, 21 if is_streams else 7, records[index].key)
+    epoch = _last_of(records, index, 20 if is_streams else 6)
+    if value["state"] != (1 if is_streams else 0) or epoch is None or target is None:
+        return False
+    if not 0 < value["memberEpoch"] == epoch["assignmentEpoch"] or is_streams:
+        return False
+    wanted = {(key_of(each), number) for each in target["topicPartitions"] for number in each["partitions"]}
+    has = {(key_of(each), number) for each in value["assignedPartitions"] for number in each["partitions"]}
+    value["state"] = 2
+    return wanted == has
+
+
+def _value_before(records: Records, index: int) -> Fields | None:
+    return _last_of(records, index, records[index].type, records[index].key)
+
+
+def _last_of(records: Records, index: int, record_type: int, key: Fields | None = None) -> Fields | None:
+    """The value of the last record before of this type, and key."""
+    for each in reversed(records[:index]):
+        if each.type == record_type and (key is None or each.key == key):
+            value: Fields | None = each.value
+            return value
+    return None
+
+
+def _listed_twice(value: Fields) -> bool:
+    if value["protocolType"] != "consumer" or value["protocol"] == "stream":
+        return False
+    for member in value["members"]:
+        blob = decode_assignment("consumer", value["protocol"], member["assignment"])
+        fields = deepcopy(blob.fields) if blob is not None else {"assignedPartitions": []}
+        for entry in fields["assignedPartitions"]:
+            if entry["partitions"] and blob is not None:
+                entry["partitions"].append(entry["partitions"][0])
+                member["assignment"] = encode_blob("ConsumerProtocolAssignment", blob.version, fields)
+                return True
+    return False
+
+
+def _less_share_state(records: Records, index: int, value: Fields) -> bool:
+    had = _value_before(records, index)
+    known = {each["topicId"]: each["partitions"] for each in (had or {}).get("initializedTopics", ())}
+    for entry in value["initializedTopics"]:
+        if entry["topicId"] in known and entry["partitions"][-1] in known[entry["topicId"]]:
+            entry["partitions"].pop()
+            return True
+    return False
+
+
+def _other_hash(records: Records, index: int, value: Fields) -> bool:
+    if not value.get("metadataHash"):
+        return False
+    value["metadataHash"] += 1
+    return True
+
+
+def _strange_topic(records: Records, index: int, value: Fields) -> bool:
+    value["topics"].append("no such topic")
+    return True
+
+
+def _lost_topic(records: Records, index: int, value: Fields) -> bool:
+    had = _value_before(records, index)
+    both = [] if had is None else [topic for topic in value["topics"] if topic in had["topics"]]
+    if both:
+        value["topics"].remove(both[0])
+    return bool(both)
+
+
+def _first_target(records: Records, index: int) -> bool:
+    """The first target record of a member, or its copy of that of the member whose place it takes."""
+    later = [each for each in records[index + 1 :] if each.batch == records[index].batch]
+    again = any(each.type == records[index].type and each.key == records[index].key for each in later)
+    return records[index].value is not None and not _known_before(records, index) and not again
+
+
 MUTATIONS = (
     Mutation(
         "group epoch one lower",
@@ -374,12 +474,13 @@ MUTATIONS = (
         "assignment epoch lower",
         _edit(TARGET_EPOCHS, _field("assignmentEpoch", _lower, 3)),
         _rules(Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS),
-        _rules(Rule.MEMBER_EPOCH_AHEAD_OF_TARGET),
+        _rules(Rule.MEMBER_EPOCH_AHEAD_OF_TARGET, Rule.MEMBER_EPOCH_NOT_THE_TARGETS),
     ),
     Mutation(
         "assignment epoch higher",
         _edit(TARGET_EPOCHS, _field("assignmentEpoch", lambda epoch: epoch + 1, 1)),
         _rules(Rule.ASSIGNMENT_EPOCH_AHEAD),
+        _rules(Rule.MEMBER_EPOCH_NOT_THE_TARGETS),
     ),
     Mutation(
         "member epoch higher",
@@ -398,22 +499,34 @@ MUTATIONS = (
         "a partition that another member has",
         _edit(RECONCILED, _take_from_another(ASSIGNED)),
         _rules(Rule.ASSIGNED_TO_TWO, Rule.ASSIGNED_BEFORE_REVOKED),
-        _rules(Rule.ASSIGNED_NOT_THE_TARGET, Rule.ASSIGNED_OUTSIDE_TARGET),
+        _rules(*OF_CONTENT, Rule.ASSIGNED_OUTSIDE_TARGET),
     ),
     Mutation(
         "a partition from nowhere",
         _edit(CURRENTS, _strange_partition(ASSIGNED)),
         _rules(Rule.ASSIGNED_OUTSIDE_TARGET),
-        _rules(Rule.ASSIGNED_NOT_THE_TARGET),
+        _rules(*OF_CONTENT),
     ),
     Mutation("a partition twice", _edit(CURRENTS, _twice(ASSIGNED)), _rules(Rule.UNIT_TWICE_IN_RECORD)),
     Mutation(
         "a partition less",
         _edit(RECONCILED, _missing_partition),
         _rules(Rule.ASSIGNED_NOT_THE_TARGET),
-        _rules(Rule.COMMIT_BY_NO_OWNER, Rule.REVOKING_NOT_OWNED),
+        _rules(*OF_CONTENT, Rule.COMMIT_BY_NO_OWNER, Rule.REVOKING_NOT_OWNED),
     ),
-    Mutation("a revocation less", _edit(RECONCILED, _forget_revoking), _rules(Rule.STATE_AGAINST_ASSIGNMENT)),
+    Mutation(
+        "a partition less on the way",
+        _edit(RECONCILED, _dropped_partition),
+        _rules(Rule.DROPPED_WITHOUT_REVOCATION),
+        _rules(*OF_CONTENT, Rule.COMMIT_BY_NO_OWNER, Rule.REVOKING_NOT_OWNED),
+    ),
+    Mutation(
+        "a revocation less",
+        _edit(RECONCILED, _forget_revoking),
+        _rules(Rule.STATE_AGAINST_ASSIGNMENT),
+        _rules(*OF_CONTENT),
+    ),
+    Mutation("waits for nothing", _edit(RECONCILED, _waits_for_nothing), _rules(Rule.STATE_AGAINST_ASSIGNMENT)),
     Mutation("a target partition twice", _edit(TARGETS, _twice(TARGET)), _rules(Rule.UNIT_TWICE_IN_RECORD)),
     Mutation(
         "no target metadata",
@@ -429,7 +542,9 @@ MUTATIONS = (
             Rule.GROUP_REMOVED_WITH_MEMBERS,
             Rule.MEMBER_REMOVED_WITH_ASSIGNMENT,
             Rule.TARGET_OF_TWO,
+            Rule.TARGET_INCOMPLETE,
             Rule.INSTANCE_ID_OF_TWO,
+            *OF_HASH,
         ),
     ),
     Mutation(
@@ -444,7 +559,13 @@ MUTATIONS = (
         "everyone has the same",
         _edit((2,), _with_members(_same_assignment_for_all)),
         _rules(Rule.ASSIGNED_TO_TWO),
-        _rules(Rule.GENERATION_CHANGED_IN_PLACE, Rule.COMMIT_BY_NO_OWNER),
+        _rules(Rule.GENERATION_CHANGED_IN_PLACE, Rule.COMMIT_BY_NO_OWNER, Rule.OWNED_NOT_ASSIGNED),
+    ),
+    Mutation(
+        "a partition twice in a classic assignment",
+        _edit((2,), _with_members(_listed_twice)),
+        _rules(Rule.UNIT_TWICE_IN_RECORD),
+        _rules(Rule.GENERATION_CHANGED_IN_PLACE),
     ),
     Mutation(
         "one instance id",
@@ -461,7 +582,7 @@ MUTATIONS = (
         "a target partition of another",
         _edit((7, 21), _target_of_another),
         _rules(Rule.TARGET_OF_TWO),
-        _rules(Rule.ASSIGNED_NOT_THE_TARGET, Rule.ASSIGNED_OUTSIDE_TARGET),
+        _rules(*OF_CONTENT, Rule.ASSIGNED_OUTSIDE_TARGET, Rule.REPLACEMENT_NOT_A_COPY),
     ),
     Mutation("revoking what it keeps", _edit(RECONCILED, _keep_revoking), _rules(Rule.ASSIGNED_WHILE_REVOKING)),
     Mutation("revoking what it never had", _edit(RECONCILED, _strange_revoking), _rules(Rule.REVOKING_NOT_OWNED)),
@@ -470,18 +591,50 @@ MUTATIONS = (
         "no assignment for who came",
         _drop(CURRENTS, _joins),
         _rules(Rule.JOIN_WITHOUT_ASSIGNMENT),
-        _rules(Rule.TOMBSTONE_WITHOUT_VALUE, Rule.REVOKING_NOT_OWNED, Rule.COMMIT_BY_NO_OWNER),
+        _rules(
+            *OF_CONTENT,
+            Rule.TOMBSTONE_WITHOUT_VALUE,
+            Rule.REVOKING_NOT_OWNED,
+            Rule.COMMIT_BY_NO_OWNER,
+            Rule.PREVIOUS_EPOCH_WRONG,
+        ),
     ),
     Mutation(
         "share state not initialised",
         _edit((13,), _strange_partition({13: "topicPartitions"})),
         _rules(Rule.SHARE_STATE_MISSING),
+        _rules(Rule.ASSIGNED_NOT_THE_TARGET),
+    ),
+    Mutation(
+        "less share state",
+        _edit((15,), _less_share_state),
+        _rules(Rule.SHARE_STATE_LOST),
+        _rules(Rule.SHARE_STATE_MISSING),
+    ),
+    Mutation("another metadata hash", _edit(EPOCHS, _other_hash), _rules(Rule.METADATA_HASH_WRONG)),
+    Mutation(
+        "a regex that matches a topic that is not there",
+        _edit((16,), _strange_topic),
+        _rules(Rule.REGEX_TOPICS_WRONG),
+        _rules(*OF_HASH),
+    ),
+    Mutation(
+        "a regex that loses a topic",
+        _edit((16,), _lost_topic),
+        _rules(Rule.REGEX_TOPIC_LOST),
+        _rules(*OF_HASH),
+    ),
+    Mutation(
+        "no target record of a member",
+        _drop(TARGETS, _first_target),
+        _rules(Rule.TARGET_INCOMPLETE, Rule.REPLACEMENT_NOT_A_COPY),
+        _rules(*OF_CONTENT, Rule.ASSIGNED_OUTSIDE_TARGET, Rule.TOMBSTONE_WITHOUT_VALUE),
     ),
     Mutation(
         "unknown subtopology",
         _edit((21,), _strange_subtopology),
         _rules(Rule.TASK_OUTSIDE_TOPOLOGY),
-        _rules(Rule.ASSIGNED_NOT_THE_TARGET, Rule.ASSIGNED_OUTSIDE_TARGET),
+        _rules(*OF_CONTENT, Rule.ASSIGNED_OUTSIDE_TARGET),
     ),
     Mutation("no group of the new type", _drop((2, 3), _begins_after_conversion), _rules(Rule.TYPE_CHANGED_IN_PART)),
     Mutation("a commit of nobody's partition", _strange_commit, _rules(Rule.COMMIT_BY_NO_OWNER)),

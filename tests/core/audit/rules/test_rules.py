@@ -10,10 +10,15 @@ import pytest
 
 from coordinator_core.audit.rules.rule_fold import RuleFold, judge
 from coordinator_core.audit.rules.table import RULES, document_rows
+from coordinator_core.cluster.image import Topic
+from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
+from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, Fields, RecordType
+from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, Fields, LogPosition, RecordType
+from coordinator_core.wire.embedded import encode_blob
+from tests.core import recorded
 from tests.core.audit.rules.mutations import CONNECT_MUTATIONS, MUTATIONS, Mutation, mutations_of
 from tests.core.audit.rules.test_share_state import BROKEN as BROKEN_SHARE_STATE
 from tests.core.builders import GroupLog, at_once, classic_member
@@ -32,8 +37,13 @@ def sample() -> Log:
     return recorded_log(SAMPLE)
 
 
-def broken(records: Records, family: Family = Family.GROUP) -> set[Rule]:
-    return {violation.rule for violation in judge(records, Group("g", from_start=True, family=family), WHOLE, 0)}
+def sample_topics() -> TopicHistory:
+    return recorded.sample()[1]
+
+
+def broken(records: Records, family: Family = Family.GROUP, topics: TopicHistory | None = None) -> set[Rule]:
+    group = Group("g", from_start=True, family=family)
+    return {violation.rule for violation in judge(records, group, WHOLE, 0, topics)}
 
 
 def settled(log: GroupLog) -> Records:
@@ -43,7 +53,7 @@ def settled(log: GroupLog) -> Records:
 
 def test_no_rule_fires_on_the_sample_log(sample: Log) -> None:
     for (_, group_id), records in sample.groups.items():
-        assert list(judge(records, Group(group_id, from_start=True), sample.coverage)) == []
+        assert list(judge(records, Group(group_id, from_start=True), sample.coverage, topics=sample_topics())) == []
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
@@ -51,7 +61,8 @@ def test_one_changed_record_of_the_sample_log_makes_the_right_rule_fire(mutation
     rng = random.Random(mutation.name)
     for (_, group_id), records in sample.groups.items():
         for log in islice(mutations_of(mutation, records, rng), 2):
-            found = {violation.rule for violation in judge(log, Group(group_id, from_start=True), sample.coverage)}
+            group = Group(group_id, from_start=True)
+            found = {violation.rule for violation in judge(log, group, sample.coverage, topics=sample_topics())}
             assert mutation.explains(found), (group_id, found)
 
 
@@ -172,6 +183,7 @@ def share_group(log: GroupLog) -> Records:
         [
             log.share_member("m1"),
             log.record(RecordType.SHARE_GROUP_METADATA, {"epoch": 2, "metadataHash": 0}),
+            log.record(RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER, {"topicPartitions": []}, memberId="m1"),
             log.record(RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA, {"assignmentEpoch": 2}),
             log.share_current("m1", 2, {}),
         ]
@@ -191,6 +203,76 @@ def group_of_two_logs(log: GroupLog) -> Records:
     other = GroupLog()
     elsewhere = [record._replace(at=record.at._replace(partition=7)) for record in settled(other)]
     return [*settled(log), *elsewhere]
+
+
+def member_epoch_not_the_targets(log: GroupLog) -> Records:
+    """The group is at epoch 4, and so is its target: m1 goes to epoch 3."""
+    records = [*settled(log), *at_once([log.epoch(3), log.target_epoch(3)])]
+    records += at_once([log.epoch(4), log.target_epoch(4)])
+    return [*records, log.current("m1", 3, {"t": [0, 1]})]
+
+
+def dropped_without_revocation(log: GroupLog) -> Records:
+    """m1 is to give up partition 1, and loses partition 0 with it, which it is to keep."""
+    records = settled(log)
+    retarget = at_once([log.epoch(3), log.target("m1", {"t": [0]}), log.target_epoch(3)])
+    return [*records, *retarget, log.current("m1", 2, {}, {"t": [1]}, state=1)]
+
+
+def target_incomplete(log: GroupLog) -> Records:
+    """m2 joins, and the target that is installed then has no record of it."""
+    records = settled(log)
+    return [*records, *at_once([log.member("m2"), log.epoch(3), log.target_epoch(3), log.current("m2", 3)])]
+
+
+def replacement_not_a_copy(log: GroupLog) -> Records:
+    """m2 takes the place of m1, but not its whole target."""
+    begin = [
+        log.member("m1", instanceId="i"),
+        log.epoch(2),
+        log.target("m1", {"t": [0, 1]}),
+        log.target_epoch(2),
+        log.current("m1", 2, {"t": [0]}, state=2),
+    ]
+    replace = [
+        *log.gone("m1"),
+        log.member("m2", instanceId="i"),
+        log.target("m2", {"t": [0]}),
+        log.current("m2", 0, {"t": [0]}, state=2),
+        log.member("m2", instanceId="i"),
+        log.current("m2", 2, {"t": [0]}),
+    ]
+    return [*at_once(begin), *at_once(replace)]
+
+
+def owned_not_assigned(log: GroupLog) -> Records:
+    """A cooperative member says that it has a partition of generation 1 that it was not assigned then."""
+    first, second = (consumer_member("m1", assigned=[0], owned=owned) for owned in ([], [0, 1]))
+    return [
+        log.classic(1, [first], protocol="cooperative-sticky"),
+        log.classic(2, [second], protocol="cooperative-sticky"),
+    ]
+
+
+def consumer_member(member_id: str, assigned: list[int], owned: list[int]) -> Fields:
+    asked = {
+        "topics": ["t"],
+        "userData": None,
+        "ownedPartitions": [{"topic": "t", "partitions": owned}],
+        "generationId": 1,
+        "rackId": None,
+    }
+    given = {"assignedPartitions": [{"topic": "t", "partitions": assigned}], "userData": None}
+    return classic_member(
+        member_id,
+        encode_blob("ConsumerProtocolSubscription", 3, asked),
+        encode_blob("ConsumerProtocolAssignment", 3, given),
+    )
+
+
+def share_state_lost(log: GroupLog) -> Records:
+    records = share_group(log)
+    return [*records, *(log.share_state({"t": ("orders", partitions)}) for partitions in ([0, 1], [0]))]
 
 
 BY_HAND: tuple[Callable[[GroupLog], Records], ...] = (
@@ -213,11 +295,18 @@ BY_HAND: tuple[Callable[[GroupLog], Records], ...] = (
     member_epoch_went_back,
     commit_in_share_group,
     generation_changed_in_place,
+    member_epoch_not_the_targets,
+    dropped_without_revocation,
+    target_incomplete,
+    replacement_not_a_copy,
+    owned_not_assigned,
+    share_state_lost,
 )
 
 
 CONSEQUENCES = {
-    "group_of_two_logs": [Rule.EPOCH_REPEATED],
+    "group_of_two_logs": [Rule.EPOCH_REPEATED, Rule.PREVIOUS_EPOCH_WRONG],
+    "replacement_not_a_copy": [Rule.ASSIGNED_NOT_THE_TARGET],
     "member_removed_with_assignment": [Rule.MEMBER_REMOVED_IN_PART],
     "target_without_member": [Rule.TARGET_WITHOUT_EPOCH],
     "tombstone_without_value": [Rule.MEMBER_REMOVED_IN_PART],
@@ -234,6 +323,35 @@ def test_a_rule_broken_by_hand(make: Callable[[GroupLog], Records]) -> None:
 @pytest.mark.parametrize("make", [settled, streams_group, share_group], ids=lambda make: make.__name__)
 def test_what_the_hand_made_logs_begin_with_breaks_nothing(make: Callable[[GroupLog], Records]) -> None:
     assert broken(make(GroupLog())) == set()
+
+
+def orders(**versions: int) -> TopicHistory:
+    """The topic orders with so many partitions, at so many minutes (``m0=1``)."""
+    topics = TopicHistory()
+    for offset, (minute, count) in enumerate(versions.items()):
+        topics.open_version(LogPosition(0, offset, 60_000 * int(minute[1:])))
+        topics.put_topic(Topic("orders", "o".ljust(22, "A"), count))
+    topics.last_seen_ms = 10**9
+    return topics
+
+
+@pytest.mark.parametrize(
+    ("metadata_hash", "rules"),
+    [
+        (group_hash([("orders", topic_hash(Topic("orders", "o".ljust(22, "A"), 3)))]), set()),
+        (group_hash([("orders", topic_hash(Topic("orders", "o".ljust(22, "A"), 2)))]), {Rule.METADATA_HASH_WRONG}),
+        (7, {Rule.METADATA_HASH_WRONG}),
+    ],
+)
+def test_a_metadata_hash_is_that_of_the_topics_not_long_ago(metadata_hash: int, rules: set[Rule]) -> None:
+    """The topic has three partitions since minute 3; the epoch opens in minute 5."""
+    log = GroupLog()
+    log.offset = 300
+    join = [log.member("m1"), log.epoch(2, metadata_hash), log.target("m1", {}), log.target_epoch(2)]
+    records, whole = at_once([*join, log.current("m1", 2)]), orders(m0=2, m3=3)
+    assert broken(records, topics=whole) == rules
+    whole.gaps.append(HistoryGap(LogPosition(0, 1, 0), "a hole"))
+    assert broken(records, topics=whole) == set(), "some other version may have it"
 
 
 # --- Connect groups --------------------------------------------------------------------------------------------------

@@ -157,6 +157,30 @@ def test_the_topics_in_force_when_a_window_begins_still_count() -> None:
     assert rows[1].topics_at == LogPosition(0, 2, GROWN_AT)
 
 
+@pytest.mark.parametrize("protocol", ["range", "roundrobin"])
+def test_nothing_is_equivalent_to_the_one_right_answer(protocol: str) -> None:
+    right = {"range": ([0, 1], [2]), "roundrobin": ([0, 2], [1])}[protocol]
+    swapped = ([2, 1], [0]) if protocol == "range" else ([1, 2], [0])
+    for (first, second), verdict in ((right, Verdict.IDENTICAL), (swapped, Verdict.DIVERGENT)):
+        both = member("a", {"orders": first}), member("b", {"orders": second})
+        [row] = audited(generation(1, GROWN_AT + 20_000, "a", *both, protocol=protocol))
+        assert row.verdict is verdict
+
+
+def sticky(number: int, first: list[int], second: list[int]) -> CoordinatorRecord:
+    both = member("a", {"orders": first}), member("b", {"orders": second})
+    return generation(number, GROWN_AT + 20_000 * number, "a", *both, protocol="cooperative-sticky")
+
+
+def test_another_result_as_good_is_another_clients_unless_the_leader_is_kafkas() -> None:
+    right, other = ([0, 2], [1]), ([0, 1], [2])
+    assert [row.verdict for row in audited(sticky(1, *right), sticky(2, *other))] == [
+        Verdict.IDENTICAL,
+        Verdict.DIVERGENT,
+    ]
+    assert [row.verdict for row in audited(sticky(1, *other))] == [Verdict.EQUIVALENT]
+
+
 def test_where_topics_may_be_missing_an_odd_assignment_is_unknown() -> None:
     """A leader that assigns a partition nobody has heard of knows more than a damaged metadata log."""
     strange = generation(1, GROWN_AT, "a", member("a", {"orders": [0, 1, 2, 3]}))

@@ -1,0 +1,225 @@
+"""Rules of a member's way to its target: what its current assignment may hold, in which state and epoch.
+
+Sources: KIP-848, KIP-932, KIP-1071; the builders of current assignments of Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from coordinator_core.audit.rules.group_types import STREAMS_KIND, EpochKind
+from coordinator_core.audit.rules.holders import HOLDS_NOTHING, both, minus, name, names
+from coordinator_core.audit.rules.judged_group import JudgedGroup
+from coordinator_core.audit.rules.known_facts import ASSIGNMENT_EPOCH, CURRENT, EPOCH, TARGET
+from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup
+from coordinator_core.groups.share.state import ShareGroup
+from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.groups.violations import Rule
+from coordinator_core.history.topics import CLOCK_SLACK_MS
+from coordinator_core.history.work_units import Held, WorkUnit
+from coordinator_core.records import LogPosition
+
+
+class CurrentBefore(NamedTuple):
+    """A member's current assignment before a record: what it had, also to revoke, and its epochs.
+
+    ``epoch`` is None where the member had none.
+    """
+
+    held: Held
+    assigned: Held = HOLDS_NOTHING
+    epoch: int | None = None
+    previous: int | None = None
+
+
+class Reconciliation(NamedTuple):
+    """A member's current assignment as a record leaves it.
+
+    ``target`` is what the member is to have, ``before`` what it had; None: the log may lack it.
+    """
+
+    kind: EpochKind
+    member: Any
+    at: LogPosition
+    assigned: Held
+    revoking: Held
+    target: Held | None
+    before: CurrentBefore | None
+
+
+def target_of(scene: JudgedGroup, kind: EpochKind, member_id: str) -> Held | None:
+    """Return what a member is to have; None if the log may lack it."""
+    if not scene.watch.knows_member(TARGET, member_id):
+        return None
+    state = scene.group.state
+    assert isinstance(state, EpochGroup)
+    target = state.targets.get(member_id)
+    return HOLDS_NOTHING if target is None else kind.wanted(target)
+
+
+def judge_reconciliation(scene: JudgedGroup, step: Reconciliation) -> None:
+    """Judge a current assignment: its epochs, its state, and what it holds of the target."""
+    _epochs(scene, step)
+    _state(scene, step)
+    _content(scene, step)
+    if step.revoking:
+        _revoking(scene, step)
+
+
+# --- epochs and state ------------------------------------------------------------------------------------------------
+
+
+def _epochs(scene: JudgedGroup, step: Reconciliation) -> None:
+    state, member, before = scene.group.state, step.member, step.before
+    assert isinstance(state, EpochGroup)
+    epoch, member_id, target = member.member_epoch, member.member_id, state.assignment_epoch
+    knows_target = target is not None and scene.watch.knows(ASSIGNMENT_EPOCH)
+    if knows_target and epoch > target:
+        detail = f"member epoch {epoch}, assignment epoch {target}"
+        scene.broken(Rule.MEMBER_EPOCH_AHEAD_OF_TARGET, step.at, member_id, detail)
+    if before is None or epoch <= 0:
+        return
+    if before.epoch is None:
+        if member.previous_member_epoch not in (0, epoch):  # as after a conversion
+            detail = f"previous member epoch {member.previous_member_epoch}, but it had none"
+            scene.broken(Rule.PREVIOUS_EPOCH_WRONG, step.at, member_id, detail)
+        return
+    if knows_target and before.epoch < epoch < target and not (step.kind is STREAMS_KIND and epoch == before.epoch + 1):
+        detail = f"member epoch {epoch} after {before.epoch}, assignment epoch {target}"
+        scene.broken(Rule.MEMBER_EPOCH_NOT_THE_TARGETS, step.at, member_id, detail)
+    # In share groups alone a record of the same epoch leaves the epoch before as it was.
+    expected = before.previous if epoch == before.epoch and not step.kind.exclusive else before.epoch
+    if member.previous_member_epoch != expected:
+        detail = f"previous member epoch {member.previous_member_epoch}, but it was at {expected}"
+        scene.broken(Rule.PREVIOUS_EPOCH_WRONG, step.at, member_id, detail)
+
+
+def _state(scene: JudgedGroup, step: Reconciliation) -> None:
+    member, kind = step.member, step.kind
+    if not kind.exclusive or member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH or _is_copy(scene, step):
+        return
+    if bool(step.revoking) != (member.state == kind.unrevoked):
+        count = sum(len(each) for each in step.revoking.values())
+        detail = f"state {member.state} with {count} to be revoked"
+        scene.broken(Rule.STATE_AGAINST_ASSIGNMENT, step.at, member.member_id, detail)
+    waits = member.state == kind.unreleased and _is_at_target(scene, step)
+    if waits and step.target is not None and not any(minus(step.target, step.assigned)):
+        detail = f"state {member.state}, but it lacks nothing of its target"
+        scene.broken(Rule.STATE_AGAINST_ASSIGNMENT, step.at, member.member_id, detail)
+
+
+def _is_copy(scene: JudgedGroup, step: Reconciliation) -> bool:
+    """Whether a static member begins in the state in which the one before it was."""
+    return step.member.member_epoch == 0 and step.member.member_id in scene.operation.replaced
+
+
+def _is_at_target(scene: JudgedGroup, step: Reconciliation) -> bool:
+    """Whether the member has reached the epoch of its target, which is then what its assignment was made of."""
+    state = scene.group.state
+    assert isinstance(state, EpochGroup)
+    is_same = step.member.member_epoch == state.assignment_epoch
+    return is_same and scene.watch.knows(ASSIGNMENT_EPOCH) and not step.revoking and not _is_copy(scene, step)
+
+
+# --- content ---------------------------------------------------------------------------------------------------------
+
+
+def _content(scene: JudgedGroup, step: Reconciliation) -> None:
+    target, assigned, member_id = step.target, step.assigned, step.member.member_id
+    if target is None or step.member.member_epoch <= 0:
+        return
+    if assigned != target:
+        if step.before is not None:
+            strange = list(minus(assigned, target, step.before.held))
+            if strange:
+                detail = f"{names(strange)} is not in its target"
+                scene.broken(Rule.ASSIGNED_OUTSIDE_TARGET, step.at, member_id, detail)
+        if _is_at_target(scene, step):
+            _reached(scene, step, target)
+    if step.before is not None and step.kind.exclusive and not _is_copy(scene, step):
+        dropped = list(_dropped(scene, step, target, step.before))
+        if dropped:
+            detail = f"{names(dropped)} is neither assigned nor to be revoked"
+            scene.broken(Rule.DROPPED_WITHOUT_REVOCATION, step.at, member_id, detail)
+
+
+def _reached(scene: JudgedGroup, step: Reconciliation, target: Held) -> None:
+    """A member at the epoch of its target has all of it that nobody else has, and if it is stable, all of it."""
+    state, kind, member = scene.group.state, step.kind, step.member
+    assert isinstance(state, EpochGroup)
+    is_stable = member.state == kind.stable
+    lacking = [unit for unit in minus(target, step.assigned) if _is_for(scene, step, unit)]
+    if kind.exclusive and not is_stable:
+        lacking = [unit for unit in lacking if _is_free(scene, step, unit)]
+    converged = is_stable and member.member_epoch == state.group_epoch and scene.watch.knows(EPOCH)
+    surplus = list(minus(step.assigned, target)) if converged else []
+    if lacking or surplus:
+        how = "stable" if is_stable else "waiting for others"
+        detail = f"{how}; beside its target: {names(surplus) or 'nothing'}; lacks: {names(lacking) or 'nothing'}"
+        scene.broken(Rule.ASSIGNED_NOT_THE_TARGET, step.at, member.member_id, detail)
+
+
+def _dropped(scene: JudgedGroup, step: Reconciliation, target: Held, before: CurrentBefore) -> Iterator[WorkUnit]:
+    """Yield what the member had and is to keep, or has to revoke with the rest, and what the record does not have."""
+    for unit in minus(before.assigned, step.assigned, step.revoking):
+        if step.revoking or (unit.number in target.get(unit.resource, ()) and _is_for(scene, step, unit)):
+            yield unit
+
+
+def _revoking(scene: JudgedGroup, step: Reconciliation) -> None:
+    """What a member is to give up was its own, and is assigned to it no more."""
+    member_id = step.member.member_id
+    for unit in both(step.assigned, step.revoking):
+        detail = f"{name(unit)} is both assigned and pending revocation"
+        scene.broken(Rule.ASSIGNED_WHILE_REVOKING, step.at, member_id, detail)
+    strange = [] if step.before is None else list(minus(step.revoking, step.before.held))
+    if strange:
+        scene.broken(Rule.REVOKING_NOT_OWNED, step.at, member_id, f"{names(strange)} was not assigned to it")
+
+
+def _is_for(scene: JudgedGroup, step: Reconciliation, unit: WorkUnit) -> bool:
+    """Whether the member certainly subscribes to the topic of a unit of its target.
+
+    A target may hold topics of a regex that is not resolved yet, those of others where a group counts as one whose
+    members all subscribe to the same, though it is no longer, what a converted group's leader once assigned, and topics
+    that were deleted since.
+    """
+    state, member = scene.group.state, step.member
+    if isinstance(state, StreamsGroup):
+        return True
+    assert isinstance(state, ConsumerGroup | ShareGroup)
+    regex = getattr(member, "subscribed_topic_regex", None)
+    subscribed = set(member.subscribed_topic_names)
+    if isinstance(state, ConsumerGroup) and regex in state.regexes:
+        subscribed.update(state.regexes[regex].topics)
+    topics = scene.topics
+    topic = topics.topic_name(unit.name) if topics is not None else None
+    if topics is None or topic is None:
+        if state.group_epoch != state.assignment_epoch or not scene.watch.knows(EPOCH):
+            return False
+        everyone = {frozenset(each.subscribed_topic_names) for each in state.members.values()}
+        same = len(everyone) == 1 and not regex and bool(state.assignment_timestamp)
+        return same or bool(step.assigned.get(unit.resource))
+    there = topics.topic_at(topic, step.at.timestamp_ms + CLOCK_SLACK_MS)
+    return topic in subscribed and there is not None and there.id == unit.name
+
+
+def _is_free(scene: JudgedGroup, step: Reconciliation, unit: WorkUnit) -> bool:
+    """Whether a unit can be assigned at once: nobody has it, as far as all current assignments are known.
+
+    Members of one process never have the same task, in whatever roles (KIP-1071); a member's own that it gives up with
+    this record counts as well.
+    """
+    state, before = scene.group.state, step.before
+    assert isinstance(state, EpochGroup)
+    if before is None or not all(scene.watch.knows_member(CURRENT, other) for other in state.members):
+        return False
+    if scene.current.has_holder(unit) or unit.number in before.held.get(unit.resource, ()):
+        return False
+    if not isinstance(state, StreamsGroup):
+        return True
+    process = [member for member in state.members.values() if member.process_id == step.member.process_id]
+    held = (scene.current.held.get(each.member_id, HOLDS_NOTHING) for each in process)
+    return not any(what == unit.name and unit.number in each[role, what] for each in held for role, what in each)

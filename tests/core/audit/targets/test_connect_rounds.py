@@ -1,0 +1,64 @@
+"""Rounds of classic Connect groups: only what a configuration can explain is left to the config topic."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_core.audit.rows import TargetAuditRow, Verdict
+from coordinator_core.audit.targets.auditor import audit_group
+from coordinator_core.groups.group import Group
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.records import Fields
+from tests.core.history.logs import GroupLog, generation, worker
+
+WHOLE = Coverage({0: [(0, 100)]})
+RIGHT = {"w1": worker(3, {"c": [-1, 0]}), "w2": worker(3, {"c": [1]})}
+
+
+def audited(*rounds: dict[str, Fields], coverage: Coverage = WHOLE) -> list[TargetAuditRow]:
+    log = GroupLog()
+    for number, workers in enumerate(rounds, 1):
+        log.write(generation(number, workers, "compatible", protocolType="connect"))
+    return list(audit_group(log.records, Group("g", from_start=True), None, None, coverage))
+
+
+def test_a_round_shows_the_configuration_that_it_assigns() -> None:
+    (row,) = audited(RIGHT)
+    assert (row.verdict, row.fitted) == (
+        Verdict.IDENTICAL,
+        "configuration that the round shows, a leader without memory",
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "difference"),
+    [
+        ({"c": [-1, 1]}, {"c": [0]}, "task c-0: w1 expected, w2 recorded"),
+        ({"c": [-1]}, {"c": [0, 1]}, "task c-0: w1 expected, w2 recorded"),
+        ({"c": [0]}, {"c": [-1, 1]}, "connector c: w1 expected, w2 recorded"),
+    ],
+)
+def test_no_configuration_explains_work_with_the_wrong_worker(
+    first: dict[str, list[int]], second: dict[str, list[int]], difference: str
+) -> None:
+    swapped = {"w1": worker(3, first), "w2": worker(3, second)}
+    (row,) = audited(swapped)
+    assert (row.verdict, row.differences[0]) == (Verdict.DIVERGENT, difference)
+    (row,) = audited(swapped, coverage=Coverage({0: [(5, 100)]}))
+    assert row.verdict is Verdict.UNKNOWN, "what the leader kept from rounds that are not in the log"
+
+
+def test_work_that_is_listed_or_given_twice_is_invalid() -> None:
+    twice = {"w1": worker(3, {"c": [-1, 0, 0]}), "w2": worker(3, {"c": [1]})}
+    both = {"w1": worker(3, {"c": [-1, 0]}), "w2": worker(3, {"c": [0, 1]})}
+    assert [row.verdict for each in (twice, both) for row in audited(each)] == [Verdict.INVALID, Verdict.INVALID]
+
+
+@pytest.mark.parametrize(("offset", "verdict"), [(3, Verdict.DIVERGENT), (4, Verdict.IDENTICAL)])
+def test_at_one_offset_of_the_config_topic_there_is_one_configuration(offset: int, verdict: Verdict) -> None:
+    """Task 1 is stopped: at another offset it may be configured no more."""
+    later = {
+        "w1": worker(offset, {}, had={"c": [-1, 0]}),
+        "w2": worker(offset, {}, had={"c": [1]}, revoked={"c": [1]}),
+    }
+    assert [row.verdict for row in audited(RIGHT, later)] == [Verdict.IDENTICAL, verdict]
