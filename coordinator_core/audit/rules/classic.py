@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator_core.audit.rules.holders import HOLDS_NOTHING, name, names
-from coordinator_core.audit.rules.judged_group import JudgedGroup, classic_given, classic_held
+from coordinator_core.audit.rules.judged_group import JudgedGroup, classic_given, classic_held, joined
 from coordinator_core.audit.rules.known_facts import EPOCH
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.held_units import classic_subscription
-from coordinator_core.history.work_units import Held
+from coordinator_core.history.work_units import Held, Resource
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
 SINGLE_OWNER = frozenset(
@@ -123,10 +123,25 @@ def _claims(scene: JudgedGroup, before: GenerationBefore, group: ClassicGroup, a
         if asked is None or (asked.config_offset is None and asked.generation != before.generation):
             continue
         had = before.held.get(member_id, HOLDS_NOTHING)
+        if asked.config_offset is not None:
+            had = joined(had, _claimed(group, before.members[member_id]))
         strange = sorted(unit for unit in asked.owned if unit.number not in had.get(unit.resource, ()))
         if strange:
             detail = f"{names(strange)} was not assigned to it in generation {before.generation}"
             scene.broken(Rule.OWNED_NOT_ASSIGNED, at, member_id, detail)
+
+
+def _claimed(group: ClassicGroup, member: ClassicMember) -> Held:
+    """Return what a member said it has when it joined.
+
+    A worker does not say in which generation it was assigned that: one that did not receive the answer to its
+    SyncGroup request, because the coordinator moved, says the same again (KIP-415).
+    """
+    said = classic_subscription(group.protocol_type or "", group.protocol, member.subscription)
+    held: dict[Resource, set[int]] = {}
+    for unit in said.owned if said is not None else ():
+        held.setdefault(unit.resource, set()).add(unit.number)
+    return held
 
 
 def _owners(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from coordinator_core.audit.rules.group_types import EpochKind
+from coordinator_core.audit.rules.group_types import STREAMS_KIND, EpochKind
 from coordinator_core.audit.rules.holders import minus, name
 from coordinator_core.audit.rules.judged_group import JudgedGroup, begins_anew
 from coordinator_core.audit.rules.known_facts import ASSIGNMENT_EPOCH, EPOCH, TARGET, HeldUnit
@@ -32,10 +32,11 @@ METADATA_LAG_MS = 60_000
 
 
 class EpochsBefore(NamedTuple):
-    """The epochs of a group before a record; None where the group has none."""
+    """The epochs of a group before a record, and its metadata hash; None where the group has none."""
 
     group: int | None
     assignment: int | None
+    metadata_hash: int | None = None
 
 
 NO_EPOCHS = EpochsBefore(None, None)
@@ -44,7 +45,9 @@ NO_EPOCHS = EpochsBefore(None, None)
 def epochs_before(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord) -> EpochsBefore:
     """Return what the rules of epochs need to know about the group before the record."""
     state = scene.group.state
-    return EpochsBefore(state.group_epoch, state.assignment_epoch) if isinstance(state, kind.state) else NO_EPOCHS
+    if not isinstance(state, kind.state):
+        return NO_EPOCHS
+    return EpochsBefore(state.group_epoch, state.assignment_epoch, state.metadata_hash)
 
 
 def on_epoch(kind: EpochKind, scene: JudgedGroup, record: GroupEpochRecord, epochs: EpochsBefore) -> None:
@@ -60,7 +63,7 @@ def on_epoch(kind: EpochKind, scene: JudgedGroup, record: GroupEpochRecord, epoc
     operation.joining.clear()
     epoch = value["epoch"]
     scene.arrived(epoch, at)
-    _metadata_hash(kind, scene, value.get("metadataHash"), at)
+    _metadata_hash(kind, scene, value.get("metadataHash"), epochs.metadata_hash, at)
     if not known or before is None or epoch < before:
         return
     if epoch == before and before > INITIAL_EPOCH and not (operation.empty and begins_anew(epoch)):
@@ -69,16 +72,25 @@ def on_epoch(kind: EpochKind, scene: JudgedGroup, record: GroupEpochRecord, epoc
         scene.broken(Rule.EPOCH_SKIPPED, at, None, f"group epoch {epoch} follows {before}")
 
 
-def _metadata_hash(kind: EpochKind, scene: JudgedGroup, metadata_hash: int | None, at: LogPosition) -> None:
-    """The hash is that of a version of the subscribed topics, not long out of date, if all versions are known."""
-    topics, watch = scene.topics, scene.watch
-    if metadata_hash is None or topics is None or not watch.whole or not topics.is_whole(at.timestamp_ms):
+def _metadata_hash(
+    kind: EpochKind, scene: JudgedGroup, metadata_hash: int | None, before: int | None, at: LogPosition
+) -> None:
+    """The hash is that of a version of the subscribed topics, not long out of date, if all versions are known.
+
+    A streams group keeps the hash that it has when a member is fenced. A hash of topics that changed only after the
+    record shows a clock that is wrong, and no wrong hash.
+    """
+    topics = scene.topics
+    if metadata_hash is None or topics is None or not scene.watch.whole or not topics.is_whole(at.timestamp_ms):
         return
     names = kind.subscribed(scene.group.state)
     used = topics_used(topics, metadata_hash, names, at)
     whose = f"metadata hash {metadata_hash} of {', '.join(sorted(names)) or 'no topics'}"
     if used.proven is False:
-        scene.broken(Rule.METADATA_HASH_WRONG, at, None, f"{whose}: no version of them has it")
+        if topics.newest_matching_hash(metadata_hash, names, topics.positions[-1].timestamp_ms) is None:
+            scene.broken(Rule.METADATA_HASH_WRONG, at, None, f"{whose}: no version of them has it")
+        return
+    if kind is STREAMS_KIND and metadata_hash == before:
         return
     later = topics.changes(names, used.version, topics.version_at(at.timestamp_ms - METADATA_LAG_MS))
     if later:
@@ -154,7 +166,7 @@ def on_target_epoch(kind: EpochKind, scene: JudgedGroup, record: TargetEpochReco
     assert isinstance(state, EpochGroup)
     epoch = value["assignmentEpoch"]
     lacking = sorted(state.members.keys() - state.targets.keys())
-    if lacking and watch.whole:
+    if lacking and watch.whole and epoch == state.group_epoch:
         scene.broken(Rule.TARGET_INCOMPLETE, at, lacking[0], f"the target of epoch {epoch} has no record of it")
     if watch.knows(EPOCH) and state.group_epoch is not None and epoch < state.group_epoch:
         detail = f"assignment epoch {epoch} written while the group is at {state.group_epoch}"
