@@ -14,6 +14,8 @@ from coordinator_core.errors import AssignorError
 
 WrittenT = TypeVar("WrittenT")
 ComputedT = TypeVar("ComputedT")
+ASSIGNOR_EXCEPTIONS = ("PartitionAssignorException", "TaskAssignorException")
+"""What an assignor of Kafka throws on an input that it refuses; any other exception is a fault in it."""
 
 
 def compute_target(
@@ -22,15 +24,15 @@ def compute_target(
     """Return what each member is to have by this assignor; members without partitions or tasks may be missing.
 
     Raises:
-        ApiError: the assignor throws; the message names ``epoch``.
+        ApiError: the assignor throws; if with the exception that is meant for it, the message names ``epoch``.
     """
     try:
         return assign(assignor, spec, topics, profile).members
     except AssignorError as error:
-        raise ApiError(
-            ErrorCode.UNKNOWN_SERVER_ERROR,
-            f"Failed to compute a new target assignment for epoch {epoch}: {error.message}",
-        ) from error
+        message = error.message
+        if error.kind in ASSIGNOR_EXCEPTIONS:
+            message = f"Failed to compute a new target assignment for epoch {epoch}: {message}"
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
 
 
 def changed_targets(

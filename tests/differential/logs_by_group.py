@@ -31,6 +31,7 @@ TRULY_BROKEN = {("wild", "W-cls-1"): [(Rule.ASSIGNED_TO_TWO, 3466)] * 5}
 
 The members still claimed partitions that it no longer had; the audit recomputes the same assignment."""
 TRACE_FILES = ("consumer", "share", "streams", "classic", "migration")
+MORE_TRACE_FILES = tuple(f"{more}-{name}" for more in ("failover", "names") for name in TRACE_FILES)
 EVERYTHING = Coverage({0: [(0, 2**40)]})
 
 

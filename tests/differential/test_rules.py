@@ -9,7 +9,15 @@ import pytest
 from coordinator_core.audit.rules.rule_fold import RuleFold, judge
 from coordinator_core.groups.group import Group
 from tests.core.stored import next_rules
-from tests.differential.logs_by_group import EVERYTHING, LOGS, TRACE_FILES, TRULY_BROKEN, corpus_log, traces
+from tests.differential.logs_by_group import (
+    EVERYTHING,
+    LOGS,
+    MORE_TRACE_FILES,
+    TRACE_FILES,
+    TRULY_BROKEN,
+    corpus_log,
+    traces,
+)
 from tests.differential.metadata import topic_history
 from tests.shared_data import CORPUS
 
@@ -31,7 +39,7 @@ def test_no_rule_fires_where_nobody_knows_what_is_missing(name: str) -> None:
         assert fired == TRULY_BROKEN.get((name, group_id), [])
 
 
-@pytest.mark.parametrize("name", TRACE_FILES)
+@pytest.mark.parametrize("name", [*TRACE_FILES, *MORE_TRACE_FILES])
 def test_no_rule_fires_on_a_trace(name: str) -> None:
     for seed, _, known, records in traces(name):
         for topics in (known, None):

@@ -21,6 +21,7 @@ STEPS = {
     "streams": 4915,
     "failover-classic": 2213,
     "failover-consumer": 2270,
+    "failover-migration": 2256,
     "failover-share": 2266,
     "failover-streams": 1888,
     "names-classic": 2230,

@@ -19,6 +19,16 @@ from tests.shared_data import TRACES
         ("streams", 4915, 0, 0),
         ("classic", 2571, 2749, 0),
         ("migration", 3829, 1087, 10),
+        ("failover-consumer", 2270, 0, 0),
+        ("failover-share", 2266, 0, 0),
+        ("failover-streams", 1888, 0, 0),
+        ("failover-classic", 1031, 1182, 0),
+        ("failover-migration", 1906, 338, 12),
+        ("names-consumer", 2162, 0, 0),
+        ("names-share", 2106, 0, 0),
+        ("names-streams", 2141, 0, 0),
+        ("names-classic", 960, 1270, 0),
+        ("names-migration", 1743, 378, 1),
     ],
 )
 def test_records_lead_to_the_state_after_each_step(

@@ -68,7 +68,10 @@ class _Group:
         return self._assign({by: self.view.members[by]})
 
     def _assign(self, updates: dict[str, Subscriber]) -> Step:
-        """One heartbeat of a member that leads to a new target, and the records that come of it."""
+        """One heartbeat of a member that leads to a new target, and the records that come of it.
+
+        Kafka compares targets with those before the heartbeat, in which a static member's successor has none.
+        """
         view = self.view
         member, subscriber = next(iter(updates.items()))
         replaced = view.static.get(subscriber.instance_id or "", member)
@@ -82,6 +85,7 @@ class _Group:
             assignment = self.assign(self.assignor, spec, image, self.profile)
         except AssignorError as error:
             return {**presented, "error": error.kind, "message": error.message}
+        before = dict(view.targets)
         if replaced != member:
             view.put_target(member, view.targets.get(replaced, {}).items())
             view.remove_target(replaced)
@@ -90,7 +94,7 @@ class _Group:
             view.put_member(member, subscriber)
         for member_id in spec.members:
             target = assignment.members.get(member_id, {})
-            if member_id not in view.targets or not _same(target, view.targets[member_id]):
+            if member_id not in before or not _same(target, before[member_id]):
                 view.put_target(member_id, target.items())
         return {**presented, "assignment": _listed(assignment.members)}
 

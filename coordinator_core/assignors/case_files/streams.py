@@ -63,7 +63,10 @@ class StreamsCase:
         return self._assign(by, self.view.members[by])
 
     def _assign(self, member: str, process: Process) -> Step:
-        """One heartbeat of a member that leads to a new target, and the records that come of it."""
+        """One heartbeat of a member that leads to a new target, and the records that come of it.
+
+        Kafka compares targets with those before the heartbeat, in which a static member's successor has none.
+        """
         view = self.view
         replaced = view.static.get(process.instance_id or "", member)
         updates: dict[str, Process | None] = {member: process}
@@ -75,6 +78,7 @@ class StreamsCase:
             assignment = self.run_assignor(spec, self.profile)
         except AssignorError as error:
             return {**presented, "error": error.kind, "message": error.message}
+        before = dict(view.targets)
         if replaced != member:
             view.put_target(member, view.targets.get(replaced, Tasks()))
             view.remove_target(replaced)
@@ -83,7 +87,7 @@ class StreamsCase:
             view.put_member(member, process)
         for member_id in spec.members:
             target = assignment.members.get(member_id, Tasks())
-            if member_id not in view.targets or _sets(target) != _sets(view.targets[member_id]):
+            if member_id not in before or _sets(target) != _sets(before[member_id]):
                 view.put_target(member_id, _as_recorded(target))
         return {
             **presented,

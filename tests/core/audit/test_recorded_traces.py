@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,14 @@ from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, LogPosition
 from coordinator_core.wire.record_codec import decode_record
+from tests.core.small_traces import TRACES, lines_of, name_of
 from tests.differential.logs_by_group import EVERYTHING, traces_of
-
-TRACES = sorted((Path(__file__).parents[2] / "data" / "traces").glob("*.jsonl"))
 
 
 def records(trace: Path) -> list[CoordinatorRecord]:
     """What was written, each operation as a batch."""
     found: list[CoordinatorRecord] = []
-    for line in trace.read_text().splitlines():
-        step = json.loads(line)
+    for step in lines_of(trace):
         for operation in (step, *step.get("timers", ()), *step.get("tasks", ())):
             batch = len(found)
             for raw in operation.get("records", ()):
@@ -38,7 +35,7 @@ def _record(raw: dict[str, Any], at: LogPosition, batch: int) -> CoordinatorReco
     return CoordinatorRecord(at, decoded.type, decoded.key, decoded.value, decoded.value_version, batch)
 
 
-@pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("trace", TRACES, ids=name_of)
 def test_no_rule_fires(trace: Path) -> None:
     written = records(trace)
     assert list(judge(written, Group("g1", from_start=True), Coverage({0: [(0, len(written))]}))) == []
@@ -46,16 +43,15 @@ def test_no_rule_fires(trace: Path) -> None:
 
 def targets(trace: Path) -> list[TargetAuditRow]:
     """The verdicts on targets that the coordinator made; what leaders of classic groups assign is invented."""
-    lines = (json.loads(line) for line in trace.read_text().splitlines())
     return [
         row
-        for each in traces_of(lines)
+        for each in traces_of(lines_of(trace))
         for row in audit_group(each.records, Group("g1", from_start=True), each.topics, None, EVERYTHING)
         if row.basis in (Basis.ASSIGNOR, Basis.UPGRADE, Basis.DOWNGRADE)
     ]
 
 
-@pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("trace", TRACES, ids=name_of)
 def test_targets_are_identical_or_say_what_no_record_tells(trace: Path) -> None:
     for row in targets(trace):
         assert row.verdict is Verdict.IDENTICAL or (row.verdict is Verdict.UNKNOWN and row.missing), row
@@ -82,4 +78,4 @@ def test_what_an_upgrade_leaves_out_is_explained(name: str, story: str) -> None:
 
 
 def _trace(name: str) -> Path:
-    return next(each for each in TRACES if each.stem == name)
+    return next(each for each in TRACES if name_of(each) == name)

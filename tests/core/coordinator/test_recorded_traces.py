@@ -1,30 +1,32 @@
-"""Short traces of Kafka 4.3.1's own coordinator in situations where the model once did something else."""
+"""Short traces of Kafka 4.3.1's own coordinator in situations where the model once did something else.
+
+For each type of group one trace with fail-overs, and one whose names share a bucket in Java's collections.
+"""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from coordinator_core.coordinator.traces.run import run_traces
-from tests.differential.decoded import Line
+from tests.core.small_traces import TRACES, lines_of, name_of
 from tests.differential.traced_states import compared
 
-TRACES = sorted((Path(__file__).parents[2] / "data" / "traces").glob("*.jsonl"))
 
-
-def steps(trace: Path) -> list[Line]:
-    return [json.loads(line) for line in trace.read_text().splitlines()]
-
-
-@pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("trace", TRACES, ids=name_of)
 def test_the_model_does_what_the_coordinator_did(trace: Path) -> None:
-    results = list(run_traces(steps(trace)))
+    results = list(run_traces(lines_of(trace)))
     assert results
     assert [(each.number, each.operation, each.differences) for each in results if not each.equal] == []
 
 
-@pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("trace", TRACES, ids=name_of)
 def test_its_records_lead_to_the_state_that_it_had(trace: Path) -> None:
-    assert compared(steps(trace))["equal"]
+    assert compared(lines_of(trace))["equal"]
+
+
+@pytest.mark.parametrize("of", ["classic", "consumer", "migration", "share", "streams"])
+def test_coordinators_fail_over_to_whole_and_to_compacted_logs(of: str) -> None:
+    (trace,) = (each for each in TRACES if name_of(each) == f"{of}-fail-overs")
+    assert {step["compacted"] for step in lines_of(trace) if step.get("op") == "fail_over"} == {True, False}

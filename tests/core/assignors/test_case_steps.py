@@ -1,0 +1,36 @@
+"""Steps of a case: what the coordinator writes between two calls of an assignor."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+from coordinator_core.assignors.case_files.case_types import run_case
+from tests.core.assignors.server.groups import topic_id
+
+IDS = [topic_id(number) for number in range(40)]
+
+
+def presented_after_replacement(topics: list[str], target: list[str]) -> list[str]:
+    """The order of the successor's topics; the static member before it had them in the order of ``target``."""
+    member = {"topics": topics, "instance": "i"}
+    steps = [
+        {"op": "bulk", "members": [{"id": "before", **member}]},
+        {"op": "set_target", "assignments": {"before": [[topic, [0]] for topic in target]}},
+        {"op": "join", "member": {"id": "after", **member}},
+        {"op": "topics", "topics": [], "by": "after"},
+    ]
+    cluster = [{"name": topic, "id": topic, "partitions": 1} for topic in topics]
+    case = {"id": "static", "assignor": "range", "input": {"topics": cluster, "steps": steps}}
+    found = run_case(case, presented=True)["steps"]
+    assert found[-1]["presented"]["order"] == ["after"]
+    return [topic for topic, _ in found[-1]["presented"]["prev"]["after"]]
+
+
+def test_the_target_of_a_replaced_static_member_is_written_again_in_the_new_order():
+    """A consumer is replaced, and its target stays the same but for the order; ids that share a bucket show that."""
+    shown = [
+        (presented_after_replacement(list(pair), list(pair)), presented_after_replacement(list(pair), list(pair[::-1])))
+        for pair in permutations(IDS, 2)
+    ]
+    assert all(same == other for same, other in shown)
+    assert any(order != sorted(order) for order, _ in shown)
