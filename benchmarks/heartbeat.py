@@ -83,7 +83,7 @@ class Bench:
 
 
 Owned = Callable[[dict[str, Any]], dict[str, Any]]
-"""What a response says of the member's assignment, in the words of the next request; nothing if it says nothing."""
+"""What a response says of the member's assignment, as fields of the next request; empty if it has none."""
 
 
 def consumer() -> Bench:

@@ -51,9 +51,9 @@ def uuid_bits(uuid: str) -> tuple[int, int]:
     try:
         raw = urlsafe_b64decode(uuid + "==")
     except ValueError as cause:
-        raise InputError(f"{uuid!r} is no Uuid: {cause}") from cause
+        raise InputError(f"{uuid!r} is not a Uuid: {cause}") from cause
     if len(raw) != 16:
-        raise InputError(f"{uuid!r} is no Uuid: {len(raw)} bytes instead of 16")
+        raise InputError(f"{uuid!r} is not a Uuid: {len(raw)} bytes instead of 16")
     return int.from_bytes(raw[:8], signed=True), int.from_bytes(raw[8:], signed=True)
 
 

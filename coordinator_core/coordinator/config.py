@@ -282,7 +282,7 @@ def _int(name: str, value: Any, most: int = _MAX_INT) -> int:
     try:
         number = int(value)
     except (TypeError, ValueError):
-        raise InputError(f"{name}: {value!r} is no whole number") from None
+        raise InputError(f"{name}: {value!r} is not a whole number") from None
     if not -most - 1 <= number <= most:
         raise InputError(f"{name}: {number} does not fit into {most.bit_length() + 1} bits")
     return number

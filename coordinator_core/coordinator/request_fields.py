@@ -51,7 +51,7 @@ class RequestShape:
     def filled(self, data: Any, where: str) -> Fields:
         """Return the data itself if no field is missing; fields that the shape does not know are kept."""
         if type(data) is not dict:
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"{where} is no structure.")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{where} is not a structure.")
         try:
             values = self._values(data)
         except KeyError:

@@ -42,7 +42,7 @@ def changed_targets(
     nothing: ComputedT,
     is_same: Callable[[WrittenT, ComputedT], bool],
 ) -> Iterator[tuple[str, ComputedT]]:
-    """Yield each member whose target has to be written, with that target: the log has no equal target of the member."""
+    """Yield each member whose target has to be written, with that target: the log does not have an equal one."""
     for member_id in members:
         target = computed.get(member_id, nothing)
         before = written.get(member_id)

@@ -49,7 +49,7 @@ class LogGaps:
 
         ``is_followed``: a later record of the key is there.
         """
-        if last >= self.missing:  # never equal but for -1: what is missing is no record
+        if last >= self.missing:  # equal only for -1: a missing offset is never that of a record
             return True
         return last >= self.lost and not is_followed and not self.lost_later
 

@@ -95,7 +95,7 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
 
     ``topology_check`` is added, which Admin does not have, where the topics do not fit the topology of a streams group:
     the status (null: unknown) and the topics, as a heartbeat response names them.
-    ``certainty`` and the fields of ``uncertainty`` say what of them is unknown. ``stateAsOf`` says of a classic group
+    ``certainty`` and the fields of ``uncertainty`` say which of them are unknown. ``stateAsOf`` says of a classic group
     that its state is that of its last completed rebalance.
     """
     state, group_id = group.state, group.group_id

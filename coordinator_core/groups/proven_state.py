@@ -1,4 +1,4 @@
-"""What of a group's state the log proves for a moment: the rest is taken out of it, and named."""
+"""The part of a group's state that the log proves at a moment; the rest is taken out of the state, and named."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ CURRENT_FIELDS = ("member_epoch", "previous_member_epoch", "state", "assigned", 
 class GroupKeys:
     """The keys of one group as seen from a moment: the offset of the last record before it, and what follows.
 
-    ``present`` are the keys whose last record is no tombstone, ``followed`` those of which a later record is there.
+    ``present`` are the keys whose last record is no tombstone, ``followed`` those with a later record.
     ``ended`` is the offset of the last tombstone of the group itself, which leaves none of its keys.
     """
 
@@ -139,7 +139,7 @@ class GroupThen(NamedTuple):
 def prove(group: Group, keys: GroupKeys, gaps: LogGaps) -> tuple[Group, Certainty]:
     """The group with what the log proves of it at the moment, and what is unknown; committed offsets apart.
 
-    ``group`` is what all records before the moment make of it. A group of which nothing is proven has no state.
+    ``group`` is what all records before the moment make of it. If nothing of the group is proven, it has no state.
     """
     unknown = frozenset(
         key

@@ -36,7 +36,7 @@ class Rule(StrEnum):
     TARGET_WITHOUT_MEMBER = "target_without_member"
     """A target assignment of a member without metadata."""
     LEADER_WITHOUT_MEMBER = "leader_without_member"
-    """A classic leader that is no member."""
+    """A classic leader that is not a member."""
     TOMBSTONE_WITHOUT_VALUE = "tombstone_without_value"
     """A tombstone for what was not there."""
     MEMBER_REMOVED_WITH_ASSIGNMENT = "member_removed_with_assignment"

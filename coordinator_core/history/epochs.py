@@ -138,7 +138,7 @@ def on_current(kind: EpochType, recorder: HistoryWriter, record: CurrentRecord, 
 
 
 def _note_hint(recorder: HistoryWriter, kind: EpochType, member_id: str, at: LogPosition) -> None:
-    """The tombstones of a member begin with its current assignment; afterwards nobody knows what it had."""
+    """The tombstones of a member begin with its current assignment; afterwards the log no longer says what it had."""
     membership = recorder.ledger.memberships.get(member_id)
     if membership is None:
         return

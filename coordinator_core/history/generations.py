@@ -121,7 +121,7 @@ def _change_owners(
     ownership, last = recorder.ledger.ownership, recorder.ledger.epoch
     ownership.change(_counted(new, assigned.changes), at)
     if new.protocol_type == CONNECT_PROTOCOL_TYPE and new.members and not (assigned.delay_ms or assigned.revocations):
-        # The leader gives out all there is unless it waits: what nobody has was deleted.
+        # The leader gives out everything unless it waits: what no member has was deleted.
         ownership.forget_idle()
     ownership.forget(recorder.wanted(at, topics if new.members or last is None else last.topics))
     ownership.end(at)
@@ -256,7 +256,7 @@ def _complete(
 
 
 def _missing(recorder: HistoryWriter, old: ClassicGroup, generation: int, at: LogPosition) -> tuple[int, str | None]:
-    """How many generations are skipped since the last, and what of the history before this one was not seen.
+    """Return how many generations are skipped since the last, and which history before this one was not seen.
 
     Skipped ones are known never to have completed only if the log has no gap since the last.
     """

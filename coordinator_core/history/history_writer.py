@@ -238,7 +238,7 @@ class HistoryWriter:
             for member_id in ledger.joined:
                 ledger.rebalance.behind.pop(member_id, None)
         self.end_rebalance("superseded", at)
-        # Of a group that is now empty, what was subscribed until now is what nobody has.
+        # The group is empty now: no member has what was subscribed until now.
         topics = last.topics if last is not None else ()
         epoch = OpenEpoch(
             number, at, members, state, causes, topics=topics, missing=missing, knows_members=knows_members
@@ -263,7 +263,7 @@ class HistoryWriter:
         return epoch
 
     def _unsettled(self, last_epoch: int | None) -> str | None:
-        """What of the time before is not known and is counted in the next rebalance; None: nothing."""
+        """Return what is not known about the time before, to be counted in the next rebalance; None: nothing."""
         if not (self.ledger.past.is_unsettled and self._has_owners):
             return None
         return f"what members gave up before epoch {last_epoch}"
@@ -277,7 +277,7 @@ class HistoryWriter:
         return bool(there) and all(ownership.known(("partition", each.id)) >= each.partitions for each in there)
 
     def _knows_members(self, missing: str | None) -> bool:
-        """Whether no member can be missing in an epoch that opens now; ``missing``: what of its past was not seen."""
+        """Whether no member can be missing in an epoch that opens now; ``missing``: the part of its past not seen."""
         if self.ledger.last_epoch is None:
             return missing is None
         return self.ledger.past.missing is None

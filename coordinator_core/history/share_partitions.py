@@ -190,7 +190,7 @@ def _write(before: KnownBefore, after: SharePartitionState, record: ShareStateRe
 
 
 def _begins_again(old: SharePartitionState, new: SharePartitionState) -> bool:
-    """Whether a snapshot without batches forgets what was known, as initialisation and alteration do."""
+    """Whether a snapshot without batches ends what was known, as initialisation and alteration do."""
     lost = any(batch.last >= new.start_offset for batch in old.batches)
     return lost or new.start_offset < old.start_offset or new.state_epoch != old.state_epoch
 

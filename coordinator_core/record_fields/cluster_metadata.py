@@ -89,7 +89,7 @@ class TopicRecord(TrailingBytes, UnknownTaggedFields):
 
 @final
 class PartitionRecord(TrailingBytes, UnknownTaggedFields):
-    """A partition is created or stated anew in a snapshot."""
+    """A partition is created, or stated again in a snapshot."""
 
     partitionId: int
     """Partition number."""

@@ -284,7 +284,7 @@ class GroupTruth:
                 yield why._replace(unseen=True)
 
     def _taken_in(self, metadata_hash: int) -> list[TrueCause]:
-        """Causes of an epoch. A change of topics is none yet if the epoch has the hash of before, or nobody is left."""
+        """Causes of an epoch. A change of topics is not yet one if the epoch has the old hash or no member is left."""
         taken = list(dict.fromkeys(self.pending))
         self.pending = []
         if metadata_hash == self.hash:

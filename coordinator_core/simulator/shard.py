@@ -439,7 +439,7 @@ class Shard:
 
     @property
     def _is_loading(self) -> bool:
-        """Whether there is no coordinator: the new one still reads the partition."""
+        """Whether the partition has no coordinator: the new one still reads it."""
         return self.now < self._up_at
 
     def _fail_over(self, leader: Leader) -> None:

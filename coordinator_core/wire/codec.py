@@ -235,9 +235,9 @@ def _encoded(value: Any, encoding: str | None) -> bytes:
     if encoding is None:
         if isinstance(value, bytes):
             return value
-        raise EncodeError(f"{value!r} is no bytes")
+        raise EncodeError(f"{value!r} is not bytes")
     if not isinstance(value, str):
-        raise EncodeError(f"{value!r} is no string")
+        raise EncodeError(f"{value!r} is not a string")
     try:
         return value.encode(encoding)
     except UnicodeEncodeError as error:
@@ -252,7 +252,7 @@ def _array_writer(node: Array) -> Write:
             write_length(out, -1)
             return
         if not isinstance(values, list):
-            raise EncodeError(f"{values!r} is no list")
+            raise EncodeError(f"{values!r} is not a list")
         write_length(out, len(values))
         for index, value in enumerate(values):
             try:
@@ -270,7 +270,7 @@ def _struct_writer(node: Struct) -> Write:
 
     def write(out: bytearray, fields: Fields) -> None:
         if not isinstance(fields, dict):
-            raise EncodeError(f"{fields!r} is no struct")
+            raise EncodeError(f"{fields!r} is not a struct")
         if stray := fields.keys() - names:
             raise EncodeError("no such field in this version", path=min(stray))
         for slot, write_field in steps:

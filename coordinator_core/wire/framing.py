@@ -96,7 +96,7 @@ def scan(
             return
         damage = _gap(read_at, size, position, stop if following is None else following)
         if following is None and position == 0 and damage.kind is DamageKind.FORMAT and not _plausible(data, end):
-            raise LogFormatError("no record batch begins here: this is no log segment", file=name, position=0)
+            raise LogFormatError("no record batch begins here: the file is not a log segment", file=name, position=0)
         yield damage
         position += damage.size
 
@@ -149,7 +149,7 @@ def zeros_from(read_at: ReadAt, size: int, position: int) -> bool:
 
 
 def _plausible(data: bytes, at: int) -> bool:
-    """Whether a batch of any format can begin there: an offset that is no giant, a known magic, a sufficient length."""
+    """Whether a batch of any format can begin there: an offset of plausible size, a known magic, enough length."""
     if at + UP_TO_MAGIC > len(data):
         return False
     least = MIN_LENGTH.get(data[at + MAGIC_AT])
@@ -217,7 +217,7 @@ def _gap(read_at: ReadAt, size: int, position: int, end: int) -> Damage:
         base = OFFSET_AND_LENGTH.unpack_from(head)[0] if not short else -1
         return Damage(DamageKind.TRUNCATED, position, end - position, cause, head, base, base)
     if short:
-        cause = f"{end - position} bytes that are no batch"
+        cause = f"{end - position} bytes that are not a batch"
     elif _plausible(head, 0) and batch_size(head, 0) > MAX_BATCH_BYTES:
         cause = f"a batch of {batch_size(head, 0)} bytes is larger than the {MAX_BATCH_BYTES} that are accepted"
     elif head[MAGIC_AT] not in MIN_LENGTH:

@@ -126,7 +126,7 @@ def _read_boolean(data: bytes, position: int) -> tuple[bool, int]:
 
 def _write_boolean(out: bytearray, value: bool) -> None:
     if not isinstance(value, bool):
-        raise EncodeError(f"{value!r} is no boolean")
+        raise EncodeError(f"{value!r} is not a boolean")
     out.append(value)
 
 
@@ -149,7 +149,7 @@ def uuid_bytes(text: str) -> bytes:
     try:
         data = urlsafe_b64decode(f"{text}==")
     except (Base64Error, ValueError) as error:
-        raise EncodeError(f"{text!r} is no uuid") from error
+        raise EncodeError(f"{text!r} is not a uuid") from error
     if len(data) != 16 or uuid_text(data) != text:
-        raise EncodeError(f"{text!r} is no uuid")
+        raise EncodeError(f"{text!r} is not a uuid")
     return data

@@ -122,7 +122,7 @@ def _walk(data: bytes, at: int, end: int, count: int) -> list[int]:
 
 
 def _after_long_record(data: bytes | Octets, at: int) -> int:
-    """The end of a record whose length takes three bytes or more; beyond the buffer when it is no varint."""
+    """The end of a record whose length takes three bytes or more; beyond the buffer when it is not a varint."""
     value = 0
     for taken, octet in enumerate(data[at : at + 5]):
         value |= (int(octet) & 0x7F) << 7 * taken
@@ -168,7 +168,7 @@ def cut(data: pa.Buffer, records: RecordBounds) -> tuple[pa.Array, pa.Array]:
 
 
 def _varints(octets: Octets, at: Ints, odd: NDArray[np.bool_], most: int = 5) -> tuple[Ints, Ints]:
-    """A zigzag varint at each position: the values and the positions after; marks in ``odd`` what is no varint.
+    """A zigzag varint at each position: the values and the positions after; marks in ``odd`` what is not a varint.
 
     Positions beyond the buffer read its last byte: such a record is found odd by where its fields end.
     """

@@ -29,7 +29,7 @@ def warn_of_gaps(console: Console, then: GroupsThen) -> None:
 
 
 def find_group(then: GroupsThen, group_id: str) -> GroupThen:
-    """A group at the moment; raises InputError where the log has no trace of it."""
+    """A group at the moment; raises InputError where the log does not mention it."""
     for each in then.groups():
         if each.group.group_id == group_id:
             return each

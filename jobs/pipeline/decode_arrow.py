@@ -90,7 +90,7 @@ def offset_commits(batch: pa.RecordBatch, family: Family) -> tuple[Columns, NDAr
 
 
 def struct_records(batch: pa.RecordBatch, family: Family) -> tuple[Columns, NDArray[np.bool_]]:
-    """Return a struct column for each record type, and for each row whether it was decoded and is no offset commit."""
+    """Return a struct column for each record type, and which rows were decoded and are not offset commits."""
     records, count = decode(batch, family), batch.num_rows
     columns = _type_columns(batch, records, family)
     good = records.good

@@ -58,7 +58,7 @@ def share_deliveries(rows: DataFrame) -> DataFrame:
 
 
 def share_logs(tables: Tables, cluster: str) -> ShareLogs:
-    """What of the share state log is in the tables."""
+    """The extent of the share state log in the tables."""
     log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("log_topic").isin(SHARE_TOPICS))
     found = (
         log.where("kind IN ('record', 'control') AND log_offset IS NOT NULL AND log_partition IS NOT NULL")

@@ -73,7 +73,7 @@ def _of(tables: Tables, table: Table, cluster: str) -> DataFrame:
 
 
 def _tells() -> Column:
-    """Controllers write a no-op twice a second, mostly as a batch of its own, which then says nothing."""
+    """Controllers write a no-op twice a second, mostly as a batch of its own that changes nothing."""
     is_alone = (F.col("record_type") == MetadataRecordType.NO_OP) & (F.col("log_offset") == F.col("batch_base"))
     return ~F.coalesce(is_alone, F.lit(False))
 

@@ -39,7 +39,7 @@ class LogCoverage(NamedTuple):
 
 
 class AbsentPartitions(NamedTuple):
-    """Partitions of a log topic that were not given, or of which nobody says that they are empty."""
+    """Partitions of a log topic that were not given, or that nothing shows to be empty."""
 
     topic: Annotated[str, "the log's topic"]
     partitions: Annotated[tuple[int, ...], "those without a record"]

@@ -49,7 +49,7 @@ Bounds = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True)
-class OffsetRange(InputPartition):
+class BrokerRange(InputPartition):
     """The offsets of one log partition that one task reads; ``end`` is excluded."""
 
     topic: str
@@ -97,7 +97,7 @@ class KafkaLogReader(DataSourceReader):
         finally:
             consumer.close()
 
-    def read(self, partition: OffsetRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: BrokerRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """Yield the records of one range."""
         consumer = Consumer(self.config)
         source = f"{self.servers}/{partition.topic}"
@@ -123,7 +123,7 @@ def topic_partitions(config: Mapping[str, str], topic: str) -> list[int]:
 
 def plan(
     consumer: Any, topic: str, ranges: Mapping[int, Bounds] | None, since: Mapping[int, int] = NOTHING_TAKEN
-) -> list[OffsetRange]:
+) -> list[BrokerRange]:
     """Return the requested ranges, limited to offsets that the broker has and that were not ingested before.
 
     Raises:
@@ -146,11 +146,11 @@ def plan(
         first = max(low, new) if first is None else max(first, low, new)
         end = high if end is None else min(end, high)
         if first < end:
-            planned.append(OffsetRange(topic, partition, first, end))
+            planned.append(BrokerRange(topic, partition, first, end))
     return planned
 
 
-def read_range(consumer: Any, wanted: OffsetRange) -> Iterator[dict[str, Any]]:
+def read_range(consumer: Any, wanted: BrokerRange) -> Iterator[dict[str, Any]]:
     """Yield the records of a range as rows with the columns of a dump.
 
     The range ends at the first record at or after its end, or at the end of the log: its last offsets may be control

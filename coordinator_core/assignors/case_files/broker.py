@@ -68,7 +68,7 @@ class _Group:
         return self._assign({by: self.view.members[by]})
 
     def _assign(self, updates: dict[str, Subscriber]) -> Step:
-        """One heartbeat of a member that leads to a new target, and the records that come of it.
+        """One heartbeat of a member that leads to a new target, and the records that it causes.
 
         Kafka compares targets with those before the heartbeat, in which a static member's successor has none.
         """

@@ -64,7 +64,7 @@ def _workers(members: Iterable[Mapping[str, Any]]) -> dict[str, WorkerSpec]:
 def _task(text: str) -> ConnectorTask:
     connector, dash, number = text.rpartition("-")
     if not dash or not number.isdecimal():
-        raise InputError(f"{text!r} is no task: connector-number expected")
+        raise InputError(f"{text!r} is not a task: use connector-number")
     return connector, int(number)
 
 

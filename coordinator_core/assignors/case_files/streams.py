@@ -63,7 +63,7 @@ class StreamsCase:
         return self._assign(by, self.view.members[by])
 
     def _assign(self, member: str, process: Process) -> Step:
-        """One heartbeat of a member that leads to a new target, and the records that come of it.
+        """One heartbeat of a member that leads to a new target, and the records that it causes.
 
         Kafka compares targets with those before the heartbeat, in which a static member's successor has none.
         """

@@ -58,7 +58,7 @@ def run(case: Mapping[str, Any], profile: Profile, assign: object = None) -> dic
 
 
 def _assign(spec: StreamsGroupSpec, profile: Profile) -> Assignment[Tasks]:
-    """Keep all active tasks, give the others to whoever has the fewest; no standby tasks at all.
+    """Keep all active tasks, give the others to the member with the fewest; assign no standby tasks.
 
     Raises AssignorError where Kafka's MockAssignor throws: a task of two members, an unknown subtopology or task.
     """

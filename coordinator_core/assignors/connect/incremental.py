@@ -136,7 +136,7 @@ class _Round:
             self.stop[worker].add(ConnectorsAndTasks.of(connectors, tasks))
 
     def _handle_lost(self, lost: ConnectorsAndTasks) -> ConnectorsAndTasks:
-        """Decide about work that nobody runs any more; returns what is to be assigned as new now."""
+        """Decide about work that no worker runs any more; return what is to be assigned as new now."""
         memory, spec = self.memory, self.spec
         if not lost and not memory.balancing:
             self.memory = memory.without_delay()

@@ -124,7 +124,7 @@ def hand_out(
 
 
 def _one_each(partitions: Iterable[int], room: Mapping[int, int]) -> tuple[list[int], list[int]]:
-    """The same where each partition wants one member, and thus has none: round after round until nobody has room."""
+    """The same where each partition wants one member, and thus has none: round after round until no member has room."""
     lacks = np.fromiter(room.values(), np.int64, len(room))
     members = np.repeat(np.fromiter(room, np.int64, len(room)), lacks)
     rounds = np.arange(len(members)) - np.repeat(np.cumsum(lacks) - lacks, lacks)

@@ -135,7 +135,7 @@ class _Builder:
         while again:
             again = False
             moved = False
-            # What has been moved is no longer looked at from the next round on.
+            # A partition that was moved takes no part in the next rounds.
             for partition in self._sorted():
                 if moved and self._is_balanced():
                     return

@@ -172,7 +172,7 @@ def _moves(loads: list[int], ranked: list[int], held: list[int]) -> list[tuple[i
 def _takers(loads: list[int], ranked: list[int]) -> Iterator[tuple[int, int]]:
     """Yield the least loaded in turn, with their load: their range grows from the front of ``ranked``, level by level.
 
-    Whoever is yielded is expected to take one.
+    The caller gives one to each member that is yielded.
     """
     end, level = 0, loads[ranked[0]] - 1
     while True:
@@ -186,7 +186,8 @@ def _takers(loads: list[int], ranked: list[int]) -> Iterator[tuple[int, int]]:
 def _givers(loads: list[int], ranked: list[int], held: list[int]) -> Iterator[tuple[int, int]]:
     """Yield the most loaded in turn, with their load: their range grows from the back of ``ranked``, level by level.
 
-    Whoever is yielded is expected to give one. Who has no partition of the topic left to give is swapped to the end of
+    The caller takes one from each member that is yielded. A member that has no partition
+    of the topic left to give is swapped to the end of
     the range and cut off; it is over when all are.
     """
     start = end = len(ranked)

@@ -68,7 +68,7 @@ class _Builder:
         self.quota = _Quota(len(topology.tasks) + len(topology.stateful) * self.standbys, members)
 
     def assign_active(self) -> None:
-        """Active tasks to whoever had them active, then to whoever had them as standby, then to the least loaded."""
+        """Give active tasks to the process that had them active, then as standby, then to the least loaded one."""
         processes = self.processes
         rest: list[int] = []
         for task in self.topology.by_partition():
@@ -155,7 +155,7 @@ class _Builder:
     def _least_loaded(self, members: list[int] | None, task: int | None = None) -> int | None:
         """Of former holders the one that is least loaded, as process and as member both.
 
-        None when the process of the first of them has the task already; without a task nobody is excluded.
+        None when the process of the first of them has the task already; without a task no process is excluded.
         """
         if not members:
             return None

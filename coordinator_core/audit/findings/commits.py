@@ -36,7 +36,7 @@ class _Partition:
     removals: list[Removal] = field(default_factory=list)
 
     def goes_back(self, offset: int, topic_id: str | None) -> bool:
-        """Whether a commit is below the last one, of the same topic: one made anew under the name has another id."""
+        """Whether a commit is below the last one, of the same topic: a topic that was created again has another id."""
         same = self.topic_id is None or topic_id is None or topic_id == self.topic_id
         return same and self.offset is not None and offset < self.offset
 

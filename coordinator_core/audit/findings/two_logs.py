@@ -153,7 +153,7 @@ def _ended(history: GroupHistory, epoch: GroupEpochRow, how: str, went_by: str) 
 
 
 def _begun(history: GroupHistory, epoch: GroupEpochRow, why: Cause) -> GroupHistory:
-    """Those who were there before are no cause."""
+    """Members that were there before are not a cause."""
 
     def follows(row: GroupEpochRow | RebalanceRow) -> bool:
         """Whether it is the first epoch, or the rebalance for which workers join again after a conversion back."""

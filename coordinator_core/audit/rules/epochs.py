@@ -1,4 +1,4 @@
-"""Rules of group epochs and target assignments that hold for consumer, share and streams groups alike."""
+"""Rules of group epochs and target assignments that hold for consumer, share and streams groups."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def on_member(kind: EpochKind, scene: JudgedGroup, record: MemberRecord, before:
 def _replaced(scene: JudgedGroup, instance_id: str | None) -> str | None:
     """Whose place a static member takes: that of the last with its instance id, removed at the same time (KIP-345).
 
-    Of one whose metadata is lost nobody knows whether it is the one.
+    The log does not say whether a member whose metadata is lost is that one.
     """
     if instance_id is None:
         return None
@@ -146,7 +146,7 @@ def on_current(kind: EpochKind, scene: JudgedGroup, record: CurrentRecord, had: 
         return
     watch.note_member(CURRENT, member_id, at)
     if operation.empty and value["memberEpoch"] == INITIAL_EPOCH:
-        # An empty group that was forgotten begins anew; one whose member subscribes to nothing writes no epoch then.
+        # An empty group that was forgotten begins again; one whose member subscribes to nothing writes no epoch then.
         watch.doubt(EPOCH)
         watch.doubt(ASSIGNMENT_EPOCH)
     operation.unassigned.pop(member_id, None)
@@ -175,7 +175,7 @@ def _given_up(operation: WriteGroup, member_id: str | None) -> Held:
 
 
 def _hands(scene: JudgedGroup, member_id: str, held: Held, at: LogPosition) -> None:
-    """What a member takes nobody else has."""
+    """No other member has what a member takes."""
     watch = scene.watch
     for unit, other in scene.current.put(member_id, held):
         if not watch.knows_member(CURRENT, other):

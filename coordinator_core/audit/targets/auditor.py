@@ -12,7 +12,7 @@ from coordinator_core.audit.targets.classic_groups import ClassicAudit, generati
 from coordinator_core.audit.targets.connect_groups import ConnectAudit, ConnectTargetState
 from coordinator_core.audit.targets.conversions import downgrade_row, upgrade_row
 from coordinator_core.audit.targets.epoch_groups import EpochTargetAudit
-from coordinator_core.audit.targets.gap import Gap
+from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH, cut
 from coordinator_core.audit.targets.verdict import UNDECIDED
 from coordinator_core.audit.targets.worker_groups import WorkerTargetAudit, begins_conversion, conversion_row
@@ -166,15 +166,15 @@ class TargetAuditor:
             memory.born = record.at.offset
         return rows
 
-    def _gap(self, record: CoordinatorRecord) -> Gap | None:
-        """What of the group's past was not seen before this record; None: nothing."""
+    def _gap(self, record: CoordinatorRecord) -> GroupGap | None:
+        """Return the part of the group's past before this record that was not seen; None: all was seen."""
         born, at = self.memory.born or 0, record.at
         if self.coverage is None:
-            return Gap("which offsets the log holds", None)
+            return GroupGap("which offsets the log holds", None)
         if self.coverage.unbroken(at.partition, born, at.offset):
             return None
         what = f"records of the group between offsets {born} and {at.offset}: the log was compacted or cut"
-        return Gap(what, self.coverage.unbroken_from(at.partition, at.offset))
+        return GroupGap(what, self.coverage.unbroken_from(at.partition, at.offset))
 
     def _note_birth(self, record: AnyRecord) -> None:
         """The offset from which everything of the group is seen, if nothing is missing after it."""

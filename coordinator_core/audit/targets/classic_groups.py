@@ -25,7 +25,7 @@ from coordinator_core.assignors.profiles import PROFILES, Profile
 from coordinator_core.assignors.streams.classic_invariants import StreamsConsumer, breaches, streams_consumer
 from coordinator_core.audit.rows import WRONG, Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.gap import Gap
+from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.leader_views import LeaderMemory, LeaderViews, PossibleView, versions_around
 from coordinator_core.audit.targets.verdict import (
     MOST_DIFFERENCES,
@@ -76,9 +76,9 @@ class ClassicAudit:
         record: GroupMetadataRecord,
         history: TopicHistory | None,
         settings: AuditSettings,
-        gap: Gap | None,
+        gap: GroupGap | None,
     ) -> None:
-        """``record`` is the group's, with members; ``gap``: what of the group's past was not seen."""
+        """``record`` is the group's, with members; ``gap``: the part of the group's past that was not seen."""
         self.memory = memory
         self.record = record
         assert record.value is not None

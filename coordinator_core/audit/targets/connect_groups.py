@@ -141,7 +141,7 @@ class ConnectAudit:
         return self.memory.generation < 0 and self.value["generation"] > 1
 
     def _converted(self, attempt: _Attempt, result: Assignment[LeaderAssignment]) -> TargetAuditRow:
-        """Such a generation gives each worker what it runs. The eager protocol has no field that says what that is."""
+        """Such a generation gives each worker what it runs. The eager protocol has no field for that."""
         self._remember(attempt, result, fits=False)
         copied = self.protocol != EAGER and all(
             not (told.revoked_connectors or told.revoked_tasks)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from coordinator_core.assignors.coordinator_view import SubscriptionView
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.targets.classic_groups import generation_row
-from coordinator_core.audit.targets.gap import Gap
+from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.group_view import recorded_partitions
 from coordinator_core.audit.targets.operation import TargetOperation
 from coordinator_core.audit.targets.verdict import MOST_DIFFERENCES, UNDECIDED, Judgement, differences
@@ -58,7 +58,7 @@ def upgrade_row(
     instances: Mapping[str, str],
     topics: TopicHistory | None,
     clock_slack_ms: int,
-    gap: Gap | None,
+    gap: GroupGap | None,
 ) -> TargetAuditRow:
     """Return the row of the first target of a consumer group converted from a classic one.
 
@@ -127,7 +127,7 @@ def downgrade_row(
     batch: Iterable[AnyRecord],
     topics: TopicHistory | None,
     clock_slack_ms: int,
-    gap: Gap | None,
+    gap: GroupGap | None,
 ) -> TargetAuditRow:
     """Return the row of the first generation of a classic group converted from a consumer group.
 
@@ -189,7 +189,9 @@ def _unreadable(compared: _Comparison) -> _Outcome | None:
     return None
 
 
-def _judge(compared: _Comparison, existing: Iterable[set[str]], gap: Gap | None, record: CoordinatorRecord) -> _Outcome:
+def _judge(
+    compared: _Comparison, existing: Iterable[set[str]], gap: GroupGap | None, record: CoordinatorRecord
+) -> _Outcome:
     """Return the verdict; ``existing`` are the topics that exist, by each image that the coordinator may have had.
 
     ``record`` ends the operation. Where records may be missing, what is left of the members fits only if the whole

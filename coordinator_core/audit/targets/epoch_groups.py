@@ -16,7 +16,7 @@ from coordinator_core.assignors.registry import assign
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.attempts import Attempt, Attempts
-from coordinator_core.audit.targets.gap import Gap
+from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.group_view import GroupView, recorded_partitions, recorded_tasks
 from coordinator_core.audit.targets.inputs import EpochState, MissingInput, Topics, topics_used, topology_names
 from coordinator_core.audit.targets.operation import TargetOperation
@@ -87,14 +87,14 @@ class EpochTargetAudit:
         opened: LogPosition,
         history: TopicHistory | None,
         settings: AuditSettings,
-        gap: Gap | None,
+        gap: GroupGap | None,
         *,
         is_followed: bool,
     ) -> None:
         """``state`` is the group after the operation, ``group_view`` before; ``opened`` is its first record.
 
-        ``gap``: what of the group's past was not seen. ``is_followed``: since a target that was identical, or since the
-        group began, everything was.
+        ``gap``: the part of the group's past that was not seen. ``is_followed``: everything was seen since a target
+        that was identical, or since the group began.
         """
         self.group_view = group_view
         self.view = group_view.view

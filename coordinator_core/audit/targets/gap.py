@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Gap(NamedTuple):
+class GroupGap(NamedTuple):
     """Records of the group that may be missing before the one that is judged; ``what`` names them.
 
     ``unbroken_from`` is the first of the offsets that continue without a hole up to that record; None: not known.

@@ -148,7 +148,7 @@ class LeaderViews:
     def _unknown(self, image: TopicImage) -> Iterator[tuple[str, ...]]:
         """Return the sets of topics that the leader may not have known: all of them first, then the smaller ones.
 
-        An assignor that leaves no partition out shows which they are: those of which nobody got a partition.
+        An assignor that leaves no partition out shows which topics they are: no member got a partition of them.
         """
         names = tuple(sorted(self.outside & image.by_name.keys()))
         if not names:

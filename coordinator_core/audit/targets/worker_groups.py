@@ -23,7 +23,7 @@ from coordinator_core.assignors.profiles import PROFILES
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.connect_groups import EAGER, NO_TOPICS
-from coordinator_core.audit.targets.gap import Gap
+from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.verdict import (
     MOST_DIFFERENCES,
     UNDECIDED,
@@ -71,9 +71,9 @@ class WorkerTargetAudit:
         group: ConnectGroup,
         record: ConnectWorkerGroupTargetAssignmentRecord,
         settings: AuditSettings,
-        gap: Gap | None,
+        gap: GroupGap | None,
     ) -> None:
-        """``group`` is the group after its target record; ``gap`` says what of its past was not seen."""
+        """``group`` is the group after its target record; ``gap`` is the part of its past that was not seen."""
         self.memory = memory
         self.group = group
         self.record = record
@@ -343,7 +343,7 @@ def begins_conversion(group: ConnectGroup, record: ConnectWorkerGroupTargetAssig
 
 
 def conversion_row(
-    target: ConversionTarget, group: ConnectGroup, group_id: str, gap: Gap | None
+    target: ConversionTarget, group: ConnectGroup, group_id: str, gap: GroupGap | None
 ) -> TargetAuditRow | None:
     """Return the verdict on the target of a conversion, which is what the workers run; None: not all have said so."""
     members = [group.members.get(member_id) for member_id in target.works]

@@ -67,7 +67,7 @@ def _protocols(data: Fields) -> Protocols:
 
 
 def _has_room(op: Operation, group: LiveClassicGroup, member_id: str) -> bool:
-    """Members already counted may always join; while a group gathers anew, those that joined already count."""
+    """Members already counted may always join; while a group gathers again, those that joined already count."""
     limit = op.memory.config.group_max_size
     member = group.members.get(member_id)
     if group.state is ClassicGroupState.EMPTY:

@@ -71,5 +71,5 @@ def _hand_out(op: Operation, group: LiveClassicGroup, assignments: dict[str, byt
                     assignment=member.assignment,
                 ),
             )
-            # An expiry during the wait was ignored, so the session has to begin anew.
+            # An expiry during the wait was ignored, so the session has to begin again.
             rebalance.expect_member(op, group, member)

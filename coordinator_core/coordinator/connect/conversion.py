@@ -29,7 +29,7 @@ def end_classic_group(op: Operation, group_id: str, offered: list[str]) -> None:
     """End the classic group of workers, and tell those that wait for a rebalance to join again.
 
     Raises:
-        ApiError: there is no such group, its members are not workers, or one has none of the ``offered`` assignors.
+        ApiError: the group does not exist, its members are not workers, or one has none of the ``offered`` assignors.
     """
     group = op.memory.live.get(group_id)
     if not isinstance(group, LiveClassicGroup):

@@ -103,9 +103,9 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
 
 
 def _lost_its_answer(group: ConnectGroup, member: ConnectMember, data: Fields) -> bool:
-    """Whether an epoch that is over may come from a worker that was not told of its newer one.
+    """Whether an old epoch may come from a worker that did not receive its newer one.
 
-    It has to run no more than its target, so that it can be told of it again.
+    The worker must not run more than its target: then it can receive its newer epoch again.
     """
     runs, target = data["connectorsAndTasks"], group.targets.get(member.member_id)
     if runs is None or target is None or not 0 < data["memberEpoch"] < (member.member_epoch or 0):

@@ -38,7 +38,7 @@ def leave(op: Operation, data: Fields) -> Fields:
 
 
 def _gone_for_a_while(member: ConsumerMember) -> ConsumerMember:
-    """Whoever comes back under the instance id is to count as owner from the beginning, hence epochs of 0."""
+    """A member that comes back under the instance id has to count as owner from the beginning: its epochs are 0."""
     return replace(
         member,
         member_epoch=LEAVE_GROUP_STATIC_MEMBER_EPOCH,

@@ -162,7 +162,7 @@ class LiveConsumerGroup(LiveEpochGroup[ConsumerGroup]):
     ) -> tuple[set[str], set[str]]:
         regex = record.key["regularExpression"]
         old = self.log.regexes.get(regex)
-        # The judgement of a group as homogeneous is not made anew for a regex; it has to be fixed before.
+        # A regex does not make the coordinator judge again whether the group is homogeneous: fix it before.
         _ = self.homogeneous
         self._apply(record, log)
         new = self.log.regexes.get(regex)

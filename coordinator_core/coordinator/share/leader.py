@@ -29,7 +29,7 @@ ALONE_FROM = 2
 
 
 class Acknowledge(IntEnum):
-    """What a member says of a record. ``GAP``: there is no record at that offset."""
+    """What a member says about a record. ``GAP``: there is no record at that offset."""
 
     GAP = 0
     ACCEPT = 1
@@ -151,7 +151,7 @@ class SharePartitionLeader:
         self._must_search = bool(batches)
         """Whether a record that is in flight may be available."""
         self._gap: tuple[int, int] | None = None
-        """While the end offset is the first one: the second is where records begin of which the state says nothing."""
+        """While the end offset is the first one: the second is the first offset that the state does not cover."""
         self._turn = 0
         gap = None
         before = start_offset - 1
@@ -333,7 +333,7 @@ class SharePartitionLeader:
         changed.write()
 
     def _given_back(self, last: int) -> int:
-        """The state of records up to an offset that nobody has any more."""
+        """The state of records up to an offset, none of which a member holds any more."""
         return ARCHIVED if last < self.start_offset else AVAILABLE
 
     # --- time --------------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ class ShareCoordinator:
             self.updates[which] = 0
 
     def initialize(self, which: SharePartition, state_epoch: int, start_offset: int, now: int) -> ShareStateRecord:
-        """Begin the state of a share partition, or begin it anew; ``start_offset`` -1: no start offset is set.
+        """Begin the state of a share partition, or replace it; ``start_offset`` -1: no start offset is set.
 
         Raises:
             ApiError: FENCED_STATE_EPOCH if a higher state epoch is known.

@@ -183,7 +183,7 @@ def _classic_member(
         member = static_holder(group.static_member(instance_id), member_id, instance_id)
     thread = group.classic.get(member_id)
     if thread is None:
-        # A new coordinator knows no thread of the classic protocol until it joins again.
+        # A new coordinator does not know a thread of the classic protocol until the thread joins again.
         raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
     if generation != (member.member_epoch or 0):
         raise ApiError(ErrorCode.ILLEGAL_GENERATION)

@@ -42,7 +42,7 @@ def leave(op: Operation, data: Fields) -> Fields:
 
 
 def _gone_for_a_while(member: StreamsMember) -> StreamsMember:
-    """Whoever comes back under the instance id is to count as owner from the beginning, hence epochs of 0."""
+    """A member that comes back under the instance id has to count as owner from the beginning: its epochs are 0."""
     had = member.assigned
     kept = CurrentTasks({key: dict.fromkeys(tasks, 0) for key, tasks in had.active.items()}, had.standby, had.warmup)
     return replace(

@@ -56,7 +56,7 @@ def reconcile(
 def _next(
     group: LiveStreamsGroup, member: StreamsMember, now_at: int, epoch: int, target: Tasks, owned: OwnedTasks
 ) -> StreamsMember:
-    """First give up what is not in the target; then, at the target's epoch, take what nobody holds of the rest."""
+    """First give up what is not in the target; then, at the target's epoch, take the rest that no member holds."""
     mine = member.process_id or ""
 
     def in_process(task: tuple[str, int]) -> bool:

@@ -289,7 +289,7 @@ def _error(outcome: RequestOutcome, expected: Fields | None) -> Any:
 
 
 def _expected_error(step: Fields) -> Fields | None:
-    """What the coordinator answered; where Java itself failed in it, the message is Java's and says nothing."""
+    """Return the coordinator's answer. Where Java itself failed, the message is Java's and is left out."""
     error = step.get("error")
     if error is None:
         return None

@@ -30,7 +30,7 @@ def _group_metadata(state: ClassicGroup, record: GroupMetadataRecord) -> Violati
     if before is not None and generation < before:
         return violation(Rule.GENERATION_WENT_BACK, record, f"generation {generation} after {before}")
     if leader is not None and members and leader not in members:
-        return violation(Rule.LEADER_WITHOUT_MEMBER, record, f"leader {leader!r} is no member")
+        return violation(Rule.LEADER_WITHOUT_MEMBER, record, f"leader {leader!r} is not a member")
     return NO_VIOLATIONS
 
 

@@ -13,7 +13,7 @@ class ConfiguredWork:
     """The work of a group by the epoch from which it had to run it. Give it every record of the group in log order.
 
     Work on which neither the present target nor a later one can rest is dropped. The group's own state has the newest
-    work alone: a coordinator that loads a compacted log knows no other.
+    work alone: a coordinator that loads a compacted log does not know any other.
     """
 
     by_epoch: dict[int, Work] = field(default_factory=dict)

@@ -69,7 +69,7 @@ def _current_member(state: ConsumerGroup, record: ConsumerGroupCurrentMemberAssi
 
 
 def _regex(state: ConsumerGroup, record: ConsumerGroupRegularExpressionRecord) -> Violations:
-    """The tombstone is written as well for a regex that nobody subscribes to any more before it was resolved."""
+    """The tombstone is also written for a regex that no member subscribes to any more before it was resolved."""
     value, regex = record.value, record.key["regularExpression"]
     if value is None:
         state.regexes.pop(regex, None)

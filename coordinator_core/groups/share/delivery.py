@@ -56,7 +56,7 @@ class StateBatch(NamedTuple):
 
 
 class DeliveryChange(NamedTuple):
-    """Offsets ``first`` to ``last`` went from one state and count to another; None: the log says nothing of them."""
+    """Offsets ``first`` to ``last`` went from one state and count to another; None: the log does not say from which."""
 
     first: int
     last: int

@@ -141,4 +141,4 @@ _FIELDS = (
     "logPartition",
     "logOffset",
 )
-"""What is told of the state of a share partition; ``nextOffset`` is the first from the start on that is not settled."""
+"""What is shown of a share partition's state; ``nextOffset`` is the first from the start on that is not settled."""

@@ -14,7 +14,7 @@ NO_TOPICS = "the topics of that time are not in the logs; the cluster metadata l
 NO_TOPOLOGY = "the record of the topology is not in the log; it decides which topics the group needs"
 
 
-class SubtopologyTasks(NamedTuple):
+class TaskCount(NamedTuple):
     """How many tasks a subtopology has."""
 
     subtopology: Annotated[str, "its id"]
@@ -30,7 +30,7 @@ class TopologyCheck(NamedTuple):
         "null: unknown",
     ]
     detail: Annotated[str | None, "which topics, in the broker's words; if the status is unknown, what decides it"]
-    tasks: Annotated[tuple[SubtopologyTasks, ...] | None, "tasks of each subtopology; null: they cannot be determined"]
+    tasks: Annotated[tuple[TaskCount, ...] | None, "tasks of each subtopology; null: they cannot be determined"]
 
 
 def check_topology(group: StreamsGroup, topics: TopicImage | None, *, complete: bool = True) -> TopologyCheck:
@@ -45,7 +45,7 @@ def check_topology(group: StreamsGroup, topics: TopicImage | None, *, complete: 
     configured = configure(group.topology, topics)
     tasks = None
     if configured.has_tasks:
-        tasks = tuple(SubtopologyTasks(name, each.tasks) for name, each in configured.subtopologies.items())
+        tasks = tuple(TaskCount(name, each.tasks) for name, each in configured.subtopologies.items())
     if configured.problem is None:
         return TopologyCheck(READY, None, tasks)
     missing = (TopologyProblem.MISSING_SOURCE_TOPICS, TopologyProblem.MISSING_INTERNAL_TOPICS)

@@ -41,7 +41,7 @@ class StoredAnswers:
         return StoredMoment(self.tables, self.cluster, moment, group_id)
 
     def history(self, group_id: str) -> GroupHistory | None:
-        """From the tables of history, of which nothing is read for a group that has no state."""
+        """Answer from the tables of history; read nothing for a group that has no state."""
         if self._of(GROUP_STATES.name, group_id).isEmpty():
             return None
         found = histories(self.tables, self.cluster, group_id, for_findings=False)

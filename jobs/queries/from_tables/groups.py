@@ -188,7 +188,7 @@ def _by_group(rows: DataFrame, columns: Iterable[str], name: str) -> DataFrame:
 
 
 def _states(records: DataFrame, commits: DataFrame, followed: DataFrame, extents: Extents) -> DataFrame:
-    """The state of each group after these records, and what of it is known: the columns ``STATES``.
+    """Return each group's state after these records, and which parts of it are known: the columns ``STATES``.
 
     ``followed`` are records behind the moment.
     """
@@ -214,7 +214,7 @@ def _folder(extents: Extents) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
 
 
 def _state(group_id: str, family: Family, rows: Iterable[Mapping[str, Any]], extent: StoredLogExtent) -> dict[str, str]:
-    """Return the group after its rows, and what of it is known, as JSON."""
+    """Return the group after its rows, and which parts of it are known, as JSON."""
     shard, keys = CoordinatorShard(from_start=extent.from_start, family=family), GroupKeys()
     group, decoder = shard.group(group_id), RecordDecoder(family)
     for row in rows:

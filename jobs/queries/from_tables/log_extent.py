@@ -177,7 +177,7 @@ def _gaps_seen(log: DataFrame, gaps: DataFrame) -> dict[Place, Row]:
 def _damage_outside(log: DataFrame, bounds: Mapping[Place, Row]) -> DataFrame:
     """By partition the first offset of damaged bytes before the first row, and the last one of those behind the last.
 
-    A file that ends within a batch is a copy of one that a broker writes to: there is no more of it.
+    A file that ends within a batch is a copy of one that a broker writes to: it has no more records.
     """
     rows = [(*place, row.first.offset, row.last) for place, row in bounds.items()]
     edges = log.sparkSession.createDataFrame(

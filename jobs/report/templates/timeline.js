@@ -48,7 +48,7 @@ function bandText(rebalance) {
   ].filter(Boolean).join("\n");
 }
 
-// A name that several lanes share tells nobody apart: what does is added to it.
+// Several lanes can have one name: the part of the id that differs is added to it.
 function laneLabel(lane, lanes, characters) {
   const alone = lanes.filter((each) => each.name === lane.name).length === 1;
   const [first, ...others] = lane.members;

@@ -44,7 +44,7 @@ def test_strings_sort_by_utf16_units():
 
 @pytest.mark.parametrize("text", ["", "AAAA", "AAAAAAAAAAAAAAAAAAAAAAAA", "é"])
 def test_what_is_no_uuid_is_refused(text):
-    with pytest.raises(InputError, match="is no Uuid"):
+    with pytest.raises(InputError, match="is not a Uuid"):
         UUID.hash_code(text)
 
 

@@ -129,7 +129,7 @@ def test_an_empty_file_and_one_of_zeros_hold_nothing():
 def test_a_file_that_is_no_log_is_an_error_that_names_it(data):
     with pytest.raises(LogFormatError) as caught:
         list(read_rows(reader(data), len(data), name="some.log"))
-    assert str(caught.value) == "some.log at byte 0: no record batch begins here: this is no log segment"
+    assert str(caught.value) == "some.log at byte 0: no record batch begins here: the file is not a log segment"
     with pytest.raises(LogFormatError, match=r"some\.log at byte 0"):
         list(read_columns(reader(data), len(data), name="some.log"))
 

@@ -219,7 +219,7 @@ def test_records_without_what_their_log_demands_are_refused() -> None:
         ({}, "OffsetCommitValue.offset: missing"),
         ({"offset": 1, "metadata": "", "commitTimestamp": 2**63}, "OffsetCommitValue.commitTimestamp: "),
         ({"offset": "1", "metadata": "", "commitTimestamp": 1}, "OffsetCommitValue.offset: '1' is no int64"),
-        ({"offset": 1, "metadata": None, "commitTimestamp": 1}, "OffsetCommitValue.metadata: None is no string"),
+        ({"offset": 1, "metadata": None, "commitTimestamp": 1}, "OffsetCommitValue.metadata: None is not a string"),
         (
             {"offset": 1, "metadata": "", "commitTimestamp": 1, "topicId": "short"},
             "OffsetCommitValue.topicId: 'short' is",

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from coordinator_core.errors import InputError
 from jobs.sources.dump_batches import dumped_batches
-from jobs.sources.kafka_broker import OffsetRange, plan, read_range
+from jobs.sources.kafka_broker import BrokerRange, plan, read_range
 
 TOPIC = "__consumer_offsets"
 EOF = KafkaError._PARTITION_EOF
@@ -66,13 +66,13 @@ class Broker:
 
 
 def test_a_plan_covers_what_is_there_and_no_more() -> None:
-    assert plan(Broker(), TOPIC, None) == [OffsetRange(TOPIC, 0, 2, 10), OffsetRange(TOPIC, 1, 2, 10)]
+    assert plan(Broker(), TOPIC, None) == [BrokerRange(TOPIC, 0, 2, 10), BrokerRange(TOPIC, 1, 2, 10)]
     wanted = {0: (4, 6), 1: (0, 99), 2: (None, None)}
-    assert plan(Broker(), TOPIC, wanted) == [OffsetRange(TOPIC, 0, 4, 6), OffsetRange(TOPIC, 1, 2, 10)]
+    assert plan(Broker(), TOPIC, wanted) == [BrokerRange(TOPIC, 0, 4, 6), BrokerRange(TOPIC, 1, 2, 10)]
 
 
 def test_of_a_log_that_was_taken_before_only_what_is_new_is_planned() -> None:
-    assert plan(Broker(), TOPIC, None, {0: 8, 1: 10}) == [OffsetRange(TOPIC, 0, 8, 10)]
+    assert plan(Broker(), TOPIC, None, {0: 8, 1: 10}) == [BrokerRange(TOPIC, 0, 8, 10)]
     with pytest.raises(InputError, match=rf"{TOPIC}-0: .*10.*11"):
         plan(Broker(), TOPIC, None, {0: 11})
 
@@ -85,7 +85,7 @@ def test_what_the_broker_does_not_have_is_named() -> None:
 
 
 def offsets(deliveries: list[list[Message]], end: int) -> list[int]:
-    return [row["log_offset"] for row in read_range(Broker(deliveries), OffsetRange(TOPIC, 1, 2, end))]
+    return [row["log_offset"] for row in read_range(Broker(deliveries), BrokerRange(TOPIC, 1, 2, end))]
 
 
 def test_a_range_ends_behind_its_end_or_with_the_log() -> None:
@@ -100,7 +100,7 @@ def test_a_lost_connection_is_waited_for() -> None:
 
 def test_rows_have_the_columns_of_a_dump() -> None:
     broker = Broker([[Message(3), Message(4, EOF)]])
-    (batch,) = dumped_batches(read_range(broker, OffsetRange(TOPIC, 1, 3, 4)))
+    (batch,) = dumped_batches(read_range(broker, BrokerRange(TOPIC, 1, 3, 4)))
     (row,) = batch.to_pylist()
     assert (row["log_topic"], row["log_partition"], row["log_offset"], row["timestamp_ms"]) == (TOPIC, 1, 3, 1003)
     assert (row["timestamp_type"], row["leader_epoch"], row["outcome"]) == ("CreateTime", 7, "unknown")

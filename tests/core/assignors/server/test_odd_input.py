@@ -91,5 +91,5 @@ def test_more_kept_than_there_is_room_for_fails_as_in_kafka():
 
 
 def test_an_id_that_is_no_uuid_is_an_error():
-    with pytest.raises(InputError, match="is no Uuid"):
+    with pytest.raises(InputError, match="is not a Uuid"):
         assign("range", GroupSpec({"a": MemberSpec(("short", T))}), image_of({"short": 1, T: 1}))

@@ -21,7 +21,7 @@ from coordinator_core.audit.findings.group_history import (
 )
 from coordinator_core.audit.findings.rows import FindingKind
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
-from coordinator_core.groups.streams.readiness import SubtopologyTasks, TopologyCheck
+from coordinator_core.groups.streams.readiness import TaskCount, TopologyCheck
 from coordinator_core.groups.violations import Rule, Violation
 from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.records import LogPosition
@@ -183,7 +183,7 @@ def swapped(kind: Kind) -> Parts:
 
 def without_owner(kind: Kind) -> Parts:
     """A classic Streams group reads what its topology says, so that a partition without an owner may be right."""
-    topology = TopologyCheck("READY", None, (SubtopologyTasks("0", 3),)) if kind is STREAMS else None
+    topology = TopologyCheck("READY", None, (TaskCount("0", 3),)) if kind is STREAMS else None
     return {
         "epochs": [kind.epoch(2, at(2), topology=topology)],
         "memberships": two_members(kind),
