@@ -82,7 +82,7 @@ class ShareClock(Protocol):
         """Add a row of truth."""
 
 
-class DeliveringMembers:
+class SimulatedSharePartition:
     """A share partition, from its initialisation to its removal or the end."""
 
     def __init__(

@@ -19,7 +19,7 @@ from coordinator_core.simulator.log import Piece
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.seeded_random import SeededRandom
 from coordinator_core.simulator.share_activity import ShareActivity, ShareLifetime
-from coordinator_core.simulator.share_delivery import NEVER, DeliveringMembers, Records, ShareHabits
+from coordinator_core.simulator.share_delivery import NEVER, Records, ShareHabits, SimulatedSharePartition
 from coordinator_core.simulator.topics import TopicPlan
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.record_codec import encode_key, encode_value
@@ -86,14 +86,14 @@ class ShareStates:
         habits: ShareHabits,
         activity: ShareActivity,
         lifetime: ShareLifetime,
-    ) -> DeliveringMembers:
+    ) -> SimulatedSharePartition:
         which = lifetime.which
         topic = next(step.image.by_id[which.topic_id] for step in plan.steps if which.topic_id in step.image.by_id)
         created_ms = plan.created_ms.get(topic.name, scenario.start_ms)
         records = Records(topic.name, round(plan.rates.get(topic.name, 0.0) * 1_000), created_ms)
         chance = SeededRandom(seed).fork("share", *which, lifetime.since_ms)
         leaders = plan.leaders(topic.name, which.partition)
-        return DeliveringMembers(self, lifetime, activity, habits, records, leaders, chance)
+        return SimulatedSharePartition(self, lifetime, activity, habits, records, leaders, chance)
 
     # --- time, and the log -------------------------------------------------------------------------------------------
 
