@@ -117,11 +117,15 @@ class StreamsConfigs:
 
 @dataclass(frozen=True, slots=True)
 class StreamsGroupSpec:
-    """A streams group: its members, its configured topology in the order of subtopologies, its configurations."""
+    """A streams group: its members, its configured topology in the order of subtopologies, its configurations.
+
+    ``stale`` are the members whose topology is older than the group's: they get no new tasks (KIP-1071).
+    """
 
     members: Mapping[str, StreamsMemberSpec]
     subtopologies: Sequence[SubtopologyTasks]
     configs: StreamsConfigs = field(default_factory=StreamsConfigs)
+    stale: Collection[str] = ()
     type: AssignedGroupType = AssignedGroupType.STREAMS
 
 

@@ -8,12 +8,13 @@ from typing import Any
 from coordinator_core.assignors.client import range as client_range
 from coordinator_core.assignors.client import roundrobin, sticky
 from coordinator_core.assignors.connect import eager, incremental
-from coordinator_core.assignors.inputs import AssignedGroupType, Assignment, GroupSpecs
+from coordinator_core.assignors.inputs import AssignedGroupType, Assignment, GroupSpecs, StreamsGroupSpec, Tasks
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.assignors.server import range as server_range
 from coordinator_core.assignors.server import simple, uniform
 from coordinator_core.assignors.streams import highly_available
 from coordinator_core.assignors.streams import sticky as streams_sticky
+from coordinator_core.assignors.streams.stale_members import retain_only
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import InputError
 
@@ -51,6 +52,13 @@ def assignor(group_type: AssignedGroupType, name: str) -> Assignor:
 def assign(name: str, spec: GroupSpecs, image: TopicImage, profile: Profile = DEFAULT) -> Assignment[Any]:
     """Assign the group's topics or tasks to its members.
 
-    Raises InputError for an unknown assignor and AssignorError where Kafka's own class throws.
+    Stale members of a streams group get no new tasks, whatever the assignor. Raises InputError for an unknown assignor
+    and AssignorError where Kafka's own class throws.
     """
-    return assignor(spec.type, name)(spec, image, profile)
+    assignment = assignor(spec.type, name)(spec, image, profile)
+    if isinstance(spec, StreamsGroupSpec) and spec.stale:
+        before = {member_id: each.previous for member_id, each in spec.members.items()}
+        processes = {member_id: each.process_id for member_id, each in spec.members.items()}
+        targets = {member_id: assignment.members.get(member_id, Tasks()) for member_id in spec.members}
+        return Assignment(retain_only(targets, spec.stale, before, processes))
+    return assignment

@@ -7,7 +7,7 @@ metadata batch or one list made; between two versions nothing changed, as far as
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import NamedTuple
@@ -105,6 +105,7 @@ class TopicHistory:
         self._only_racks: set[tuple[str, int]] = set()
         self._hashes: dict[tuple[str, int], int] = {}
         self._matches: dict[tuple[int, int, frozenset[str]], ImageVersion | None] = {}
+        self._matching: dict[str, tuple[int, frozenset[str]]] = {}
 
     # --- filling -----------------------------------------------------------------------------------------------------
 
@@ -287,6 +288,15 @@ class TopicHistory:
     def topic_name(self, topic_id: str) -> str | None:
         """Return the last known name of a topic id; None if it is unknown."""
         return self._names.get(topic_id)
+
+    def names_matching(self, regex: str, matching: Callable[[str, Collection[str]], list[str]]) -> frozenset[str]:
+        """Return the names of all topics that ever existed and that ``matching`` selects by a regular expression."""
+        count, names = self._matching.get(regex, (-1, frozenset()))
+        known = list(self._topics)
+        if count != len(known):
+            names = frozenset(matching(regex, known))
+            self._matching[regex] = len(known), names
+        return names
 
     def topic_at(self, name: str, time_ms: int) -> Topic | None:
         """Return a topic at a time; None if it did not exist then, or nothing is known about that time."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups import record_types
 from coordinator_core.groups.consumer.describe import preferred_assignor
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, ConsumerMemberState
@@ -25,6 +26,7 @@ from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE
 from coordinator_core.groups.streams.readiness import check_topology
+from coordinator_core.groups.streams.sources import matched_topics, named_topics
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMemberState
 from coordinator_core.history.causes import CauseKind, cause, config_causes, member_changes, member_facts
 from coordinator_core.history.departure_hints import departure_hint
@@ -62,7 +64,7 @@ class EpochType(NamedTuple):
     stable: int
     held: Callable[[Any], Held]
     target: Callable[[Any], Held]
-    topics: Callable[[Any], set[str]]
+    topics: Callable[[Any, TopicHistory | None], set[str]]
 
 
 CONSUMER_TYPE = EpochType(
@@ -224,7 +226,7 @@ def on_epoch(kind: EpochType, recorder: HistoryWriter, record: GroupEpochRecord,
             ledger.ended = at
         return
     state = _group(recorder)
-    names = kind.topics(state)
+    names = kind.topics(state, recorder.topics)
     used = topics_used(recorder.topics, value.get("metadataHash"), names, at)
     last = ledger.epoch
     if last is not None and last.epoch == value["epoch"]:
@@ -242,11 +244,13 @@ def on_epoch(kind: EpochType, recorder: HistoryWriter, record: GroupEpochRecord,
 def _take_topics(recorder: HistoryWriter, epoch: OpenEpoch, used: Used, names: set[str]) -> None:
     epoch.metadata_hash, epoch.topics_proven = used.hash, used.proven
     epoch.topics_at, epoch.topics_version = used.at, used.version
-    epoch.topics = tuple(sorted(names))
     state = recorder.group.state
     if isinstance(state, StreamsGroup):
         image, is_whole = image_used(recorder.topics, used)
+        named = named_topics(state.topology)
+        names = {name for name in names if name in named or (image is not None and name in image.by_name)}
         epoch.topology = check_topology(state, image, complete=is_whole)
+    epoch.topics = tuple(sorted(names))
 
 
 def _opening_state(state: AnyEpochGroup) -> str:
@@ -270,6 +274,9 @@ def _topic_causes(
     if used.hash is None or used.hash == last.metadata_hash:
         return []
     matched = {name for change in changes if change.kind == CauseKind.REGEX_RESOLVED for name in change.topics}
+    state = recorder.group.state
+    if isinstance(state, StreamsGroup):
+        matched |= matched_topics(state.topology, recorder.topics)
     concerned = names & ({*last.topics} | matched)
     found = changes_between(recorder.topics, concerned, last.topics_version, used.version)
     if not found and not changes:

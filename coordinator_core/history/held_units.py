@@ -8,12 +8,14 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple
 
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic.protocols import COOPERATIVE_STICKY
 from coordinator_core.groups.connect.state import Work
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.epochs import PartitionEpochs, Partitions
 from coordinator_core.groups.share.state import ShareGroup, ShareMember
+from coordinator_core.groups.streams.sources import topic_names
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, TargetTasks
 from coordinator_core.history.work_units import Held, Resource, WorkUnit
 from coordinator_core.record_fields.embedded import (
@@ -88,7 +90,7 @@ def work_held(work: Work) -> Held:
     return held
 
 
-def consumer_topics(state: ConsumerGroup) -> set[str]:
+def consumer_topics(state: ConsumerGroup, history: TopicHistory | None = None) -> set[str]:
     """Return names of the topics that some member subscribes to, by name or by a resolved regular expression."""
     members = state.members.values()
     names = set().union(*[member.subscribed_topic_names for member in members])
@@ -98,19 +100,17 @@ def consumer_topics(state: ConsumerGroup) -> set[str]:
     return names
 
 
-def share_topics(state: ShareGroup) -> set[str]:
+def share_topics(state: ShareGroup, history: TopicHistory | None = None) -> set[str]:
     """Return names of the topics that some member subscribes to."""
     return {name for member in state.members.values() for name in member.subscribed_topic_names}
 
 
-def streams_topics(state: StreamsGroup) -> set[str]:
-    """Return names of the source, repartition and changelog topics of the topology."""
-    names: set[str] = set()
-    for subtopology in state.topology.subtopologies if state.topology else ():
-        names.update(subtopology.source_topics)
-        names.update(topic.name for topic in subtopology.repartition_source_topics)
-        names.update(topic.name for topic in subtopology.state_changelog_topics)
-    return names
+def streams_topics(state: StreamsGroup, history: TopicHistory | None) -> set[str]:
+    """Return names of the source, repartition and changelog topics of the topology.
+
+    Regular expressions stand for every topic of ``history`` that they match, whenever it existed.
+    """
+    return topic_names(state.topology, history)
 
 
 class ClassicSubscription(NamedTuple):

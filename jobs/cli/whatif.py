@@ -36,6 +36,20 @@ def whatif_command(
         int | None,
         typer.Option("--standbys", metavar="N", min=0, help="Number of standby tasks for each task (streams)."),
     ] = None,
+    warmups: Annotated[
+        int | None,
+        typer.Option("--warmups", metavar="N", min=0, help="Most warm-up tasks at one time (streams, KIP-1071)."),
+    ] = None,
+    recovery_lag: Annotated[
+        int | None,
+        typer.Option(
+            "--recovery-lag",
+            metavar="N",
+            min=0,
+            help="Acceptable recovery lag (streams, KIP-1071). The log has no task offsets: only the recorded lag and "
+            "9223372036854775807 (any lag) can be supposed.",
+        ),
+    ] = None,
     partitions: Annotated[
         list[str] | None,
         typer.Option("--partitions", metavar="TOPIC=N", help="Raise the partition count of a topic to N; repeatable."),
@@ -48,7 +62,7 @@ def whatif_command(
 
     Compared are: rebalances, partitions moved and stopped, imbalance, and idle time.
     """
-    change = WhatIf(assignor, static, cooperative, standbys, _counts(partitions or []), delay)
+    change = WhatIf(assignor, static, cooperative, standbys, warmups, recovery_lag, _counts(partitions or []), delay)
     known = source.answers()
     happened = known.rounds(group)
     if not happened:

@@ -83,7 +83,7 @@ def _metadata_hash(
     topics = scene.topics
     if metadata_hash is None or topics is None or not scene.watch.whole or not topics.is_whole(at.timestamp_ms):
         return
-    names = kind.subscribed(scene.group.state)
+    names = kind.subscribed(scene.group.state, topics)
     used = topics_used(topics, metadata_hash, names, at)
     whose = f"metadata hash {metadata_hash} of {', '.join(sorted(names)) or 'no topics'}"
     if used.proven is False:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups import record_types
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMemberState
 from coordinator_core.groups.record_types import RecordTypes
@@ -36,7 +37,7 @@ class EpochKind(NamedTuple):
     assigned: Callable[[Any], Held]
     revoking: Callable[[Any], Held]
     wanted: Callable[[Any], Held]
-    subscribed: Callable[[Any], set[str]]
+    subscribed: Callable[[Any, TopicHistory | None], set[str]]
 
 
 def _tasks(tasks: CurrentTasks) -> Held:

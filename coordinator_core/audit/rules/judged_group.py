@@ -111,6 +111,7 @@ class JudgedGroup:
         if operation.crossed is not None and operation.crossed_epoch is not None and epoch < operation.crossed_epoch:
             detail = f"it continues at {epoch}; it was at {operation.crossed_epoch} before"
             self.broken(Rule.CONVERSION_EPOCH_WRONG, at, None, detail)
+        operation.converted = operation.converted or operation.crossed is not None
         operation.crossed = operation.crossed_epoch = None
 
     def member(self, member_id: str) -> Any:

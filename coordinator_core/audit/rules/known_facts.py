@@ -60,6 +60,7 @@ class WriteGroup:
     yet, ``clashes`` their units that another member's target contains too. ``crossed`` is the end of a group that had
     members, until it continues as another type; ``crossed_epoch`` is its generation or, with ``reached``, its
     assignment epoch, and ``converting`` has its members that use the classic protocol, with their instance ids.
+    ``converted``: the group has continued as another type.
     ``left_targets`` are the targets of members that were removed, until the member that takes their place has a copy.
     """
 
@@ -75,6 +76,7 @@ class WriteGroup:
     crossed: LogPosition | None = None
     crossed_epoch: int | None = None
     reached: int | None = None
+    converted: bool = False
     given_up: list[HeldUnit] = field(default_factory=list)
     replaced: dict[str, str] = field(default_factory=dict)
     empty: bool = False

@@ -263,7 +263,7 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.TOPOLOGY_EPOCH_WRONG,
         (_STREAMS,),
-        "The topology epoch never goes back.",
+        "The topology epoch goes up by one with each new topology; one epoch has one topology.",
         _KIP1071,
         _PROTOCOL,
     ),

@@ -10,7 +10,8 @@ from coordinator_core.groups import re2
 from coordinator_core.groups.consumer.state import ConsumerGroup, ResolvedRegex
 from coordinator_core.groups.epochs import Partitions
 from coordinator_core.groups.share.state import ShareGroup, StatePartitionMetadata
-from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.groups.streams.replay import topology_of
+from coordinator_core.groups.streams.state import StreamsGroup, Topology, by_subtopology
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.topics import CLOCK_SLACK_MS
 from coordinator_core.record_fields.consumer_group import ConsumerGroupRegularExpressionRecord
@@ -104,27 +105,37 @@ def on_regex(scene: JudgedGroup, record: ConsumerGroupRegularExpressionRecord, b
         scene.broken(Rule.REGEX_TOPIC_LOST, record.at, None, detail)
 
 
-def topology_epoch_before(scene: JudgedGroup, record: CoordinatorRecord) -> int | None:
-    """Return the epoch of the topology before the record."""
+def topology_before(scene: JudgedGroup, record: CoordinatorRecord) -> Topology | None:
+    """Return the topology before the record."""
     state = scene.group.state
-    return state.topology.epoch if isinstance(state, StreamsGroup) and state.topology is not None else None
+    return state.topology if isinstance(state, StreamsGroup) else None
 
 
-def on_topology(scene: JudgedGroup, record: StreamsGroupTopologyRecord, before: int | None) -> None:
-    """Judge the topology of a streams group: its epoch never decreases (KIP-1071)."""
+def on_topology(scene: JudgedGroup, record: StreamsGroupTopologyRecord, before: Topology | None) -> None:
+    """Judge the topology of a streams group: the next one has the next epoch, an epoch one topology (KIP-1071)."""
     watch = scene.watch
     known = watch.knows(TOPOLOGY)
     watch.note(TOPOLOGY, record.at)
-    if record.value is not None and known and before is not None and record.value["epoch"] < before:
-        detail = f"topology epoch {record.value['epoch']} follows {before}"
+    if record.value is None or before is None or not known:
+        return
+    now = topology_of(record.value)
+    if now.epoch not in (before.epoch, before.epoch + 1):
+        detail = f"topology epoch {now.epoch} follows {before.epoch}"
         scene.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, detail)
+    elif now.epoch == before.epoch and by_subtopology(now) != by_subtopology(before):
+        scene.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, f"topology epoch {now.epoch} has another topology")
 
 
 def on_streams_target(scene: JudgedGroup, record: StreamsGroupTargetAssignmentMemberRecord, before: None) -> None:
-    """Judge a target of a streams group: its tasks belong to subtopologies that exist."""
+    """Judge a target of a streams group: its tasks belong to subtopologies that exist.
+
+    The tasks of a classic group that becomes a streams group are copied before its topology is written.
+    """
     on_target(STREAMS_KIND, scene, record)
     state, member_id = scene.group.state, record.key["memberId"]
     if record.value is None or not isinstance(state, StreamsGroup) or not scene.watch.knows(TOPOLOGY):
+        return
+    if state.topology is None and scene.operation.converted:
         return
     known = {each.subtopology_id for each in state.topology.subtopologies} if state.topology is not None else set()
     strange = sorted({what for _, what in STREAMS_KIND.wanted(state.targets[member_id])} - known)

@@ -10,11 +10,18 @@ from coordinator_core.assignors.coordinator_view import StreamsView, Subscriptio
 from coordinator_core.assignors.inputs import AssignedGroupType, GroupSpecs
 from coordinator_core.assignors.java_hash import STRING, spread
 from coordinator_core.assignors.java_order import copied_order, copy_capacity, table_size
-from coordinator_core.assignors.profiles import Profile
+from coordinator_core.assignors.profiles import PROFILES, Profile
 from coordinator_core.assignors.registry import ASSIGNORS
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.group_view import GroupView, View
-from coordinator_core.audit.targets.inputs import EpochState, assignable, judgements, streams_spec, subscription_spec
+from coordinator_core.audit.targets.inputs import (
+    EpochState,
+    assignable,
+    assignor_of,
+    judgements,
+    streams_spec,
+    subscription_spec,
+)
 from coordinator_core.audit.targets.map_orders import can_matter
 from coordinator_core.audit.targets.operation import TargetOperation
 from coordinator_core.cluster.image import TopicImage
@@ -57,6 +64,7 @@ class Attempts:
         self.operation = operation
         self.history = history
         self.settings = settings
+        self.is_kip_1071 = PROFILES[settings.profile].is_kip_1071
 
     def of(self, image: TopicImage) -> Iterator[Attempt]:
         """Yield every attempt that uses these topics."""
@@ -84,7 +92,7 @@ class Attempts:
         that moment (KIP-848).
         """
         if isinstance(self.state, StreamsGroup):
-            return ["sticky"]
+            return [assignor_of(self.state, "", kip_1071=self.is_kip_1071)]
         if not isinstance(self.state, ConsumerGroup):
             return ["simple"]
         return list(dict.fromkeys(name or self.settings.default_assignor for name in self._chosen()))
@@ -112,7 +120,7 @@ class Attempts:
         """The group as the assignor may have seen it, with what is unusual in that."""
         if isinstance(view, StreamsView):
             assert isinstance(self.state, StreamsGroup)
-            yield streams_spec(view, self.operation, self.state, image), ""
+            yield streams_spec(view, self.operation, self.state, image, kip_1071=self.is_kip_1071), ""
             return
         initialised = assignable(self.state)
         for number, judged in enumerate(judgements(view, self.operation)):

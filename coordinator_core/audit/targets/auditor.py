@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from coordinator_core.assignors.coordinator_view import SubscriptionView
+from coordinator_core.assignors.coordinator_view import StreamsView, SubscriptionView
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.audit_state import TargetAuditState
@@ -14,6 +14,7 @@ from coordinator_core.audit.targets.conversions import downgrade_row, upgrade_ro
 from coordinator_core.audit.targets.epoch_groups import EpochTargetAudit
 from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH, cut
+from coordinator_core.audit.targets.stream_conversions import streams_downgrade_row, streams_upgrade_row
 from coordinator_core.audit.targets.verdict import UNDECIDED
 from coordinator_core.audit.targets.worker_groups import WorkerTargetAudit, begins_conversion, conversion_row
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -23,7 +24,7 @@ from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epoch_records import GroupEpochValue, TargetEpochRecord
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
-from coordinator_core.groups.record_types import CONSUMER_RECORDS, EPOCH_GROUP_RECORDS, RecordTypes
+from coordinator_core.groups.record_types import CONSUMER_RECORDS, EPOCH_GROUP_RECORDS, STREAMS_RECORDS, RecordTypes
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.records import AnyRecord, ConnectRecordType, CoordinatorRecord, Family, RecordType
@@ -103,6 +104,8 @@ class TargetAuditor:
             static = {member_id: each.instance_id for member_id, each in state.members.items() if each.instance_id}
             before, slack_ms = memory.classic.before, self.settings.clock_slack_ms
             return [upgrade_row(first, operation, before, static, self.topics, slack_ms, gap)]
+        if operation.copied:
+            return [streams_upgrade_row(first, operation, memory.classic.before, gap)]
         view = memory.view_of(kind, self.settings.jdk)
         is_followed = gap is None or not gap.is_after(memory.fitted)
         audit = EpochTargetAudit(
@@ -127,12 +130,15 @@ class TargetAuditor:
         members, protocol_type = value["members"], value["protocolType"]
         rows = _NO_ROWS
         gap = self._gap(record)
-        ended = any(each.type == CONSUMER_RECORDS.epoch and each.value is None for each in memory.pending)
+        ends = (CONSUMER_RECORDS.epoch, STREAMS_RECORDS.epoch)
+        ended = any(each.type in ends and each.value is None for each in memory.pending)
         if not members:
             pass
         elif ended and memory.view is not None and isinstance(memory.view.view, SubscriptionView):
             view, slack_ms = memory.view.view, self.settings.clock_slack_ms
             rows = [downgrade_row(record, view, memory.pending, self.topics, slack_ms, gap)]
+        elif ended and memory.view is not None and isinstance(memory.view.view, StreamsView):
+            rows = [streams_downgrade_row(record, memory.view.view, memory.pending, gap)]
         elif protocol_type == CONNECT_PROTOCOL_TYPE:
             is_followed = gap is None or not gap.is_after(memory.classic.seen)
             rows = [ConnectAudit(memory.connect, record, self.settings, is_followed=is_followed).row()]

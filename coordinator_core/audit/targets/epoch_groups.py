@@ -18,8 +18,16 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.attempts import Attempt, Attempts
 from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.group_view import GroupView, recorded_partitions, recorded_tasks
-from coordinator_core.audit.targets.inputs import EpochState, MissingInput, Topics, topics_used, topology_names
+from coordinator_core.audit.targets.inputs import EpochState, MissingInput, Topics, topics_used
 from coordinator_core.audit.targets.operation import TargetOperation
+from coordinator_core.audit.targets.task_offsets import (
+    MISSING,
+    NONE_REPORTED,
+    broken_task_invariants,
+    caught_up_text,
+    explaining,
+    offsets_decide,
+)
 from coordinator_core.audit.targets.verdict import (
     MOST_DIFFERENCES,
     UNDECIDED,
@@ -35,6 +43,8 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import AssignorError, InputError
 from coordinator_core.groups.epoch_records import MemberTargetRecord
 from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.streams.configs import streams_configs
+from coordinator_core.groups.streams.sources import topic_names
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.streams.topology import configure
 from coordinator_core.history.work_units import WorkUnit
@@ -114,6 +124,11 @@ class EpochTargetAudit:
         """Return the verdict: that of the first attempt that yields the target, else of the likeliest one. Raises
         nothing.
         """
+        if isinstance(self.state, StreamsGroup):
+            try:
+                streams_configs(self.state.last_assignment_configs)
+            except InputError as error:
+                return JudgedTarget(UNDECIDED, missing=str(error))
         topics = topics_used(self.state, self.operation.end.at, self.history, self.settings.clock_slack_ms)
         if isinstance(topics, MissingInput):
             missing = topics.what if self.gap is None else f"{topics.what}; {self.gap.what}"
@@ -145,7 +160,7 @@ class EpochTargetAudit:
         if self.is_followed:
             figures = figures_of(attempt.spec, topics.image, self._whole(attempt.spec, self.recorded))
         judgement = Judgement(Verdict.IDENTICAL, expected=figures, recorded=figures)
-        story = attempt.story + attempt.release
+        story = attempt.story + attempt.release + (NONE_REPORTED if self._offsets_decide(attempt) else "")
         return JudgedTarget(judgement, topics, attempt, fitted=story, adopt=attempt.view is not self.view)
 
     def _unproven(self, spec: GroupSpecs, image: TopicImage) -> str | None:
@@ -192,9 +207,32 @@ class EpochTargetAudit:
         """No attempt gave the target: it is wrong, or what the log does not say may explain it."""
         judgement = self._judge(attempt.assignor, attempt.spec, topics.image, expected)
         missing = next(self._doubts(judgement, topics), None)
+        if missing is None and self._offsets_decide(attempt):
+            if judgement.verdict is Verdict.INVALID:
+                return JudgedTarget(self._invalid(attempt.spec, topics.image, expected), topics, attempt)
+            missing = self._task_offsets(attempt, expected, topics.image)
         if missing is not None:
             judgement = UNDECIDED
         return JudgedTarget(judgement, topics, attempt, missing=missing)
+
+    def _offsets_decide(self, attempt: Attempt) -> bool:
+        return isinstance(attempt.spec, StreamsGroupSpec) and offsets_decide(attempt.assignor, attempt.spec)
+
+    def _invalid(self, spec: GroupSpecs, image: TopicImage, expected: list[TargetRecord]) -> Judgement:
+        """The judgement where the expected target is not known: it says only what the recorded one breaks."""
+        recorded, ours = self._whole(spec, self.recorded), self._whole(spec, expected)
+        excused = set(self._broken(spec, image, ours))
+        broken = [each for each in self._broken(spec, image, recorded) if each not in excused]
+        return Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken))
+
+    def _task_offsets(self, attempt: Attempt, expected: list[TargetRecord], image: TopicImage) -> str:
+        """What is missing where task offsets decide, and which offsets explain the target, if some are found."""
+        assert isinstance(attempt.spec, StreamsGroupSpec)
+        recorded, ours = self._whole(attempt.spec, self.recorded), self._whole(attempt.spec, expected)
+        explained = attempt._replace(spec=explaining(attempt.spec, recorded))
+        if not self._is_recorded(self._expected(explained, image)):
+            return MISSING
+        return f"{MISSING}; {caught_up_text(attempt.spec, ours, recorded)}"
 
     def _doubts(self, judgement: Judgement, topics: Topics) -> Iterator[str]:
         """Yield what may explain the difference and is not in the log, the weightiest first."""
@@ -231,7 +269,7 @@ class EpochTargetAudit:
         if state.topology is None or self.history is None or topics.at is None:
             return None
         until = self.operation.end.at.timestamp_ms + self.settings.clock_slack_ms
-        for version in self.history.window(topics.at.timestamp_ms, until, topology_names(state.topology)):
+        for version in self.history.window(topics.at.timestamp_ms, until, topic_names(state.topology, self.history)):
             if configure(state.topology, version.image).problem is not None:
                 return version.at
         return None
@@ -298,13 +336,16 @@ class EpochTargetAudit:
         return judged
 
     def _broken(self, spec: GroupSpecs, image: TopicImage, whole: Mapping[str, Any]) -> list[str]:
-        return broken_invariants(
+        broken = broken_invariants(
             spec.members,
             whole,
             self._wanted(spec, image),
             shared=self.kind.group is GroupType.SHARE,
             name_of=lambda topic_id: self._name_of(topic_id, image),
         )
+        if isinstance(spec, StreamsGroupSpec) and self.attempts.is_kip_1071:
+            broken += broken_task_invariants(spec, whole)
+        return broken
 
     def _contradicts_itself(self) -> bool:
         """Whether the records of the operation alone assign a partition twice, whatever was there before."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from coordinator_core.assignors.coordinator_view import Process, StreamsView, Subscriber, SubscriptionView
 from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
-from coordinator_core.assignors.inputs import GroupSpecs, StreamsConfigs, SubtopologyTasks
+from coordinator_core.assignors.inputs import GroupSpecs, StreamsGroupSpec, SubtopologyTasks
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import hash_order
 from coordinator_core.audit.targets.operation import TargetOperation
@@ -19,14 +19,15 @@ from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epoch_records import instance_id_of
 from coordinator_core.groups.group import GroupState
 from coordinator_core.groups.share.state import ShareGroup
-from coordinator_core.groups.streams.state import StreamsGroup, Topology
+from coordinator_core.groups.streams.configs import assignor_name, is_stateful, streams_configs
+from coordinator_core.groups.streams.sources import topic_names
+from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.streams.topology import configure
 from coordinator_core.record_fields.consumer_group import ConsumerGroupMemberMetadataValue
 from coordinator_core.record_fields.share_group import ShareGroupMemberMetadataValue
 from coordinator_core.record_fields.streams_group import StreamsGroupMemberMetadataValue
 from coordinator_core.records import LogPosition
 
-STANDBY_REPLICAS = "num.standby.replicas"
 NO_TOPICS_HASH = 0
 """The metadata hash of a group none of whose subscribed topics exists."""
 
@@ -63,25 +64,16 @@ def process(value: StreamsGroupMemberMetadataValue) -> Process:
     return Process(value["processId"], value["instanceId"], value["rackId"], tags)
 
 
-def subscribed_names(state: EpochState) -> set[str]:
-    """Return the names of the topics that the group's metadata hash covers."""
+def subscribed_names(state: EpochState, history: TopicHistory | None) -> set[str]:
+    """Return the names of the topics that the group's metadata hash covers, as far as they existed."""
     if isinstance(state, StreamsGroup):
-        return set() if state.topology is None else topology_names(state.topology)
+        return topic_names(state.topology, history)
     names = {name for member in state.members.values() for name in member.subscribed_topic_names}
     if isinstance(state, ConsumerGroup):
         for member in state.members.values():
             resolved = state.regexes.get(member.subscribed_topic_regex or "")
             if resolved is not None:
                 names.update(resolved.topics)
-    return names
-
-
-def topology_names(topology: Topology) -> set[str]:
-    """Return the names of the topics of a topology: sources, repartition topics and changelogs (KIP-1071)."""
-    names: set[str] = set()
-    for each in topology.subtopologies:
-        names.update(each.source_topics)
-        names.update(topic.name for topic in (*each.repartition_source_topics, *each.state_changelog_topics))
     return names
 
 
@@ -93,7 +85,7 @@ def topics_used(
     """
     if isinstance(state, ConsumerGroup) and state.subscription_metadata is not None:
         return Topics(_recorded_image(state), None, None)
-    names = subscribed_names(state)
+    names = subscribed_names(state, history)
     if not names and state.metadata_hash in (None, NO_TOPICS_HASH):
         return Topics(TopicImage.of(()), None, None)
     if history is None or not len(history):
@@ -119,14 +111,14 @@ def _recorded_image(state: ConsumerGroup) -> TopicImage:
     return TopicImage.of(topics)
 
 
-def assignor_of(state: GroupState, default: str) -> str:
+def assignor_of(state: GroupState, default: str, *, kip_1071: bool = False) -> str:
     """Return the name of the assignor that the group uses: the one most members ask for, else the broker's
-    default (KIP-848).
+    default (KIP-848); that of the topology and the configurations in a streams group (KIP-1071).
     """
     if isinstance(state, ShareGroup):
         return "simple"
     if isinstance(state, StreamsGroup):
-        return "sticky"
+        return assignor_name(state.last_assignment_configs, stateful=is_stateful(state.topology), kip_1071=kip_1071)
     assert isinstance(state, ConsumerGroup)
     votes = Counter(member.server_assignor for member in state.members.values() if member.server_assignor)
     if not votes:
@@ -190,8 +182,13 @@ def subscription_spec(
     return view.spec(image, updates, homogeneous=homogeneous, assignable=initialised, entered=entered)
 
 
-def streams_spec(view: StreamsView, operation: TargetOperation, state: StreamsGroup, image: TopicImage) -> GroupSpecs:
-    """Return the assignor's input in a streams group; without subtopologies if the topology is not ready."""
+def streams_spec(
+    view: StreamsView, operation: TargetOperation, state: StreamsGroup, image: TopicImage, *, kip_1071: bool
+) -> StreamsGroupSpec:
+    """Return the assignor's input in a streams group; without subtopologies if the topology is not ready.
+
+    It is without task offsets, which are in no record. Raises InputError for a configuration that is not a number.
+    """
     updates: dict[str, Process | None] = {}
     member = operation.member
     if member is not None and member.value is not None and "processId" in member.value:
@@ -206,5 +203,13 @@ def streams_spec(view: StreamsView, operation: TargetOperation, state: StreamsGr
                 SubtopologyTasks(name, each.tasks, bool(each.state_changelog_topics))
                 for name, each in configured.subtopologies.items()
             ]
-    standby = int(state.last_assignment_configs.get(STANDBY_REPLICAS, "0"))
-    return view.spec(subtopologies, StreamsConfigs(num_standby_replicas=standby), updates)
+    spec = view.spec(subtopologies, streams_configs(state.last_assignment_configs), updates)
+    return replace(spec, stale=stale_members(state)) if kip_1071 else spec
+
+
+def stale_members(state: StreamsGroup) -> frozenset[str]:
+    """Return the members whose topology is older than the group's (KIP-1071)."""
+    if state.topology is None:
+        return frozenset()
+    epoch = state.topology.epoch
+    return frozenset(name for name, member in state.members.items() if (member.topology_epoch or 0) < epoch)

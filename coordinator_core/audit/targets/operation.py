@@ -66,7 +66,7 @@ def cut(kind: RecordTypes, end: TargetEpochRecord, before: Sequence[AnyRecord]) 
     operation.partition_metadata = operation.partition_metadata or cutter.one(legacy)
     if kind.group is GroupType.CONSUMER:
         cutter.many(RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, value=False)
-    conversion = cutter.conversion(kind)
+    conversion = cutter.conversion(kind, with_topology=operation.topology is not None)
     if conversion is not None:
         operation.start, operation.copied = conversion, True
         return operation
@@ -105,16 +105,17 @@ class _Cutter:
             pass
         return list(self.records[self.position : end])
 
-    def conversion(self, kind: RecordTypes) -> int | None:
+    def conversion(self, kind: RecordTypes, *, with_topology: bool) -> int | None:
         """Where the conversion of a classic group with members begins that the records just before end.
 
         These are its tombstone and its members, who still speak the classic protocol; not so the first member of a
-        consumer group that takes the place of an empty classic one.
+        group that takes the place of an empty classic one. The members of a streams group do not say which protocol
+        they speak. ``with_topology``: the operation has a topology, which a converted group has only later.
         """
-        if kind.group is not GroupType.CONSUMER:
+        if kind.group is GroupType.SHARE or (kind.group is GroupType.STREAMS and with_topology):
             return None
         index = self.position
-        while index and self._is(index - 1, kind.member, True) and self._is_classic(index - 1):
+        while index and self._is(index - 1, kind.member, True) and self._may_be_classic(kind, index - 1):
             index -= 1
         if index < self.position and index and self._is(index - 1, RecordType.GROUP_METADATA, False):
             return index - 1
@@ -142,7 +143,9 @@ class _Cutter:
         self.position = first
         return _Replacement(new, old.key["memberId"])
 
-    def _is_classic(self, index: int) -> bool:
+    def _may_be_classic(self, kind: RecordTypes, index: int) -> bool:
+        if kind.group is GroupType.STREAMS:
+            return True
         member: ConsumerGroupMemberMetadataRecord = self.records[index]
         return member.value is not None and member.value.get("classicMemberMetadata") is not None
 

@@ -10,10 +10,11 @@ from coordinator_core.assignors.client.leader import recorded
 from coordinator_core.assignors.connect.blobs import CONNECTOR
 from coordinator_core.assignors.connect.work import NO_ERROR, ConnectorsAndTasks, LeaderAssignment, target
 from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
-from coordinator_core.assignors.inputs import SubtopologyTasks
+from coordinator_core.assignors.inputs import StreamsConfigs, SubtopologyTasks
+from coordinator_core.assignors.profiles import DEFAULT, Profile, profile
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.connect_groups import EAGER, NO_TOPICS, ConnectAudit, ConnectTargetState
-from coordinator_core.audit.targets.inputs import STANDBY_REPLICAS, EpochState, MissingInput, assignor_of, topics_used
+from coordinator_core.audit.targets.inputs import EpochState, MissingInput, assignor_of, stale_members, topics_used
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH
 from coordinator_core.audit.targets.worker_inputs import as_work
 from coordinator_core.cluster.image import TopicImage
@@ -32,6 +33,7 @@ from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.share.state import ShareGroup
+from coordinator_core.groups.streams.configs import streams_configs
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, TargetTasks, Topology
 from coordinator_core.groups.streams.topology import configure
 from coordinator_core.history.work_units import WorkUnit
@@ -56,7 +58,8 @@ class RoundMember(NamedTuple):
 class Round:
     """One assignment. ``recorded`` has each member's partitions by topic name, tasks by subtopology or by connector.
 
-    ``topology`` is the topology of a streams group, ``subtopologies`` its tasks with these topics. ``connectors`` has
+    ``topology`` is the topology of a streams group, ``subtopologies`` its tasks with these topics, ``configs`` what its
+    assignor is configured with, ``stale`` are the members with an older topology. ``connectors`` has
     the task counts of a Connect group as far as its assignments show them, ``max_delay_ms`` how long it waits for a
     worker to return, and ``asks_again`` whether another rebalance follows on its own; a connector itself is its task
     -1. ``is_declared``: the assignment is what workers are to run in the end (Connect on KIP-848), and not one of the
@@ -72,7 +75,9 @@ class Round:
     eager: bool = False
     topology: Topology | None = None
     subtopologies: tuple[SubtopologyTasks, ...] = ()
-    standbys: int = 0
+    configs: StreamsConfigs = field(default_factory=StreamsConfigs)
+    stale: frozenset[str] = frozenset()
+    profile: Profile = DEFAULT
     leader: str = ""
     connectors: Mapping[str, int] = field(default_factory=dict)
     max_delay_ms: int = 0
@@ -220,9 +225,10 @@ def _epoch(
     if isinstance(used, MissingInput):
         return None
     image = used.image
-    assignor = assignor_of(state, settings.default_assignor)
+    brokers = profile(settings.profile)
+    assignor = assignor_of(state, settings.default_assignor, kip_1071=brokers.is_kip_1071)
     if isinstance(state, StreamsGroup):
-        return _streams(record, state, image, assignor)
+        return _streams(record, state, image, assignor, brokers)
     work = {
         member: frozenset(
             WorkUnit("", image.by_id[topic_id].name, number)
@@ -245,7 +251,9 @@ def _epoch(
     return Round(record.at, kind, assignor, members, image, work)
 
 
-def _streams(record: CoordinatorRecord, state: StreamsGroup, image: TopicImage, assignor: str) -> Round | None:
+def _streams(
+    record: CoordinatorRecord, state: StreamsGroup, image: TopicImage, assignor: str, brokers: Profile
+) -> Round | None:
     subtopologies = None if state.topology is None else tasks_of(state.topology, image)
     if subtopologies is None:
         return None
@@ -258,7 +266,9 @@ def _streams(record: CoordinatorRecord, state: StreamsGroup, image: TopicImage, 
         {member_id: _tasks(state.targets.get(member_id)) for member_id in state.members},
         topology=state.topology,
         subtopologies=subtopologies,
-        standbys=int(state.last_assignment_configs.get(STANDBY_REPLICAS, "0")),
+        configs=streams_configs(state.last_assignment_configs),
+        stale=stale_members(state) if brokers.is_kip_1071 else frozenset(),
+        profile=brokers,
     )
 
 

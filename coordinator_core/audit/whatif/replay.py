@@ -24,6 +24,7 @@ from coordinator_core.assignors.inputs import (
     StreamsConfigs,
     StreamsGroupSpec,
     StreamsMemberSpec,
+    TaskId,
     Tasks,
 )
 from coordinator_core.assignors.java_hash import STRING
@@ -36,11 +37,16 @@ from coordinator_core.audit.whatif.connect import changes, following
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.errors import InputError
 from coordinator_core.groups.classic.protocols import COOPERATIVE_STICKY
+from coordinator_core.groups.streams.configs import HIGHLY_AVAILABLE
 from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.wire.embedded import encode_blob
 
 ROLES = ("active", "standby", "warm-up")
 STICKY_USER_DATA = "StickyAssignorUserData"
+ANY_LAG = 2**63 - 1
+"""The acceptable recovery lag with which every process counts as caught up (KIP-441)."""
+ALL_READ = 1
+"""A task offset that stands for the end of the changelog, where 0 stands for nothing of it."""
 NO_UNITS: frozenset[WorkUnit] = frozenset()
 Assigned = Mapping[str, frozenset[WorkUnit]]
 
@@ -51,7 +57,8 @@ class WhatIf:
 
     ``static_timeout_ms``: every client is a static member with this session timeout, so a client (client id and host)
     that returns within it keeps its partitions and no rebalance happens. ``cooperative``: members keep what does not
-    move (KIP-429), or, if False, give up everything in each rebalance. ``standbys`` is num.standby.replicas.
+    move (KIP-429), or, if False, give up everything in each rebalance. ``standbys`` is num.standby.replicas,
+    ``warmups`` num.warmup.replicas, ``recovery_lag`` acceptable.recovery.lag (KIP-1071).
     ``partitions`` has partition counts by topic. ``delay_ms`` is scheduled.rebalance.max.delay.ms of Connect workers.
     """
 
@@ -59,6 +66,8 @@ class WhatIf:
     static_timeout_ms: int | None = None
     cooperative: bool | None = None
     standbys: int | None = None
+    warmups: int | None = None
+    recovery_lag: int | None = None
     partitions: Mapping[str, int] = field(default_factory=dict)
     delay_ms: int | None = None
 
@@ -151,11 +160,11 @@ def _changed(happened: Round, change: WhatIf) -> Round:
     )
     if change.cooperative is not None:
         eager = not change.cooperative
-    standbys = happened.standbys if change.standbys is None else change.standbys
+    configs = _configs(happened.configs, change, name)
     image = _with_partitions(happened.image, change.partitions)
     delay_ms = happened.max_delay_ms if change.delay_ms is None else change.delay_ms
     changed = replace(
-        happened, type=kind, assignor=name, eager=eager, standbys=standbys, image=image, max_delay_ms=delay_ms
+        happened, type=kind, assignor=name, eager=eager, configs=configs, image=image, max_delay_ms=delay_ms
     )
     if happened.topology is None or not change.partitions:
         return changed
@@ -167,6 +176,25 @@ def _changed(happened: Round, change: WhatIf) -> Round:
     return replace(changed, subtopologies=tasks)
 
 
+def _configs(happened: StreamsConfigs, change: WhatIf, assignor_name: str) -> StreamsConfigs:
+    """The configurations of a streams group with the change; raises InputError where the log cannot tell its effect."""
+    if (change.warmups is not None or change.recovery_lag is not None) and assignor_name != HIGHLY_AVAILABLE:
+        raise InputError(f"the assignor {assignor_name!r} has no warm-up tasks: use --assignor highly_available")
+    if change.recovery_lag is not None and change.recovery_lag not in (happened.acceptable_recovery_lag, ANY_LAG):
+        raise InputError(
+            f"the log has no task offsets, which decide about an acceptable recovery lag of {change.recovery_lag}; "
+            f"only {ANY_LAG} (any lag is acceptable) can be supposed"
+        )
+    return replace(
+        happened,
+        num_standby_replicas=happened.num_standby_replicas if change.standbys is None else change.standbys,
+        num_warmup_replicas=happened.num_warmup_replicas if change.warmups is None else change.warmups,
+        acceptable_recovery_lag=(
+            happened.acceptable_recovery_lag if change.recovery_lag is None else change.recovery_lag
+        ),
+    )
+
+
 def _refuse(kind: AssignedGroupType, change: WhatIf) -> None:
     """Raises InputError for what groups of this type do not have."""
     if kind is AssignedGroupType.CONNECT:
@@ -176,8 +204,12 @@ def _refuse(kind: AssignedGroupType, change: WhatIf) -> None:
             raise InputError("Connect's protocol decides how it rebalances: use --assignor default or compatible")
     elif change.delay_ms is not None:
         raise InputError("only Connect groups have a scheduled rebalance delay")
-    if change.standbys is not None and kind is not AssignedGroupType.STREAMS:
+    if kind is AssignedGroupType.STREAMS:
+        return
+    if change.standbys is not None:
         raise InputError("only streams groups have standby tasks")
+    if change.warmups is not None or change.recovery_lag is not None:
+        raise InputError("only streams groups have warm-up tasks")
 
 
 def _with_partitions(image: TopicImage, counts: Mapping[str, int]) -> TopicImage:
@@ -250,7 +282,7 @@ def _assigned(of: Round, previous: Assigned, generation: int) -> Assigned:
     if of.type is not AssignedGroupType.STREAMS:
         there = _wanted(of)
         previous = {member: mine & there for member, mine in previous.items()}
-    work = assign(of.assignor, _spec(of, previous, generation), of.image).members
+    work = assign(of.assignor, _spec(of, previous, generation), of.image, of.profile).members
     return {member: _named(work.get(member, {}), of) for member in of.members}
 
 
@@ -268,17 +300,7 @@ def _wanted(of: Round) -> frozenset[WorkUnit]:
 
 def _spec(of: Round, previous: Assigned, generation: int) -> GroupSpecs:
     if of.type is AssignedGroupType.STREAMS:
-        threads = {
-            member: StreamsMemberSpec(
-                had.process_id,
-                _tasks(previous.get(member, NO_UNITS)),
-                had.instance_id,
-                had.rack_id,
-                dict(had.client_tags),
-            )
-            for member, had in _ordered(of.members).items()
-        }
-        return StreamsGroupSpec(threads, of.subtopologies, StreamsConfigs(num_standby_replicas=of.standbys))
+        return _streams_spec(of, previous)
     if of.type is AssignedGroupType.CLASSIC:
         joined = {
             member: _joined(had, previous.get(member, NO_UNITS), generation, sticky=of.assignor == "sticky")
@@ -297,6 +319,33 @@ def _spec(of: Round, previous: Assigned, generation: int) -> GroupSpecs:
     }
     same = len({frozenset(had.topics) for had in of.members.values()}) < 2
     return GroupSpec(specs, same, type=of.type)
+
+
+def _streams_spec(of: Round, previous: Assigned) -> StreamsGroupSpec:
+    """The log has no task offsets. A process is taken to have caught up with each task that it had a round before, in
+    any role, and to have nothing of other tasks.
+    """
+    kept: dict[str, set[TaskId]] = defaultdict(set)
+    for member, had in of.members.items():
+        kept[had.process_id].update((unit.name, unit.number) for unit in previous.get(member, NO_UNITS))
+    tasks = [(each.id, number) for each in of.subtopologies for number in range(each.tasks)]
+    threads = {
+        member: StreamsMemberSpec(
+            had.process_id,
+            _tasks(previous.get(member, NO_UNITS)),
+            had.instance_id,
+            had.rack_id,
+            dict(had.client_tags),
+            dict.fromkeys(kept[had.process_id], ALL_READ),
+            dict.fromkeys(tasks, ALL_READ),
+        )
+        for member, had in _ordered(of.members).items()
+    }
+    if of.configs.acceptable_recovery_lag < ANY_LAG:
+        configs = replace(of.configs, acceptable_recovery_lag=0)
+    else:
+        configs = of.configs
+    return StreamsGroupSpec(threads, of.subtopologies, configs, of.stale)
 
 
 def _joined(had: RoundMember, owned: frozenset[WorkUnit], generation: int, *, sticky: bool) -> ClassicMemberSpec:

@@ -12,7 +12,7 @@ from coordinator_core.assignors.inputs import TaskId, Tasks
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
-from coordinator_core.groups.consumer_protocol import ASSIGNMENT, HIGHEST_VERSION, SUBSCRIPTION
+from coordinator_core.groups.consumer_protocol import HIGHEST_VERSION, SUBSCRIPTION
 from coordinator_core.groups.streams.state import Endpoint
 from coordinator_core.groups.streams.topology import ConfiguredTopology
 from coordinator_core.record_fields.embedded import (
@@ -28,7 +28,6 @@ from coordinator_core.record_fields.embedded import (
 from coordinator_core.wire.embedded import (
     Blob,
     blob_of,
-    decode_assignment,
     decode_subscription,
     encode_blob,
     of_version,
@@ -64,17 +63,6 @@ def thread_info(metadata: bytes) -> ThreadInfo:
     owned = {(each["topic"], number) for each in listed for number in each["partitions"]}
     offsets = {task: offset for task, offset in _offset_sums(info) if offset >= 0}
     return ThreadInfo(info["processId"], _endpoint(info.get("userEndPoint") or b""), tags, offsets, owned, standby)
-
-
-def assigned_tasks(assignment: bytes) -> Tasks:
-    """Read the tasks in a thread's assignment; raises DecodeError if it is not an assignment of Streams."""
-    if not assignment:
-        return Tasks()
-    blob = decode_assignment(CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL, assignment)
-    info = blob_of(StreamsAssignmentInfo, blob.nested) if blob is not None else None
-    if info is None:
-        raise DecodeError("no data of Streams in it", record_type=ASSIGNMENT)
-    return Tasks(_by_subtopology(info.fields["activeTasks"]), _by_subtopology(info.fields["standbyTasks"]))
 
 
 def assignment(
@@ -160,13 +148,6 @@ def _text(data: bytes) -> str:
 def _endpoint(text: bytes) -> Endpoint | None:
     host, _, port = _text(text).rpartition(":")
     return Endpoint(host, int(port)) if host and port.isdecimal() and port.isascii() and int(port) < 2**16 else None
-
-
-def _by_subtopology(tasks: Iterable[_Task]) -> dict[str, list[int]]:
-    found: dict[str, set[int]] = {}
-    for subtopology_id, partition in map(_task, tasks):
-        found.setdefault(subtopology_id, set()).add(partition)
-    return {key: sorted(numbers) for key, numbers in sorted(found.items())}
 
 
 def _units(tasks: Mapping[str, Iterable[int]]) -> list[TaskId]:

@@ -19,7 +19,9 @@ from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.groups.streams.classic_tasks import assigned_tasks
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
+from coordinator_core.groups.streams.topology import configure
 from coordinator_core.records import Fields
 
 
@@ -83,7 +85,7 @@ def _as_streams(classic: LiveClassicGroup, member: LiveClassicMember, topology_e
         raise _no_upgrade(classic, "it is not a group of Streams with an agreed protocol")
     try:
         info = classic_blobs.thread_info(member.metadata(classic.protocol))
-        tasks = classic_blobs.assigned_tasks(member.assignment)
+        tasks = assigned_tasks(member.assignment)
     except DecodeError:
         raise _no_upgrade(classic, "the embedded data of Streams is malformed") from None
     epoch = classic.generation
@@ -114,9 +116,13 @@ def downgrade_after_leave(op: Operation, group: LiveStreamsGroup, leaving: Colle
     classic.subscribed_topics = classic.current_topics()
     op.write_all(group.tombstones())
     assignments = {}
+    configured = group.configured
+    if configured is None and group.log.topology is not None:
+        # A coordinator that has just loaded the group configures the topology at the first heartbeat only.
+        configured = configure(group.log.topology, op.topics)
     for each in classic.members.values():
         target, metadata = group.target(each.member_id), each.metadata(classic.protocol)
-        each.assignment = classic_blobs.assignment(target, group.configured, op.topics, metadata, op.now)
+        each.assignment = classic_blobs.assignment(target, configured, op.topics, metadata, op.now)
         assignments[each.member_id] = each.assignment
     for member_id in group.log.members:
         cancel_all(op, group.group_id, member_id)

@@ -25,7 +25,7 @@ from coordinator_core.coordinator.streams.reconcile import OwnedTasks
 from coordinator_core.coordinator.streams.targets import has_warmed_up, update_target
 from coordinator_core.coordinator.streams.timeouts import expect_heartbeat
 from coordinator_core.groups.streams.replay import topology_of
-from coordinator_core.groups.streams.state import StreamsMember, StreamsMemberState, Topology, task_ids
+from coordinator_core.groups.streams.state import StreamsMember, StreamsMemberState, Topology, by_subtopology, task_ids
 from coordinator_core.groups.streams.topology import ConfiguredTopology, TopologyProblem
 from coordinator_core.records import Fields
 
@@ -213,7 +213,8 @@ def _topology(op: Operation, group: LiveStreamsGroup, given: Fields | None) -> T
     if known is None or (kip_1071 and _is_update(known, topology)):
         op.write(*records.topology(group.group_id, value))
         return topology
-    if known.epoch <= given["epoch"] and _by_id(known) != _by_id(topology):
+    is_same = (known.epoch, by_subtopology(known)) == (topology.epoch, by_subtopology(topology))
+    if known.epoch <= given["epoch"] and not is_same:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
     return known
 
@@ -230,16 +231,12 @@ def _is_update(known: Topology, topology: Topology) -> bool:
             ErrorCode.STREAMS_INVALID_TOPOLOGY_EPOCH,
             f"The topology epoch {topology.epoch} is not the one after the group's topology epoch {known.epoch}.",
         )
-    if topology.epoch == known.epoch and _by_id(known) != _by_id(topology):
+    if topology.epoch == known.epoch and by_subtopology(known) != by_subtopology(topology):
         raise ApiError(
             ErrorCode.STREAMS_INVALID_TOPOLOGY_EPOCH,
             f"The topology is not that of the group, and its topology epoch is not bumped from {known.epoch}.",
         )
     return topology.epoch > known.epoch
-
-
-def _by_id(topology: Topology) -> tuple[int, dict[str, object]]:
-    return topology.epoch, {each.subtopology_id: each for each in topology.subtopologies}
 
 
 def _owned(data: Fields) -> OwnedTasks:

@@ -8,22 +8,22 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from coordinator_core.assignors.coordinator_view import Process
-from coordinator_core.assignors.inputs import StreamsConfigs, StreamsMemberSpec, SubtopologyTasks, Tasks
+from coordinator_core.assignors.inputs import StreamsMemberSpec, SubtopologyTasks, Tasks
 from coordinator_core.coordinator import target_assignment
 from coordinator_core.coordinator.lookup import same_units
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.streams import records
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup, initial_rebalance_key, process
-from coordinator_core.coordinator.streams.stale_members import retain_only
+from coordinator_core.groups.streams.configs import (
+    ACCEPTABLE_RECOVERY_LAG,
+    ASSIGNOR_NAME,
+    NUM_STANDBY_REPLICAS,
+    NUM_WARMUP_REPLICAS,
+    assignor_name,
+    streams_configs,
+)
 from coordinator_core.groups.streams.state import StreamsMember, TargetTasks
 from coordinator_core.groups.streams.topology import ConfiguredTopology
-
-NUM_STANDBY_REPLICAS = "num.standby.replicas"
-"""The configuration of the assignment that a release records with the group epoch."""
-NUM_WARMUP_REPLICAS = "num.warmup.replicas"
-ACCEPTABLE_RECOVERY_LAG = "acceptable.recovery.lag"
-ASSIGNOR_NAME = "assignor.name"
-"""More configurations of the assignment (KIP-1071), recorded in the same way."""
 
 
 class TaskTarget(NamedTuple):
@@ -61,16 +61,6 @@ def _configs(
     return {name: str(value) for name, value in values.items() if value is not None}
 
 
-def assignor_name(topology: ConfiguredTopology, configs: Mapping[str, str], *, kip_1071: bool) -> str:
-    """Return the assignor: ``sticky`` in the release; in KIP-1071 the configured one, or the default with or
-    without state.
-    """
-    if not kip_1071:
-        return "sticky"
-    stateful = any(each.state_changelog_topics for each in topology.subtopologies.values())
-    return configs.get(ASSIGNOR_NAME) or ("highly_available" if stateful else "sticky")
-
-
 def update_target(
     op: Operation, group: LiveStreamsGroup, epoch: int, topology: ConfiguredTopology, member: StreamsMember
 ) -> TaskTarget:
@@ -106,7 +96,7 @@ def has_warmed_up(op: Operation, group: LiveStreamsGroup, member: StreamsMember)
     for subtopology_id, partitions in group.target(member.member_id).warmup.items():
         for partition in partitions:
             lag = group.task_offsets.lag(member.process_id or "", (subtopology_id, partition))
-            if partition in held.get(subtopology_id, ()) and lag is not None and lag < acceptable:
+            if partition in held.get(subtopology_id, ()) and lag is not None and lag <= acceptable:
                 return True
     return False
 
@@ -126,18 +116,15 @@ def compute_target(
         SubtopologyTasks(subtopology_id, each.tasks, bool(each.state_changelog_topics))
         for subtopology_id, each in topology.subtopologies.items()
     ]
-    spec = group.view.spec(subtopologies, _streams_configs(configs), updates)
+    spec = group.view.spec(subtopologies, streams_configs(configs), updates)
     if kip_1071:
-        spec = replace(spec, members=_with_offsets(group, spec.members))
+        stale = _stale_members(group, topology.epoch, updated)
+        spec = replace(spec, members=_with_offsets(group, spec.members), stale=stale)
     targets: Mapping[str, Tasks] = {}
     if topology.problem is None:
-        name = assignor_name(topology, configs, kip_1071=kip_1071)
+        stateful = any(each.stateful for each in subtopologies)
+        name = assignor_name(configs, stateful=stateful, kip_1071=kip_1071)
         targets = target_assignment.compute_target(name, spec, op.topics, epoch, op.memory.profile)
-    if kip_1071 and (stale := _stale_members(group, topology.epoch, updated)):
-        before = {member_id: each.previous for member_id, each in spec.members.items()}
-        targets = {member_id: targets.get(member_id, Tasks()) for member_id in spec.members}
-        processes = {member_id: each.process_id for member_id, each in spec.members.items()}
-        targets = retain_only(targets, stale, before, processes)
     written = group.log.targets
     for member_id, target in target_assignment.changed_targets(spec.members, written, targets, Tasks(), _same):
         op.write(*records.target_assignment(group.group_id, member_id, target))
@@ -152,15 +139,6 @@ def _updates(group: LiveStreamsGroup, updated: StreamsMember) -> dict[str, Proce
     if former is not None and former.member_id != updated.member_id:
         updates[former.member_id] = None
     return updates
-
-
-def _streams_configs(configs: Mapping[str, str]) -> StreamsConfigs:
-    default = StreamsConfigs()
-    return StreamsConfigs(
-        int(configs.get(NUM_STANDBY_REPLICAS, default.num_standby_replicas)),
-        int(configs.get(NUM_WARMUP_REPLICAS, default.num_warmup_replicas)),
-        int(configs.get(ACCEPTABLE_RECOVERY_LAG, default.acceptable_recovery_lag)),
-    )
 
 
 def _with_offsets(group: LiveStreamsGroup, members: Mapping[str, StreamsMemberSpec]) -> dict[str, StreamsMemberSpec]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups import re2
 from coordinator_core.groups.streams.state import CopartitionGroup, Subtopology, Topology
 
@@ -19,13 +20,41 @@ def resolved(topology: Topology, topics: TopicImage) -> Topology:
     """
     if not has_regexes(topology):
         return topology
-    internal = {
+    internal = _internal(topology)
+    names = sorted(name for name in topics.by_name if name not in internal)
+    return topology._replace(subtopologies=[_resolved(each, names) for each in topology.subtopologies])
+
+
+def topic_names(topology: Topology | None, known: TopicHistory | None) -> set[str]:
+    """Return the names of the topics of a topology through time: sources, repartition topics and changelogs.
+
+    A regular expression stands for every topic of ``known`` that it matches, whenever the topic existed.
+    """
+    return named_topics(topology) | matched_topics(topology, known)
+
+
+def named_topics(topology: Topology | None) -> set[str]:
+    """Return the topics that the topology has by name: sources, repartition topics and changelogs."""
+    if topology is None:
+        return set()
+    return _internal(topology) | {name for each in topology.subtopologies for name in each.source_topics}
+
+
+def matched_topics(topology: Topology | None, known: TopicHistory | None) -> set[str]:
+    """Return the topics of ``known`` that are source topics by a regular expression, whenever they existed."""
+    if topology is None or known is None:
+        return set()
+    regexes = {regex for each in topology.subtopologies for regex in each.source_topic_regex}
+    matched = {name for regex in regexes for name in known.names_matching(regex, re2.matching)}
+    return matched - _internal(topology)
+
+
+def _internal(topology: Topology) -> set[str]:
+    return {
         topic.name
         for each in topology.subtopologies
         for topic in (*each.repartition_source_topics, *each.state_changelog_topics)
     }
-    names = sorted(name for name in topics.by_name if name not in internal)
-    return topology._replace(subtopologies=[_resolved(each, names) for each in topology.subtopologies])
 
 
 def without_topics(topology: Topology, topics: TopicImage) -> list[str]:

@@ -77,6 +77,11 @@ class Topology(NamedTuple):
     subtopologies: list[Subtopology]
 
 
+def by_subtopology(topology: Topology) -> dict[str, Subtopology]:
+    """Return the subtopologies by id: topologies with equal ones are the same, whatever the order."""
+    return {each.subtopology_id: each for each in topology.subtopologies}
+
+
 @dataclass(slots=True)
 class TargetTasks:
     """Tasks by role, each as subtopology id to partitions."""

@@ -1,0 +1,125 @@
+"""Targets that no assignor made: copies, when a group of Kafka Streams changes its protocol (KIP-1071)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from coordinator_core.assignors.coordinator_view import StreamsView
+from coordinator_core.assignors.inputs import Partitions, Tasks
+from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.audit.targets.classic_groups import generation_row
+from coordinator_core.audit.targets.gap import Gap
+from coordinator_core.audit.targets.group_view import recorded_tasks
+from coordinator_core.audit.targets.operation import TargetOperation
+from coordinator_core.audit.targets.verdict import MOST_DIFFERENCES, UNDECIDED, Judgement, differences, units
+from coordinator_core.errors import DecodeError
+from coordinator_core.groups.epoch_records import MemberTargetRecord
+from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.record_types import STREAMS_RECORDS
+from coordinator_core.groups.streams.classic_tasks import assigned_tasks
+from coordinator_core.record_fields.classic_group import GroupMetadataRecord
+from coordinator_core.records import AnyRecord, CoordinatorRecord
+
+ByMember = Mapping[str, Tasks]
+
+
+class _Outcome(NamedTuple):
+    """A verdict with what is missing to know it, or what was taken for granted where it is identical."""
+
+    judgement: Judgement
+    missing: str | None = None
+    fitted: str | None = None
+
+
+def streams_upgrade_row(
+    opened: CoordinatorRecord, operation: TargetOperation, classic: Mapping[str, bytes], gap: Gap | None
+) -> TargetAuditRow:
+    """Return the row of the first target of a streams group converted from a classic one.
+
+    ``classic`` has the last assignments of its members, by member id.
+    """
+    recorded = {each.key["memberId"]: _recorded(each) for each in operation.targets}
+    try:
+        expected = {member_id: assigned_tasks(classic.get(member_id, b"")) for member_id in recorded}
+        outcome = _judge(expected, recorded, gap, operation.end, "the classic group's assignment")
+    except DecodeError as error:
+        outcome = _unreadable(error)
+    end, judgement = operation.end, outcome.judgement
+    return TargetAuditRow(
+        group_id=end.group_id,
+        group_type=GroupType.STREAMS,
+        epoch=operation.epoch_number,
+        at=end.at,
+        opened=opened.at,
+        verdict=judgement.verdict,
+        basis=Basis.UPGRADE,
+        assignor=None,
+        fitted=outcome.fitted,
+        missing=outcome.missing,
+        differences=judgement.differences,
+        difference_count=judgement.difference_count,
+        members=len(recorded),
+        expected=None,
+        recorded=None,
+        topics_at=None,
+        topics_proven=None,
+    )
+
+
+def streams_downgrade_row(
+    record: GroupMetadataRecord, view: StreamsView, batch: Iterable[AnyRecord], gap: Gap | None
+) -> TargetAuditRow:
+    """Return the row of the first generation of a classic group converted from a streams group.
+
+    ``view`` is the streams group before ``batch``, which has the records of this operation before ``record``. The
+    classic protocol has no warm-up tasks: they are standby tasks there.
+    """
+    targets = dict(view.targets)
+    for each in batch:
+        if each.type == STREAMS_RECORDS.target and each.value is not None:
+            targets[each.key["memberId"]] = _recorded(each)
+    assert record.value is not None
+    members = {each["memberId"]: each["assignment"] for each in record.value["members"]}
+    try:
+        recorded = {member_id: assigned_tasks(assignment) for member_id, assignment in members.items()}
+        expected = {member_id: _without_warmups(targets.get(member_id, Tasks())) for member_id in members}
+        story = "the streams group's last target; warm-up tasks are standby tasks"
+        outcome = _judge(expected, recorded, gap, record, story)
+    except DecodeError as error:
+        outcome = _unreadable(error)
+    return generation_row(
+        record, outcome.judgement, basis=Basis.DOWNGRADE, fitted=outcome.fitted, missing=outcome.missing
+    )
+
+
+def _recorded(record: MemberTargetRecord) -> Tasks:
+    value = record.value
+    return recorded_tasks(value) if value is not None and "activeTasks" in value else Tasks()
+
+
+def _unreadable(error: DecodeError) -> _Outcome:
+    return _Outcome(UNDECIDED, f"a readable assignment: {error}")
+
+
+def _without_warmups(tasks: Tasks) -> Tasks:
+    return Tasks(tasks.active, _joined(tasks.standby, tasks.warmup))
+
+
+def _joined(left: Partitions, right: Partitions) -> Partitions:
+    return {key: sorted({*left.get(key, ()), *right.get(key, ())}) for key in sorted({*left, *right})}
+
+
+def _judge(expected: ByMember, recorded: ByMember, gap: Gap | None, record: CoordinatorRecord, story: str) -> _Outcome:
+    """Return the verdict; ``record`` ends the operation.
+
+    Where records may be missing, what is left of the members fits only if the whole batch is there, and if a member has
+    anything.
+    """
+    found = tuple(differences(expected, recorded, str))
+    has_anything = any(True for work in recorded.values() for _ in units(work))
+    if gap is not None and (found or not has_anything or gap.is_after(record.batch if record.batch >= 0 else None)):
+        return _Outcome(UNDECIDED, missing=gap.what)
+    if not found:
+        return _Outcome(Judgement(Verdict.IDENTICAL), fitted=story)
+    return _Outcome(Judgement(Verdict.DIVERGENT, found[:MOST_DIFFERENCES], len(found)))

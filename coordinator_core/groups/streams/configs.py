@@ -1,0 +1,56 @@
+"""The configurations that the assignment of a streams group depends on, as its records have them (KIP-1071)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from coordinator_core.assignors.inputs import StreamsConfigs
+from coordinator_core.errors import InputError
+from coordinator_core.groups.streams.state import Topology
+
+NUM_STANDBY_REPLICAS = "num.standby.replicas"
+"""The configuration of the assignment that a release records with the group epoch."""
+NUM_WARMUP_REPLICAS = "num.warmup.replicas"
+ACCEPTABLE_RECOVERY_LAG = "acceptable.recovery.lag"
+ASSIGNOR_NAME = "assignor.name"
+"""More configurations of the assignment (KIP-1071), recorded in the same way."""
+
+STICKY = "sticky"
+HIGHLY_AVAILABLE = "highly_available"
+
+
+def streams_configs(recorded: Mapping[str, str]) -> StreamsConfigs:
+    """Return the configurations that assignors read; those that are not recorded have their defaults.
+
+    Raises InputError if a recorded value is not a number.
+    """
+    default = StreamsConfigs()
+    return StreamsConfigs(
+        _number(recorded, NUM_STANDBY_REPLICAS, default.num_standby_replicas),
+        _number(recorded, NUM_WARMUP_REPLICAS, default.num_warmup_replicas),
+        _number(recorded, ACCEPTABLE_RECOVERY_LAG, default.acceptable_recovery_lag),
+    )
+
+
+def _number(recorded: Mapping[str, str], name: str, default: int) -> int:
+    text = recorded.get(name)
+    if text is None:
+        return default
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"invalid {name} {text!r}: it is not a number") from None
+
+
+def is_stateful(topology: Topology | None) -> bool:
+    """Whether some task of the topology has state."""
+    return topology is not None and any(each.state_changelog_topics for each in topology.subtopologies)
+
+
+def assignor_name(recorded: Mapping[str, str], *, stateful: bool, kip_1071: bool) -> str:
+    """Return the assignor: ``sticky`` in a release; in KIP-1071 the configured one, else the default for topologies
+    with or without state.
+    """
+    if not kip_1071:
+        return STICKY
+    return recorded.get(ASSIGNOR_NAME) or (HIGHLY_AVAILABLE if stateful else STICKY)
