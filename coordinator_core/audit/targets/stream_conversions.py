@@ -9,7 +9,7 @@ from coordinator_core.assignors.coordinator_view import StreamsView
 from coordinator_core.assignors.inputs import Partitions, Tasks
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.targets.classic_groups import generation_row
-from coordinator_core.audit.targets.gap import Gap
+from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.group_view import recorded_tasks
 from coordinator_core.audit.targets.operation import TargetOperation
 from coordinator_core.audit.targets.verdict import MOST_DIFFERENCES, UNDECIDED, Judgement, differences, units
@@ -33,7 +33,7 @@ class _Outcome(NamedTuple):
 
 
 def streams_upgrade_row(
-    opened: CoordinatorRecord, operation: TargetOperation, classic: Mapping[str, bytes], gap: Gap | None
+    opened: CoordinatorRecord, operation: TargetOperation, classic: Mapping[str, bytes], gap: GroupGap | None
 ) -> TargetAuditRow:
     """Return the row of the first target of a streams group converted from a classic one.
 
@@ -68,7 +68,7 @@ def streams_upgrade_row(
 
 
 def streams_downgrade_row(
-    record: GroupMetadataRecord, view: StreamsView, batch: Iterable[AnyRecord], gap: Gap | None
+    record: GroupMetadataRecord, view: StreamsView, batch: Iterable[AnyRecord], gap: GroupGap | None
 ) -> TargetAuditRow:
     """Return the row of the first generation of a classic group converted from a streams group.
 
@@ -110,7 +110,9 @@ def _joined(left: Partitions, right: Partitions) -> Partitions:
     return {key: sorted({*left.get(key, ()), *right.get(key, ())}) for key in sorted({*left, *right})}
 
 
-def _judge(expected: ByMember, recorded: ByMember, gap: Gap | None, record: CoordinatorRecord, story: str) -> _Outcome:
+def _judge(
+    expected: ByMember, recorded: ByMember, gap: GroupGap | None, record: CoordinatorRecord, story: str
+) -> _Outcome:
     """Return the verdict; ``record`` ends the operation.
 
     Where records may be missing, what is left of the members fits only if the whole batch is there, and if a member has
