@@ -126,10 +126,16 @@ def _records() -> Iterator[str]:
 
 
 def _commands() -> Iterator[str]:
-    yield from _grid(
-        [{"Command": f"[`{name}`](#{name})", "What it does": entry.help} for name, entry in COMMANDS.items()]
-    )
-    yield ""
+    for panel in dict.fromkeys(entry.panel for entry in COMMANDS.values()):
+        yield f"**{panel}**\n"
+        yield from _grid(
+            [
+                {"Command": f"[`{name}`](#{name})", "What it does": entry.help}
+                for name, entry in COMMANDS.items()
+                if entry.panel == panel
+            ]
+        )
+        yield ""
     yield COMMANDS_PAGE
     for name in COMMANDS:
         yield from _command(name)
@@ -139,6 +145,7 @@ def _command(name: str) -> Iterator[str]:
     command = load(name)
     yield f"\n## {name}\n"
     yield f"{command.help}\n"
+    yield f"    coordinator-audit {name} {COMMANDS[name].example}\n"
     yield from _grid(
         [
             {"Option": f"`{_option(each)}`", "What it does": each.help}

@@ -7,14 +7,12 @@
 # COMMAND ----------
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs import settings
-from jobs.api import CoordinatorAudit
-from jobs.tables import session
+from coordinator_audit import CoordinatorAudit, load_settings, spark_session
 
 DUMPS = "data/samples/logs"
 TABLES = "out/notebook"
 
-spark = session.get_or_create(settings.load().spark)
+spark = spark_session(load_settings().spark)
 audit = CoordinatorAudit(spark, TABLES)
 
 # COMMAND ----------

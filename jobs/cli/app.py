@@ -5,62 +5,155 @@ from __future__ import annotations
 import importlib
 import sys
 from io import TextIOWrapper
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from coordinator_core.errors import CoordinatorAuditError, UsageError
 from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.versions import software_version
+
+INVESTIGATE: Final = "Investigate: questions to log files (--log) or to filled tables (--tables)"
+NIGHTLY: Final = "Nightly: fill and check the tables"
+LAB: Final = "Lab: raw records, assignors, simulated logs"
+LOG: Final = "--log data/samples/logs"
+CASES: Final = "data/samples/assignor_cases.jsonl"
 
 
 class Entry(NamedTuple):
-    """A command: ``module:name`` under ``jobs.cli`` (a function or a ``typer.Typer``), and its help."""
+    """A command: ``module:name`` under ``jobs.cli`` (a function or a ``typer.Typer``), its help, its panel in the list
+    of commands, and the arguments of an example."""
 
     target: str
     help: str
+    panel: str
+    example: str
 
 
 COMMANDS: dict[str, Entry] = {
-    "nightly": Entry(
-        "nightly:nightly_command", "Ingest, decode, replay, audit, check and report everything new since the last run."
+    "findings": Entry(
+        "explain:findings_command", "List problems across all groups, most urgent first.", INVESTIGATE, LOG
     ),
-    "ingest": Entry("pipeline:ingest_command", "Ingest dumped coordinator logs into the tables, each record once."),
-    "decode": Entry("pipeline:decode_command", "Decode ingested records into typed tables."),
-    "replay": Entry("pipeline:replay_command", "Replay decoded records: epochs, rebalances, members, assignments."),
-    "checks": Entry("checks:checks_command", "Check the data quality of the tables; exit code 3 if a check fails."),
-    "tables": Entry("pipeline:tables_command", "List the tables and their row counts."),
-    "dump": Entry("dump:dump", "Print the records of log segments as JSON lines, or in the formats of Kafka's tools."),
-    "groups": Entry("describe:groups_command", "List the groups with type, state and members, now or at a given time."),
+    "groups": Entry(
+        "describe:groups_command",
+        "List the groups with type, state and members, now or at a given time.",
+        INVESTIGATE,
+        LOG,
+    ),
     "describe": Entry(
-        "describe:describe_command", "Describe a group as Kafka's Admin client does, now or at a given time."
-    ),
-    "offsets": Entry("describe:offsets_command", "List the committed offsets of a group, now or at a given time."),
-    "owners": Entry("describe:owners_command", "List the owners of the partitions of a topic, now or at a given time."),
-    "history": Entry(
-        "history:history_command", "Show the history of a group: epochs, rebalances with causes, members."
+        "describe:describe_command",
+        "Describe a group as Kafka's Admin client does, now or at a given time.",
+        INVESTIGATE,
+        f"A-coop-a2d7 {LOG}",
     ),
     "rebalances": Entry(
-        "history:rebalances_command", "List rebalances: why they began, how long they took, which member delayed them."
+        "history:rebalances_command",
+        "List rebalances: why they began, how long they took, which member delayed them.",
+        INVESTIGATE,
+        f"{LOG} --group B-range-5175 --slowest 3",
+    ),
+    "explain": Entry(
+        "explain:explain_command",
+        "Explain one rebalance in plain sentences, with log positions as evidence.",
+        INVESTIGATE,
+        f"B-range-5175@6 {LOG}",
+    ),
+    "history": Entry(
+        "history:history_command",
+        "Show the history of a group: epochs, rebalances with causes, members.",
+        INVESTIGATE,
+        f"B-range-5175 {LOG}",
+    ),
+    "owners": Entry(
+        "describe:owners_command",
+        "List the owners of the partitions of a topic, now or at a given time.",
+        INVESTIGATE,
+        f"a-coop-x8 {LOG}",
+    ),
+    "offsets": Entry(
+        "describe:offsets_command",
+        "List the committed offsets of a group, now or at a given time.",
+        INVESTIGATE,
+        f"A-coop-a2d7 {LOG}",
     ),
     "audit": Entry(
-        "audit:audit_command", "Check every assignment, and every state transition against the protocol rules."
+        "audit:audit_command",
+        "Check every assignment, and every state transition against the protocol rules.",
+        INVESTIGATE,
+        f"{LOG} --fail-on divergent,invalid",
     ),
-    "whatif": Entry("whatif:whatif_command", "Replay a group's history with another assignor or setting and compare."),
-    "findings": Entry("explain:findings_command", "List problems across all groups, most urgent first."),
-    "explain": Entry(
-        "explain:explain_command", "Explain one rebalance in plain sentences, with log positions as evidence."
+    "whatif": Entry(
+        "whatif:whatif_command",
+        "Replay a group's history with another assignor or setting and compare.",
+        INVESTIGATE,
+        f"A-coop-a2d7 {LOG} --assignor range",
     ),
-    "report": Entry("report:report_command", "Write the report: one self-contained HTML page, and its data as JSON."),
-    "config": Entry("config:config_command", "Show the effective settings and the source of each value."),
-    "assign": Entry("assign:assign_command", "Run Kafka's assignors on groups given as JSON lines."),
+    "report": Entry(
+        "report:report_command",
+        "Write the report: one self-contained HTML page, and its data as JSON.",
+        INVESTIGATE,
+        f"{LOG} --out report.html",
+    ),
+    "nightly": Entry(
+        "nightly:nightly_command",
+        "Ingest, decode, replay, audit, check and report everything new since the last run.",
+        NIGHTLY,
+        "data/samples/logs --tables tables --report report.html",
+    ),
+    "ingest": Entry(
+        "pipeline:ingest_command",
+        "Ingest dumped coordinator logs into the tables, each record once.",
+        NIGHTLY,
+        "data/samples/logs --tables tables",
+    ),
+    "decode": Entry(
+        "pipeline:decode_command", "Decode ingested records into typed tables.", NIGHTLY, "--tables tables"
+    ),
+    "replay": Entry(
+        "pipeline:replay_command",
+        "Replay decoded records: epochs, rebalances, members, assignments.",
+        NIGHTLY,
+        "--tables tables",
+    ),
+    "checks": Entry(
+        "checks:checks_command",
+        "Check the data quality of the tables; exit code 3 if a check fails.",
+        NIGHTLY,
+        "--tables tables",
+    ),
+    "tables": Entry("pipeline:tables_command", "List the tables and their row counts.", NIGHTLY, "--tables tables"),
+    "config": Entry(
+        "config:config_command",
+        "Show the effective settings and the source of each value.",
+        NIGHTLY,
+        "--config conf/small.yaml",
+    ),
+    "dump": Entry(
+        "dump:dump",
+        "Print the records of log segments as JSON lines, or in the formats of Kafka's tools.",
+        LAB,
+        "data/samples/logs",
+    ),
+    "assign": Entry("assign:assign_command", "Run Kafka's assignors on groups given as JSON lines.", LAB, CASES),
     "compare": Entry(
-        "assign:compare_command", "Compare several assignors on the same groups: balance, movement and racks."
+        "assign:compare_command",
+        "Compare several assignors on the same groups: balance, movement and racks.",
+        LAB,
+        f"{CASES} --assignor uniform --assignor range",
     ),
     "simulate": Entry(
-        "simulate:simulate_command", "Simulate the logs of a cluster from a scenario, with ground truth."
+        "simulate:simulate_command",
+        "Simulate the logs of a cluster from a scenario, with ground truth.",
+        LAB,
+        "data/scenarios/shop.yaml --out shop",
     ),
-    "trace": Entry("trace:trace_command", "Compare the coordinator model with recorded behaviour of a coordinator."),
+    "trace": Entry(
+        "trace:trace_command",
+        "Compare the coordinator model with recorded behaviour of a coordinator.",
+        LAB,
+        "tests/data/trace-sample.jsonl.gz",
+    ),
 }
 
 EXTRAS = {
@@ -82,6 +175,7 @@ def load(name: str) -> Any:
         target = single
     command = typer.main.get_command(target)
     command.name = name
+    command.epilog = f"Example: coordinator-audit {name} {COMMANDS[name].example}"
     return command
 
 
@@ -100,10 +194,13 @@ class CommandTable(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a placeholder that has only the help of the command."""
         entry = COMMANDS.get(cmd_name)
-        return None if entry is None else TyperCommand(cmd_name, help=entry.help)
+        return None if entry is None else TyperCommand(cmd_name, help=entry.help, rich_help_panel=entry.panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command itself, once it is known which one runs."""
+        self.commands = {
+            name: TyperCommand(name) for name in COMMANDS
+        }  # the names from which a mistyped one is suggested
         name, placeholder, rest = super().resolve_command(ctx, args)
         return name, placeholder and load(str(name)), rest
 
@@ -137,15 +234,27 @@ class CommandTable(TyperGroup):
 
 app = typer.Typer(
     cls=CommandTable,
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Replay and audit the decisions of a Kafka group coordinator from its own log.",
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"coordinator-audit {software_version()}")
+        raise typer.Exit
+
+
+VersionOption = Annotated[
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+]
+
+
 @app.callback()
-def options(context: typer.Context, quiet: QuietOption = False, json: JsonOption = False) -> None:
+def options(
+    context: typer.Context, quiet: QuietOption = False, json: JsonOption = False, version: VersionOption = False
+) -> None:
     """Define the options of all commands. Each command accepts them as well."""
 
 

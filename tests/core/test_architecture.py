@@ -10,7 +10,7 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 PACKAGES = [folder for top in ("coordinator_core", "jobs") for folder in (ROOT / top).iterdir() if folder.is_dir()]
 PATHS = {
     str(path.relative_to(ROOT))
-    for top in ("coordinator_core", "jobs", "schemas", "conf")
+    for top in ("coordinator_audit", "coordinator_core", "jobs", "schemas", "conf")
     for path in (ROOT / top, *(ROOT / top).rglob("*"))
 }
 

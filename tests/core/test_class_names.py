@@ -13,7 +13,7 @@ GENERATED = ROOT / "coordinator_core" / "record_fields"
 
 def test_no_public_class_name_is_used_twice() -> None:
     modules: dict[str, list[str]] = defaultdict(list)
-    for top in ("coordinator_core", "jobs", "benchmarks"):
+    for top in ("coordinator_audit", "coordinator_core", "jobs", "benchmarks"):
         for path in (ROOT / top).rglob("*.py"):
             if path.is_relative_to(GENERATED):
                 continue

@@ -17,10 +17,12 @@ from typer.testing import CliRunner
 
 from coordinator_core.errors import LogFormatError
 from jobs.cli import app as application
-from jobs.cli.app import Entry, app
+from jobs.cli.app import COMMANDS, LAB, Entry, app
 from jobs.cli.console import Console, JsonOption, LogFormat, QuietOption
 from jobs.errors import one_line
+from jobs.versions import software_version
 from tests.jobs.conftest import SAMPLE_LOGS
+from tests.shared_data import ROOT
 
 
 def broken(context: typer.Context, path: str, quiet: QuietOption = False, json: JsonOption = False) -> None:
@@ -46,7 +48,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> None:
     for function in (broken, failing_in_spark, unwritable, without_extra):
         name = function.__name__
         setattr(module, name, function)
-        monkeypatch.setitem(application.COMMANDS, name, Entry(f"sample:{name}", f"About {name}."))
+        monkeypatch.setitem(application.COMMANDS, name, Entry(f"sample:{name}", f"About {name}.", LAB, "x"))
     monkeypatch.setitem(application.EXTRAS, "great_expectations_of_nobody", "checks")
 
 
@@ -149,3 +151,36 @@ def test_a_missing_extra_says_what_to_install():
 def test_wrong_usage_is_exit_code_2():
     assert CliRunner().invoke(app, ["no-such-command"]).exit_code == 2
     assert CliRunner().invoke(app, ["broken"]).exit_code == 2
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest_ones():
+    result = CliRunner().invoke(app, ["descrbe"])
+    assert result.exit_code == 2
+    assert "Did you mean 'describe'" in result.stderr
+
+
+def test_version_is_the_installed_one():
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.stdout) == (0, f"coordinator-audit {software_version()}\n")
+
+
+WITHOUT_TABLES = [name for name in OWN if "--tables" not in COMMANDS[name].example]
+
+
+@pytest.mark.parametrize("name", WITHOUT_TABLES)
+def test_the_example_in_the_help_of_a_command_runs(name, tmp_path, monkeypatch):
+    """From the root of a checkout; what an example writes goes elsewhere."""
+    assert COMMANDS[name].example in " ".join(CliRunner().invoke(app, [name, "--help"]).output.split())
+    monkeypatch.chdir(ROOT)
+    arguments = COMMANDS[name].example.split()
+    if "--out" in arguments:
+        arguments[arguments.index("--out") + 1] = str(tmp_path / arguments[-1])
+    result = CliRunner().invoke(app, [name, *arguments])
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout or list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", sorted(set(OWN) - set(WITHOUT_TABLES)))
+def test_the_example_with_tables_has_options_that_the_command_has(name):
+    options = {option for each in application.load(name).params for option in each.opts}
+    assert {each for each in COMMANDS[name].example.split() if each.startswith("--")} <= options
