@@ -58,6 +58,7 @@ CAUSES = {
     CauseKind.TOPOLOGY_CHANGED: "the topology changed",
     CauseKind.MEMBER_CHANGED: "{member} changed its metadata",
     CauseKind.GROUP_CONFIG_CHANGED: "the group's configuration changed",
+    CauseKind.WARMUP_CAUGHT_UP: "a warm-up task of the process of {member} caught up",
     CauseKind.SHARE_STATE_INITIALIZED: "share partitions of {topics} became assignable",
     CauseKind.PARTITIONS_REVOKED: "partitions revoked by the previous rebalance were to be assigned",
     CauseKind.CONNECTORS_CHANGED: "connectors or tasks changed: {topics}",

@@ -43,6 +43,8 @@ class CauseKind(StrEnum):
     MEMBER_CHANGED = "member_changed"
     """Another part of a member's metadata changed (streams groups: any does)."""
     GROUP_CONFIG_CHANGED = "group_config_changed"
+    WARMUP_CAUGHT_UP = "warmup_caught_up"
+    """A member reported that a warm-up task had caught up (KIP-1071): the next target turns it into something else."""
     SHARE_STATE_INITIALIZED = "share_state_initialized"
     """Share partitions became assignable."""
     PARTITIONS_REVOKED = "partitions_revoked"

@@ -27,7 +27,7 @@ from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE
 from coordinator_core.groups.streams.readiness import check_topology
 from coordinator_core.groups.streams.sources import matched_topics, named_topics
-from coordinator_core.groups.streams.state import StreamsGroup, StreamsMemberState
+from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, StreamsMemberState, task_units
 from coordinator_core.history.causes import CauseKind, cause, config_causes, member_changes, member_facts
 from coordinator_core.history.departure_hints import departure_hint
 from coordinator_core.history.held_units import (
@@ -111,6 +111,11 @@ def _describe(membership: OpenMembership, member: EpochMember) -> None:
     membership.instance_id = getattr(member, "instance_id", None)
     membership.subscribed_topics = tuple(getattr(member, "subscribed_topic_names", ()))
     membership.subscribed_regex = getattr(member, "subscribed_topic_regex", None) or None
+    if isinstance(member, StreamsMember):
+        endpoint = member.user_endpoint
+        membership.process_id, membership.topology_epoch = member.process_id, member.topology_epoch
+        membership.user_endpoint = None if endpoint is None else f"{endpoint.host}:{endpoint.port}"
+        membership.client_tags = tuple(f"{key}={value}" for key, value in sorted(member.client_tags.items()))
 
 
 def on_current(kind: EpochType, recorder: HistoryWriter, record: CurrentRecord, before: None) -> None:
@@ -181,9 +186,27 @@ def on_target(kind: EpochType, recorder: HistoryWriter, record: MemberTargetReco
     member_id, at = record.key["memberId"], record.at
     if record.value is None:
         recorder.put(TARGET, member_id, {}, at, None)
-    else:
-        state = _group(recorder)
-        recorder.put(TARGET, member_id, kind.target(state.targets[member_id]), at, state.group_epoch)
+        return
+    state = _group(recorder)
+    recorder.put(TARGET, member_id, kind.target(state.targets[member_id]), at, state.group_epoch)
+    if isinstance(state, StreamsGroup):
+        recorder.explain_by_warmups(_ended_warmups(state, member_id), member_id, at)
+
+
+def _ended_warmups(state: StreamsGroup, member_id: str) -> list[str]:
+    """Return the warm-up tasks of the member's process that its new target turns into something else.
+
+    They become active or standby tasks of the member, or the member no longer has them.
+    """
+    member, target = state.members.get(member_id), state.targets[member_id]
+    if member is None:
+        return []
+    kept, given = set(task_units(target.warmup)), {*task_units(target.active), *task_units(target.standby)}
+    ended = set(task_units(member.assigned.warmup)) - kept
+    for other in state.members.values():
+        if other.process_id == member.process_id:
+            ended |= given & set(task_units(other.assigned.warmup))
+    return [f"{subtopology_id}_{number}" for subtopology_id, number in sorted(ended)]
 
 
 def on_target_epoch(kind: EpochType, recorder: HistoryWriter, record: TargetEpochRecord, before: None) -> None:

@@ -7,7 +7,7 @@ type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from math import inf
 
@@ -261,6 +261,24 @@ class HistoryWriter:
             self.end_rebalance("emptied", at)
         ledger.past.open_epoch()
         return epoch
+
+    def explain_by_warmups(self, tasks: Sequence[str], member_id: str, at: LogPosition) -> None:
+        """Name warm-up tasks that caught up as the cause of the epoch for which the log shows no other (KIP-1071).
+
+        Nothing else bumps the group epoch without a record: an epoch whose target ends warm-up tasks was opened by one
+        that had caught up. It is not the cause where records may be missing.
+        """
+        epoch, rebalance = self.ledger.epoch, self.ledger.rebalance
+        if not tasks or epoch is None or rebalance is None or rebalance.target is not None:
+            return
+        if rebalance.missing is not None or self.ledger.past.missing is not None:
+            return
+        if not all(each.kind in (CauseKind.UNKNOWN, CauseKind.WARMUP_CAUGHT_UP) for each in epoch.causes):
+            return
+        known = tuple(each for each in epoch.causes if each.kind != CauseKind.UNKNOWN)
+        detail = f"task{'' if len(tasks) == 1 else 's'} {', '.join(tasks)}"
+        caught_up = cause(CauseKind.WARMUP_CAUGHT_UP, at, member=member_id, detail=detail)
+        epoch.causes = rebalance.causes = (*known, caught_up)
 
     def _unsettled(self, last_epoch: int | None) -> str | None:
         """Return what is not known about the time before, to be counted in the next rebalance; None: nothing."""

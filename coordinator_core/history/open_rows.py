@@ -187,6 +187,10 @@ class OpenMembership:
     client_host: str | None = None
     rack_id: str | None = None
     url: str | None = None
+    process_id: str | None = None
+    user_endpoint: str | None = None
+    client_tags: tuple[str, ...] = ()
+    topology_epoch: int | None = None
     subscribed_topics: tuple[str, ...] = ()
     subscribed_regex: str | None = None
     replaces: str | None = None
@@ -209,6 +213,10 @@ class OpenMembership:
             self.client_host,
             self.rack_id,
             self.url,
+            self.process_id,
+            self.user_endpoint,
+            self.client_tags,
+            self.topology_epoch,
             self.subscribed_topics,
             self.subscribed_regex,
             self.joined,

@@ -83,9 +83,23 @@ def _member(member: Description, unknown: set[str]) -> Description:
         "host": shown("metadata", member.get("host") or member.get("clientHost")),
         "rack": shown("metadata", member["rackId"]),
         **({"url": shown("metadata", member["url"])} if "url" in member else {}),
+        **(
+            {name: shown("metadata", value) for name, value in _thread(member).items()} if "processId" in member else {}
+        ),
         "epoch": shown("assignment", member["memberEpoch"]),
         "assigned": shown("assignment", _assigned(member["assignment"])),
         "target": shown("targetAssignment", _assigned(member.get("targetAssignment"))),
+    }
+
+
+def _thread(member: Description) -> Description:
+    """Return what only members of streams groups have."""
+    endpoint, tags = member["userEndpoint"], member["clientTags"]
+    return {
+        "process": member["processId"],
+        "endpoint": None if endpoint is None else f"{endpoint['host']}:{endpoint['port']}",
+        "tags": None if not tags else " ".join(f"{key}={value}" for key, value in sorted(tags.items())),
+        "topology epoch": member["topologyEpoch"],
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
@@ -132,3 +132,10 @@ class StreamsGroup(EpochGroup[StreamsMember, TargetTasks]):
 def task_ids(tasks: Mapping[str, Iterable[int]]) -> list[StreamsGroupTargetAssignmentMemberTaskIds]:
     """Return tasks by subtopology id, then partition."""
     return [{"subtopologyId": key, "partitions": sorted(tasks[key])} for key in sorted(tasks, key=utf16)]
+
+
+def task_units(tasks: Mapping[str, Iterable[int]]) -> Iterator[tuple[str, int]]:
+    """Yield each task as subtopology id and partition."""
+    for subtopology_id, partitions in tasks.items():
+        for partition in partitions:
+            yield subtopology_id, partition

@@ -127,3 +127,35 @@ def test_a_new_topology_is_a_cause():
         streams("METADATA", _streams_epoch(3, "0", validated=1)),
     )
     assert kinds(log.rebalances()[1]) == ["topology_changed", "topology_changed"]
+
+
+def test_a_warm_up_task_that_caught_up_is_a_cause():
+    """KIP-1071: nothing else opens an epoch without a record; the next target ends the warm-up task."""
+    active, warmup = [{"subtopologyId": "0", "partitions": [1]}], [{"subtopologyId": "0", "partitions": [0]}]
+    log = GroupLog().write(
+        streams("MEMBER_METADATA", streams_member(clientTags=[{"key": "zone", "value": "a"}]), "m"),
+        streams("TOPOLOGY", TOPOLOGY),
+        streams("METADATA", _streams_epoch(2, "0")),
+        streams("TARGET_ASSIGNMENT_MEMBER", {"activeTasks": active, "standbyTasks": [], "warmupTasks": warmup}, "m"),
+        streams("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 2}),
+        streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(2, active=[1], warmup=[0]), "m"),
+    )
+    both = [{"subtopologyId": "0", "partitions": [0, 1]}]
+    log.write(
+        streams("METADATA", _streams_epoch(3, "0")),
+        streams("TARGET_ASSIGNMENT_MEMBER", {"activeTasks": both, "standbyTasks": [], "warmupTasks": []}, "m"),
+        streams("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 3}),
+    )
+    log.write(
+        streams("METADATA", _streams_epoch(4, "0")), streams("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 4})
+    )
+    first, second, third = log.rebalances()
+    assert kinds(first) == ["member_joined"]
+    assert [(each.kind, each.member_id, each.detail) for each in second.causes] == [
+        ("warmup_caught_up", "m", "task 0_0")
+    ]
+    assert [row.causes for row in log.epochs()][1] == second.causes
+    assert kinds(third) == ["unknown"]
+    membership = log.memberships()["m"]
+    assert (membership.process_id, membership.topology_epoch, membership.client_tags) == ("p", 0, ("zone=a",))
+    assert membership.user_endpoint is None
