@@ -17,7 +17,8 @@ from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.group import Group, GroupState, GroupType
 from coordinator_core.groups.proven_state import KEYS, GroupThen
 from coordinator_core.groups.share.state import ShareGroup, ShareMember
-from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, Topology
+from coordinator_core.groups.streams.sources import readers
+from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember
 from coordinator_core.records import RecordType
 
 UNKNOWN = "unknown"
@@ -210,21 +211,10 @@ def _held_in_share(group: ShareGroup, topic_id: str) -> Iterator[_Holding]:
 
 def _held_in_streams(group: StreamsGroup, topic: str, partitions: int) -> Iterator[_Holding]:
     """The tasks of the subtopologies that read the topic, as far as it has ``partitions`` for them."""
-    readers = _readers(group.topology, topic)
+    reading = readers(group.topology, topic)
     for member in group.members.values():
         for prefix, tasks in (("", member.assigned), ("revoking ", member.pending_revocation)):
             for role, held in (("active", tasks.active), ("standby", tasks.standby), ("warmup", tasks.warmup)):
-                for subtopology_id in readers & held.keys():
+                for subtopology_id in reading & held.keys():
                     numbers = [each for each in held[subtopology_id] if each < partitions]
                     yield _Holding(member, numbers, prefix + role)
-
-
-def _readers(topology: Topology | None, topic: str) -> set[str]:
-    """The subtopologies that read the topic; their task n has its partition n."""
-    if topology is None:
-        return set()
-    return {
-        each.subtopology_id
-        for each in topology.subtopologies
-        if topic in each.source_topics or topic in (source.name for source in each.repartition_source_topics)
-    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coordinator_core.groups.streams.sources import sources_of
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.history.history_writer import SHARE, HistoryWriter
 from coordinator_core.history.resources import CLASSIC
@@ -53,6 +54,8 @@ def _committed(recorder: HistoryWriter, unit: WorkUnit) -> list[tuple[str, int]]
         return [(topic, partition)] if topic is not None else []
     state = recorder.group.state
     if role == "active" and isinstance(state, StreamsGroup) and state.topology is not None:
+        epoch = recorder.ledger.epoch
+        known = () if epoch is None else epoch.topics
         mine = (each for each in state.topology.subtopologies if each.subtopology_id == name)
-        return [(topic, partition) for each in mine for topic in each.source_topics]
+        return [(topic, partition) for each in mine for topic in sources_of(state.topology, each, known)]
     return []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups import re2
@@ -47,6 +49,29 @@ def matched_topics(topology: Topology | None, known: TopicHistory | None) -> set
     regexes = {regex for each in topology.subtopologies for regex in each.source_topic_regex}
     matched = {name for regex in regexes for name in known.names_matching(regex, re2.matching)}
     return matched - _internal(topology)
+
+
+def sources_of(topology: Topology, subtopology: Subtopology, known: Collection[str]) -> list[str]:
+    """Return the source topics of a subtopology, without repartition topics; ``known`` are the topics that exist."""
+    matched = [name for regex in subtopology.source_topic_regex for name in re2.matching(regex, known)]
+    if not matched:
+        return subtopology.source_topics
+    internal = _internal(topology)
+    return list(dict.fromkeys((*subtopology.source_topics, *(name for name in matched if name not in internal))))
+
+
+def readers(topology: Topology | None, topic: str) -> set[str]:
+    """Return the subtopologies that read the topic, by name or by a regular expression; their task n has its
+    partition n.
+    """
+    if topology is None:
+        return set()
+    return {
+        each.subtopology_id
+        for each in topology.subtopologies
+        if topic in sources_of(topology, each, [topic])
+        or topic in (source.name for source in each.repartition_source_topics)
+    }
 
 
 def _internal(topology: Topology) -> set[str]:
