@@ -14,7 +14,8 @@ from coordinator_core.audit.rows import WRONG, TargetAuditRow
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.groups.violations import Violation
 from coordinator_core.records import CoordinatorRecord, Family
-from tests.core.audit.record_mutations import RECORD_MUTATIONS, changed_logs
+from tests.core.audit.record_change import changed_logs
+from tests.core.audit.record_mutations import RECORD_MUTATIONS
 from tests.differential.logs_by_group import corpus_log
 from tests.differential.metadata import topic_history
 from tests.shared_data import CORPUS

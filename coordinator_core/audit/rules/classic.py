@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from coordinator_core.audit.rules.holders import HOLDS_NOTHING, name, names
@@ -12,6 +13,7 @@ from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.held_units import classic_subscription
 from coordinator_core.history.work_units import Held, Resource
+from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
 SINGLE_OWNER = frozenset(
@@ -40,7 +42,7 @@ def generation_before(scene: JudgedGroup, record: CoordinatorRecord) -> Generati
     return GenerationBefore(state.generation, state.members, {**scene.current.held}, state.protocol_type)
 
 
-def on_generation(scene: JudgedGroup, record: CoordinatorRecord, before: GenerationBefore) -> None:
+def on_generation(scene: JudgedGroup, record: GroupMetadataRecord, before: GenerationBefore) -> None:
     """Judge group metadata: a generation is complete, the same one is written again, or the group ends."""
     watch, operation = scene.watch, scene.operation
     known = watch.knows(EPOCH)
@@ -66,6 +68,9 @@ def on_generation(scene: JudgedGroup, record: CoordinatorRecord, before: Generat
         _claims(scene, before, new, record.at)
     _owners(scene, new, record.at)
     _listed_twice(scene, new, record.at)
+    for member_id, count in Counter(each["memberId"] for each in record.value["members"]).items():
+        if count > 1:
+            scene.broken(Rule.MEMBER_LISTED_TWICE, record.at, member_id, f"listed {count} times")
 
 
 def _converted(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:

@@ -27,8 +27,8 @@ MAX_ASSIGNMENT_INTERVAL_MS = 15_000
 """
 
 
-METADATA_LAG_MS = 60_000
-"""A broker whose version of the topics is older was fenced long ago (``broker.session.timeout.ms`` is 9 s)."""
+METADATA_LAG_MS = 30_000
+"""A broker whose version of the topics is older was fenced before (``broker.session.timeout.ms`` is 9 s)."""
 
 
 class EpochsBefore(NamedTuple):
@@ -81,6 +81,8 @@ def _metadata_hash(
     record shows a clock that is wrong, and no wrong hash.
     """
     topics = scene.topics
+    if metadata_hash is None and before:
+        metadata_hash = 0  # written as no hash; a broker that writes none at all wrote none before
     if metadata_hash is None or topics is None or not scene.watch.whole or not topics.is_whole(at.timestamp_ms):
         return
     names = kind.subscribed(scene.group.state, topics)
@@ -113,6 +115,7 @@ def _end(scene: JudgedGroup, at: LogPosition, epoch: int | None) -> None:
         departed = ((member_id, operation.departed[member_id]) for member_id in operation.leaving)
         operation.converting = {member_id: seen.instance_id for member_id, seen in departed if seen.is_classic}
     operation.leaving.clear()
+    operation.targetless = None
     watch.end_life(at, gone=scene.group.state is None)
 
 
@@ -157,7 +160,7 @@ def on_target_epoch(kind: EpochKind, scene: JudgedGroup, record: TargetEpochReco
     value, at = record.value, record.at
     watch, operation = scene.watch, scene.operation
     if value is None and epochs.assignment is not None and watch.knows(ASSIGNMENT_EPOCH):
-        operation.reached = epochs.assignment
+        operation.reached, operation.targetless = epochs.assignment, at
     watch.note(ASSIGNMENT_EPOCH, at)
     operation.targets.clear()
     if value is None:

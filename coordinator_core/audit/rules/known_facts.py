@@ -60,8 +60,9 @@ class WriteGroup:
     yet, ``clashes`` their units that another member's target contains too. ``crossed`` is the end of a group that had
     members, until it continues as another type; ``crossed_epoch`` is its generation or, with ``reached``, its
     assignment epoch, and ``converting`` has its members that use the classic protocol, with their instance ids.
-    ``converted``: the group has continued as another type.
-    ``left_targets`` are the targets of members that were removed, until the member that takes their place has a copy.
+    ``converted``: the group has continued as another type. ``targetless`` is the end of the target assignment metadata,
+    until the group ends too. ``left_targets`` are the targets of members that were removed, until the member that takes
+    their place has a copy.
     """
 
     time_ms: int
@@ -81,6 +82,7 @@ class WriteGroup:
     replaced: dict[str, str] = field(default_factory=dict)
     empty: bool = False
     converting: dict[str, str | None] = field(default_factory=dict)
+    targetless: LogPosition | None = None
     left_targets: dict[str, list[HeldUnit]] = field(default_factory=dict)
 
 

@@ -45,6 +45,9 @@ def end(scene: JudgedGroup, operation: WriteGroup) -> None:
             None,
             "removed with members; no group of another type followed",
         )
+    if operation.targetless is not None:
+        detail = "the target assignment metadata was removed, but not the group"
+        scene.broken(Rule.GROUP_REMOVED_IN_PART, operation.targetless, None, detail)
     for member_id, at in operation.targets.items():
         scene.broken(Rule.TARGET_WITHOUT_EPOCH, at, member_id, "no target assignment metadata followed")
 

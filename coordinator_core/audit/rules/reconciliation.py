@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from coordinator_core.audit.rules.group_types import STREAMS_KIND, EpochKind
 from coordinator_core.audit.rules.holders import HOLDS_NOTHING, both, minus, name, names
 from coordinator_core.audit.rules.judged_group import JudgedGroup
-from coordinator_core.audit.rules.known_facts import ASSIGNMENT_EPOCH, CURRENT, EPOCH, TARGET
+from coordinator_core.audit.rules.known_facts import ASSIGNMENT_EPOCH, CURRENT, EPOCH, MEMBER, TARGET
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup
 from coordinator_core.groups.share.state import ShareGroup
@@ -61,6 +61,7 @@ def target_of(scene: JudgedGroup, kind: EpochKind, member_id: str) -> Held | Non
 
 def judge_reconciliation(scene: JudgedGroup, step: Reconciliation) -> None:
     """Judge a current assignment: its epochs, its state, and what it holds of the target."""
+    _positive(scene, step)
     _epochs(scene, step)
     _state(scene, step)
     _content(scene, step)
@@ -69,6 +70,17 @@ def judge_reconciliation(scene: JudgedGroup, step: Reconciliation) -> None:
 
 
 # --- epochs and state ------------------------------------------------------------------------------------------------
+
+
+def _positive(scene: JudgedGroup, step: Reconciliation) -> None:
+    state, member = scene.group.state, step.member
+    assert isinstance(state, EpochGroup)
+    epoch = member.member_epoch
+    if epoch > 0 or step.before is None or not scene.watch.knows_member(MEMBER, member.member_id):
+        return
+    is_away = epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH and getattr(member, "instance_id", None) is not None
+    if not (is_away or _is_copy(scene, step) or epoch == state.assignment_epoch):
+        scene.broken(Rule.MEMBER_EPOCH_NOT_POSITIVE, step.at, member.member_id, f"member epoch {epoch}")
 
 
 def _epochs(scene: JudgedGroup, step: Reconciliation) -> None:

@@ -130,6 +130,14 @@ RULES: tuple[RuleEntry, ...] = (
         _PROTOCOL,
     ),
     RuleEntry(
+        Rule.MEMBER_EPOCH_NOT_POSITIVE,
+        _EPOCHS,
+        "A member's epoch is positive. Only a static member has other ones: -2 while it is away, 0 for the moment in "
+        "which it takes the place of the one before.",
+        f"{_KIP848}, {_CODE}",
+        _PROTOCOL,
+    ),
+    RuleEntry(
         Rule.PREVIOUS_EPOCH_WRONG,
         _EPOCHS,
         "The previous member epoch is the epoch that the member had before.",
@@ -139,8 +147,8 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.METADATA_HASH_WRONG,
         _EPOCHS,
-        "The metadata hash of an epoch is that of a version of the subscribed topics, at most a minute out of date. It "
-        "is judged only where the metadata log is whole.",
+        "The metadata hash of an epoch is that of a version of the subscribed topics, at most half a minute out of "
+        "date. It is judged only where the metadata log is whole.",
         _CODE,
         _PROTOCOL,
     ),
@@ -453,7 +461,7 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.GROUP_REMOVED_IN_PART,
         _EPOCHS,
-        "The target assignment metadata is removed before the group.",
+        "The target assignment metadata is removed just before the group, and only with it.",
         _CODE,
         _PROTOCOL,
     ),
@@ -493,6 +501,13 @@ RULES: tuple[RuleEntry, ...] = (
         (_CLASSIC,),
         "A generation that is written again differs only in a static member's new id; all keep their assignments.",
         _KIP345,
+        _PROTOCOL,
+    ),
+    RuleEntry(
+        Rule.MEMBER_LISTED_TWICE,
+        (_CLASSIC,),
+        "A generation lists each member once.",
+        "KIP-62",
         _PROTOCOL,
     ),
     RuleEntry(

@@ -244,6 +244,15 @@ def replacement_not_a_copy(log: GroupLog) -> Records:
     return [*at_once(begin), *at_once(replace)]
 
 
+def member_listed_twice(log: GroupLog) -> Records:
+    return [log.classic(1, [classic_member("m1"), classic_member("m1")])]
+
+
+def member_epoch_not_positive(log: GroupLog) -> Records:
+    """A member that is not static is away for a while."""
+    return [*settled(log), log.current("m1", -2, {"t": [0, 1]})]
+
+
 def owned_not_assigned(log: GroupLog) -> Records:
     """A cooperative member says that it has a partition of generation 1 that it was not assigned then."""
     first, second = (consumer_member("m1", assigned=[0], owned=owned) for owned in ([], [0, 1]))
@@ -299,6 +308,8 @@ BY_HAND: tuple[Callable[[GroupLog], Records], ...] = (
     target_incomplete,
     replacement_not_a_copy,
     owned_not_assigned,
+    member_listed_twice,
+    member_epoch_not_positive,
     share_state_lost,
 )
 
