@@ -1,12 +1,17 @@
+# make help lists the targets.
 # Each target sets up what it needs by itself; the second run needs no network.
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= out/demo
 EXTRAS := .[spark,checks,live,dev]
 
-.PHONY: setup demo lint test test-wide test-long test-browser test-broker bench clean java
+.PHONY: help setup demo lint test test-wide test-long test-browser test-broker bench docs clean java
+.DEFAULT_GOAL := help
 
-setup: .venv/ready
+help:  ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
+
+setup: .venv/ready  ## make the virtual environment in .venv, with wheels and jars
 
 # uv takes a quarter of pip's time, but does not read pip's configuration: pip where it finds no index.
 .venv/ready: pyproject.toml | java
@@ -23,38 +28,41 @@ java:
 	@java -version 2>&1 | awk -F'[".]' '/version/ { found = 1; exit $$2 < 17 } END { if (!found) exit 1 }' || \
 	  { echo "Java 17 or later is needed by Spark: sudo apt-get install openjdk-17-jre-headless (or: brew install openjdk@17)"; exit 1; }
 
-demo: setup
+demo: setup  ## fill tables from the sample logs, write a report, print its path
 	$(BIN)/coordinator-audit nightly data/samples/logs --config conf/small.yaml --tables $(DEMO)/tables --cluster sample --report $(DEMO)/report.html
 
-lint: setup
+lint: setup  ## linters, types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint
+test: lint  ## linters and the quick tests
 	$(BIN)/python -m pytest -m "not long" --ignore tests/differential --ignore tests/end_to_end --ignore tests/browser \
 	  --ignore tests/broker
 
-test-wide: lint
+test-wide: lint  ## also the differential and end-to-end tests
 	$(BIN)/python -m pytest -m "not long" --ignore tests/browser --ignore tests/broker
 
-test-long: setup
+test-long: setup  ## the tests that take minutes each
 	$(BIN)/python -m pytest -m long
 
-test-browser: setup
+test-browser: setup  ## the report in Chromium
 	@test -x /usr/bin/chromium || { echo "Chromium is needed: sudo apt-get install chromium"; exit 1; }
 	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
 	  { echo "playwright is needed: $(BIN)/pip install '.[browser]' (it needs no browser of its own)"; exit 1; }
 	$(BIN)/python -m pytest tests/browser
 
-test-broker: setup
+test-broker: setup  ## tests against a real Kafka broker
 	@for tool in javac mvn; do command -v $$tool >/dev/null || { \
 	  echo "$$tool is needed by the broker tests: sudo apt-get install openjdk-17-jdk-headless maven"; exit 1; }; done
 	$(BIN)/python -m pytest tests/broker
 
-bench: setup
+bench: setup  ## benchmarks, as ratios to named references
 	$(BIN)/python -m benchmarks
 
-clean:
+docs: setup  ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+clean:  ## remove what demo and Spark wrote
 	rm -rf out spark-warehouse metastore_db derby.log

@@ -1,0 +1,43 @@
+"""The documentation's site builds without a warning, and the commands of the tutorial answer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs.cli.app import app
+from tests.shared_data import ROOT
+
+TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+COMMANDS = [line.split()[1:] for line in TUTORIAL.splitlines() if line.startswith("    coordinator-audit ")]
+
+
+def test_the_site_builds_strictly(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "tutorial" / "index.html").exists()
+    assert "owners_at" in (tmp_path / "api" / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: arguments[0])
+def test_a_command_of_the_tutorial_answers(arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    arguments = [str(tmp_path / each) if each.endswith(".html") else each for each in arguments]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.stderr
+    assert "(0)" not in (result.stdout or "(0)").splitlines()[0]
+
+
+def test_what_the_tutorial_quotes_is_what_the_command_says(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    said = CliRunner().invoke(app, ["explain", "B-range-5175@6", "--log", "data/samples/logs"]).stdout
+    quoted = [line.strip() for line in TUTORIAL.splitlines() if line.startswith("    ") and line.strip().endswith(".")]
+    quoted = [line for line in quoted if "B-range-5175" in line and "coordinator-audit" not in line]
+    assert len(quoted) == 3
+    assert all(line in said for line in quoted)
