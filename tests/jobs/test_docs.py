@@ -19,7 +19,7 @@ def test_the_readme_quotes_what_explain_says():
     told = CliRunner().invoke(app, ["explain", "B-range-5175@6", "--log", str(logs)]).stdout.splitlines()
     readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
     quoted = [line.strip().removesuffix("]") for line in readme.splitlines() if line.endswith(" ...]")]
-    assert len(quoted) == 3
+    assert len(quoted) == 5
     for line in quoted:
         sentence, positions = line.split("  [")
         said = next(each for each in told if each.startswith(f"{sentence}  ["))
