@@ -19,6 +19,7 @@ from jobs.api import CoordinatorAudit
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.interface import RebalanceFilter
 from jobs.tables import session
+from jobs.tables.folder_reader import FolderReader
 
 MEGABYTES = 1_000
 COMMITS_A_MEGABYTE = 10_600
@@ -38,7 +39,7 @@ def main(megabytes: int) -> None:
         store.decode()
         store.replay()
         filled = time.perf_counter() - start
-        source = StoredAnswers(store.tables, store.cluster, store.settings.audit)
+        source = StoredAnswers(FolderReader(store.tables.location), store.cluster, store.settings.audit)
         (slowest,) = source.rebalances(RebalanceFilter(slowest=1))
         start = time.perf_counter()
         history = source.history(slowest.group_id)

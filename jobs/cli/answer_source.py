@@ -33,16 +33,16 @@ class AnswerSource:
         return Console.of(self.context)
 
     def answers(self) -> Answers:
-        """Return the answers from the logs of ``--log``, or from ``--tables``. Only the tables need Spark."""
+        """Return the answers from the logs of ``--log``, or from the tables of ``--store``."""
         self.check()
         flags = {"tables": self.tables, "cluster": self.cluster}
         if self.tables is None:
             logs = find_logs(self.log or [], snapshots=True)
             return LogAnswers(logs, self.console.warn, settings.load(self.config, flags=flags))
-        from jobs.cli.table_options import open_filled_tables
+        from jobs.cli.stored_source import open_stored
         from jobs.queries.from_tables.answers import StoredAnswers
 
-        tables, chosen = open_filled_tables(self.console, self.config, flags)
+        tables, chosen = open_stored(self.console, self.config, flags)
         return StoredAnswers(tables, chosen.cluster, chosen.audit)
 
     def check(self) -> None:

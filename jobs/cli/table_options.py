@@ -21,6 +21,7 @@ from jobs.tables.clusters import choose_cluster
 from jobs.tables.delta import Tables
 from jobs.tables.lease import WRITER, held
 from jobs.tables.log import LOG_RECORDS
+from jobs.tables.spark_reader import SparkReader
 
 
 def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> tuple[Tables, settings.Settings]:
@@ -42,7 +43,7 @@ def open_filled_tables(
     """
     tables, chosen = open_tables(console, config, flags)
     is_named = settings.is_given("cluster", settings.layers(config, os.environ, flags))
-    cluster = choose_cluster(tables, chosen.cluster if is_named else None)
+    cluster = choose_cluster(SparkReader(tables), chosen.cluster if is_named else None)
     return tables, chosen.model_copy(update={"cluster": cluster})
 
 

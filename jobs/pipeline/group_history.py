@@ -21,7 +21,7 @@ from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.delta import Tables
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, TOPIC_HISTORY
 from jobs.tables.log import LOG_PARTITION, LOG_RECORDS
-from jobs.tables.row_types import reader
+from jobs.tables.row_reader import reader
 
 SUMMED: Final = {PartitionCommits: "commits", OpenTransaction: "transactions", ShareDelivery: "deliveries"}
 ROW_TYPES: Final[dict[str, Any]] = {name: row for row, name in {**FOLDED, **SUMMED}.items()}

@@ -28,11 +28,13 @@ from coordinator_core.groups.violations import Violation
 from jobs.pipeline import topics as topic_log
 from jobs.pipeline.log_start import is_start
 from jobs.pipeline.replay_arrow import INPUT, folder
+from jobs.sources import stored_topics
 from jobs.sources.files import REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.delta import Table, Tables
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.log import LOG_PARTITION, LOG_RECORDS, PLACED, RUNS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.spark_reader import SparkReader
 
 IDENTITY: Final = ("log_topic", "group_id")
 """The columns that identify a group within a cluster."""
@@ -105,7 +107,7 @@ class _Run:
         return self._tables.read(table).where(F.col("cluster") == self._cluster)
 
     def run(self) -> ReplaySummary:
-        topics = topic_log.read(self._tables, self._cluster)
+        topics = stored_topics.read(SparkReader(self._tables), self._cluster)
         if topics is not None:
             topic_log.write(self._tables, self._cluster, topics)
         new = self._rows(self._span.done)
@@ -193,7 +195,7 @@ class _Run:
         last = F.struct("log_partition", "log_offset")
         of_share_state = F.col("log_topic").isin(SHARE_TOPICS)
         useless = (F.col("version") != STATE_VERSION) | (~of_share_state & (F.col("first") <= last))
-        news_ms = topic_log.news_ms(self._tables, self._cluster, done, self._span.upto)
+        news_ms = stored_topics.news_ms(SparkReader(self._tables), self._cluster, done, self._span.upto)
         if news_ms is not None:
             useless |= F.col("timestamp_ms") >= news_ms
         useless_states = self._states.join(first, list(IDENTITY), "left").where(useless).select(*IDENTITY)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from pyspark.sql import functions as F  # noqa: N812
-
 from coordinator_core.errors import InputError
-from jobs.tables.delta import Tables
-from jobs.tables.log import RUNS
+from jobs.tables.reader import TableReader
 
 
-def clusters(tables: Tables) -> list[str]:
+def clusters(tables: TableReader) -> list[str]:
     """Return the names of the clusters of which a log was ingested, sorted.
 
     Raises:
         MissingTableError: nothing was ingested into these tables.
     """
-    rows = tables.read(RUNS).where(F.col("cluster").isNotNull()).select("cluster").distinct().collect()
-    return sorted(row.cluster for row in rows)
+    rows = tables.rows("SELECT DISTINCT cluster FROM $runs WHERE cluster IS NOT NULL")
+    return sorted(row["cluster"] for row in rows)
 
 
-def choose_cluster(tables: Tables, named: str | None) -> str:
+def choose_cluster(tables: TableReader, named: str | None) -> str:
     """Return the cluster that a question is about: the one that is named, or the only one in the tables.
 
     Raises:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,8 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from coordinator_core.errors import InputError
 from jobs.errors import one_line
-
-FORMAT = "coordinator_audit.format"
-"""Table property: format version of the tables."""
-FORMAT_VERSION = 1
+from jobs.tables.format import FORMAT, FORMAT_VERSION, check_format
+from jobs.tables.reader import MissingTableError, is_catalog_name
 
 INDEXED_COLUMNS = 12
 """Number of leading columns for which Delta keeps minimum and maximum. The columns by which the jobs select are among
@@ -24,12 +21,6 @@ them; each further column makes every write slower."""
 
 MISSING = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND")
 """Spark's error conditions for a missing table."""
-
-CATALOG_NAME = re.compile(r"\w+\.\w+(\.\w+)?")
-
-
-class MissingTableError(InputError):
-    """The table does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +51,7 @@ class Tables:
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self.spark = spark
-        self._by_name = CATALOG_NAME.fullmatch(location) is not None
+        self._by_name = is_catalog_name(location)
         is_local = not self._by_name and "://" not in location and not location.startswith("dbfs:")
         self._created: set[str] = set()
         self._empty: set[str] = set()
@@ -123,12 +114,7 @@ class Tables:
     def _check_format(self, table: Table) -> None:
         """Check the format version, on the first table only: all tables of a location have the same format."""
         shown = self.spark.sql(f"SHOW TBLPROPERTIES {self.name(table)}").collect()
-        version = next((row.value for row in shown if row.key == FORMAT), "0")
-        if int(version) > FORMAT_VERSION:
-            raise InputError(
-                f"the tables at {self.location} have format {version}, written by a newer release of "
-                f"coordinator-audit; this release supports formats up to {FORMAT_VERSION}"
-            )
+        check_format(self.location, {row.key: row.value for row in shown})
         self._is_format_checked = True
 
     def read(self, table: Table) -> DataFrame:

@@ -23,8 +23,9 @@ from jobs.sources.log_reader import LogReader
 from jobs.tables.delta import Tables
 from jobs.tables.log import QUARANTINE, RUNS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.spark_reader import SparkReader
 from tests.jobs.filled_tables import TOPIC, take
-from tests.jobs.queries.same_answers import offsets_then
+from tests.jobs.queries.same_answers import folder_reader, offsets_then
 from tests.shared_data import CORPUS
 
 LOGS = (
@@ -83,9 +84,11 @@ def test_groups_and_offsets_from_the_tables_are_those_of_the_log_files(cluster: 
         ends[partition] = chance.choice([0, *(row.offset for row in LogReader(list(files), pytest.fail).rows())])
     times = sorted(row.timestamp for row in LogReader(logs[:1], pytest.fail).rows())
     for moment in (AsOf(), AsOf(offsets=ends), AsOf(time_ms=times[len(times) // 2])):
-        stored, replayed = StoredMoment(tables, cluster, moment), replay(logs, moment, pytest.fail)
-        assert stored.gaps() == replayed.gaps()
-        assert offsets_then(stored) == offsets_then(replayed), moment
+        replayed = replay(logs, moment, pytest.fail)
+        for reader in (folder_reader(tables), SparkReader(tables)):
+            stored = StoredMoment(reader, cluster, moment)
+            assert stored.gaps() == replayed.gaps()
+            assert offsets_then(stored) == offsets_then(replayed), (reader, moment)
 
 
 def test_what_compaction_left_out_is_not_called_missing(cluster: str, tables: Tables) -> None:

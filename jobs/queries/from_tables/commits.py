@@ -2,129 +2,150 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import reduce
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
-
-from pyspark.sql import Column, DataFrame, Row
-from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.groups.certainty import CommitRecords
 from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
 from coordinator_core.records import LogPosition
 from coordinator_core.wire.transactions import TransactionOutcome
-from jobs.pipeline import offsets
-from jobs.pipeline.transaction_outcomes import markers
-from jobs.queries.from_tables.log_extent import Extents, before_end
-from jobs.tables.results import COMMIT
+from jobs.queries.from_tables.log_extent import Extents, any_of, before_end, followed, is_of
+from jobs.queries.from_tables.selection import Selection
 
-GROUP: Final = ("log_topic", "log_partition", "group_id")
-ABOUT: Final = ("topic", "partition", "last", "pending", "is_followed", "is_decided_later")
-HELD: Final = ("log_partition", "topic", "partition", "status", *COMMIT)
+OPEN: Final = TransactionOutcome.OPEN.value
+ABORTED: Final = TransactionOutcome.ABORTED.value
+COMMITTED: Final = TransactionOutcome.COMMITTED.value
+UNDECIDED: Final = f"(outcome = '{TransactionOutcome.UNKNOWN.value}' AND coalesce(producer_id >= 0, FALSE))"
+"""Whether a commit is in a transaction whose end is lost. A dump by a consumer does not show its producer."""
+COUNTS: Final = f"NOT coalesce(outcome IN ('{OPEN}', '{ABORTED}') OR {UNDECIDED}, FALSE)"
+"""Whether a commit holds: it is in no transaction, or in one that was committed."""
+
+GROUP: Final = "log_topic, log_partition, group_id"
+KEY: Final = f"{GROUP}, topic, partition"
+PLACE: Final = ("log_topic", "log_partition")
+DETAILS: Final = (
+    "committed_offset, leader_epoch, metadata, commit_timestamp, expire_timestamp, topic_id, producer_id, timestamp_ms"
+)
+
+Row = Mapping[str, Any]
 
 
-def with_outcome_then(commits: DataFrame, log: DataFrame, extents: Extents) -> DataFrame:
-    """The commits with their outcome as of the moment: a transaction that ended later was open.
+class CommitsThen:
+    """The commits of a selection up to a moment."""
 
-    ``is_decided_later``: it was open, and not aborted since.
-    """
-    if all(extent.end is None for extent in extents.values()):
-        return commits.withColumn("is_decided_later", F.lit(False))
-    ended = (
-        markers(log.where(before_end(extents)))
-        .groupBy(
-            F.col("log_topic").alias("marker_topic"),
-            F.col("log_partition").alias("marker_partition"),
-            F.col("producer_id").alias("marker_producer"),
+    def __init__(self, selected: Selection, extents: Extents) -> None:
+        self._rows = selected.rows
+        self._mine = selected.condition
+        self._extents = extents
+        self._then = self._commits()
+
+    def last(self) -> Iterator[Row]:
+        """Yield the offset of the last commit of each group."""
+        return self._rows(
+            f"WITH {self._then} SELECT {GROUP}, max(log_offset) AS log_offset FROM commits_then "
+            f"WHERE NOT is_tombstone GROUP BY {GROUP}"
         )
-        .agg(F.max("log_offset").alias("marker_offset"))
-    )
-    same = (
-        (F.col("log_topic") == F.col("marker_topic"))
-        & (F.col("log_partition") == F.col("marker_partition"))
-        & (F.col("producer_id") == F.col("marker_producer"))
-    )
-    has_ended = F.coalesce(F.col("marker_offset") > F.col("log_offset"), F.lit(False))
-    lost = of_partition({place: extent.gaps.lost for place, extent in extents.items()}, -1)
-    has_outcome = F.col("outcome").isin(TransactionOutcome.COMMITTED.value, TransactionOutcome.ABORTED.value)
-    is_undecided = F.expr(offsets.UNDECIDED) & (F.col("log_offset") > lost)
-    was_open = (has_outcome & ~has_ended) | is_undecided
-    then = F.when(was_open, TransactionOutcome.OPEN.value).otherwise(F.col("outcome"))
-    is_decided_later = F.coalesce(was_open & (F.col("outcome") != TransactionOutcome.ABORTED.value), F.lit(False))
-    columns = [name for name in commits.columns if name != "outcome"]
-    found = commits.join(ended, same, "left")
-    return found.select(*columns, then.alias("outcome"), is_decided_later.alias("is_decided_later"))
 
+    def held(self) -> Iterator[Row]:
+        """Yield the commits that count at the moment and those of open transactions, ``status`` tells which.
 
-def commit_records(then: DataFrame, followed: DataFrame, extents: Extents) -> DataFrame:
-    """What ``CommitRecords`` has of the partitions of each group for which it decides anything."""
-    doubtful = of_partition({place: not of.gaps.lists_all for place, of in extents.items()}, False)
-    may_be_lost = of_partition({place: of.gaps.lost >= 0 or of.gaps.lost_later for place, of in extents.items()}, False)
-    is_open = F.col("outcome") == TransactionOutcome.OPEN.value
-    ended = F.max(F.when(F.col("is_tombstone"), F.col("log_offset")))
-    counts = F.col("is_tombstone") | F.expr(offsets.COUNTS)
-    opened = ~F.col("is_tombstone") & is_open
-    of = [*GROUP, "topic", "partition"]
-    rows = then.where(doubtful).select(
-        *of,
-        "log_offset",
-        "is_tombstone",
-        "outcome",
-        "producer_id",
-        "is_decided_later",
-        F.lit(False).alias("follows"),
-    )
-    rows = rows.unionByName(followed.select(*of, F.lit(True).alias("follows")).distinct(), allowMissingColumns=True)
-    return (
-        rows.groupBy(*of)
-        .agg(
-            F.coalesce(F.max(F.when(~F.col("follows") & counts, F.col("log_offset"))), F.lit(-1)).alias("last"),
-            F.coalesce(F.max(F.when(opened, F.col("log_offset"))), F.lit(-1)).alias("opened"),
-            F.coalesce(ended, F.lit(-1)).alias("ended"),
-            F.coalesce(F.bool_or(opened & F.col("is_decided_later")), F.lit(False)).alias("is_decided_later"),
-            F.bool_or("follows").alias("is_followed"),
+        A tombstone ends what was committed before it, by transactions that were open then, too.
+        """
+        same = " AND ".join(f"d.{name} = c.{name}" for name in (*PLACE, "log_offset"))
+        return self._rows(
+            f"WITH {self._then}, latest AS ("
+            f"SELECT {KEY}, max(CASE WHEN is_tombstone THEN log_offset END) AS ended, "
+            f"max(CASE WHEN NOT is_tombstone AND {COUNTS} THEN log_offset END) AS committed "
+            f"FROM commits_then GROUP BY {KEY}"
+            f"), opened AS ("
+            f"SELECT {KEY}, producer_id, max(log_offset) AS log_offset FROM commits_then "
+            f"WHERE outcome = '{OPEN}' AND NOT is_tombstone GROUP BY {KEY}, producer_id"
+            f"), chosen AS ("
+            f"SELECT log_topic, log_partition, committed AS log_offset, 'committed' AS status FROM latest "
+            f"WHERE committed > coalesce(ended, -1) "
+            f"UNION ALL SELECT o.log_topic, o.log_partition, o.log_offset, 'pending' FROM opened AS o "
+            f"JOIN latest AS l ON "
+            + " AND ".join(f"o.{name} = l.{name}" for name in KEY.split(", "))
+            + " WHERE o.log_offset > coalesce(l.ended, -1)) "
+            f"SELECT d.*, c.status FROM (SELECT {KEY}, log_offset, {DETAILS} FROM $offset_commits "
+            f"WHERE {self._mine}) AS d JOIN chosen AS c ON {same} ORDER BY log_offset"
         )
-        .withColumn("pending", F.when(F.col("opened") > F.col("ended"), F.col("opened")).otherwise(F.lit(-1)))
-        .where(F.col("is_followed") | (F.col("pending") >= 0) | may_be_lost)
-    )
 
+    def records(self) -> Iterator[Row]:
+        """Yield what ``CommitRecords`` has of the partitions of each group for which it decides anything."""
+        doubtful = any_of(of for of, extent in self._extents.items() if not extent.gaps.lists_all)
+        gaps = {of: extent.gaps for of, extent in self._extents.items()}
+        may_be_lost = any_of(of for of, each in gaps.items() if each.lost >= 0 or each.lost_later)
+        return self._rows(
+            f"WITH {self._then}, about AS ("
+            f"SELECT {KEY}, log_offset, is_tombstone, outcome, producer_id, is_decided_later, FALSE AS follows "
+            f"FROM commits_then WHERE {doubtful} "
+            f"UNION ALL SELECT DISTINCT {KEY}, CAST(NULL AS BIGINT), FALSE, CAST(NULL AS STRING), "
+            f"CAST(NULL AS BIGINT), FALSE, TRUE FROM $offset_commits WHERE {self._mine} AND {followed(self._extents)}"
+            f"), found AS ("
+            f"SELECT {KEY}, "
+            f"coalesce(max(CASE WHEN NOT follows AND (is_tombstone OR {COUNTS}) THEN log_offset END), -1) AS last, "
+            f"coalesce(max(CASE WHEN outcome = '{OPEN}' AND NOT is_tombstone THEN log_offset END), -1) AS opened, "
+            f"coalesce(max(CASE WHEN is_tombstone THEN log_offset END), -1) AS ended, "
+            f"coalesce(bool_or(outcome = '{OPEN}' AND NOT is_tombstone AND is_decided_later), FALSE) "
+            f"AS is_decided_later, bool_or(follows) AS is_followed FROM about GROUP BY {KEY}) "
+            f"SELECT {KEY}, last, CASE WHEN opened > ended THEN opened ELSE -1 END AS pending, is_followed, "
+            f"is_decided_later FROM found WHERE is_followed OR opened > ended OR {may_be_lost}"
+        )
 
-def of_partition(values: Mapping[tuple[str, int], Any], otherwise: Any) -> Column:
-    """The value of the log partition that a row is of."""
-    return reduce(
-        lambda other, each: F.when(
-            (F.col("log_topic") == each[0][0]) & (F.col("log_partition") == each[0][1]), F.lit(each[1])
-        ).otherwise(other),
-        ((place, value) for place, value in values.items() if value != otherwise),
-        F.lit(otherwise),
-    )
+    def _commits(self) -> str:
+        """Return the commits with their outcome as of the moment: a transaction that ended later was open.
+
+        ``is_decided_later``: it was open, and not aborted since.
+        """
+        before = before_end(self._extents)
+        names = f"{KEY}, log_offset, is_tombstone, producer_id"
+        if all(extent.end is None for extent in self._extents.values()):
+            return (
+                f"commits_then AS (SELECT {names}, outcome, FALSE AS is_decided_later "
+                f"FROM $offset_commits WHERE {self._mine} AND {before})"
+            )
+        lost = " ".join(f"WHEN {is_of(of)} THEN {extent.gaps.lost}" for of, extent in self._extents.items())
+        has_ended = f"outcome IN ('{COMMITTED}', '{ABORTED}') AND NOT coalesce(marker_offset > log_offset, FALSE)"
+        is_undecided = f"{UNDECIDED} AND log_offset > CASE {lost} ELSE -1 END"
+        return (
+            f"ends AS (SELECT log_topic AS end_topic, log_partition AS end_partition, producer_id AS end_producer, "
+            f"max(log_offset) AS marker_offset FROM $log_records WHERE cluster = :cluster AND is_transactional "
+            f"AND control_type IS NOT NULL AND {before} GROUP BY log_topic, log_partition, producer_id"
+            f"), judged AS (SELECT {names}, outcome, "
+            f"coalesce(({has_ended}) OR ({is_undecided}), FALSE) AS was_open FROM "
+            f"(SELECT * FROM $offset_commits WHERE {self._mine} AND {before}) AS c LEFT JOIN ends "
+            f"ON log_topic = end_topic AND log_partition = end_partition AND producer_id = end_producer"
+            f"), commits_then AS (SELECT {names}, CASE WHEN was_open THEN '{OPEN}' ELSE outcome END AS outcome, "
+            f"was_open AND outcome <> '{ABORTED}' AS is_decided_later FROM judged)"
+        )
 
 
 def read_offsets(held: Iterable[Row]) -> GroupOffsets:
-    """The rows of ``group_offsets`` of one group as the core has them."""
+    """Return the rows of ``held`` of one group, in the order of the log, as the core has them."""
     found = GroupOffsets()
-    for row in sorted(held, key=lambda row: row.log_offset):
-        producer_id = None if row.producer_id in (None, -1) else row.producer_id
+    for row in held:
+        producer_id = None if row["producer_id"] in (None, -1) else row["producer_id"]
         commit = Commit(
-            row.committed_offset,
-            None if row.leader_epoch in (None, -1) else row.leader_epoch,
-            row.metadata,
-            row.commit_timestamp,
-            None if row.expire_timestamp in (None, -1) else row.expire_timestamp,
-            row.topic_id,
-            LogPosition(row.log_partition, row.log_offset, row.timestamp_ms),
+            row["committed_offset"],
+            None if row["leader_epoch"] in (None, -1) else row["leader_epoch"],
+            row["metadata"],
+            row["commit_timestamp"],
+            None if row["expire_timestamp"] in (None, -1) else row["expire_timestamp"],
+            row["topic_id"],
+            LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"]),
             producer_id,
         )
-        of = found.committed if row.status == "committed" else found.pending.setdefault(producer_id or -1, {})
-        of[TopicPartition(row.topic, row.partition)] = commit
+        of = found.committed if row["status"] == "committed" else found.pending.setdefault(producer_id or -1, {})
+        of[TopicPartition(row["topic"], row["partition"])] = commit
     return found
 
 
 def read_records(about: Iterable[Row]) -> dict[TopicPartition, CommitRecords]:
-    """The rows of ``commit_records`` of one group as the core has them."""
+    """Return the rows of ``records`` of one group as the core has them."""
     return {
-        TopicPartition(row.topic, row.partition): CommitRecords(
-            row["last"], row.pending, row.is_followed, row.is_decided_later
+        TopicPartition(row["topic"], row["partition"]): CommitRecords(
+            row["last"], row["pending"], row["is_followed"], row["is_decided_later"]
         )
         for row in about
     }

@@ -1,69 +1,49 @@
-"""What groups were at a moment, from the tables: folded by the workers, group by group, with their offsets."""
+"""What groups were at a moment, from the tables: folded in this process, group by group, with their offsets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import reduce
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
-from operator import itemgetter, or_
+from operator import itemgetter
 from typing import Any, Final
 
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Row, Window
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import IntegerType, StringType, StructField, StructType
-
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
-from coordinator_core.groups.certainty import CERTAIN, LogGaps, record_key
+from coordinator_core.groups.certainty import LogGaps, record_key
 from coordinator_core.groups.describe import Surroundings
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT, ShareStateLog
-from coordinator_core.groups.state_json import decode_certainty, decode_group, encode_certainty, encode_group
 from coordinator_core.records import AnyRecord, Family, LogPosition
 from coordinator_core.wire.record_codec import decode_key
 from coordinator_core.wire.record_decoder import RecordDecoder
-from jobs.pipeline import offsets
-from jobs.pipeline import topics as topic_log
-from jobs.queries.from_tables.commits import (
-    ABOUT,
-    GROUP,
-    HELD,
-    commit_records,
-    read_offsets,
-    read_records,
-    with_outcome_then,
-)
-from jobs.queries.from_tables.log_extent import Extents, StoredLogExtent, before_end, extents_at
+from jobs.queries.from_tables.commits import CommitsThen, read_offsets, read_records
+from jobs.queries.from_tables.log_extent import Extents, before_end, extents_at, followed
+from jobs.queries.from_tables.selection import Selection
 from jobs.queries.interface import AsOf
+from jobs.sources import stored_topics
 from jobs.sources.files import FAMILIES, GROUP_TOPICS, SHARE_TOPICS
-from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_RECORDS
-from jobs.tables.records import GROUP_RECORDS
+from jobs.tables.reader import TableReader
 
-RECORD: Final = (*GROUP, "log_offset", "timestamp_ms", "batch_base", "key", "value")
-STATES: Final = StructType(
-    [
-        StructField("log_topic", StringType()),
-        StructField("log_partition", IntegerType()),
-        *(StructField(name, StringType()) for name in ("group_id", "state", "known")),
-    ]
-)
+GROUP: Final = ("log_topic", "log_partition", "group_id")
+OF_GROUP: Final = itemgetter(*GROUP)
+RECORD: Final = ", ".join((*GROUP, "log_offset", "timestamp_ms", "batch_base", "key", "value"))
 
-Batches = Iterable[pa.RecordBatch]
+GroupKey = tuple[str, int, str]
+Row = Mapping[str, Any]
 
 
 class StoredMoment:
     """The coordinator at a moment, from the tables: all groups, or one. From log files: ``ReplayedGroups``."""
 
-    def __init__(self, tables: Tables, cluster: str, moment: AsOf, group_id: str | None = None) -> None:
+    def __init__(self, tables: TableReader, cluster: str, moment: AsOf, group_id: str | None = None) -> None:
         """Raises InputError where no log of groups was taken in."""
         self._tables = tables
-        self._cluster = cluster
-        self._group_id = group_id
+        self._selected = Selection(tables, cluster, GROUP_TOPICS, group_id)
         self._extents = extents_at(tables, cluster, moment, GROUP_TOPICS)
         if not self._extents:
             raise InputError(f"{tables.location}: no log of a cluster {cluster!r}")
@@ -73,166 +53,165 @@ class StoredMoment:
             # Topics as of the last record that counts; share state before the first that does not.
             self._share_ms = min(of.left_out_ms or 0 for of in cuts) - 1
             self._time_ms = max((of.last_ms for of in cuts if of.last_ms is not None), default=self._share_ms)
-        self._topics = topic_log.read(tables, cluster)
+        self._known_topics: list[TopicHistory | None] = []
 
     def groups(self) -> Iterator[GroupThen]:
-        """Every group that was there or may have been, by group id; one is in memory at a time."""
-        records = self._mine(self._tables.read(GROUP_RECORDS), GROUP_TOPICS)
-        commits = self._mine(offsets.commits(self._tables), GROUP_TOPICS)
-        counts, follows = before_end(self._extents), self._followed()
-        log = self._tables.read(LOG_RECORDS).where(F.col("cluster") == self._cluster)
-        then = with_outcome_then(commits.where(counts), log, self._extents)
-        held = _by_group(offsets.group_offsets(then), HELD, "held")
-        found = _states(records.where(counts), then, records.where(follows), self._extents)
-        found = found.join(held, [*GROUP], "left")
-        if not all(extent.gaps.lists_all for extent in self._extents.values()):
-            about = _by_group(commit_records(then, commits.where(follows), self._extents), ABOUT, "about")
-            found = found.join(about, [*GROUP], "full")
-        for row in found.orderBy("group_id", "log_topic").toLocalIterator():
-            each = self._group_then(row)
+        """Yield every group that there was or may have been, by group id; one is in memory at a time."""
+        commits = CommitsThen(self._selected, self._extents)
+        last = {OF_GROUP(row): row["log_offset"] for row in commits.last()}
+        held = _by_group(commits.held())
+        is_whole = all(extent.gaps.lists_all for extent in self._extents.values())
+        about = {} if is_whole else _by_group(commits.records())
+        later = {} if is_whole else self._later_keys()
+        for key, mine in self._each_group({*last, *held, *about, *later}):
+            group, known = self._folded(key, mine, last.get(key), later.get(key, ()))
+            each = self._proven(key, GroupThen(group, read_offsets(held.get(key, ()))), known, about.get(key, ()))
             if each.is_possible:
                 yield each
 
     def gaps(self) -> dict[str, LogGaps]:
-        """What is missing of each partition of a log of groups, by its name."""
+        """Return what is missing in each partition of the group logs, by the name of the partition."""
         return {f"{topic}-{partition}": extent.gaps for (topic, partition), extent in self._extents.items()}
 
-    def _group_then(self, row: Row) -> GroupThen:
-        extent = self._extents[row.log_topic, row.log_partition]
-        group = Group(row.group_id, family=FAMILIES[row.log_topic]) if row.state is None else decode_group(row.state)
-        group_offsets = read_offsets(row.held or ())
+    def _each_group(self, others: Iterable[GroupKey]) -> Iterator[tuple[GroupKey, list[Row]]]:
+        """Yield the records of each group, in the order of the groups; for the other groups no record."""
+        waiting = deque(sorted(others, key=_order))
+        for key, mine in groupby(self._records("group_id, log_topic, log_partition, log_offset"), OF_GROUP):
+            while waiting and _order(waiting[0]) < _order(key):
+                yield waiting.popleft(), []
+            if waiting and waiting[0] == key:
+                waiting.popleft()
+            yield key, list(mine)
+        for key in waiting:
+            yield key, []
+
+    def _records(self, order: str) -> Iterator[Row]:
+        """Yield the records of the groups up to the moment, with the columns ``RECORD``."""
+        return self._selected.rows(
+            f"SELECT {RECORD} FROM $group_records WHERE {self._selected.condition} AND {before_end(self._extents)} "
+            f"ORDER BY {order}"
+        )
+
+    def _later_keys(self) -> dict[GroupKey, list[bytes]]:
+        """Return the keys with a record behind the moment, by group, where they decide what is known of it."""
+        found: dict[GroupKey, list[bytes]] = {}
+        for row in self._selected.rows(
+            f"SELECT DISTINCT {', '.join(GROUP)}, key FROM $group_records "
+            f"WHERE {self._selected.condition} AND {followed(self._extents)}"
+        ):
+            found.setdefault(OF_GROUP(row), []).append(row["key"])
+        return found
+
+    def _folded(
+        self, key: GroupKey, rows: list[Row], last_commit: int | None, later: Iterable[bytes]
+    ) -> tuple[Group, GroupKeys]:
+        """Return a group after its records, of which the last commit is one, and which keys it has."""
+        topic, partition, group_id = key
+        extent, family = self._extents[topic, partition], FAMILIES[topic]
+        shard, keys, decoder = CoordinatorShard(extent.from_start, family), GroupKeys(), RecordDecoder(family)
+        keys.followed.update(record_key(*decode_key(each, family)) for each in later)
+        group = shard.group(group_id)
+        for row in rows:
+            if last_commit is not None and last_commit < row["log_offset"]:
+                group.commit()
+                last_commit = None
+            record = _record(row, decoder)
+            shard.apply(record, None, extent.leader_epoch(row["log_offset"]))
+            keys.note(record, group)
+        if last_commit is not None:
+            group.commit()
+        shard.follow(extent.last_epoch)
+        return group, keys
+
+    def _proven(self, key: GroupKey, then: GroupThen, keys: GroupKeys, about: Iterable[Row]) -> GroupThen:
+        """Return what the log proves of a group."""
+        extent = self._extents[key[:2]]
         if extent.gaps.lists_all:
-            return GroupThen(group, group_offsets)
-        if row.known is None:  # only later commits are there
-            group, certainty = prove(group, GroupKeys(), extent.gaps)
-        else:
-            certainty = decode_certainty(row.known)
+            return then
+        group, certainty = prove(then.group, keys, extent.gaps)
         return prove_offsets(
-            GroupThen(group, group_offsets, certainty),
-            read_records(row.about or ()),
+            GroupThen(group, then.offsets, certainty),
+            read_records(about),
             extent.gaps,
             transactions_are_known=extent.transactions_are_known,
         )
 
-    def _followed(self) -> Column:
-        """Whether a row follows the moment in a partition where what it says of the moment depends on that."""
-        follows = [
-            (F.col("log_topic") == topic) & (F.col("log_partition") == partition) & (F.col("log_offset") >= extent.end)
-            for (topic, partition), extent in self._extents.items()
-            if extent.end is not None and extent.gaps.missing >= 0
-        ]
-        return reduce(or_, follows, F.lit(False))
-
     def records(self) -> Iterator[tuple[Group, Iterator[AnyRecord]]]:
-        """Each group as it was before its first record here, and its records in the order of the log."""
-        records = self._of(self._tables.read(GROUP_RECORDS), GROUP_TOPICS, self._extents).select(*RECORD)
-        rows = (row.asDict() for row in records.orderBy(*GROUP, "log_offset").toLocalIterator())
-        for (topic, partition, group_id), mine in groupby(rows, itemgetter(*GROUP)):
-            from_start, family = self._extents[topic, partition].from_start, FAMILIES[topic]
-            group = Group(group_id, from_start=from_start, family=family)
+        """Yield each group as it was before its first record here, and its records in the order of the log."""
+        for (topic, partition, group_id), mine in groupby(self._records(", ".join((*GROUP, "log_offset"))), OF_GROUP):
+            family = FAMILIES[topic]
+            group = Group(group_id, from_start=self._extents[topic, partition].from_start, family=family)
             decoder = RecordDecoder(family)
             yield group, (_record(row, decoder) for row in mine)
 
+    def topics(self) -> TopicHistory | None:
+        """Return the history of topics; None if it is unknown."""
+        if not self._known_topics:
+            self._known_topics.append(stored_topics.read(self._tables, self._selected.cluster))
+        return self._known_topics[0]
+
     def image(self) -> TopicImage | None:
-        """The topics at the moment, None where nothing is known of them."""
-        return None if self._topics is None else self._topics.image_at(self._time_ms)
+        """Return the topics at the moment; None if they are unknown."""
+        topics = self.topics()
+        return None if topics is None else topics.image_at(self._time_ms)
 
     def surroundings(self) -> Surroundings:
-        """What descriptions need beyond the group."""
-        oldest_broker = None if self._topics is None else self._topics.oldest_broker(self._time_ms)
+        """Return the facts outside a group that its description needs."""
+        topics = self.topics()
+        oldest_broker = None if topics is None else topics.oldest_broker(self._time_ms)
         return Surroundings(self.image(), self._share_state(), oldest_broker=oldest_broker)
 
-    def _of(self, rows: DataFrame, topics: list[str], extents: Extents) -> DataFrame:
-        return self._mine(rows, topics).where(before_end(extents))
-
-    def _mine(self, rows: DataFrame, topics: list[str]) -> DataFrame:
-        mine = rows.where((F.col("cluster") == self._cluster) & F.col("log_topic").isin(topics))
-        return mine if self._group_id is None else mine.where(F.col("group_id") == self._group_id)
-
     def _share_state(self) -> ShareStateLog | None:
-        extents = extents_at(self._tables, self._cluster, AsOf(self._share_ms), SHARE_TOPICS)
+        """Return the state of the share partitions; of each, what came before its last snapshot is in the snapshot."""
+        extents = extents_at(self._tables, self._selected.cluster, AsOf(self._share_ms), SHARE_TOPICS)
         if not extents:
             return None
         lost = {partition for (_, partition), of in extents.items() if of.gaps.lost >= 0}
         log, decoder = ShareStateLog(lost=lost), RecordDecoder(Family.SHARE)
-        rows = self._of(self._tables.read(GROUP_RECORDS), SHARE_TOPICS, extents)
-        # What came before the last snapshot of a share partition is in it. The key's first bytes are the record type.
-        whole = rows.where(F.col("record_type") == SHARE_SNAPSHOT).groupBy(F.substr("key", F.lit(3)).alias("of"))
-        last = whole.agg(F.max("log_offset").alias("since"))
-        needed = rows.join(last, F.substr("key", F.lit(3)) == F.col("of"), "left")
-        needed = needed.where("log_offset >= coalesce(since, 0)").select(*RECORD)
+        shares = replace(self._selected, topics=SHARE_TOPICS)
+        mine = f"{shares.condition} AND {before_end(extents)}"
+        snapshots = shares.rows(
+            f"SELECT key, max(log_offset) AS since FROM $group_records WHERE {mine} "
+            f"AND record_type = {SHARE_SNAPSHOT} GROUP BY key"
+        )
+        # The first two bytes of a key are the record type, the others the share partition.
+        since = {row["key"][2:]: row["since"] for row in snapshots}
+        rows = shares.rows(f"SELECT {RECORD} FROM $group_records WHERE {mine} ORDER BY log_partition, log_offset")
         holes = self._share_log_holes(extents)
-        for row in needed.orderBy("log_partition", "log_offset").toLocalIterator():
-            while holes and holes[0] <= (row.log_partition, row.log_offset):
+        for row in rows:
+            while holes and holes[0] <= (row["log_partition"], row["log_offset"]):
                 log.lose(holes.pop(0)[0])
-            log.apply(_record(row.asDict(), decoder))
+            if row["log_offset"] >= since.get(row["key"][2:], 0):
+                log.apply(_record(row, decoder))
         for partition, _ in holes:
             log.lose(partition)
         return log
 
     def _share_log_holes(self, extents: Extents) -> list[tuple[int, int]]:
-        """Partition and offset of each record of the share state log before which offsets are missing, in order."""
-        log = self._tables.read(LOG_RECORDS).where((F.col("cluster") == self._cluster) & before_end(extents))
-        log = log.where(F.col("log_topic").isin(SHARE_TOPICS) & F.col("kind").isin("record", "control"))
-        before = F.lag("log_offset").over(Window.partitionBy("log_topic", "log_partition").orderBy("log_offset"))
-        holes = log.select("log_partition", "log_offset", before.alias("before")).where("before < log_offset - 1")
-        return sorted((row.log_partition, row.log_offset) for row in holes.collect())
+        """Return partition and offset of each record of the share state log before which offsets are missing."""
+        rows = self._tables.rows(
+            "SELECT log_partition, log_offset FROM (SELECT log_partition, log_offset, "
+            "lag(log_offset) OVER (PARTITION BY log_topic, log_partition ORDER BY log_offset) AS before "
+            f"FROM $log_records WHERE cluster = :cluster AND log_topic IN :topics AND {before_end(extents)} "
+            "AND kind IN ('record', 'control')) AS placed WHERE before < log_offset - 1",
+            cluster=self._selected.cluster,
+            topics=SHARE_TOPICS,
+        )
+        return sorted((row["log_partition"], row["log_offset"]) for row in rows)
 
 
-# --- groups ----------------------------------------------------------------------------------------------------------
+def _order(key: GroupKey) -> tuple[str, str, int]:
+    topic, partition, group_id = key
+    return group_id, topic, partition
 
 
-def _by_group(rows: DataFrame, columns: Iterable[str], name: str) -> DataFrame:
-    """The rows of each group as one array of structs with these columns."""
-    return rows.groupBy(*GROUP).agg(F.collect_list(F.struct(*columns)).alias(name))
-
-
-def _states(records: DataFrame, commits: DataFrame, followed: DataFrame, extents: Extents) -> DataFrame:
-    """Return each group's state after these records, and which parts of it are known: the columns ``STATES``.
-
-    ``followed`` are records behind the moment.
-    """
-    last = commits.where("NOT is_tombstone").groupBy(*GROUP).agg(F.max("log_offset").alias("log_offset"))
-    rows = records.select(*RECORD).unionByName(last, allowMissingColumns=True)
-    keys = followed.select(*GROUP, "key", F.lit(True).alias("follows")).distinct()
-    rows = rows.unionByName(keys, allowMissingColumns=True)
-    return rows.repartition(*GROUP).sortWithinPartitions(*GROUP, "log_offset").mapInArrow(_folder(extents), STATES)
-
-
-def _folder(extents: Extents) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """The fold as a function for ``mapInArrow``. Of a group's commits it gets the last one, as a row without a key."""
-    schema = to_arrow_schema(STATES)
-
-    def fold(batches: Batches) -> Iterator[pa.RecordBatch]:
-        rows = (row for batch in batches for row in batch.to_pylist())
-        for place, mine in groupby(rows, itemgetter(*GROUP)):
-            topic, partition, group_id = place
-            state = _state(group_id, FAMILIES[topic], mine, extents[topic, partition])
-            yield pa.RecordBatch.from_pylist([dict(zip(GROUP, place, strict=True)) | state], schema=schema)
-
-    return fold
-
-
-def _state(group_id: str, family: Family, rows: Iterable[Mapping[str, Any]], extent: StoredLogExtent) -> dict[str, str]:
-    """Return the group after its rows, and which parts of it are known, as JSON."""
-    shard, keys = CoordinatorShard(from_start=extent.from_start, family=family), GroupKeys()
-    group, decoder = shard.group(group_id), RecordDecoder(family)
+def _by_group(rows: Iterable[Row]) -> dict[GroupKey, list[Row]]:
+    found: dict[GroupKey, list[Row]] = {}
     for row in rows:
-        if row["follows"]:
-            keys.followed.add(record_key(*decode_key(row["key"], family)))
-        elif row["key"] is None:
-            group.commit()
-        else:
-            record = _record(row, decoder)
-            shard.apply(record, None, extent.leader_epoch(row["log_offset"]))
-            keys.note(record, group)
-    shard.follow(extent.last_epoch)
-    certainty = CERTAIN
-    if not extent.gaps.lists_all:
-        group, certainty = prove(group, keys, extent.gaps)
-    return {"state": encode_group(group), "known": encode_certainty(certainty)}
+        found.setdefault(OF_GROUP(row), []).append(row)
+    return found
 
 
-def _record(row: Mapping[str, Any], decoder: RecordDecoder) -> AnyRecord:
+def _record(row: Row, decoder: RecordDecoder) -> AnyRecord:
     at = LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"])
     return decoder.record(at, row["key"], row["value"], row["batch_base"])

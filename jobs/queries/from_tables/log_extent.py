@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
-from typing import Final
-
-from pyspark.sql import Column, DataFrame, Row
-from pyspark.sql import functions as F  # noqa: N812
+from typing import Any, Final, NamedTuple
 
 from coordinator_core.groups.certainty import LogGaps
-from coordinator_core.wire.offset_gaps import GapCause
-from jobs.pipeline.gaps import damaged_offsets, find_gaps
-from jobs.pipeline.log_start import is_start
+from jobs.queries.from_tables.log_gaps import Damage, GapsSeen, Place, damage_of, gaps_below
 from jobs.queries.interface import AsOf
-from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_PARTITION, LOG_RECORDS, PLACED
+from jobs.sources.files import FIRST_SEGMENT
+from jobs.tables.reader import TableReader
 
-IS_RECORD: Final = "kind IN ('record', 'control') AND log_offset IS NOT NULL"
-LOST: Final = [cause.value for cause in GapCause]
-"""Causes of gaps other than compaction."""
+LAST_OFFSET: Final = 1 << 62
+"""Stands for the end of a moment that has none."""
 
 
 @dataclass(slots=True)
@@ -57,169 +50,173 @@ class StoredLogExtent:
         return self.epochs[-1][1] if self.epochs else None
 
 
-Extents = dict[tuple[str, int], StoredLogExtent]
+Extents = dict[Place, StoredLogExtent]
 """By topic and number of the log partition."""
 
 
-def extents_at(tables: Tables, cluster: str, moment: AsOf, topics: list[str]) -> Extents:
-    """The partitions of these logs up to a moment; in one pass over the columns of positions, if nothing is missing."""
-    log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("log_topic").isin(topics))
-    log = log.where("log_partition IS NOT NULL")
-    never = F.lit(None).cast("long")
-    late = never if moment.time_ms is None else F.when(F.col("timestamp_ms") > moment.time_ms, F.col("log_offset"))
-    cut = reduce(
-        lambda other, named: F.when(F.col("log_partition") == named[0], F.lit(named[1])).otherwise(other),
-        moment.offsets.items(),
-        never,
-    )
-    found = (
-        log.where(IS_RECORD)
-        .groupBy(*LOG_PARTITION, "leader_epoch")
-        .agg(
-            F.min("log_offset").alias("first"),
-            F.bool_or(is_start()).alias("has_start"),
-            F.min(late).alias("late"),
-            F.min(F.when(F.col("log_offset") >= cut, F.struct("log_offset", "timestamp_ms"))).alias("left_out"),
-            F.max(F.when(F.col("log_offset") < cut, F.struct("log_offset", "timestamp_ms"))).alias("last"),
+class _Bounds(NamedTuple):
+    """What the rows of a log partition cover: first offset and its batch, last offset, and the last of its batch."""
+
+    first: int
+    base: int | None
+    last: int
+    last_of_batch: int
+    has_transactions: bool
+
+
+def extents_at(tables: TableReader, cluster: str, moment: AsOf, topics: list[str]) -> Extents:
+    """Return the partitions of these logs up to a moment; one pass over the columns of positions where all is there."""
+    cuts = " ".join(f"WHEN {partition} THEN {end}" for partition, end in moment.offsets.items())
+    cut = f"CASE log_partition {cuts} END" if cuts else "CAST(NULL AS BIGINT)"
+    late = "FALSE" if moment.time_ms is None else f"timestamp_ms > {moment.time_ms}"
+    rows = list(
+        tables.rows(
+            "SELECT log_topic, log_partition, leader_epoch, kind, count(log_offset) AS records, "
+            "min(CASE WHEN kind = 'empty' THEN batch_base ELSE log_offset END) AS first, min(batch_base) AS base, "
+            "max(log_offset) AS last, max(coalesce(batch_last, log_offset)) AS last_of_batch, "
+            f"coalesce(bool_or(log_offset = 0 OR source LIKE '%{FIRST_SEGMENT}'), FALSE) AS has_start, "
+            "coalesce(bool_or(is_transactional), FALSE) AS has_transactions, "
+            f"min(log_offset) FILTER (WHERE {late}) AS late, "
+            f"min(log_offset) FILTER (WHERE log_offset >= {cut}) AS left_out, "
+            f"max(log_offset) FILTER (WHERE log_offset < {cut}) AS before "
+            "FROM $log_records WHERE cluster = :cluster AND log_topic IN :topics AND log_partition IS NOT NULL "
+            "GROUP BY log_topic, log_partition, leader_epoch, kind",
+            cluster=cluster,
+            topics=topics,
         )
-        .orderBy("first")
-        .collect()
     )
     extents: Extents = {}
-    for row in found:
-        extent = extents.setdefault((row.log_topic, row.log_partition), StoredLogExtent())
-        extent.asked = moment.offsets.get(row.log_partition)
-        extent.from_start |= row.has_start
-        if row.leader_epoch is not None:
-            extent.epochs.append((row.first, row.leader_epoch))
-        if row.last is not None:  # leader epochs come in the order of their offsets
-            extent.last_ms = row.last.timestamp_ms
-        for offset, time_ms in ((row.late, None), (_end_of(moment, row), row.left_out and row.left_out.timestamp_ms)):
-            if offset is not None and (extent.end is None or offset < extent.end):
-                extent.end, extent.left_out_ms = offset, time_ms
-    _add_gaps(extents, log)
+    records = [row for row in rows if row["kind"] in ("record", "control") and row["records"]]
+    for row in sorted(records, key=lambda row: row["first"]):
+        extent = extents.setdefault(_place(row), StoredLogExtent())
+        extent.asked = moment.offsets.get(row["log_partition"])
+        extent.from_start |= row["has_start"]
+        epoch = row["leader_epoch"]
+        if epoch is not None and epoch not in (known for _, known in extent.epochs):
+            extent.epochs.append((row["first"], epoch))
+        if row["late"] is not None:
+            extent.end = min(row["late"], LAST_OFFSET if extent.end is None else extent.end)
+    _cut_off(extents, records, tables, cluster)
+    _add_gaps(extents, rows, tables, cluster)
     return extents
 
 
-def _end_of(moment: AsOf, row: Row) -> int | None:
-    """Return the offset that the moment names for a partition, if it excludes a record."""
-    return None if row.left_out is None else moment.offsets[row.log_partition]
+def _place(row: Mapping[str, Any]) -> Place:
+    return row["log_topic"], row["log_partition"]
 
 
-def _add_gaps(extents: Extents, log: DataFrame) -> None:
-    """Set for each partition what is missing as seen from the moment."""
-    covers = F.expr("kind <> 'damaged' AND log_offset IS NOT NULL")
-    first = F.struct(F.expr("if(kind = 'empty', batch_base, log_offset)").alias("offset"), "batch_base")
-    counts = log.groupBy(*LOG_PARTITION).agg(
-        F.min(F.when(covers, first)).alias("first"),
-        F.max(F.when(covers, F.col("log_offset"))).alias("last"),
-        F.max(F.when(covers, F.coalesce("batch_last", "log_offset"))).alias("last_of_batch"),
-        F.count_if(F.expr(IS_RECORD)).alias("records"),
-        F.bool_or(F.col("kind") == "damaged").alias("is_damaged"),
-        F.coalesce(F.bool_or("is_transactional"), F.lit(False)).alias("has_transactions"),
-    )
-    bounds = {}
-    for row in counts.collect():
-        place = (row.log_topic, row.log_partition)
-        if place not in extents:
-            continue
-        extent = extents[place]
-        extent.gaps = LogGaps(at_end=extent.end is None)
-        if row.is_damaged or row.records != row.last + 1 or (extent.asked or 0) > row.last + 1:
-            bounds[place] = row
-    if not bounds:
+def _cut_off(extents: Extents, records: list[Mapping[str, Any]], tables: TableReader, cluster: str) -> None:
+    """Set where the offsets that the moment names end the partitions, and the times of the records on both sides."""
+    if all(extent.asked is None for extent in extents.values()):
         return
-    ends = [(*place, _end_of_gaps(extents[place])) for place in bounds]
-    moment = log.sparkSession.createDataFrame(ends, "log_topic string, log_partition int, end long")
-    log = log.join(F.broadcast(moment), [*LOG_PARTITION])
-    columns = [name for name in log.columns if name != "end"]
-    found = find_gaps(log.select(columns), log.select(columns))
-    seen = _gaps_seen(log, found.join(F.broadcast(moment), [*LOG_PARTITION]))
-    damage = {(row.log_topic, row.log_partition): row for row in _damage_outside(log, bounds).collect()}
-    for place, row in bounds.items():
-        extent = extents[place]
-        extent.gaps = _gaps_of(extent, row, seen.get(place), damage.get(place))
-        extent.transactions_are_known = extent.gaps.lists_all or not row.has_transactions
+    left_out: dict[Place, int] = {}
+    before: dict[Place, int] = {}
+    for row in records:
+        place = _place(row)
+        if row["left_out"] is not None:
+            left_out[place] = min(row["left_out"], left_out.get(place, LAST_OFFSET))
+        if row["before"] is not None:
+            before[place] = max(row["before"], before.get(place, -1))
+    times = _times(tables, cluster, [*left_out.items(), *before.items()])
+    for place, extent in extents.items():
+        if place in before:
+            extent.last_ms = times[place, before[place]]
+        if place in left_out and extent.asked is not None and (extent.end is None or extent.asked < extent.end):
+            extent.end, extent.left_out_ms = extent.asked, times[place, left_out[place]]
+
+
+def _times(tables: TableReader, cluster: str, wanted: list[tuple[Place, int]]) -> dict[tuple[Place, int], int]:
+    """Return the timestamps of the records at these positions."""
+    if not wanted:
+        return {}
+    rows = tables.rows(
+        "SELECT log_topic, log_partition, log_offset, timestamp_ms FROM $log_records "
+        "WHERE cluster = :cluster AND log_topic IN :topics AND log_offset IN :offsets "
+        "AND kind IN ('record', 'control')",
+        cluster=cluster,
+        topics=sorted({topic for (topic, _), _ in wanted}),
+        offsets=sorted({offset for _, offset in wanted}),
+    )
+    return {(_place(row), row["log_offset"]): row["timestamp_ms"] for row in rows}
+
+
+def _add_gaps(extents: Extents, rows: list[Mapping[str, Any]], tables: TableReader, cluster: str) -> None:
+    """Set for each partition what is missing as seen from the moment."""
+    for place, extent in extents.items():
+        extent.gaps = LogGaps(at_end=extent.end is None)
+        mine = [row for row in rows if _place(row) == place]
+        bounds = _bounds([row for row in mine if row["kind"] != "damaged" and row["last"] is not None])
+        records = sum(row["records"] for row in mine if row["kind"] in ("record", "control"))
+        is_damaged = any(row["kind"] == "damaged" for row in mine)
+        if not is_damaged and records == bounds.last + 1 and (extent.asked or 0) <= bounds.last + 1:
+            continue
+        found = damage_of(tables, cluster, place)
+        seen = gaps_below(tables, cluster, place, _end_of_gaps(extent), found)
+        extent.gaps = _gaps_of(extent, bounds, seen, found)
+        extent.transactions_are_known = extent.gaps.lists_all or not bounds.has_transactions
+
+
+def _bounds(rows: list[Mapping[str, Any]]) -> _Bounds:
+    first = min(rows, key=lambda row: row["first"])
+    return _Bounds(
+        first["first"],
+        first["base"],
+        max(row["last"] for row in rows),
+        max(row["last_of_batch"] for row in rows),
+        any(row["has_transactions"] for row in rows),
+    )
 
 
 def _end_of_gaps(extent: StoredLogExtent) -> int | None:
-    """Up to where what is missing counts: the end offset of the moment, even if no record follows it."""
+    """Return up to where what is missing counts: the end offset of the moment, even if no record follows it."""
     return extent.asked if extent.end is None else extent.end
 
 
-Place = tuple[str, int]
-
-
-def _gaps_seen(log: DataFrame, gaps: DataFrame) -> dict[Place, Row]:
-    """By partition the highest offsets below the moment that are missing and lost, and whether later ones are lost."""
-    emptied = log.where("kind = 'empty' AND control_type IS NULL").select(
-        *LOG_PARTITION,
-        F.col("batch_base").alias("first_offset"),
-        F.col("batch_last").alias("last_offset"),
-        F.lit("compaction").alias("cause"),
-        "end",
-    )
-    end = F.coalesce("end", F.lit(1 << 62))
-    below = F.when(F.col("first_offset") < end, F.least("last_offset", end - 1))
-    is_lost = F.col("cause").isin(*LOST)
-    found = (
-        gaps.unionByName(emptied)
-        .groupBy(*LOG_PARTITION)
-        .agg(
-            F.coalesce(F.max(below), F.lit(-1)).alias("missing"),
-            F.coalesce(F.max(F.when(is_lost, below)), F.lit(-1)).alias("lost"),
-            F.bool_or(is_lost & (F.col("last_offset") >= end)).alias("lost_later"),
-        )
-    )
-    return {(row.log_topic, row.log_partition): row for row in found.collect()}
-
-
-def _damage_outside(log: DataFrame, bounds: Mapping[Place, Row]) -> DataFrame:
-    """By partition the first offset of damaged bytes before the first row, and the last one of those behind the last.
-
-    A file that ends within a batch is a copy of one that a broker writes to: it has no more records.
-    """
-    rows = [(*place, row.first.offset, row.last) for place, row in bounds.items()]
-    edges = log.sparkSession.createDataFrame(
-        rows, "log_topic string, log_partition int, first_covered long, last_covered long"
-    )
-    damage = damaged_offsets(log).join(F.broadcast(edges), [*LOG_PARTITION])
-    is_behind = (F.col("damaged_at") > F.col("last_covered")) & ~F.col("is_cut_off")
-    return damage.groupBy(*LOG_PARTITION).agg(
-        F.bool_or(F.col("damaged_at") < F.col("first_covered")).alias("is_before"),
-        F.max(F.when(is_behind, F.greatest("damaged_to", F.col("last_covered") + 1))).alias("behind"),
-    )
-
-
-def _gaps_of(extent: StoredLogExtent, bounds: Row, seen: Row | None, damage: Row | None) -> LogGaps:
+def _gaps_of(extent: StoredLogExtent, bounds: _Bounds, seen: GapsSeen, damage: list[Damage]) -> LogGaps:
     """Return what is missing in a partition: between its rows, before the first, and after the last."""
-    missing, lost, lost_later = (-1, -1, False) if seen is None else (seen.missing, seen.lost, seen.lost_later)
-    end = 1 << 62 if _end_of_gaps(extent) is None else _end_of_gaps(extent)
-    first, base = bounds.first.offset, bounds.first.batch_base
+    missing, lost, lost_later = seen
+    asked = _end_of_gaps(extent)
+    end = LAST_OFFSET if asked is None else asked
+    first = bounds.first
     if first > 0:
         missing = max(missing, min(first, end) - 1)
-        before_batch = min(first, first if base is None else base)
-        if before_batch > 0 and (not extent.from_start or (damage is not None and damage.is_before)):
+        before_batch = first if bounds.base is None else min(first, bounds.base)
+        is_damaged = any(each.first < first for each in damage)
+        if before_batch > 0 and (not extent.from_start or is_damaged):
             lost, lost_later = max(lost, min(before_batch, end) - 1), lost_later or before_batch > end
-    if damage is not None and damage.behind is not None:
-        if damage.behind >= end:
-            lost_later = True
-        else:
-            missing = lost = damage.behind
+    behind = [max(each.last, bounds.last + 1) for each in damage if each.first > bounds.last and not each.is_cut_off]
+    if behind and max(behind) >= end:
+        lost_later = True
+    elif behind:
+        missing = lost = max(behind)
     end_of_log = max(bounds.last, bounds.last_of_batch, lost) + 1
     if extent.end is None and extent.asked is not None and extent.asked > end_of_log:
         missing = lost = extent.asked - 1  # the log, as far as it is there, does not reach the moment
     return LogGaps(missing, lost, lost_later, at_end=extent.end is None)
 
 
-def before_end(extents: Extents) -> Column:
-    """Return whether a row of one of these partitions is before the end of the partition."""
-    return reduce(
-        lambda all_of, each: all_of & each,
-        [
-            (F.col("log_topic") != topic) | (F.col("log_partition") != partition) | (F.col("log_offset") < extent.end)
-            for (topic, partition), extent in extents.items()
-            if extent.end is not None
-        ],
-        F.expr(PLACED),
-    )
+def before_end(extents: Extents) -> str:
+    """Return an SQL condition: a row of one of these partitions is before the end of the partition."""
+    ends = [(place, extent.end) for place, extent in extents.items() if extent.end is not None]
+    placed = "log_offset IS NOT NULL AND log_partition IS NOT NULL"
+    return " AND ".join([placed, *(f"(NOT {is_of(place)} OR log_offset < {end})" for place, end in ends)])
+
+
+def is_of(place: Place) -> str:
+    """Return an SQL condition: a row is of this log partition, which is of a log that Kafka has."""
+    return f"(log_topic = '{place[0]}' AND log_partition = {place[1]})"
+
+
+def any_of(places: Iterable[Place]) -> str:
+    """Return an SQL condition: a row is of one of these log partitions."""
+    return f"({' OR '.join(map(is_of, places)) or 'FALSE'})"
+
+
+def followed(extents: Extents) -> str:
+    """Return an SQL condition: a row follows the moment, and what it says of the moment depends on that."""
+    found = [
+        f"{is_of(place)} AND log_offset >= {extent.end}"
+        for place, extent in extents.items()
+        if extent.end is not None and extent.gaps.missing >= 0
+    ]
+    return f"({' OR '.join(found) or 'FALSE'})"

@@ -89,26 +89,29 @@ def test_a_partition_that_the_topic_does_not_have() -> None:
 
 def test_the_only_cluster_of_the_tables_is_taken_and_another_one_refused(sample: CoordinatorAudit) -> None:
     from jobs.tables.clusters import choose_cluster
+    from jobs.tables.spark_reader import SparkReader
 
-    assert choose_cluster(sample.tables, None) == choose_cluster(sample.tables, "sample") == "sample"
+    reader = SparkReader(sample.tables)
+    assert choose_cluster(reader, None) == choose_cluster(reader, "sample") == "sample"
     with pytest.raises(InputError, match=r"'default'.*sample"):
-        choose_cluster(sample.tables, "default")
+        choose_cluster(reader, "default")
 
 
 def test_several_clusters_are_listed(spark, tmp_path: Path) -> None:
     from jobs.tables.clusters import choose_cluster
     from jobs.tables.delta import Tables
+    from jobs.tables.folder_reader import FolderReader
     from jobs.tables.log import RUNS
 
     tables = Tables(spark, str(tmp_path))
     tables.create(RUNS)
     with pytest.raises(InputError, match="no cluster"):
-        choose_cluster(tables, None)
+        choose_cluster(FolderReader(tables.location), None)
     names = [field.name for field in RUNS.schema]
     rows = spark.createDataFrame([(name, *[None] * (len(names) - 1)) for name in ("east", "west")], RUNS.schema)
     tables.append(RUNS, rows, "two")
     with pytest.raises(InputError, match=r"east, west"):
-        choose_cluster(tables, None)
+        choose_cluster(FolderReader(tables.location), None)
 
 
 def test_absent_partitions_are_counted_and_empty_ones_are_not(spark, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from jobs.tables.delta import Table
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
-from jobs.tables.row_types import reader
+from jobs.tables.row_reader import reader
 
 GROUPS, EVENTS = 300, 40
 LOG_TOPIC, CLUSTER = "__consumer_offsets", "c"

@@ -7,7 +7,14 @@ from typing import Any
 from coordinator_core.groups.describe import describe
 from coordinator_core.groups.owners import possible_owners
 from jobs.queries.interface import GroupsThen
+from jobs.tables.delta import Tables
+from jobs.tables.folder_reader import FolderReader
 from tests.core.certainties import Described
+
+
+def folder_reader(tables: Tables) -> FolderReader:
+    """The tables read in this process."""
+    return FolderReader(tables.location)
 
 
 def descriptions(then: GroupsThen) -> list[dict[str, Any]]:

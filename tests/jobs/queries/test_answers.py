@@ -1,4 +1,4 @@
-"""Whatever commands ask, the tables answer as the log files do, at any moment."""
+"""Whatever commands ask, the tables answer as the log files do, at any moment, in this process and through Spark."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.interface import Answers, AsOf, RebalanceFilter
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
+from jobs.tables.spark_reader import SparkReader
 from tests.jobs.conftest import SAMPLE_LOGS
-from tests.jobs.queries.same_answers import descriptions
+from tests.jobs.queries.same_answers import descriptions, folder_reader
 
 pytestmark = pytest.mark.long
 """The whole sample goes through all jobs first."""
@@ -28,9 +29,9 @@ def logs(sample: CoordinatorAudit) -> LogAnswers:
     return LogAnswers(find_logs([SAMPLE_LOGS]), pytest.fail, sample.settings)
 
 
-@pytest.fixture(scope="module")
-def tables(sample: CoordinatorAudit) -> StoredAnswers:
-    return StoredAnswers(sample.tables, sample.cluster, sample.settings.audit)
+@pytest.fixture(scope="module", params=[folder_reader, SparkReader], ids=["in-process", "spark"])
+def tables(sample: CoordinatorAudit, request: pytest.FixtureRequest) -> StoredAnswers:
+    return StoredAnswers(request.param(sample.tables), sample.cluster, sample.settings.audit)
 
 
 def moments() -> list[AsOf]:

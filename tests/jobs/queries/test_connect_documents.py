@@ -32,6 +32,7 @@ from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.interface import AsOf
 from jobs.settings import load
 from jobs.sources.files import find_logs
+from jobs.tables.folder_reader import FolderReader
 from tests.core.coordinator.transcript_connect import GROUP, ConnectPlay
 from tests.jobs.logs import write_segment
 from tests.shared_data import ROOT
@@ -309,7 +310,7 @@ def test_the_tables_answer_as_the_logs_do(
     audit.decode()
     audit.replay()
     audit.audit()
-    tables = StoredAnswers(audit.tables, audit.cluster, audit.settings.audit)
+    tables = StoredAnswers(FolderReader(audit.tables.location), audit.cluster, audit.settings.audit)
     expected = logs.history(GROUP)
     assert expected is not None
     assert tables.history(GROUP) == replace(expected, commits=[], transactions=[])

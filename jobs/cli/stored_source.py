@@ -1,0 +1,46 @@
+"""How the tables are opened for a question: in this process where they can be, otherwise through Spark."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from jobs import settings
+from jobs.cli.console import Console
+from jobs.tables.clusters import choose_cluster
+from jobs.tables.folder_reader import FolderReader, UnsupportedTableError, can_open
+from jobs.tables.reader import TableReader
+
+
+def open_stored(console: Console, config: Path | None, flags: dict[str, Any]) -> tuple[TableReader, settings.Settings]:
+    """Return a reader of the tables, and the settings, which name the cluster that the question is about.
+
+    ``flags`` (by dotted name) override the settings file.
+
+    Raises:
+        InputError: the tables do not have the named cluster, or none is named and they do not have exactly one.
+    """
+    chosen = settings.load(config, flags=flags)
+    is_named = settings.is_given("cluster", settings.layers(config, os.environ, flags))
+    named = chosen.cluster if is_named else None
+    if _is_here(chosen):
+        tables: TableReader = FolderReader(chosen.tables)
+        try:
+            return tables, chosen.model_copy(update={"cluster": choose_cluster(tables, named)})
+        except UnsupportedTableError as error:
+            console.note(f"{error}; Spark reads them instead")
+    from jobs.cli.table_options import open_tables
+    from jobs.tables.spark_reader import SparkReader
+
+    opened, _ = open_tables(console, config, flags)
+    tables = SparkReader(opened)
+    return tables, chosen.model_copy(update={"cluster": choose_cluster(tables, named)})
+
+
+def _is_here(chosen: settings.Settings) -> bool:
+    """Return whether this process can open the tables. A folder that is not here may be one of a remote Spark."""
+    is_folder_elsewhere = (
+        chosen.spark.remote is not None and "://" not in chosen.tables and not Path(chosen.tables).exists()
+    )
+    return can_open(chosen.tables) and not is_folder_elsewhere

@@ -1,0 +1,166 @@
+"""What is missing of one log partition in the tables, and why; ``pipeline.gaps`` tells how the causes are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from coordinator_core.records import RecordType
+from coordinator_core.wire.batch_format import ENDS_WITHIN
+from jobs.sources.files import FAMILIES
+from jobs.sources.log_reader import COMPACTED
+from jobs.tables.reader import TableReader
+
+Place = tuple[str, int]
+"""Topic and number of a log partition."""
+
+COMMITS: Final = f"({RecordType.LEGACY_OFFSET_COMMIT.value}, {RecordType.OFFSET_COMMIT.value})"
+LOG: Final = "$log_records WHERE cluster = :cluster AND log_topic = :topic AND log_partition = :partition"
+FIRST_KEYS: Final = 1 << 16
+"""A log that was not compacted repeats a key early: so many offsets are looked at first."""
+
+PARTS: Final = f"""
+WITH placed AS (
+  SELECT CASE WHEN kind = 'empty' THEN batch_base ELSE log_offset END AS first,
+    log_offset AS last,
+    coalesce(batch_base, log_offset) AS base,
+    coalesce(batch_last, log_offset) AS batch_end,
+    batch_base IS NULL AS is_blind,
+    CASE WHEN record_type IN {COMMITS} THEN 1 ELSE 0 END AS is_commit
+  FROM {LOG} AND stray IS NULL AND kind <> 'damaged'
+), behind AS (
+  SELECT first, base,
+    max(last) OVER (ORDER BY first ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS last_before,
+    max(batch_end) OVER (ORDER BY first ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS end_before,
+    is_blind OR lag(is_blind) OVER (ORDER BY first) AS is_blind,
+    sum(is_commit) OVER (ORDER BY first ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS commits
+  FROM placed
+), holes AS (
+  SELECT last_before + 1 AS first_offset, first - 1 AS last_offset,
+    greatest(last_before, end_before) + 1 AS low, least(first, base) - 1 AS high,
+    is_blind, commits - coalesce(lag(commits) OVER (ORDER BY first), 0) AS commits
+  FROM behind WHERE last_before + 1 < first
+), parts AS (
+  SELECT first_offset, last_offset, TRUE AS is_within FROM holes WHERE low > high
+  UNION ALL SELECT first_offset, low - 1, TRUE FROM holes WHERE low <= high AND first_offset < low
+  UNION ALL SELECT high + 1, last_offset, TRUE FROM holes WHERE low <= high AND high < last_offset
+  UNION ALL SELECT batch_base, batch_last, TRUE FROM {LOG} AND kind = 'empty' AND control_type IS NULL
+)
+SELECT low AS first_offset, high AS last_offset, is_blind, commits FROM holes WHERE low <= high
+UNION ALL
+SELECT NULL, max(least(last_offset, :end - 1)), NULL, NULL FROM parts WHERE first_offset < :end
+"""
+"""The holes between batches, and in a row without a first offset the last offset that a batch lacks below an end."""
+
+
+class GapsSeen(NamedTuple):
+    """The highest offsets below a moment that are missing and lost (-1: none), and whether later ones are lost."""
+
+    missing: int
+    lost: int
+    lost_later: bool
+
+
+class Damage(NamedTuple):
+    """Bytes that are no record: the first and the last of the offsets lost. ``is_cut_off``: a file ends there."""
+
+    first: int
+    last: int
+    is_cut_off: bool
+
+
+def gaps_below(tables: TableReader, cluster: str, place: Place, end: int | None, damage: list[Damage]) -> GapsSeen:
+    """Return what is missing between the rows of a log partition, as seen from an end offset; None: from its end."""
+    limit = (1 << 62) if end is None else end
+    missing, lost, lost_later = -1, -1, False
+    holes = []
+    for row in tables.rows(PARTS, **_given(cluster, place), end=limit):
+        if row["first_offset"] is not None:
+            holes.append(row)
+        elif row["last_offset"] is not None:
+            missing = row["last_offset"]
+    causes = _Causes(tables, cluster, place, damage, max((hole["last_offset"] for hole in holes), default=-1))
+    for hole in holes:
+        first, last = hole["first_offset"], hole["last_offset"]
+        if first < limit:
+            missing = max(missing, min(last, limit - 1))
+        if causes.is_lost(first, last, hole["commits"] if hole["is_blind"] else 0):
+            lost_later |= last >= limit
+            if first < limit:
+                lost = max(lost, min(last, limit - 1))
+    return GapsSeen(missing, lost, lost_later)
+
+
+class _Causes:
+    """Tells holes that compaction explains from others."""
+
+    def __init__(self, tables: TableReader, cluster: str, place: Place, damage: list[Damage], last: int) -> None:
+        """``last`` is the last offset of any hole."""
+        self._tables = tables
+        self._given = _given(cluster, place)
+        self._damage = damage
+        self._is_compacted = FAMILIES[place[0]] in COMPACTED
+        self._last = last
+        self._is_looked_up = False
+        self._repeat: int | None = None
+
+    def is_lost(self, first: int, last: int, unseen: int) -> bool:
+        """Return whether a hole between batches is damage, or loss. ``unseen``: as many may be control records."""
+        if any(first <= each.first <= last for each in self._damage):
+            return True
+        if last - first + 1 <= unseen:
+            return False
+        return not self._is_compacted or self._repeats_up_to(last)
+
+    def _repeats_up_to(self, offset: int) -> bool:
+        """Return whether a key occurs twice up to an offset: then compaction has not been there."""
+        looked_up_to = -1
+        while not self._is_looked_up and self._repeat is None and looked_up_to < self._last:
+            looked_up_to = min(self._last, max(FIRST_KEYS, looked_up_to * 16))
+            (row,) = self._tables.rows(
+                "SELECT min(log_offset) AS first FROM (SELECT log_offset, "
+                f"row_number() OVER (PARTITION BY key ORDER BY log_offset) AS nth FROM {LOG} "
+                "AND kind = 'record' AND key IS NOT NULL AND log_offset <= :until) AS numbered WHERE nth = 2",
+                **self._given,
+                until=looked_up_to,
+            )
+            self._repeat = row["first"]
+        self._is_looked_up = True
+        return self._repeat is not None and self._repeat <= offset
+
+
+def damage_of(tables: TableReader, cluster: str, place: Place) -> list[Damage]:
+    """Return the damage of a log partition.
+
+    Where bytes do not tell their offsets, it is the one behind the last record before them in their file, or the one
+    before the first record.
+    """
+    return list(_damage(tables, _given(cluster, place)))
+
+
+def _damage(tables: TableReader, given: dict[str, Any]) -> Iterator[Damage]:
+    rows = tables.rows(f"SELECT batch_base, batch_last, source, place, error FROM {LOG} AND kind = 'damaged'", **given)
+    for row in list(rows):
+        first, last = row["batch_base"], row["batch_last"]
+        if first is None:
+            first = last = _beside(tables, given, row["source"], row["place"])
+        if first is not None:
+            yield Damage(first, first if last is None else last, ENDS_WITHIN in (row["error"] or ""))
+
+
+def _beside(tables: TableReader, given: dict[str, Any], source: str, place: int) -> int | None:
+    """Return the offset at which bytes at this place of a file lie; None if the file has no record."""
+    (near,) = tables.rows(
+        "SELECT max(log_offset) FILTER (WHERE place < :place) AS last, "
+        f"min(log_offset) FILTER (WHERE place > :place) AS next FROM {LOG} AND kind <> 'damaged' AND source = :source",
+        **given,
+        source=source,
+        place=place,
+    )
+    if near["last"] is not None:
+        return int(near["last"]) + 1
+    return None if near["next"] is None else int(near["next"]) - 1
+
+
+def _given(cluster: str, place: Place) -> dict[str, Any]:
+    return {"cluster": cluster, "topic": place[0], "partition": place[1]}

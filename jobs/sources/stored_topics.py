@@ -1,0 +1,144 @@
+"""The history of topics, from the records of the metadata log in the tables; ``sources.topics`` reads log files.
+
+It is small. Where the beginning of the metadata log is not there, it begins with the KRaft snapshot that took its
+place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.errors import DecodeError, UnknownTypeError
+from coordinator_core.records import AnyRecord, Family, LogPosition, MetadataRecordType
+from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
+from coordinator_core.wire.record_decoder import RecordDecoder
+from jobs.sources.files import METADATA_TOPIC, SNAPSHOT_SUFFIX
+from jobs.tables.reader import TableReader
+
+IN_LOG: Final = "stray IS NULL"
+"""Rows with an offset in the log; those of snapshots have none."""
+IN_SNAPSHOT: Final = f"stray LIKE '%{SNAPSHOT_SUFFIX}#%'"
+NAME: Final = "split_part(stray, '#', 1)"
+"""The name of the snapshot that a row comes from."""
+SAYS_SOMETHING: Final = (
+    f"NOT coalesce(record_type = {MetadataRecordType.NO_OP.value} AND log_offset = batch_base, FALSE)"
+)
+"""Controllers write a no-op twice a second, mostly as a batch of its own, which then says nothing."""
+RECORD: Final = "log_partition, log_offset, timestamp_ms, batch_base, value"
+OF_CLUSTER: Final = "FROM $cluster_records WHERE cluster = :cluster"
+
+
+class KeptSnapshot(NamedTuple):
+    """A snapshot that is in the tables: its file's name, the last position that it sums up, the run that took it in."""
+
+    name: str
+    at: LogPosition
+    run_id: str
+
+
+def read(tables: TableReader, cluster: str) -> TopicHistory | None:
+    """Return the history of a cluster's topics; None where nothing of its metadata log was taken in."""
+    if not tables.exists("cluster_records"):
+        return None
+    (seen,) = tables.rows(
+        f"SELECT min(log_offset) FILTER (WHERE {IN_LOG}) AS first, "
+        f"max(timestamp_ms) FILTER (WHERE {IN_LOG}) AS last_ms, {_has_snapshots()} {OF_CLUSTER}",
+        cluster=cluster,
+    )
+    kept = snapshot(tables, cluster) if seen["has_snapshots"] else None
+    if seen["first"] is None and kept is None:
+        return None
+    begin = None
+    if kept is not None:
+        content = tables.rows(
+            f"SELECT {RECORD} {OF_CLUSTER} AND {NAME} = :name ORDER BY place", cluster=cluster, name=kept.name
+        )
+        begin = Snapshot(list(_records(content)), kept.at)
+    log = tables.rows(
+        f"SELECT {RECORD} {OF_CLUSTER} AND {IN_LOG} AND ({SAYS_SOMETHING} OR log_offset = :first) ORDER BY log_offset",
+        cluster=cluster,
+        first=seen["first"],
+    )
+    history = fold_metadata_log(_records(log), begin)
+    if seen["last_ms"] is not None:
+        history.last_seen_ms = max(history.last_seen_ms, seen["last_ms"])
+    return history
+
+
+def news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> int | None:
+    """Return the time of the earliest record of the metadata log that runs after ``after`` brought; None for nothing.
+
+    ``upto`` is the last run that counts.
+    """
+    if not tables.exists("cluster_records"):
+        return None
+    (seen,) = tables.rows(
+        f"SELECT min(timestamp_ms) FILTER (WHERE {IN_LOG} AND {SAYS_SOMETHING}) AS ms, {_has_snapshots()} "
+        f"{OF_CLUSTER} AND run_id > :after AND run_id <= :upto",
+        cluster=cluster,
+        after=after,
+        upto=upto,
+    )
+    kept = snapshot(tables, cluster) if seen["has_snapshots"] else None
+    is_new = kept is not None and after < kept.run_id <= upto
+    times = [seen["ms"], kept.at.timestamp_ms if kept is not None and is_new else None]
+    return min((time_ms for time_ms in times if time_ms is not None), default=None)
+
+
+def _has_snapshots() -> str:
+    return f"coalesce(bool_or({IN_SNAPSHOT}), FALSE) AS has_snapshots"
+
+
+def snapshot(tables: TableReader, cluster: str) -> KeptSnapshot | None:
+    """Return the oldest whole snapshot from which the log goes on, the newest where there is no log.
+
+    None where the log has its beginning. A snapshot is whole that has its footer, and of which nothing was set aside.
+    """
+    of_metadata = "FROM $log_records WHERE cluster = :cluster AND log_topic = :topic"
+    given = {"cluster": cluster, "topic": METADATA_TOPIC}
+    (log,) = tables.rows(f"SELECT min(log_offset) AS first {of_metadata} AND {IN_LOG}", **given)
+    whole = tables.rows(
+        f"SELECT {NAME} AS name, log_partition, min(run_id) AS run_id, "
+        "max(CASE WHEN control_type = :header THEN value END) AS header "
+        f"{of_metadata} AND {IN_SNAPSHOT} GROUP BY {NAME}, log_partition "
+        "HAVING bool_or(coalesce(control_type = :footer, FALSE))",
+        **given,
+        header=control_name(SNAPSHOT_HEADER),
+        footer=control_name(SNAPSHOT_FOOTER),
+    )
+    names = f"SELECT DISTINCT {NAME} AS name FROM {{}} WHERE cluster = :cluster AND {IN_SNAPSHOT}".format
+    faulty = {row["name"] for row in tables.rows(names("$quarantine"), cluster=cluster)}
+    decoded = {row["name"] for row in tables.rows(names("$cluster_records"), cluster=cluster)}
+    # The names begin with the end offset, 20 digits long.
+    found = sorted(
+        (int(row["name"][:20]), row["name"], row["log_partition"], row["header"], row["run_id"])
+        for row in whole
+        if row["name"] in decoded - faulty
+    )
+    if log["first"] is not None:
+        found = [each for each in found if each[0] >= log["first"] > 0]
+    elif found:
+        found = [each for each in found if each[0] == found[-1][0]]
+    if not found:
+        return None
+    end, name, partition, header, run_id = found[0]
+    try:
+        time_ms = snapshot_time_ms(header)
+    except DecodeError:
+        time_ms = -1
+    return KeptSnapshot(name, LogPosition(partition, end - 1, time_ms), run_id)
+
+
+def _records(rows: Iterable[Mapping[str, Any]]) -> Iterator[AnyRecord]:
+    decoder = RecordDecoder(Family.METADATA)
+    for row in rows:
+        offset = -1 if row["log_offset"] is None else row["log_offset"]
+        at = LogPosition(row["log_partition"], offset, row["timestamp_ms"])
+        try:
+            record = decoder.record(at, b"", bytes(row["value"]), row["batch_base"])
+        except UnknownTypeError:  # most record types of the metadata log say nothing about topics
+            continue
+        yield record

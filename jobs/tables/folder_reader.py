@@ -1,0 +1,83 @@
+"""Tables in a folder or an object store, read in this process, without Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundError
+
+from coordinator_core.errors import InputError
+from jobs.tables.format import check_format
+from jobs.tables.reader import MissingTableError, Value, is_catalog_name, with_names
+
+SCHEMES: Final = ("file", "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
+"""The URIs that delta-rs opens. It takes credentials from the environment and from the machine."""
+
+SCHEME: Final = re.compile(r"(\w+):")
+
+
+class UnsupportedTableError(InputError):
+    """The table has a feature of Delta that delta-rs does not know; Spark may read it."""
+
+
+class FolderReader:
+    """Reads Delta tables with delta-rs and DataFusion. One snapshot of each table is read, the newest."""
+
+    def __init__(self, location: str) -> None:
+        is_local = "://" not in location
+        self.location = str(Path(location).resolve()) if is_local else location.rstrip("/")
+        self._engine = QueryBuilder()
+        self._known: set[str] = set()
+
+    def exists(self, table: str) -> bool:
+        """Return whether the table exists. Raise InputError if it exists but cannot be read."""
+        try:
+            self._open(table)
+        except MissingTableError:
+            return False
+        return True
+
+    def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, Any]]:
+        """Yield the rows of a query; see ``TableReader``."""
+        text = with_names(sql, self._open, values, _text)
+        try:
+            for batch in self._engine.execute(text):
+                yield from pa.record_batch(batch).to_pylist()
+        except DeltaError as error:
+            raise InputError(f"the tables at {self.location} cannot be read: {_one_line(error)}") from error
+
+    def _open(self, name: str) -> str:
+        """Return the name of a table in SQL."""
+        if name not in self._known:
+            place = f"{self.location}/{name}"
+            try:
+                table = DeltaTable(place)
+                check_format(self.location, table.metadata().configuration)
+                self._engine.register(name, table)
+            except TableNotFoundError as error:
+                raise MissingTableError(f"table {place} does not exist: {_one_line(error)}") from error
+            except DeltaProtocolError as error:
+                raise UnsupportedTableError(f"table {place} cannot be read: {_one_line(error)}") from error
+            except (DeltaError, OSError) as error:
+                raise InputError(f"table {place} cannot be read: {_one_line(error)}") from error
+            self._known.add(name)
+        return name
+
+
+def can_open(location: str) -> bool:
+    """Return whether a location is a folder or an object store that delta-rs knows."""
+    scheme = SCHEME.match(location)
+    return not is_catalog_name(location) and (scheme is None or scheme[1] in SCHEMES)
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,76 @@
+"""How answers read the tables: with SQL that the engine in this process and Spark both know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from coordinator_core.errors import InputError
+
+Value = str | int | None | Sequence[str] | Sequence[int]
+"""What an SQL text may be given: a text, a number, NULL, or a list for ``IN``."""
+
+CATALOG_NAME: Final = re.compile(r"\w+\.\w+(\.\w+)?")
+
+NAMED: Final = re.compile(r"\$(?P<table>\w+)|(?<!:):(?P<value>[a-z_]\w*)")
+"""A table or a given value in an SQL text."""
+
+
+class MissingTableError(InputError):
+    """The table does not exist."""
+
+
+class TableReader(Protocol):
+    """Reads the tables at one location."""
+
+    @property
+    def location(self) -> str:
+        """The folder, URI or catalog schema of the tables."""
+
+    def exists(self, table: str) -> bool:
+        """Return whether the table exists.
+
+        Raises:
+            InputError: the table exists, but cannot be read.
+        """
+
+    def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, Any]]:
+        """Yield the rows of a query by the names of the columns; structs are mappings, arrays are lists.
+
+        In the SQL, ``$name`` is a table of that name, and ``:name`` one of ``values``. Only what DataFusion and Spark
+        both know may be used. One batch of rows is in memory at a time.
+
+        Raises:
+            MissingTableError: a table does not exist.
+            InputError: a table cannot be read.
+        """
+
+
+def with_names(sql: str, table: Callable[[str], str], values: Mapping[str, Value], text: Callable[[str], str]) -> str:
+    """Return the SQL with the names of its tables as ``table`` gives them, and with its values.
+
+    ``text`` returns a text as a literal of the engine.
+    """
+
+    def replacement(found: re.Match[str]) -> str:
+        name = found["table"]
+        return table(name) if name is not None else literal(values[found["value"]], text)
+
+    return NAMED.sub(replacement, sql)
+
+
+def literal(value: Value, text: Callable[[str], str]) -> str:
+    """Return a value in SQL; a list in parentheses, an empty one as a list that equals nothing."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, int):
+        return str(value)
+    return f"({', '.join(literal(each, text) for each in value) or 'NULL'})"
+
+
+def is_catalog_name(location: str) -> bool:
+    """Return whether a location is a schema of a catalog, such as ``main.audit``; otherwise it is a folder or a URI."""
+    return CATALOG_NAME.fullmatch(location) is not None

@@ -1,0 +1,45 @@
+"""Conversion of values that were read from tables into values of the core; ``row_types`` has the way there."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable
+from enum import Enum
+from typing import Annotated, Any, Final
+
+SCALARS: Final = (str, bool, int, float)
+"""Types whose values the tables keep as they are."""
+
+
+def reader(core_type: Any) -> Callable[[Any], Any]:
+    """Return a function that converts a value of Arrow or Spark into a value of the core type.
+
+    Its input has structs as dicts and arrays as lists. A field that is missing in a dict becomes None.
+    """
+    core, part = bare(core_type), element(core_type)
+    if part is not None:
+        each = reader(part)
+        return lambda value: value if value is None else tuple(map(each, value))
+    if issubclass(core, Enum):
+        return lambda value: value if value is None else core(value)
+    if any(base in SCALARS for base in core.__mro__):
+        return lambda value: value
+    fields = [(name, reader(hint)) for name, hint in typing.get_type_hints(core, include_extras=True).items()]
+    return lambda value: value if value is None else core(*(read(value.get(name)) for name, read in fields))
+
+
+def bare(hint: Any) -> Any:
+    """Return the type without its comment and without None."""
+    if typing.get_origin(hint) is Annotated:
+        return bare(typing.get_args(hint)[0])
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        (some,) = (each for each in typing.get_args(hint) if each is not type(None))
+        return bare(some)
+    return hint
+
+
+def element(hint: Any) -> Any:
+    """Return the element type of a tuple of any length; None for other types."""
+    core = bare(hint)
+    return typing.get_args(core)[0] if typing.get_origin(core) is tuple else None

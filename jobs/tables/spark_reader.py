@@ -1,0 +1,35 @@
+"""Tables of a catalog, or of a location that only Spark can open, read through Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jobs.tables.catalog import CATALOG
+from jobs.tables.delta import Tables, sql_text
+from jobs.tables.reader import Value, with_names
+
+
+class SparkReader:
+    """Reads tables with Spark SQL."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    @property
+    def location(self) -> str:
+        """The folder, URI or catalog schema of the tables."""
+        return self._tables.location
+
+    def exists(self, table: str) -> bool:
+        """Return whether the table exists. Raise InputError if it exists but cannot be read."""
+        return self._tables.exists(CATALOG[table])
+
+    def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, Any]]:
+        """Yield the rows of a query; see ``TableReader``."""
+        found = self._tables.spark.sql(with_names(sql, self._name, values, sql_text))
+        return (row.asDict(recursive=True) for row in found.toLocalIterator())
+
+    def _name(self, table: str) -> str:
+        self._tables.read(CATALOG[table])  # a missing table is an error of its own
+        return self._tables.name(CATALOG[table])
