@@ -8,6 +8,7 @@ import typer
 
 from coordinator_core.errors import InputError
 from jobs import settings
+from jobs.cli.arrow_start import start_without_pandas
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.options import ClusterOption, ConfigOption, LogsOption, StoreOption
 from jobs.queries.from_logs.answers import LogAnswers
@@ -35,6 +36,7 @@ class AnswerSource:
     def answers(self) -> Answers:
         """Return the answers from the logs of ``--log``, or from the tables of ``--store``."""
         self.check()
+        start_without_pandas()
         flags = {"tables": self.tables, "cluster": self.cluster}
         if self.tables is None:
             logs = find_logs(self.log or [], snapshots=True)

@@ -8,8 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-from pyarrow import json as pa_json
 
 from coordinator_core.errors import InputError
 from coordinator_core.groups.offsets import TopicPartition
@@ -47,13 +45,23 @@ def newest_ends(path: Path, until_ms: int | None = None) -> dict[TopicPartition,
 
 def _read(path: Path) -> Any:
     try:
-        if path.name.endswith(JSON_SUFFIXES):
-            rows = pa_json.read_json(path)
-        else:
-            rows = ds.dataset(path, format="parquet").to_table()
+        rows = _read_json(path) if path.name.endswith(JSON_SUFFIXES) else _read_parquet(path)
         check_columns(str(path), rows.column_names)
         return rows.select(COLUMNS.names).cast(COLUMNS)
     except FileNotFoundError:
         raise InputError(f"{path}: No such file or directory") from None
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path}: {' '.join(str(error).split())}") from error
+
+
+def _read_json(path: Path) -> Any:
+    from pyarrow import json
+
+    return json.read_json(path)
+
+
+def _read_parquet(path: Path) -> Any:
+    """Return the rows of Parquet files. Arrow's datasets import pandas if it is there, which takes most of a second."""
+    import pyarrow.dataset as ds
+
+    return ds.dataset(path, format="parquet").to_table()

@@ -1,4 +1,4 @@
-"""Answers from log files need no Spark: it is not imported, and the commands run where it is not installed."""
+"""Answers from log files and from folders of tables need no Spark: the commands do not import it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.api import CoordinatorAudit
 from tests.jobs.conftest import SAMPLE_LOGS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -26,26 +27,37 @@ print("\\n", [name for name in forbidden if name in sys.modules])
 """
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["groups"],
-        ["describe", "--all"],
-        ["history", "A-coop-a2d7"],
-        ["rebalances", "--slowest", "1"],
-        ["audit"],
-        ["findings"],
-        ["explain", "A-coop-a2d7"],
-        ["report", "--out", "{out}"],
-    ],
-    ids=lambda command: command[0],
-)
-def test_a_command_on_log_files_imports_no_spark(command: list[str], tmp_path: Path) -> None:
-    arguments = [part.format(out=tmp_path / "report.html") for part in command]
-    script = [sys.executable, "-c", RUN, "\n".join([*arguments, "--json", "--log", str(SAMPLE_LOGS)])]
+OF_BOTH = [
+    ["groups"],
+    ["describe", "--all"],
+    ["offsets", "A-coop-a2d7"],
+    ["owners", "a-coop-x8"],
+    ["history", "A-coop-a2d7"],
+    ["rebalances", "--slowest", "1"],
+    ["audit"],
+    ["findings"],
+    ["explain", "A-coop-a2d7"],
+    ["whatif", "A-coop-a2d7", "--assignor", "range"],
+]
+
+
+def answered(*arguments: str) -> list[dict[str, object]]:
+    """What a command prints in a process of its own, which imports no Spark."""
+    script = [sys.executable, "-c", RUN, "\n".join([*arguments, "--json"])]
     done = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     *lines, imported = done.stdout.splitlines()
     assert imported.strip() == "[]"
-    answers = [json.loads(line) for line in lines if line.strip()]
-    assert answers
+    return [json.loads(line) for line in lines if line.strip()]
+
+
+@pytest.mark.parametrize("command", [*OF_BOTH, ["report", "--out", "{out}"]], ids=lambda command: command[0])
+def test_a_command_on_log_files_imports_no_spark(command: list[str], tmp_path: Path) -> None:
+    arguments = [part.format(out=tmp_path / "report.html") for part in command]
+    assert answered(*arguments, "--log", str(SAMPLE_LOGS))
+
+
+@pytest.mark.parametrize("command", OF_BOTH, ids=lambda command: command[0])
+def test_a_command_on_a_folder_of_tables_imports_no_spark(command: list[str], sample: CoordinatorAudit) -> None:
+    found = answered(*command, "--store", sample.tables.location)
+    assert found == answered(*command, "--log", str(SAMPLE_LOGS)) != []

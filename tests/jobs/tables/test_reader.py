@@ -1,0 +1,64 @@
+"""SQL for two engines: names of tables and given values; what a folder without tables, and with newer ones, says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from coordinator_core.errors import InputError
+from jobs.tables.folder_reader import FolderReader, can_open
+from jobs.tables.format import FORMAT, FORMAT_VERSION
+from jobs.tables.reader import MissingTableError
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> FolderReader:
+    groups = pa.table({"group_id": ["it's", 'a "b"', "c\\", ":cluster", "$runs"], "size": [1, 2, 3, 4, 5]})
+    write_deltalake(tmp_path / "groups", groups)
+    return FolderReader(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["it's", 'a "b"', "c\\", ":cluster", "$runs"])
+def test_any_text_can_be_given(reader: FolderReader, name: str) -> None:
+    (row,) = reader.rows("SELECT size FROM $groups WHERE group_id = :name", name=name)
+    found = reader.rows("SELECT group_id FROM $groups WHERE size IN :sizes", sizes=[row["size"]])
+    assert [each["group_id"] for each in found] == [name]
+
+
+def test_an_empty_list_equals_nothing(reader: FolderReader) -> None:
+    assert not list(reader.rows("SELECT * FROM $groups WHERE size IN :sizes", sizes=[]))
+
+
+def test_a_table_that_is_not_there(reader: FolderReader) -> None:
+    assert reader.exists("groups")
+    assert not reader.exists("runs")
+    with pytest.raises(MissingTableError, match="runs does not exist"):
+        list(reader.rows("SELECT * FROM $runs"))
+
+
+def test_tables_of_a_newer_release_are_refused(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "runs", pa.table({"cluster": ["c"]}))
+    newer = {FORMAT: str(FORMAT_VERSION + 1)}
+    DeltaTable(tmp_path / "runs").alter.set_table_properties(newer, raise_if_not_exists=False)
+    with pytest.raises(InputError, match=f"have format {FORMAT_VERSION + 1}, written by a newer release"):
+        list(FolderReader(str(tmp_path)).rows("SELECT * FROM $runs"))
+
+
+@pytest.mark.parametrize(
+    ("location", "is_here"),
+    [
+        ("tables", True),
+        ("/lake/tables", True),
+        ("s3://lake/tables", True),
+        ("abfss://lake@account.dfs.core.windows.net/tables", True),
+        ("main.audit", False),
+        ("audit.tables", False),
+        ("dbfs:/tables", False),
+        ("hdfs://name/tables", False),
+    ],
+)
+def test_what_only_spark_can_open(location: str, is_here: bool) -> None:
+    assert can_open(location) == is_here
