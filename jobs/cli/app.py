@@ -95,6 +95,12 @@ COMMANDS: dict[str, Entry] = {
         INVESTIGATE,
         f"{LOG} --out report.html",
     ),
+    "metrics": Entry(
+        "metrics:metrics_command",
+        "Print metrics about all groups for Prometheus: state, rebalances, verdicts, offsets and lag.",
+        INVESTIGATE,
+        LOG,
+    ),
     "nightly": Entry(
         "nightly:nightly_command",
         "Ingest, decode, replay, audit, check and report everything new since the last run.",

@@ -1,0 +1,1 @@
+"""Metrics about groups, for Prometheus."""

@@ -1,0 +1,248 @@
+"""Metric families about groups, from the answers to questions. What the log does not say has no sample.
+
+The names of this project begin with ``coordinator_audit_``. Committed offsets, lag and members have the names that
+kafka-lag-exporter, kminion and Burrow have made usual, so that existing dashboards show them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from coordinator_core.audit.findings.rows import FindingRow
+from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.groups.classic.protocols import assigned_partitions
+from coordinator_core.groups.classic.state import ClassicGroup
+from coordinator_core.groups.describe import group_state
+from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.groups.proven_state import GroupThen
+from coordinator_core.groups.violations import Violation
+from coordinator_core.history.rows import RebalanceRow
+
+PREFIX: Final = "coordinator_audit_"
+
+
+class MetricNames(StrEnum):
+    """Whose names committed offsets, lag and members have."""
+
+    LAG_EXPORTER = "kafka-lag-exporter"
+    KMINION = "kminion"
+    BURROW = "burrow"
+
+
+class PartitionOffset(NamedTuple):
+    """The committed offset of a group in a partition; ``lag`` is None without an end offset."""
+
+    group_id: str
+    partition: TopicPartition
+    offset: int
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupFacts(Collector):
+    """The facts about the groups of one cluster; ``collect`` yields them as metric families.
+
+    ``ends`` are end offsets by topic and partition, from which lag is computed; empty: lag is not known.
+    """
+
+    cluster: str
+    names: Sequence[MetricNames]
+    groups: Sequence[GroupThen]
+    ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    rebalances: Sequence[RebalanceRow] = ()
+    verdicts: Sequence[TargetAuditRow] = ()
+    violations: Sequence[Violation] = ()
+    findings: Sequence[FindingRow] = ()
+
+    def registry(self) -> CollectorRegistry:
+        """Return a registry that has these facts alone."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        return registry
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield each metric family."""
+        yield from self._states()
+        yield from self._history()
+        offsets = list(self._offsets())
+        for names in self.names:
+            yield from OFFSETS[names](self, offsets)
+
+    def _states(self) -> Iterator[Metric]:
+        cluster = self.cluster
+        info = _gauge("group_info", "Type and state of a group; the value is 1.", "type", "state")
+        members = _gauge("group_members", "Members of a group.")
+        epoch = _gauge("group_epoch", "Group epoch, or generation of a classic group.")
+        certain = _gauge("group_certain", "1 if the log proves the whole state of the group, 0 if parts are unknown.")
+        for then in self.groups:
+            group, _, certainty = then
+            labels = [cluster, group.group_id]
+            state = group.state
+            info.add_metric([*labels, _text(group.type), _text(group_state(group, certainty))], 1)
+            certain.add_metric(labels, 0 if certainty.unknown else 1)
+            if state is not None and certainty.members_are_known:
+                members.add_metric(labels, len(state.members))
+            number = state.generation if isinstance(state, ClassicGroup) else getattr(state, "group_epoch", None)
+            if number is not None:
+                epoch.add_metric(labels, number)
+        yield from (info, members, epoch, certain)
+
+    def _history(self) -> Iterator[Metric]:
+        rebalances = Counter((row.group_id, row.outcome) for row in self.rebalances)
+        yield _counter("rebalances", "Rebalances in the log, by outcome.", rebalances, self.cluster, "outcome")
+        causes = Counter((row.group_id, kind) for row in self.rebalances for kind in {each.kind for each in row.causes})
+        about = "Rebalances that have this cause; a rebalance can have several."
+        yield _counter("rebalance_causes", about, causes, self.cluster, "cause")
+        longest = _gauge("rebalance_longest_seconds", "The longest rebalance in the log, at least.")
+        durations: dict[str, int] = {}
+        for row in self.rebalances:
+            if row.duration_min_ms is not None:
+                durations[row.group_id] = max(durations.get(row.group_id, 0), row.duration_min_ms)
+        for group_id, duration in sorted(durations.items()):
+            longest.add_metric([self.cluster, group_id], duration / 1000)
+        yield longest
+        verdicts = Counter((row.group_id, row.verdict) for row in self.verdicts)
+        yield _counter("targets", "Target assignments in the log, by verdict.", verdicts, self.cluster, "verdict")
+        broken = Counter((row.group_id, row.rule.value) for row in self.violations)
+        yield _counter("violations", "Broken rules of the protocol.", broken, self.cluster, "rule")
+        scores = _gauge("finding_score", "The highest score of the findings of one kind about a group.", "kind")
+        highest: dict[tuple[str, str], float] = {}
+        for finding in self.findings:
+            key = finding.group_id, finding.kind
+            highest[key] = max(highest.get(key, 0.0), finding.score)
+        for (group_id, kind), score in sorted(highest.items()):
+            scores.add_metric([self.cluster, group_id, kind], score)
+        yield scores
+
+    def _offsets(self) -> Iterator[PartitionOffset]:
+        for group, offsets, certainty in self.groups:
+            for partition, commit in sorted(offsets.committed.items()):
+                if partition not in certainty.unknown_offsets and commit.offset >= 0:
+                    end = self.ends.get(partition)
+                    lag = None if end is None else max(0, end - commit.offset)
+                    yield PartitionOffset(group.group_id, partition, commit.offset, lag)
+
+
+def _text(value: object) -> str:
+    return "unknown" if value is None else str(value)
+
+
+def _gauge(name: str, about: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(PREFIX + name, about, labels=["cluster_name", "group", *labels])
+
+
+def _counter(
+    name: str, about: str, counts: Mapping[tuple[str, str], int], cluster: str, label: str
+) -> CounterMetricFamily:
+    family = CounterMetricFamily(PREFIX + name, about, labels=["cluster_name", "group", label])
+    for (group_id, value), count in sorted(counts.items()):
+        family.add_metric([cluster, group_id, value], count)
+    return family
+
+
+def _sums(offsets: Iterable[PartitionOffset]) -> dict[tuple[str, str], list[PartitionOffset]]:
+    by_topic: dict[tuple[str, str], list[PartitionOffset]] = {}
+    for each in offsets:
+        by_topic.setdefault((each.group_id, each.partition.topic), []).append(each)
+    return by_topic
+
+
+def _whole(lags: Iterable[int | None]) -> list[int] | None:
+    """Return the lags, None if one is not known: a sum without it would be too small."""
+    known = [lag for lag in lags if lag is not None]
+    return known if len(known) == len(list(lags)) else None
+
+
+def _like_lag_exporter(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Iterator[Metric]:
+    prefix, labels = "kafka_consumergroup_group_", ["cluster_name", "group", "topic", "partition"]
+    current = GaugeMetricFamily(f"{prefix}offset", "Committed offset of a group in a partition.", labels=labels)
+    lag = GaugeMetricFamily(f"{prefix}lag", "Lag of a group in a partition, in records.", labels=labels)
+    highest = GaugeMetricFamily(f"{prefix}max_lag", "The highest lag of a group in a partition.", labels=labels[:2])
+    total = GaugeMetricFamily(f"{prefix}sum_lag", "Lag of a group, summed over partitions.", labels=labels[:2])
+    by_group: dict[str, list[int | None]] = {}
+    for each in offsets:
+        where = [facts.cluster, each.group_id, each.partition.topic, str(each.partition.partition)]
+        current.add_metric(where, each.offset)
+        if each.lag is not None:
+            lag.add_metric(where, each.lag)
+        by_group.setdefault(each.group_id, []).append(each.lag)
+    for group_id, lags in by_group.items():
+        known = _whole(lags)
+        if known:
+            highest.add_metric([facts.cluster, group_id], max(known))
+            total.add_metric([facts.cluster, group_id], sum(known))
+    yield from (current, lag, highest, total)
+    latest = GaugeMetricFamily(
+        "kafka_partition_latest_offset", "End offset of a partition.", labels=[labels[0], *labels[2:]]
+    )
+    for partition, end in sorted(facts.ends.items()):
+        latest.add_metric([facts.cluster, partition.topic, str(partition.partition)], end)
+    yield latest
+
+
+def _like_kminion(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Iterator[Metric]:
+    prefix = "kminion_kafka_consumer_group_"
+    info = GaugeMetricFamily(f"{prefix}info", "State of a group; the value is 1.", labels=["group_id", "group_state"])
+    members = GaugeMetricFamily(f"{prefix}members", "Members of a group.", labels=["group_id"])
+    empty = GaugeMetricFamily(
+        f"{prefix}empty_members", "Members of a classic group without a partition.", labels=["group_id"]
+    )
+    for group, _, certainty in facts.groups:
+        info.add_metric([group.group_id, _text(group_state(group, certainty))], 1)
+        if group.state is None or not certainty.members_are_known:
+            continue
+        members.add_metric([group.group_id], len(group.state.members))
+        if isinstance(group.state, ClassicGroup):
+            held = [assigned_partitions(member.assignment) for member in group.state.members.values()]
+            empty.add_metric([group.group_id], sum(not each for each in held))
+    yield from (info, members, empty)
+    labels = ["group_id", "topic_name"]
+    per_partition = GaugeMetricFamily(
+        f"{prefix}topic_partition_lag", "Lag of a group in a partition, in records.", labels=[*labels, "partition_id"]
+    )
+    lag = GaugeMetricFamily(f"{prefix}topic_lag", "Lag of a group in a topic, in records.", labels=labels)
+    sums = GaugeMetricFamily(
+        f"{prefix}topic_offset_sum", "Committed offsets of a group in a topic, summed.", labels=labels
+    )
+    for (group_id, topic), each_of in _sums(offsets).items():
+        sums.add_metric([group_id, topic], sum(each.offset for each in each_of))
+        for each in each_of:
+            if each.lag is not None:
+                per_partition.add_metric([group_id, topic, str(each.partition.partition)], each.lag)
+        known = _whole([each.lag for each in each_of])
+        if known:
+            lag.add_metric([group_id, topic], sum(known))
+    yield from (per_partition, lag, sums)
+
+
+def _like_burrow(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Iterator[Metric]:
+    prefix, labels = "burrow_kafka_consumer_", ["cluster", "consumer_group", "topic", "partition"]
+    current = GaugeMetricFamily(f"{prefix}current_offset", "Committed offset of a group in a partition.", labels=labels)
+    lag = GaugeMetricFamily(f"{prefix}partition_lag", "Lag of a group in a partition, in records.", labels=labels)
+    total = GaugeMetricFamily(f"{prefix}lag_total", "Lag of a group, summed over partitions.", labels=labels[:2])
+    by_group: dict[str, list[int | None]] = {}
+    for each in offsets:
+        where = [facts.cluster, each.group_id, each.partition.topic, str(each.partition.partition)]
+        current.add_metric(where, each.offset)
+        if each.lag is not None:
+            lag.add_metric(where, each.lag)
+        by_group.setdefault(each.group_id, []).append(each.lag)
+    for group_id, lags in by_group.items():
+        known = _whole(lags)
+        if known:
+            total.add_metric([facts.cluster, group_id], sum(known))
+    yield from (current, lag, total)
+
+
+OFFSETS: Final = {
+    MetricNames.LAG_EXPORTER: _like_lag_exporter,
+    MetricNames.KMINION: _like_kminion,
+    MetricNames.BURROW: _like_burrow,
+}

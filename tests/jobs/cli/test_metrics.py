@@ -1,0 +1,132 @@
+"""Metrics: what a Prometheus server reads from them is what the other commands answer."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from prometheus_client import exposition
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
+from prometheus_client.parser import text_string_to_metric_families as families
+from typer.testing import CliRunner
+
+from coordinator_core.groups.certainty import Certainty
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
+from coordinator_core.groups.proven_state import GroupThen
+from coordinator_core.records import LogPosition
+from jobs.cli.app import app
+from jobs.metrics.families import GroupFacts, MetricNames
+from tests.jobs.conftest import SAMPLE_LOGS
+from tests.shared_data import ROOT
+
+LOG = ["--log", str(SAMPLE_LOGS)]
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [*arguments, *LOG])
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def samples(text, parse=families):
+    return {
+        (sample.name, *(value for _, value in sorted(sample.labels.items()) if value != "default")): sample.value
+        for family in parse(text)
+        for sample in family.samples
+    }
+
+
+def test_metrics_are_what_groups_rebalances_and_offsets_answer():
+    read = samples(run("metrics"))
+    groups = [json.loads(line) for line in run("groups", "--json").splitlines()]
+    assert len(groups) > 20
+    for group in groups:
+        name = group["group"]
+        assert read["coordinator_audit_group_info", name, group["state"] or "unknown", group["type"] or "unknown"] == 1
+        assert read.get(("coordinator_audit_group_members", name)) == group["members"]
+        assert read.get(("coordinator_audit_group_epoch", name)) == group["epoch"]
+    rebalances = [json.loads(line) for line in run("rebalances", "--json").splitlines()]
+    counted = sum(value for key, value in read.items() if key[0] == "coordinator_audit_rebalances_total")
+    assert counted == len(rebalances) > 100
+    offsets = [json.loads(line) for line in run("offsets", "A-coop-a2d7", "--json").splitlines()]
+    committed = {
+        (each["topic"], each["partition"]): each["offset"] for each in offsets if each["status"] == "committed"
+    }
+    of_group = {key: value for key, value in read.items() if "A-coop-a2d7" in key and key[0].endswith("group_offset")}
+    assert of_group == {
+        ("kafka_consumergroup_group_offset", "A-coop-a2d7", str(partition), topic): offset
+        for (topic, partition), offset in committed.items()
+    }
+
+
+def test_openmetrics_has_the_same_samples():
+    assert samples(run("metrics", "--format", "openmetrics"), openmetrics_families) == samples(run("metrics"))
+
+
+def test_a_file_appears_whole(tmp_path):
+    out = tmp_path / "coordinator.prom"
+    out.write_text("older\n")
+    assert run("metrics", "--out", str(out)) == ""
+    assert samples(out.read_text(encoding="utf-8")) == samples(run("metrics"))
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def a_group(group_id, offsets, **certainty):
+    at = LogPosition(0, 1, 2)
+    commits = {
+        TopicPartition(topic, partition): Commit(offset, -1, "", 5, None, None, at)
+        for (topic, partition), offset in offsets.items()
+    }
+    return GroupThen(Group(group_id), GroupOffsets(commits), Certainty(**certainty))
+
+
+def of_facts(names, groups, ends):
+    facts = GroupFacts("c", [names], groups, {TopicPartition(*key): end for key, end in ends.items()})
+    return samples(exposition.generate_latest(facts.registry()).decode())
+
+
+@pytest.mark.parametrize(
+    ("names", "lag", "total"),
+    [
+        (MetricNames.LAG_EXPORTER, "kafka_consumergroup_group_lag", "kafka_consumergroup_group_sum_lag"),
+        (MetricNames.BURROW, "burrow_kafka_consumer_partition_lag", "burrow_kafka_consumer_lag_total"),
+        (
+            MetricNames.KMINION,
+            "kminion_kafka_consumer_group_topic_partition_lag",
+            "kminion_kafka_consumer_group_topic_lag",
+        ),
+    ],
+)
+def test_lag_has_a_sum_only_where_every_end_is_known(names, lag, total):
+    group = a_group("g", {("t", 0): 10, ("t", 1): 20})
+    whole = of_facts(names, [group], {("t", 0): 15, ("t", 1): 18})
+    assert sorted(value for key, value in whole.items() if key[0] == lag) == [0, 5]
+    assert [value for key, value in whole.items() if key[0] == total] == [5]
+    partly = of_facts(names, [group], {("t", 0): 15})
+    assert [value for key, value in partly.items() if key[0] == lag] == [5]
+    assert not [key for key in partly if key[0] == total]
+
+
+def test_an_offset_that_the_log_does_not_prove_has_no_sample():
+    partition = TopicPartition("t", 0)
+    group = a_group("g", {("t", 0): 10, ("t", 1): 20}, unknown_offsets=frozenset({partition}))
+    read = of_facts(MetricNames.LAG_EXPORTER, [group], {})
+    assert [key for key in read if key[0] == "kafka_consumergroup_group_offset"] == [
+        ("kafka_consumergroup_group_offset", "c", "g", "1", "t")
+    ]
+
+
+def test_hostile_names_stay_one_label():
+    name = 'a"b\\c\nd} 7'
+    read = of_facts(MetricNames.LAG_EXPORTER, [a_group(name, {(name, 0): 10})], {})
+    assert read["kafka_consumergroup_group_offset", "c", name, "0", name] == 10
+
+
+def test_the_example_dashboard_asks_for_metrics_that_exist():
+    dashboard = json.loads((ROOT / "docs" / "howto" / "grafana-dashboard.json").read_text(encoding="utf-8"))
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    known = {line.split()[2] for line in run("metrics").splitlines() if line.startswith("# TYPE ")}
+    assert len(asked) >= 6
+    for expression in asked:
+        assert any(name in expression for name in known), expression
