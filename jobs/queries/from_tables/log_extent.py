@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.groups.certainty import LogGaps
-from jobs.queries.from_tables.log_gaps import Damage, GapsSeen, Place, damage_of, gaps_below
+from jobs.queries.from_tables.log_gaps import DamagedRange, GapsSeen, Place, damage_of, gaps_below
 from jobs.queries.interface import AsOf
 from jobs.sources.files import FIRST_SEGMENT
 from jobs.tables.reader import TableReader
@@ -172,7 +172,7 @@ def _end_of_gaps(extent: StoredLogExtent) -> int | None:
     return extent.asked if extent.end is None else extent.end
 
 
-def _gaps_of(extent: StoredLogExtent, bounds: _Bounds, seen: GapsSeen, damage: list[Damage]) -> LogGaps:
+def _gaps_of(extent: StoredLogExtent, bounds: _Bounds, seen: GapsSeen, damage: list[DamagedRange]) -> LogGaps:
     """Return what is missing in a partition: between its rows, before the first, and after the last."""
     missing, lost, lost_later = seen
     asked = _end_of_gaps(extent)

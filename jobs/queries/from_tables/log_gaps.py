@@ -61,7 +61,7 @@ class GapsSeen(NamedTuple):
     lost_later: bool
 
 
-class Damage(NamedTuple):
+class DamagedRange(NamedTuple):
     """Bytes that are no record: the first and the last of the offsets lost. ``is_cut_off``: a file ends there."""
 
     first: int
@@ -69,7 +69,9 @@ class Damage(NamedTuple):
     is_cut_off: bool
 
 
-def gaps_below(tables: TableReader, cluster: str, place: Place, end: int | None, damage: list[Damage]) -> GapsSeen:
+def gaps_below(
+    tables: TableReader, cluster: str, place: Place, end: int | None, damage: list[DamagedRange]
+) -> GapsSeen:
     """Return what is missing between the rows of a log partition, as seen from an end offset; None: from its end."""
     limit = (1 << 62) if end is None else end
     missing, lost, lost_later = -1, -1, False
@@ -94,7 +96,7 @@ def gaps_below(tables: TableReader, cluster: str, place: Place, end: int | None,
 class _Causes:
     """Tells holes that compaction explains from others."""
 
-    def __init__(self, tables: TableReader, cluster: str, place: Place, damage: list[Damage], last: int) -> None:
+    def __init__(self, tables: TableReader, cluster: str, place: Place, damage: list[DamagedRange], last: int) -> None:
         """``last`` is the last offset of any hole."""
         self._tables = tables
         self._given = _given(cluster, place)
@@ -129,7 +131,7 @@ class _Causes:
         return self._repeat is not None and self._repeat <= offset
 
 
-def damage_of(tables: TableReader, cluster: str, place: Place) -> list[Damage]:
+def damage_of(tables: TableReader, cluster: str, place: Place) -> list[DamagedRange]:
     """Return the damage of a log partition.
 
     Where bytes do not tell their offsets, it is the one behind the last record before them in their file, or the one
@@ -138,14 +140,14 @@ def damage_of(tables: TableReader, cluster: str, place: Place) -> list[Damage]:
     return list(_damage(tables, _given(cluster, place)))
 
 
-def _damage(tables: TableReader, given: dict[str, Any]) -> Iterator[Damage]:
+def _damage(tables: TableReader, given: dict[str, Any]) -> Iterator[DamagedRange]:
     rows = tables.rows(f"SELECT batch_base, batch_last, source, place, error FROM {LOG} AND kind = 'damaged'", **given)
     for row in list(rows):
         first, last = row["batch_base"], row["batch_last"]
         if first is None:
             first = last = _beside(tables, given, row["source"], row["place"])
         if first is not None:
-            yield Damage(first, first if last is None else last, ENDS_WITHIN in (row["error"] or ""))
+            yield DamagedRange(first, first if last is None else last, ENDS_WITHIN in (row["error"] or ""))
 
 
 def _beside(tables: TableReader, given: dict[str, Any], source: str, place: int) -> int | None:
