@@ -9,18 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE
 from rich.console import Console as Terminal
-from rich.table import Table
 from rich.text import Text
 
+from jobs.cli.terminal_table import EMPTY, UNBOUNDED, TerminalTable, print_blocks
 from jobs.formatting import number_ranges
 from jobs.times import utc_datetime
 
 Line = Mapping[str, Any]
-
-UNBOUNDED = 1 << 20
-"""Line width of output that does not go to a terminal."""
 
 
 def print_lines(lines: Sequence[Line], *, as_json: bool, title: str) -> None:
@@ -48,28 +44,18 @@ def print_written(what: str, where: Path, *, as_json: bool) -> None:
 def print_table(title: str, lines: Sequence[Line]) -> None:
     """Print a table. Columns that are empty in every line are left out.
 
-    If the terminal is too narrow, each line is printed as a block with one row per field. In a pipe or a file each line
-    is one row, whatever its length.
+    On a terminal the table is made to fit; if that is impossible, each line is printed as a block with one row for each
+    field. In a pipe or a file each line is one row, whatever its length.
     """
     terminal = _terminal()
     names = [name for name in (lines[0] if lines else ()) if any(line[name] is not None for line in lines)]
     terminal.print(f"{cell(title)} ({len(lines)})")
-    table = Table(box=SIMPLE)
-    for name in names:
-        is_number = all(isinstance(line[name], int | float | None) for line in lines)
-        table.add_column(name, justify="right" if is_number else "left")
-    for line in lines:
-        table.add_row(*(Text(cell(line[name])) for name in names))
-    unbounded = terminal.options.update(max_width=UNBOUNDED)
-    if terminal.measure(table, options=unbounded).maximum <= terminal.width:
-        terminal.print(table)
+    if not lines:
         return
-    for line in lines:
-        fields = Table.grid("", "", padding=(0, 2))
-        for name in names:
-            if line[name] not in (None, ""):
-                fields.add_row(name, Text(cell(line[name]), overflow="fold"))
-        terminal.print("", fields, sep="\n")
+    cells = {name: [cell(line[name]) for line in lines] for name in names}
+    numbers = frozenset(name for name in names if all(isinstance(line[name], int | float | None) for line in lines))
+    if not TerminalTable(dict(cells), numbers).print(terminal):
+        print_blocks(terminal, [dict(zip(names, row, strict=True)) for row in zip(*cells.values(), strict=True)], names)
 
 
 def print_text(text: str) -> None:
@@ -86,7 +72,7 @@ def _terminal() -> Terminal:
 def cell(value: Any) -> str:
     """Return a value as text, ``-`` for an empty one. Control characters in ids are escaped."""
     if value is None or value == "":
-        return "-"
+        return EMPTY
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(value))
 
 

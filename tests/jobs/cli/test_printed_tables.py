@@ -27,23 +27,80 @@ def test_a_pipe_gets_one_line_a_row(capsys: pytest.CaptureFixture[str]) -> None:
     assert second.split() == ["a-group-of-a-long-name", "-", "-", "2:5"]
 
 
-def test_what_does_not_fit_a_terminal_is_printed_a_line_by_itself(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", "36")
-    print_table("groups", LINES)
-    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
+def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int, lines=LINES) -> list[str]:
+    monkeypatch.setenv("COLUMNS", str(width))
+    print_table("groups", lines)
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_what_does_not_fit_even_when_folded_is_printed_a_line_by_itself(monkeypatch, capsys) -> None:
+    assert printed(monkeypatch, capsys, 22) == [
         "groups (2)",
         "",
         "group    orders",
         "members  3",
-        "detail   what happened, at some",
-        "         length",
+        "detail   what",
+        "         happened, at",
+        "         some length",
         "log      1:47 1:48",
         "",
-        "group  a-group-of-a-long-name",
+        "group  a-group-of-a-lo",
+        "       ng-name",
         "log    2:5",
     ]
+
+
+def test_long_texts_are_folded(monkeypatch, capsys) -> None:
+    assert printed(monkeypatch, capsys, 60) == [
+        "groups (2)",
+        "",
+        "group           members  detail                    log",
+        "─" * 60,
+        "orders                3  what happened, at some    1:47 1:48",
+        "                         length",
+        "a-group-of-a-l        -  -                         2:5",
+        "ong-name",
+        "",
+    ]
+
+
+def test_sentences_go_below_their_row_where_they_do_not_fit_beside_it(monkeypatch, capsys) -> None:
+    assert printed(monkeypatch, capsys, 48) == [
+        "groups (2)",
+        "",
+        "group                   members  log",
+        "─" * 42,
+        "orders                        3  1:47 1:48",
+        "    what happened, at some length",
+        "a-group-of-a-long-name        -  2:5",
+        "",
+    ]
+
+
+ROWS = [
+    {"time": f"2026-11-21T10:29:0{second}.500+00:00", "type": "CONSUMER", "member": member, "detail": "a b c d e f g"}
+    for second, member in ((1, "koilbNHcSWy_NPcjAFkhig"), (2, "app-1-bb0cdc79-c5ac-491a-be9f-f2574df33db6"))
+]
+
+
+def test_a_narrow_terminal_gets_shared_values_once_then_short_times_then_short_ids(monkeypatch, capsys) -> None:
+    whole = printed(monkeypatch, capsys, 130, ROWS)
+    assert "type" in whole[2]
+    assert "bb0cdc79-c5ac-491a-be9f-f2574df33db6" in whole[5]
+    shared = printed(monkeypatch, capsys, 90, ROWS)
+    assert shared[1] == "in every row: type CONSUMER, detail a b c d e f g"
+    assert "2026-11-21T10:29:01.500+00:00" in shared[5]
+    timed = printed(monkeypatch, capsys, 65, ROWS)
+    assert timed[2] == "times: 2026-11-21, UTC"
+    assert timed[6].split() == ["10:29:01.500", "koilbNHcSWy_NPcjAFkhig"]
+    short = printed(monkeypatch, capsys, 50, ROWS)
+    assert [line.split() for line in short[6:8]] == [["10:29:01.500", "koilbNHc…"], ["10:29:02.500", "app-1-bb0cdc79…"]]
+
+
+def test_ids_that_would_look_alike_stay_whole(monkeypatch, capsys) -> None:
+    ids = ["bb0cdc79-c5ac-491a-be9f-f2574df33db6", "bb0cdc79-c5ac-491a-be9f-000000000000"]
+    lines = printed(monkeypatch, capsys, 30, [{"n": 1, "member": each} for each in ids])
+    assert not any("…" in line for line in lines)
 
 
 def test_a_table_without_a_row_says_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,7 +110,7 @@ def test_a_table_without_a_row_says_so(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_names_of_clients_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     print_table("members", [{"client": "\x1b[2Jé\n日本 [bold]:smile:", "n": 1}])
-    assert r"  \x1b[2Jé\n日本 [bold]:smile:  " in capsys.readouterr().out
+    assert r" \x1b[2Jé\n日本 [bold]:smile:  " in capsys.readouterr().out
 
 
 def test_sentences_are_broken_between_words(
