@@ -53,6 +53,9 @@ _HANDLERS: Mapping[Family, Mapping[int, RuleHandler]] = {
         ),
         RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: RuleHandler(topics.on_share_state, topics.share_state_before),
         RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: RuleHandler(topics.on_regex, topics.regex_before),
+        RecordType.STREAMS_GROUP_METADATA: RuleHandler(
+            topics.on_streams_epoch, partial(epochs.epochs_before, STREAMS_KIND)
+        ),
         RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: RuleHandler(topics.on_streams_target),
         RecordType.STREAMS_GROUP_TOPOLOGY: RuleHandler(topics.on_topology, topics.topology_before),
     },

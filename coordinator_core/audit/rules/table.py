@@ -271,7 +271,8 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.TOPOLOGY_EPOCH_WRONG,
         (_STREAMS,),
-        "The topology epoch goes up by one with each new topology; one epoch has one topology.",
+        "The topology epoch goes up by one with each new topology; one epoch has one topology. A group with members "
+        "has one, which is that of a member at first; no later one was validated.",
         _KIP1071,
         _PROTOCOL,
     ),

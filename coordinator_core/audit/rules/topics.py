@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator_core.audit.rules.epochs import on_target
+from coordinator_core.audit.rules.epochs import EpochsBefore, on_epoch, on_target
 from coordinator_core.audit.rules.group_types import SHARE_KIND, STREAMS_KIND
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.audit.rules.known_facts import SHARE_STATE, TOPOLOGY
@@ -17,6 +17,7 @@ from coordinator_core.history.topics import CLOCK_SLACK_MS
 from coordinator_core.record_fields.consumer_group import ConsumerGroupRegularExpressionRecord
 from coordinator_core.record_fields.share_group import ShareGroupTargetAssignmentMemberRecord
 from coordinator_core.record_fields.streams_group import (
+    StreamsGroupMetadataRecord,
     StreamsGroupTargetAssignmentMemberRecord,
     StreamsGroupTopologyRecord,
 )
@@ -116,14 +117,44 @@ def on_topology(scene: JudgedGroup, record: StreamsGroupTopologyRecord, before: 
     watch = scene.watch
     known = watch.knows(TOPOLOGY)
     watch.note(TOPOLOGY, record.at)
-    if record.value is None or before is None or not known:
+    if record.value is None or not known:
         return
     now = topology_of(record.value)
-    if now.epoch not in (before.epoch, before.epoch + 1):
+    if before is None:
+        _first_topology(scene, now.epoch, record.at)
+    elif now.epoch not in (before.epoch, before.epoch + 1):
         detail = f"topology epoch {now.epoch} follows {before.epoch}"
         scene.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, detail)
     elif now.epoch == before.epoch and by_subtopology(now) != by_subtopology(before):
         scene.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, f"topology epoch {now.epoch} has another topology")
+
+
+def _first_topology(scene: JudgedGroup, epoch: int, at: LogPosition) -> None:
+    """The first topology is that of a member, which the record of the member before it says."""
+    state = scene.group.state
+    if not isinstance(state, StreamsGroup) or not scene.watch.whole or scene.operation.converted:
+        return
+    if state.members and epoch not in {member.topology_epoch for member in state.members.values()}:
+        detail = f"topology epoch {epoch}, which is that of none of its members"
+        scene.broken(Rule.TOPOLOGY_EPOCH_WRONG, at, None, detail)
+
+
+def on_streams_epoch(scene: JudgedGroup, record: StreamsGroupMetadataRecord, before: EpochsBefore) -> None:
+    """Judge group metadata of a streams group: its members have a topology, and no later one was validated.
+
+    The epoch of a classic group that becomes a streams group is written before its topology.
+    """
+    on_epoch(STREAMS_KIND, scene, record, before)
+    state, value = scene.group.state, record.value
+    if value is None or not isinstance(state, StreamsGroup) or not scene.watch.knows(TOPOLOGY):
+        return
+    validated = value.get("validatedTopologyEpoch", -1)
+    if state.topology is None:
+        if state.members and not scene.operation.converted:
+            scene.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, "the group has members and no topology")
+    elif validated > state.topology.epoch:
+        detail = f"topology epoch {validated} was validated, the topology is of epoch {state.topology.epoch}"
+        scene.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, detail)
 
 
 def on_streams_target(scene: JudgedGroup, record: StreamsGroupTargetAssignmentMemberRecord, before: None) -> None:

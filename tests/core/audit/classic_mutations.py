@@ -34,10 +34,11 @@ def _no_protocol(value: Fields) -> None:
 
 def _generation(step: int) -> Change:
     def change(place: Place, value: Fields) -> bool:
-        """A group that was there counts on: it has members, as in the generation before."""
+        """A group that was there counts on: it has members, as in the generation before, with other assignments."""
         had = place.before()
         value["generation"] += step
-        return bool(value["generation"] > 0 and value["members"] and had and had["members"])
+        assigned = [sorted(each["assignment"] for each in of["members"]) for of in (value, had or value)]
+        return bool(value["generation"] > 0 and had and had["members"] and assigned[0] and assigned[0] != assigned[1])
 
     return change
 
@@ -212,7 +213,7 @@ def _not_subscribed(place: Place, value: Fields, entries: Work) -> bool:
         for member, entry in _with_work(entries)
         for number in _numbers(entry)
         for other in entries
-        if entry["topic"] not in topics.get(other, ())
+        if other != member and entry["topic"] not in topics.get(other, ())
     ]
     if moves:
         _move(entries, *place.rng.choice(moves))
