@@ -77,7 +77,9 @@ class GroupAudit:
         targets = None
         if settings is not None:
             targets = TargetAuditor(group, None, topics, settings, coverage)
-        return cls(GroupFold(group, None, topics, coverage), RuleFold(group, None, coverage, topics), targets)
+        plausible = (settings or AuditSettings()).plausible
+        rules = RuleFold(group, None, coverage, topics, plausible)
+        return cls(GroupFold(group, None, topics, coverage), rules, targets)
 
     @classmethod
     def resume(cls, text: str, topics: TopicHistory | None, coverage: Coverage, settings: AuditSettings) -> GroupAudit:
@@ -86,7 +88,7 @@ class GroupAudit:
         group, targets = stored.group, stored.targets
         return cls(
             GroupFold(group, stored.history, topics, coverage),
-            RuleFold(group, stored.rules, coverage, topics),
+            RuleFold(group, stored.rules, coverage, topics, settings.plausible),
             None if targets is None else TargetAuditor(group, targets, topics, settings, coverage),
         )
 

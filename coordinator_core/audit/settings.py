@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from coordinator_core.assignors.plausible_counts import PlausibleCounts
 from coordinator_core.assignors.profiles import DEFAULT, PROFILES, Profile, profile
 
 
@@ -16,6 +17,7 @@ class AuditSettings:
     is the feature version of the brokers' Java runtime; None: try both rules of its collections. Clients:
     ``metadata_age_ms`` is their largest ``metadata.max.age.ms``, ``connect_max_delay_ms`` the workers'
     ``scheduled.rebalance.max.delay.ms``. ``clock_slack_ms`` is the largest difference between the clocks of brokers.
+    ``most_...`` are the largest counts that the log is believed.
     """
 
     default_assignor: str = "uniform"
@@ -25,12 +27,20 @@ class AuditSettings:
     metadata_age_ms: int = 300_000
     connect_max_delay_ms: int = 300_000
     clock_slack_ms: int = 10_000
+    most_partitions_of_topic: int = PlausibleCounts().partitions_of_topic
+    most_tasks_of_connector: int = PlausibleCounts().tasks_of_connector
+    most_units_of_group: int = PlausibleCounts().units_of_group
 
     def __post_init__(self) -> None:
         """Raises UsageError for a release that no profile describes."""
         for name in (self.profile, self.older):
             if name is not None:
                 profile(name)
+
+    @property
+    def plausible(self) -> PlausibleCounts:
+        """The largest counts that the log is believed."""
+        return PlausibleCounts(self.most_partitions_of_topic, self.most_tasks_of_connector, self.most_units_of_group)
 
     def profiles_for(self, *, recorded_topics: bool) -> list[tuple[Profile, str]]:
         """Return the profiles to try, the likeliest first, each with a text that names it in a verdict."""

@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+MOST_PARTITIONS = 200_000
+"""The most partitions of one topic that are believed, unless a setting says otherwise.
+
+Kafka's formats have no limit. Its documentation names this number as the most for a whole cluster with ZooKeeper.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Topic:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from coordinator_core.cluster.image import Topic
+from coordinator_core.cluster.image import MOST_PARTITIONS, Topic
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
 from coordinator_core.records import LogPosition
@@ -56,6 +56,10 @@ def _read(number: int, row: Mapping[str, Any]) -> tuple[int, Topic]:
         raise InputError(
             f"topic snapshot row {number} ({name!r}): wants name as text, partitions as a count or a list, time as "
             f"milliseconds; got partitions {partitions!r}, time {time!r}"
+        )
+    if count > MOST_PARTITIONS:
+        raise InputError(
+            f"topic snapshot row {number} ({name!r}): {count} partitions, but a topic has at most {MOST_PARTITIONS}"
         )
     racks = tuple(tuple(rack for rack in racks if rack is not None) for racks in row.get("racks") or ())
     if racks and len(racks) != count:

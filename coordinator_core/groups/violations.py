@@ -102,6 +102,7 @@ class Rule(StrEnum):
     PROTOCOL_AGAINST_MEMBERS = "protocol_against_members"
     WORK_OUTSIDE_GROUP = "work_outside_group"
     WORK_UNASSIGNED = "work_unassigned"
+    COUNT_IMPLAUSIBLE = "count_implausible"
     COMMIT_IN_SHARE_GROUP = "commit_in_share_group"
     COMMIT_BY_NO_OWNER = "commit_by_no_owner"
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from coordinator_core.cluster.setting_values import int_setting
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups import record_types
 from coordinator_core.groups.consumer.describe import preferred_assignor
@@ -169,8 +170,7 @@ def _session_timeout(recorder: HistoryWriter, kind: EpochType, member: object, a
     configs = recorder.topics.config(
         GROUP_RESOURCE, recorder.group.group_id, recorder.topics.version_at(at.timestamp_ms)
     )
-    value = configs.get(f"{kind.type.lower()}.session.timeout.ms")
-    return int(value) if value is not None else None
+    return int_setting(configs.get(f"{kind.type.lower()}.session.timeout.ms", ""))
 
 
 def _pending(member: Any) -> int:

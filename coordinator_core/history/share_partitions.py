@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from coordinator_core.cluster.setting_values import int_setting
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.share.delivery import DeliveryChange, DeliveryState, changes, state_name
 from coordinator_core.groups.share.state_log import (
@@ -155,8 +156,8 @@ class SharePartitionFold:
         if self._topics is None:
             return None
         version = self._topics.version_at(at.timestamp_ms)
-        text = self._topics.config(GROUP_RESOURCE, group_id, version).get(DELIVERY_LIMIT) if version >= 0 else None
-        return int(text) if text is not None and text.isdecimal() else None
+        configs = self._topics.config(GROUP_RESOURCE, group_id, version) if version >= 0 else {}
+        return int_setting(configs.get(DELIVERY_LIMIT, ""))
 
 
 def _differ(before: KnownBefore, after: SharePartitionState, is_whole: bool) -> bool:

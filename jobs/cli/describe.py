@@ -183,7 +183,8 @@ def _print_list(source: AnswerSource, lines: list[Description], title: str, *, i
     """Print a list. Rows for people do not repeat what its title says, nor that something is certain."""
     if not source.json:
         plain = (("listComplete", is_whole), ("list_complete", is_whole), ("certainty", CERTAIN_GROUP))
-        lines = [{name: value for name, value in line.items() if (name, value) not in plain} for line in lines]
+        said = {name for name, value in plain if all(line.get(name) == value for line in lines)}
+        lines = [{name: value for name, value in line.items() if name not in said} for line in lines]
     print_lines(lines, as_json=source.json, title=title if is_whole else f"{title}, incomplete")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby, takewhile
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice, takewhile
+from typing import NamedTuple
 
 from coordinator_core.audit.findings.group_history import GroupHistory, counted
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
@@ -16,6 +17,8 @@ from coordinator_core.records import LogPosition
 EMPTY = "EMPTY"
 STABLE = "STABLE"
 NOT_READY = "NOT_READY"
+MOST_LISTED = 5
+"""How many partitions or tasks without an owner a finding names."""
 WITH_EPOCHS = frozenset(("CONSUMER", "SHARE", "STREAMS"))
 
 
@@ -72,16 +75,19 @@ def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
     present = history.present
     if present is None or not _is_due(history, present, limits):
         return
-    for subject, units, what, missing in _without_owner(history, present):
-        if len(missing) >= limits.unassigned_partitions:
-            listed = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
+    for each in _all_units(history, present):
+        missing = each.units - len(each.owned)
+        if missing >= limits.unassigned_partitions:
+            first = list(islice((number for number in range(each.units) if number not in each.owned), MOST_LISTED))
+            listed = ", ".join(f"{each.prefix}{number}" for number in first)
+            listed += ", ..." if missing > len(first) else ""
             yield history.finding(
                 FindingKind.UNASSIGNED_PARTITIONS,
-                len(missing),
+                missing,
                 limits.unassigned_partitions,
-                f"{len(missing)} of {units} {what} have no owner: {listed}",
+                f"{missing} of {each.units} {each.what} have no owner: {listed}",
                 [present.target or present.opened],
-                subject=subject,
+                subject=each.subject,
                 until_ms=history.now_ms,
             )
 
@@ -104,19 +110,42 @@ def _settling_since(history: GroupHistory, present: GroupEpochRow) -> LogPositio
     return run[-1].opened if run else present.opened
 
 
-def _without_owner(history: GroupHistory, present: GroupEpochRow) -> Iterator[tuple[str, int, str, list[str]]]:
-    """Yield for each topic or subtopology its name, its number of units, what they are, and those without an owner."""
+class _Units(NamedTuple):
+    """The partitions of a topic or the tasks of a subtopology: their number, what they are called, and those with an
+    owner. The count is never walked: a log may claim any.
+    """
+
+    subject: str
+    units: int
+    what: str
+    owned: set[int]
+    prefix: str = ""
+
+
+def _all_units(history: GroupHistory, present: GroupEpochRow) -> Iterator[_Units]:
+    """Yield each topic or subtopology."""
     members = [row for row in history.memberships if row.is_open]
     current = [row for row in history.assignments if row.is_open and row.kind == "current"]
     if history.group_type == "STREAMS":
-        active = {(row.subtopology, row.partition) for row in current if row.role == "active"}
+        active = _by_name((row.subtopology, row.partition) for row in current if row.role == "active")
         tasks = present.topology.tasks if present.topology is not None else None
         for subtopology, count in (tasks or ()) if members else ():
-            missing = [f"{subtopology}_{number}" for number in range(count) if (subtopology, number) not in active]
-            yield f"subtopology {subtopology}", count, f"tasks of subtopology {subtopology}", missing
+            owned = _within(active.get(subtopology), count)
+            what = f"tasks of subtopology {subtopology}"
+            yield _Units(f"subtopology {subtopology}", count, what, owned, f"{subtopology}_")
     elif history.group_type in ("CLASSIC", "CONSUMER", "SHARE") and not history.is_streams:
-        owned = {(row.topic, row.partition) for row in current if row.role == "partition"}
+        read = _by_name((row.topic, row.partition) for row in current if row.role == "partition")
         for topic in sorted({name for row in members for name in row.subscribed_topics}):
             count = history.partitions.get(topic, 0)
-            missing = [str(number) for number in range(count) if (topic, number) not in owned]
-            yield topic, count, f"partitions of {topic}", missing
+            yield _Units(topic, count, f"partitions of {topic}", _within(read.get(topic), count))
+
+
+def _by_name(units: Iterable[tuple[str | None, int]]) -> dict[str | None, set[int]]:
+    found: dict[str | None, set[int]] = {}
+    for name, number in units:
+        found.setdefault(name, set()).add(number)
+    return found
+
+
+def _within(numbers: set[int] | None, count: int) -> set[int]:
+    return {number for number in numbers or () if 0 <= number < count}

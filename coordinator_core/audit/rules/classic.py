@@ -153,7 +153,12 @@ def _owners(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
     scene.current.clear()
     single = group.protocol in SINGLE_OWNER
     for member_id, member in group.members.items():
-        for unit, other in scene.current.put(member_id, classic_held(group, member)):
+        held = classic_held(group, member)
+        for (role, connector), numbers in held.items():
+            problem = scene.plausible.connector_problem(connector, max(numbers) + 1) if role == "task" else None
+            if problem is not None:
+                scene.broken(Rule.COUNT_IMPLAUSIBLE, at, member_id, problem)
+        for unit, other in scene.current.put(member_id, held):
             if single:
                 scene.broken(Rule.ASSIGNED_TO_TWO, at, member_id, f"{name(unit)} is also assigned to {other}")
 

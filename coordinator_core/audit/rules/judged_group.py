@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from coordinator_core.assignors.plausible_counts import PlausibleCounts
 from coordinator_core.audit.rules.group_types import EPOCH_KINDS
 from coordinator_core.audit.rules.holders import Holders
 from coordinator_core.audit.rules.known_facts import (
@@ -59,12 +60,15 @@ class JudgedGroup:
     ``current`` and ``target`` follow from the group's state: a restart rebuilds them from it.
     """
 
-    __slots__ = (CURRENT, "group", "rows", "target", "topics", "watch")
+    __slots__ = (CURRENT, "group", "plausible", "rows", "target", "topics", "watch")
 
-    def __init__(self, group: Group, watch: KnownFacts, topics: TopicHistory | None = None) -> None:
+    def __init__(
+        self, group: Group, watch: KnownFacts, topics: TopicHistory | None, plausible: PlausibleCounts
+    ) -> None:
         self.group = group
         self.topics = topics
         self.watch = watch
+        self.plausible = plausible
         self.rows: list[Violation] = []
         self.current = Holders(_current(group))
         self.target = Holders(_target(group))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+from coordinator_core.assignors.plausible_counts import PlausibleCounts
 from coordinator_core.audit.rules import classic, connect, epochs, members, operations, topics
 from coordinator_core.audit.rules.commits import on_commit
 from coordinator_core.audit.rules.group_types import CONSUMER_KIND, SHARE_KIND, STREAMS_KIND, EpochKind
@@ -57,6 +58,7 @@ _HANDLERS: Mapping[Family, Mapping[int, RuleHandler]] = {
             topics.on_streams_epoch, partial(epochs.epochs_before, STREAMS_KIND)
         ),
         RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: RuleHandler(topics.on_streams_target),
+        RecordType.CONSUMER_GROUP_PARTITION_METADATA: RuleHandler(topics.on_partition_metadata),
         RecordType.STREAMS_GROUP_TOPOLOGY: RuleHandler(topics.on_topology, topics.topology_before),
     },
     Family.CONNECT: dict.fromkeys(ConnectRecordType, RuleHandler(connect.on_record, connect.before_record)),
@@ -81,14 +83,16 @@ class RuleFold:
         watch: KnownFacts | None = None,
         coverage: Coverage | None = None,
         topics: TopicHistory | None = None,
+        plausible: PlausibleCounts = PlausibleCounts(),  # noqa: B008 (a NamedTuple is immutable)
     ) -> None:
         """Begin with a new ``group``, or go on with the ``group`` and ``watch`` that an earlier run left.
 
         ``coverage`` says which offsets are there. Without it nothing is known of what lies between two records, and
         only what a record says by itself can break a rule. Without ``topics`` the rules that need them do not apply.
+        ``plausible`` are the largest counts that are believed.
         """
         self._handlers = _HANDLERS[group.family]
-        self._scene = JudgedGroup(group, watch or KnownFacts(), topics)
+        self._scene = JudgedGroup(group, watch or KnownFacts(), topics, plausible)
         self._coverage = coverage
 
     @property

@@ -533,6 +533,15 @@ RULES: tuple[RuleEntry, ...] = (
         "KIP-62",
         _PROTOCOL,
     ),
+    # Counts.
+    RuleEntry(
+        Rule.COUNT_IMPLAUSIBLE,
+        (_CLASSIC, _CONSUMER, _STREAMS),
+        "A record claims no more partitions of a topic, and no more tasks of a connector, than clusters have (settings "
+        "audit.most_partitions_of_topic and audit.most_tasks_of_connector).",
+        "this software",
+        _NOTICE,
+    ),
     # Offsets.
     RuleEntry(
         Rule.COMMIT_IN_SHARE_GROUP,

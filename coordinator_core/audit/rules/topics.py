@@ -1,4 +1,4 @@
-"""Rules of what groups assign from: resolved regular expressions, initialised share partitions, the topology."""
+"""Rules of what groups assign from: recorded topics, resolved regexes, initialised share partitions, the topology."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from coordinator_core.groups.streams.replay import topology_of
 from coordinator_core.groups.streams.state import StreamsGroup, Topology, by_subtopology
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.topics import CLOCK_SLACK_MS
-from coordinator_core.record_fields.consumer_group import ConsumerGroupRegularExpressionRecord
+from coordinator_core.record_fields.consumer_group import (
+    ConsumerGroupPartitionMetadataRecord,
+    ConsumerGroupRegularExpressionRecord,
+)
 from coordinator_core.record_fields.share_group import ShareGroupTargetAssignmentMemberRecord
 from coordinator_core.record_fields.streams_group import (
     StreamsGroupMetadataRecord,
@@ -22,6 +25,18 @@ from coordinator_core.record_fields.streams_group import (
     StreamsGroupTopologyRecord,
 )
 from coordinator_core.records import CoordinatorRecord, LogPosition
+
+
+def on_partition_metadata(scene: JudgedGroup, record: ConsumerGroupPartitionMetadataRecord, before: None) -> None:
+    """Judge the topics that brokers before 4.1 recorded with a group: their numbers of partitions can be meant."""
+    for topic in record.value["topics"] if record.value is not None else ():
+        _count(scene, record.at, topic["topicName"], topic["numPartitions"])
+
+
+def _count(scene: JudgedGroup, at: LogPosition, topic: str, partitions: int) -> None:
+    problem = scene.plausible.topic_problem(topic, partitions)
+    if problem is not None:
+        scene.broken(Rule.COUNT_IMPLAUSIBLE, at, None, problem)
 
 
 def share_target_before(scene: JudgedGroup, record: ShareGroupTargetAssignmentMemberRecord) -> Partitions | None:
@@ -115,6 +130,9 @@ def topology_before(scene: JudgedGroup, record: CoordinatorRecord) -> Topology |
 def on_topology(scene: JudgedGroup, record: StreamsGroupTopologyRecord, before: Topology | None) -> None:
     """Judge the topology of a streams group: the next one has the next epoch, an epoch one topology (KIP-1071)."""
     watch = scene.watch
+    for each in record.value["subtopologies"] if record.value is not None else ():
+        for topic in (*each["repartitionSourceTopics"], *each["stateChangelogTopics"]):
+            _count(scene, record.at, topic["name"], topic["partitions"])
     known = watch.knows(TOPOLOGY)
     watch.note(TOPOLOGY, record.at)
     if record.value is None or not known:

@@ -163,5 +163,5 @@ def name_orders(names: tuple[str, ...], jdk: int) -> Iterator[tuple[str, ...]]:
 
     order = copied_order(STRING, names, jdk)
     colliding = [list(each) for _, each in groupby(order, key=slot)]
-    for mixed in islice(product(*(permutations(each) for each in colliding)), 1, None):
+    for mixed in islice(product(*(islice(permutations(each), MOST_NAME_ORDERS) for each in colliding)), 1, None):
         yield tuple(name for each in mixed for name in each)

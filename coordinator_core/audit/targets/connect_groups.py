@@ -101,7 +101,12 @@ class ConnectAudit:
             return self._row(UNDECIDED, missing=f"a readable blob of each worker: {error}")
         first: tuple[_Attempt, Assignment[LeaderAssignment]] | None = None
         failure = ""
+        listed = sum(len(each.units()) for each in (self._started(), self._running()))
         for attempt in self._attempts():
+            problem = self.settings.plausible.problem(attempt.spec, NO_TOPICS, listed)
+            if problem is not None:
+                failure = failure or f"plausible numbers of tasks: {problem}"
+                continue
             try:
                 result = assign(self.protocol, attempt.spec, NO_TOPICS, PROFILES[self.settings.profile])
             except (AssignorError, InputError) as error:
@@ -241,12 +246,9 @@ class ConnectAudit:
             return [(memory.connectors, True)]
         if memory.config_offset < 0 and memory.connectors:
             found.append((memory.connectors, False))
-        started = ConnectorsAndTasks.union(ConnectorsAndTasks.of(each.connectors, each.tasks) for each in told)
+        started, running = self._started(), self._running()
         stopped = ConnectorsAndTasks.union(
             ConnectorsAndTasks.of(each.revoked_connectors, each.revoked_tasks) for each in told
-        )
-        running = ConnectorsAndTasks.union(
-            ConnectorsAndTasks.of(each.connectors, each.tasks) for each in self.workers.values()
         )
         waiting = memory.assignor.assigned.minus(running) if memory.assignor else ConnectorsAndTasks.of()
         if self.protocol == EAGER:
@@ -259,6 +261,18 @@ class ConnectAudit:
                     found.append((counts, False))
         self.tried = len(found)
         return found
+
+    def _started(self) -> ConnectorsAndTasks:
+        """What workers are to start; in the eager protocol, all that they are to run."""
+        return ConnectorsAndTasks.union(
+            ConnectorsAndTasks.of(each.connectors, each.tasks) for each in self.told.values()
+        )
+
+    def _running(self) -> ConnectorsAndTasks:
+        """What workers ran when they joined."""
+        return ConnectorsAndTasks.union(
+            ConnectorsAndTasks.of(each.connectors, each.tasks) for each in self.workers.values()
+        )
 
     def _remember(self, attempt: _Attempt, result: Assignment[LeaderAssignment], *, fits: bool) -> None:
         """Work that waits for a worker is in no assignment: a round with a delay does not show the configuration."""

@@ -5,7 +5,7 @@ Sources: KIP-848, KIP-932, KIP-1071; the coordinator of Kafka 4.3.1 (TargetAssig
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -129,13 +129,21 @@ class EpochTargetAudit:
                 streams_configs(self.state.last_assignment_configs)
             except InputError as error:
                 return JudgedTarget(UNDECIDED, missing=str(error))
-        topics = topics_used(self.state, self.operation.end.at, self.history, self.settings.clock_slack_ms)
+        topics = topics_used(self.state, self.operation.end.at, self.history, self.settings)
         if isinstance(topics, MissingInput):
             missing = topics.what if self.gap is None else f"{topics.what}; {self.gap.what}"
             return JudgedTarget(UNDECIDED, missing=missing)
+        try:
+            return self._compared(topics)
+        except InputError as error:
+            return JudgedTarget(UNDECIDED, topics, missing=str(error))
+
+    def _compared(self, topics: Topics) -> JudgedTarget:
+        """Raise InputError if the log has an input that Kafka does not accept."""
         first: tuple[Attempt, list[TargetRecord]] | None = None
         failure: tuple[Attempt, str] | None = None
         for attempt in self.attempts.of(topics.image):
+            self._require_plausible(attempt, topics.image)
             try:
                 expected = self._expected(attempt, topics.image)
             except (AssignorError, InputError) as error:
@@ -148,6 +156,13 @@ class EpochTargetAudit:
             return self._different(*first, topics)
         assert failure is not None
         return self._not_recomputed(*failure, topics)
+
+    def _require_plausible(self, attempt: Attempt, image: TopicImage) -> None:
+        spec = attempt.spec
+        recorded = sum(1 for work in self._whole(spec, self.recorded).values() for _ in units(work))
+        problem = self.settings.plausible.problem(spec, image, recorded)
+        if problem is not None:
+            raise InputError(f"plausible numbers of partitions: {problem}")
 
     def _is_recorded(self, expected: list[TargetRecord]) -> bool:
         return [each.exact for each in expected] == self.recorded_exactly
@@ -365,19 +380,12 @@ class EpochTargetAudit:
             }
             return dict.fromkeys(spec.members, tasks)
         assert isinstance(spec, GroupSpec)
-        everyone = {topic_id for had in spec.members.values() for topic_id in had.topics}
-        return {
-            member: {
-                WorkUnit("", topic_id, number)
-                for topic_id in (everyone if spec.homogeneous else had.topics)
-                for number in (
-                    range(image.by_id[topic_id].partitions)
-                    if spec.assignable is None
-                    else spec.assignable.get(topic_id, ())
-                )
-            }
-            for member, had in spec.members.items()
+        everyone = frozenset(topic_id for had in spec.members.values() for topic_id in had.topics)
+        wanted = {
+            member: everyone if spec.homogeneous else frozenset(had.topics) for member, had in spec.members.items()
         }
+        by_topics = {topic_ids: _partitions(spec, image, topic_ids) for topic_ids in set(wanted.values())}
+        return {member: by_topics[topic_ids] for member, topic_ids in wanted.items()}
 
     def _name_of(self, topic_id: str, image: TopicImage) -> str:
         topic = image.by_id.get(topic_id)
@@ -423,6 +431,17 @@ def as_recorded(tasks: Tasks) -> Tasks:
         for role in (tasks.active, tasks.standby, tasks.warmup)
     )
     return replace(tasks, active=active, standby=standby, warmup=warmup)
+
+
+def _partitions(spec: GroupSpec, image: TopicImage, topic_ids: Iterable[str]) -> set[WorkUnit]:
+    """The partitions of these topics that may be assigned."""
+    return {
+        WorkUnit("", topic_id, number)
+        for topic_id in topic_ids
+        for number in (
+            range(image.by_id[topic_id].partitions) if spec.assignable is None else spec.assignable.get(topic_id, ())
+        )
+    }
 
 
 def _sets(work: Any) -> Any:

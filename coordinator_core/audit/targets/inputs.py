@@ -12,6 +12,7 @@ from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
 from coordinator_core.assignors.inputs import GroupSpecs, StreamsGroupSpec, SubtopologyTasks
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import hash_order
+from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.operation import TargetOperation
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.topic_history import ImageVersion, TopicHistory
@@ -78,12 +79,16 @@ def subscribed_names(state: EpochState, history: TopicHistory | None) -> set[str
 
 
 def topics_used(
-    state: EpochState, at: LogPosition, history: TopicHistory | None, clock_slack_ms: int
+    state: EpochState, at: LogPosition, history: TopicHistory | None, settings: AuditSettings
 ) -> Topics | MissingInput:
     """Return the topics at that time: proven by the group's hash, or as brokers before 4.1 recorded them with the
     group.
     """
     if isinstance(state, ConsumerGroup) and state.subscription_metadata is not None:
+        for name, topic in state.subscription_metadata.items():
+            problem = settings.plausible.topic_problem(name, topic.partitions)
+            if problem is not None:
+                return MissingInput(f"a plausible number of partitions: {problem}")
         return Topics(_recorded_image(state), None, None)
     names = subscribed_names(state, history)
     if not names and state.metadata_hash in (None, NO_TOPICS_HASH):
@@ -93,7 +98,7 @@ def topics_used(
     if state.metadata_hash is None:
         return MissingInput("metadata hash: the record of the group's epoch is not in the log")
     found: ImageVersion | None = None
-    for slack in (0, clock_slack_ms):
+    for slack in (0, settings.clock_slack_ms):
         found = found or history.newest_matching_hash(state.metadata_hash, names, at.timestamp_ms, slack)
     if found is None:
         return MissingInput(
@@ -106,8 +111,10 @@ def topics_used(
 def _recorded_image(state: ConsumerGroup) -> TopicImage:
     topics = []
     for name, topic in (state.subscription_metadata or {}).items():
-        racks = tuple(tuple(topic.racks.get(partition, ())) for partition in range(topic.partitions))
-        topics.append(Topic(name, topic.topic_id, topic.partitions, racks if any(racks) else ()))
+        racks: tuple[tuple[str, ...], ...] = ()
+        if any(topic.racks.values()):
+            racks = tuple(tuple(topic.racks.get(partition, ())) for partition in range(topic.partitions))
+        topics.append(Topic(name, topic.topic_id, topic.partitions, racks))
     return TopicImage.of(topics)
 
 

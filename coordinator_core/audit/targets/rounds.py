@@ -19,7 +19,7 @@ from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH
 from coordinator_core.audit.targets.worker_inputs import as_work
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.errors import DecodeError
+from coordinator_core.errors import DecodeError, InputError
 from coordinator_core.groups.classic.protocols import (
     CONNECT_PROTOCOL_TYPE,
     CONSUMER_PROTOCOL_TYPE,
@@ -221,7 +221,7 @@ def connect_units(work: ConnectorsAndTasks) -> frozenset[WorkUnit]:
 def _epoch(
     record: CoordinatorRecord, state: EpochState, topics: TopicHistory | None, settings: AuditSettings
 ) -> Round | None:
-    used = topics_used(state, record.at, topics, settings.clock_slack_ms)
+    used = topics_used(state, record.at, topics, settings)
     if isinstance(used, MissingInput):
         return None
     image = used.image
@@ -257,6 +257,10 @@ def _streams(
     subtopologies = None if state.topology is None else tasks_of(state.topology, image)
     if subtopologies is None:
         return None
+    try:
+        configs = streams_configs(state.last_assignment_configs)
+    except InputError:
+        return None
     return Round(
         record.at,
         AssignedType.STREAMS,
@@ -266,7 +270,7 @@ def _streams(
         {member_id: _tasks(state.targets.get(member_id)) for member_id in state.members},
         topology=state.topology,
         subtopologies=subtopologies,
-        configs=streams_configs(state.last_assignment_configs),
+        configs=configs,
         stale=stale_members(state) if brokers.is_kip_1071 else frozenset(),
         profile=brokers,
     )

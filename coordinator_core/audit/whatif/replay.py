@@ -29,6 +29,7 @@ from coordinator_core.assignors.inputs import (
 )
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import hash_order
+from coordinator_core.assignors.plausible_counts import PlausibleCounts
 from coordinator_core.assignors.registry import ASSIGNORS, assign, assignor
 from coordinator_core.audit.targets.connect_groups import EAGER
 from coordinator_core.audit.targets.rounds import Round, RoundMember, tasks_of
@@ -279,6 +280,9 @@ def _assignments(supposed: Sequence[Round]) -> Iterator[_Assignment]:
 def _assigned(of: Round, previous: Assigned, generation: int) -> Assigned:
     if not of.members:
         return {}
+    problem = PlausibleCounts().problem(_spec(of, {}, generation), of.image)
+    if problem is not None:
+        raise InputError(problem)
     if of.type is not AssignedGroupType.STREAMS:
         there = _wanted(of)
         previous = {member: mine & there for member, mine in previous.items()}

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from coordinator_core.assignors.connect.work import ConnectorOrTask
+from coordinator_core.cluster.setting_values import int_setting
 
 MAX_DELAY_CONFIG = "scheduled.rebalance.max.delay.ms"
 """The group's configuration that says how long the work of a worker that left waits for its return."""
@@ -100,7 +101,8 @@ def is_classic(member: ConnectMember) -> bool:
 def max_delay_ms(group: ConnectGroup) -> int:
     """Return how long (ms) the work of a worker that left waits for its return."""
     text = group.configuration.get(MAX_DELAY_CONFIG, "")
-    return int(text) if text.isdecimal() and text.isascii() else DEFAULT_MAX_DELAY_MS
+    delay_ms = int_setting(text)
+    return DEFAULT_MAX_DELAY_MS if delay_ms is None or delay_ms < 0 else delay_ms
 
 
 def units(work: Work) -> tuple[ConnectorOrTask, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from coordinator_core.assignors.inputs import StreamsConfigs
+from coordinator_core.cluster.setting_values import int_setting
 from coordinator_core.errors import InputError
 from coordinator_core.groups.streams.state import Topology
 
@@ -22,7 +23,7 @@ HIGHLY_AVAILABLE = "highly_available"
 def streams_configs(recorded: Mapping[str, str]) -> StreamsConfigs:
     """Return the configurations that assignors read; those that are not recorded have their defaults.
 
-    Raises InputError if a recorded value is not a number.
+    Raises InputError for a recorded value that Kafka does not accept.
     """
     default = StreamsConfigs()
     return StreamsConfigs(
@@ -36,10 +37,10 @@ def _number(recorded: Mapping[str, str], name: str, default: int) -> int:
     text = recorded.get(name)
     if text is None:
         return default
-    try:
-        return int(text)
-    except ValueError:
-        raise InputError(f"invalid {name} {text!r}: it is not a number") from None
+    number = int_setting(text, 64 if name == ACCEPTABLE_RECOVERY_LAG else 32)
+    if number is None or number < 0:
+        raise InputError(f"invalid {name} {text[:40]!r}: Kafka accepts a number from 0 on")
+    return number
 
 
 def is_stateful(topology: Topology | None) -> bool:

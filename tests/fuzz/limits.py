@@ -1,0 +1,86 @@
+"""Runs the commands on changed logs, with limits on time and memory, and says what went wrong."""
+
+from __future__ import annotations
+
+import io
+import resource
+import signal
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import typer
+
+from jobs.cli.app import app
+
+MEGABYTE = 1 << 20
+
+
+class Limits(NamedTuple):
+    """What one command may use: processor time in seconds, and bytes more than it had before."""
+
+    seconds: float = 10.0
+    memory: int = 768 * MEGABYTE
+
+
+class Failure(NamedTuple):
+    """What went wrong: the command, how (crash, time or memory), and where."""
+
+    command: tuple[str, ...]
+    how: str
+    where: str
+
+
+class OutOfTimeError(BaseException):
+    """A command used more processor time than it may; no handler of the product catches it."""
+
+
+def run(command: Sequence[str], folder: Path, limits: Limits) -> tuple[str, Failure | None]:
+    """Run one command on the logs of a folder; return its output, and what went wrong."""
+    out = io.StringIO()
+    arguments = [*command, str(folder)] if command[0] == "dump" else [*command, "--log", str(folder)]
+    try:
+        with redirect_stdout(out), redirect_stderr(io.StringIO()), _limited(limits):
+            app(arguments, standalone_mode=False)
+    except (click.exceptions.Exit, click.ClickException, typer.Exit, SystemExit):
+        pass
+    except OutOfTimeError as error:
+        return "", Failure(tuple(command), "time", _place(error))
+    except MemoryError as error:
+        return "", Failure(tuple(command), "memory", _place(error))
+    except Exception as error:
+        return "", Failure(tuple(command), "crash", f"{type(error).__name__}: {error} {_place(error)}")
+    return out.getvalue(), None
+
+
+@contextmanager
+def _limited(limits: Limits) -> Iterator[None]:
+    def stop(number: int, frame: object) -> None:
+        raise OutOfTimeError
+
+    before = signal.signal(signal.SIGPROF, stop)
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (_data_bytes() + limits.memory, hard))
+    signal.setitimer(signal.ITIMER_PROF, limits.seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _data_bytes() -> int:
+    """Return how many bytes of memory this process has that count for the limit."""
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmData"))
+
+
+def _place(error: BaseException) -> str:
+    """The last frames of the product's own code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [each for each in frames if "/coordinator_core/" in each.filename or "/jobs/" in each.filename]
+    return " < ".join(f"{Path(each.filename).name}:{each.lineno} {each.name}" for each in ours[:-4:-1])
