@@ -98,7 +98,7 @@ def streams_topics() -> TopicHistory:
     history = TopicHistory()
     history.open_version(LogPosition(0, 0, 0))
     history.put_topic(Topic("orders", ID, 2))
-    history.put_topic(Topic("repartition", "AAAAAAAAAAAAAAAAAAAAAg", HUGE))
+    history.put_topic(Topic("repartition", "AAAAAAAAAAAAAAAAAAAAAg", 2))
     history.last_seen_ms = 10**6
     return history
 
