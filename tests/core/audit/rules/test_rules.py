@@ -283,6 +283,11 @@ def share_state_lost(log: GroupLog) -> Records:
     return [*records, *(log.share_state({"t": ("orders", partitions)}) for partitions in ([0, 1], [0]))]
 
 
+def count_implausible(log: GroupLog) -> Records:
+    topic = {"topicId": "t", "topicName": "orders", "numPartitions": 2**31 - 1, "partitionMetadata": []}
+    return [*settled(log), log.record(RecordType.CONSUMER_GROUP_PARTITION_METADATA, {"topics": [topic]})]
+
+
 BY_HAND: tuple[Callable[[GroupLog], Records], ...] = (
     assignment_overdue,
     group_of_two_logs,
@@ -311,6 +316,7 @@ BY_HAND: tuple[Callable[[GroupLog], Records], ...] = (
     member_listed_twice,
     member_epoch_not_positive,
     share_state_lost,
+    count_implausible,
 )
 
 
