@@ -96,6 +96,11 @@ def find_rebalance(history: GroupHistory, epoch: int | None = None, offset: int 
     return rows[-1]
 
 
+def with_log(sentences: Iterable[Sentence], log: str) -> list[Sentence]:
+    """Name the log in the sentences: positions say nothing without it where a group lives in two."""
+    return [each._replace(source=log) if each.source == GROUP_LOG else each for each in sentences]
+
+
 def explain(history: GroupHistory, rebalance: RebalanceRow) -> list[Sentence]:
     """Return what happened in a rebalance: its epochs, causes, target, revocations, end, moves and broken rules."""
     return [

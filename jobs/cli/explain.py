@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from coordinator_core.audit.explain import GROUP_LOG, Sentence, explain, find_rebalance
+from coordinator_core.audit.explain import GROUP_LOG, Sentence, explain, find_rebalance, with_log
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.two_logs import by_log, log_topic
@@ -52,8 +52,7 @@ def explain_command(
     part, found = _found(by_log(history), asked)
     sentences = explain(part, found)
     if part is not history:
-        # Positions say nothing without their log where a group lives in two.
-        sentences = [each._replace(source=log_topic(part)) if each.source == GROUP_LOG else each for each in sentences]
+        sentences = with_log(sentences, log_topic(part))
     if source.json:
         for sentence in sentences:
             print_json(plain(sentence))

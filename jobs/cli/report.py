@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from coordinator_core.audit.findings.two_logs import combined
 from coordinator_core.errors import UsageError
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
@@ -71,7 +72,8 @@ def _of_logs(console: Console, logs: list[LogFile], settings: Settings, ends: Ma
             ends=ends,
             empty=[place for log in logs if (place := (log.topic, log.partition)) not in there and log.topic],
         )
-        return build(group_histories(logs, warnings.append, audit=settings.audit), settings.findings, origin)
+        histories = combined(group_histories(logs, warnings.append, audit=settings.audit))
+        return build(histories, settings.findings, origin)
 
 
 def _of_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> Report:

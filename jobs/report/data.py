@@ -72,6 +72,8 @@ class Member(NamedTuple):
 class Rebalance(NamedTuple):
     """One rebalance, with its explanation."""
 
+    group_type: Annotated[str, "type of the group then"]
+    log_topic: Annotated[str, "topic of the log in which its records lie"]
     at: Annotated[LogPosition, "the record that opens it (classic groups: completes it)"]
     from_epoch: Annotated[int | None, "previous epoch or generation"]
     to_epoch: Annotated[int, "new epoch or generation"]

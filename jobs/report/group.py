@@ -7,16 +7,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from coordinator_core.audit.explain import explain
+from coordinator_core.audit.explain import explain, with_log
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.group_history import GroupHistory, PartitionCommits, client_name
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.findings.two_logs import by_log, log_topic
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.rules.table import RULE
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import AssignmentRow, RebalanceRow
+from coordinator_core.records import LogPosition
 from jobs.report.data import Broken, Count, GroupDetail, GroupLine, Member, Offsets, Rebalance
 from jobs.report.holding_periods import spells_of_members
 
@@ -29,11 +31,12 @@ MOST_OFFSETS = 500
 def detail(history: GroupHistory, limits: Thresholds, ends: Mapping[TopicPartition, int]) -> GroupDetail:
     """The group in full, within bounds; lag is to those of the end offsets ``ends`` that are known."""
     found = findings(history, limits)
+    parts = by_log(history)
     return GroupDetail(
-        line=_line(history, found),
+        line=_line(history, parts, found),
         findings=tuple(found),
-        members=tuple(_members(history)),
-        rebalances=tuple(_rebalances(history)),
+        members=tuple(_members(parts)),
+        rebalances=tuple(_rebalances(parts)),
         broken=tuple(_broken(row) for row in history.violations[:MOST_BROKEN]),
         offsets=tuple(_offsets(each, ends) for each in sorted(history.commits)[:MOST_OFFSETS]),
         offsets_seen=len(history.commits),
@@ -50,21 +53,22 @@ def ranked(counted: Counter[str]) -> tuple[Count, ...]:
     return tuple(Count(name, counted[name]) for name in sorted(counted, key=lambda name: (-counted[name], name)))
 
 
-def _line(history: GroupHistory, found: Sequence[FindingRow]) -> GroupLine:
+def _line(history: GroupHistory, parts: Sequence[GroupHistory], found: Sequence[FindingRow]) -> GroupLine:
     present = history.present
-    epochs = sorted(history.epochs, key=lambda row: row.opened.offset)
+    newest = max(parts, key=_last_event)
+    epochs = sorted(newest.epochs, key=lambda row: row.opened.offset)
     last = epochs[-1] if epochs else None
     times = list(_times(history))
     return GroupLine(
         group_id=history.group_id,
-        group_type=history.group_type or "OFFSETS",
+        group_type=newest.group_type or "OFFSETS",
         state="-" if last is None else "GONE" if present is None else present.state or "UNKNOWN",
         epoch=None if last is None else last.epoch,
         assignor=next((row.assignor for row in reversed(epochs) if row.assignor is not None), None),
         members=sum(1 for row in history.memberships if row.left is None),
         members_seen=len(history.memberships),
         rebalances=len(history.rebalances),
-        outcomes=counts(row.outcome for row in history.rebalances),
+        outcomes=counts(row.outcome for part in parts for row in part.rebalances),
         verdicts=counts(str(row.verdict) for row in history.targets),
         findings=len(found),
         broken=len(history.violations),
@@ -73,6 +77,11 @@ def _line(history: GroupHistory, found: Sequence[FindingRow]) -> GroupLine:
         last_ms=max(times, default=None),
         complete=_is_complete(history),
     )
+
+
+def _last_event(part: GroupHistory) -> tuple[bool, int]:
+    """Of the logs of a group, that in which it is now comes last."""
+    return part.present is not None, max(_times(part), default=-1)
 
 
 def _is_complete(history: GroupHistory) -> bool:
@@ -90,14 +99,15 @@ def _times(history: GroupHistory) -> Iterator[int]:
     return (at.timestamp_ms for at in positions if at.timestamp_ms >= 0)
 
 
-def _members(history: GroupHistory) -> Iterator[Member]:
-    spells = spells_of_members(history.assignments)
-    rows = sorted(history.memberships, key=lambda row: row.joined.offset)
-    for row in rows[-MOST_MEMBERS:]:
+def _members(parts: Sequence[GroupHistory]) -> Iterator[Member]:
+    spells = [spells_of_members(part.assignments) for part in parts]
+    rows = [(index, row) for index, part in enumerate(parts) for row in part.memberships]
+    rows.sort(key=lambda each: _in_time(parts, each[1].joined))
+    for index, row in rows[-MOST_MEMBERS:]:
         end = None if row.left is None else row.left.offset
         own = [
             each
-            for each in spells.get(row.member_id, ())
+            for each in spells[index].get(row.member_id, ())
             if each.since.offset >= row.joined.offset and (end is None or each.since.offset < end)
         ]
         yield Member(
@@ -113,13 +123,23 @@ def _members(history: GroupHistory) -> Iterator[Member]:
         )
 
 
-def _rebalances(history: GroupHistory) -> Iterator[Rebalance]:
-    targets = {row.at.offset: row for row in history.targets}
-    moves = _Moves(history.assignments)
-    rows = sorted(history.rebalances, key=lambda row: row.at.offset)
-    for row in rows[-MOST_REBALANCES:]:
-        target = None if row.target is None else targets.get(row.target.offset)
+def _in_time(parts: Sequence[GroupHistory], at: LogPosition) -> tuple[int, int]:
+    """The order of rows: offsets of two logs cannot be compared, and times within one may run backwards."""
+    return (at.timestamp_ms if len(parts) > 1 else 0), at.offset
+
+
+def _rebalances(parts: Sequence[GroupHistory]) -> Iterator[Rebalance]:
+    targets = [{row.at.offset: row for row in part.targets} for part in parts]
+    moves = [_Moves(part.assignments) for part in parts]
+    rows = [(index, row) for index, part in enumerate(parts) for row in part.rebalances]
+    rows.sort(key=lambda each: _in_time(parts, each[1].at))
+    for index, row in rows[-MOST_REBALANCES:]:
+        target = None if row.target is None else targets[index].get(row.target.offset)
+        part = replace(parts[index], assignments=moves[index].within(row))
+        story = explain(part, row)
         yield Rebalance(
+            group_type=row.group_type,
+            log_topic=log_topic(part),
             at=row.at,
             from_epoch=row.from_epoch,
             to_epoch=row.to_epoch,
@@ -137,7 +157,7 @@ def _rebalances(history: GroupHistory) -> Iterator[Rebalance]:
             idle_ms=row.idle_ms,
             held_up_by=row.held_up_by,
             missing=row.missing,
-            story=tuple(explain(replace(history, assignments=moves.within(row)), row)),
+            story=tuple(story if len(parts) == 1 else with_log(story, log_topic(part))),
         )
 
 

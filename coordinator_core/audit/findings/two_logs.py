@@ -45,36 +45,44 @@ def by_log(history: GroupHistory) -> list[GroupHistory]:
 
 
 def combined(histories: Iterable[GroupHistory]) -> Iterator[GroupHistory]:
-    """Yield one history per group id, in the order in which the ids appear; a group may have one in each log."""
-    by_group: dict[str, list[GroupHistory]] = {}
+    """Yield one history per group id; a group may have one in each log, that of ``__worker_offsets`` coming first.
+
+    Only groups of ``__worker_offsets`` are held in memory.
+    """
+    workers: dict[str, GroupHistory] = {}
     for history in histories:
-        by_group.setdefault(history.group_id, []).append(history)
-    for group_id, mine in by_group.items():
-        if len(mine) == 1:
-            yield mine[0]
-            continue
-        rows: Iterator[Any] = chain.from_iterable(
-            chain(
-                each.epochs,
-                each.rebalances,
-                each.memberships,
-                each.assignments,
-                each.violations,
-                each.targets,
-                each.initializations,
-                each.share_partitions or each.deliveries,
-                each.commits,
-                each.transactions,
-            )
-            for each in mine
-        )
-        own_ms = max(each.own_ms for each in mine)
-        yield GroupHistory.gather(group_id, own_ms, rows, mine[0].partitions, mine[0].share_logs)
+        if history.group_type == GroupType.CONNECT:
+            workers[history.group_id] = history
+        elif history.group_id in workers:
+            yield _together(workers.pop(history.group_id), history)
+        else:
+            yield history
+    yield from workers.values()
 
 
 def log_topic(history: GroupHistory) -> str:
     """Return the topic of the log of such a part."""
     return LOG_TOPICS[Family.CONNECT if history.group_type == GroupType.CONNECT else Family.GROUP]
+
+
+def _together(connect: GroupHistory, classic: GroupHistory) -> GroupHistory:
+    rows: Iterator[Any] = chain.from_iterable(
+        chain(
+            each.epochs,
+            each.rebalances,
+            each.memberships,
+            each.assignments,
+            each.violations,
+            each.targets,
+            each.initializations,
+            each.share_partitions or each.deliveries,
+            each.commits,
+            each.transactions,
+        )
+        for each in (connect, classic)
+    )
+    own_ms = max(connect.own_ms, classic.own_ms)
+    return GroupHistory.gather(classic.group_id, own_ms, rows, classic.partitions, classic.share_logs)
 
 
 def _part(history: GroupHistory, *, on_kip_848: bool) -> GroupHistory:

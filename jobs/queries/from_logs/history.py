@@ -71,7 +71,7 @@ def _opened(logs: Iterable[LogPart], warn: Warn) -> tuple[list[LogReader], Topic
     topics = None
     for files in partitions[Family.METADATA].values():
         topics = topic_history(files, warn)
-    of_groups = [*partitions[Family.GROUP].values(), *partitions[Family.CONNECT].values()]
+    of_groups = [*partitions[Family.CONNECT].values(), *partitions[Family.GROUP].values()]
     of_share_state = [LogReader(files, warn) for files in partitions[Family.SHARE].values()]
     return [LogReader(files, warn) for files in of_groups], topics, of_share_state
 

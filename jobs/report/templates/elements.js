@@ -44,6 +44,9 @@ function took(rebalance) {
   return most === null ? `${duration(least)} or more` : `${duration(least)} to ${duration(most)}`;
 }
 
+// The log of what has a log_topic, where the group lives in two: Connect workers that moved from one protocol to the other.
+const logIn = (group, each) => (group.rebalances.some((other) => other.log_topic !== each.log_topic) ? each.log_topic : null);
+
 function groupLink(id, rebalance) {
   const link = `#group=${encodeURIComponent(id)}`;
   return rebalance ? `${link}&epoch=${rebalance.to_epoch}&at=${position(rebalance.at)}` : link;

@@ -19,11 +19,11 @@ const key = (kind, name) => el("span", { class: "keyed" }, el("i", { class: `key
 const section = (title, small, ...content) => el("section", {}, el("h3", {}, title, small ? [" ", el("small", {}, small)] : null), ...content);
 const shown = (list, all) => (list.length < all ? `${list.length} of ${all}` : String(all));
 
-function story(rebalance, line) {
+function story(rebalance) {
   if (!rebalance) return [el("h4", {}, "Explanation of a rebalance"), el("p", { class: "quiet" }, "Select a rebalance in the timeline or in the table.")];
   const sentences = rebalance.story.map((each) => el("li", {}, each.text, each.evidence.map((at) => proof(at, each.source))));
   return [
-    el("h4", {}, `${capital(epochName(line))} ${rebalance.from_epoch ?? "?"} to ${rebalance.to_epoch}`),
+    el("h4", {}, `${capital(epochName(rebalance))} ${rebalance.from_epoch ?? "?"} to ${rebalance.to_epoch}`),
     el("p", { class: "quiet" }, `${utc(rebalance.at.timestamp_ms)} · ${rebalance.outcome} · took ${took(rebalance)} · target `, key("v", rebalance.verdict ?? "unjudged")),
     rebalance.judged ? el("p", { class: "quiet" }, rebalance.judged) : null,
     el("ol", {}, sentences),
@@ -43,11 +43,15 @@ function facts(line) {
 // Evidence that is the record of a rebalance leads to its story.
 function findingList(group) {
   if (!group.findings.length) return null;
-  const told = new Map(group.rebalances.map((each) => [position(each.at), groupLink(group.line.group_id, each)]));
-  const evidence = (at) => (told.has(position(at)) ? el("a", { href: told.get(position(at)) }, proof(at)) : proof(at));
+  const told = new Map(group.rebalances.map((each) => [`${each.log_topic} ${position(each.at)}`, groupLink(group.line.group_id, each)]));
+  const evidence = (at, found) => {
+    const link = told.get(`${found.log_topic} ${position(at)}`);
+    const shown = proof(at, logIn(group, found));
+    return link ? el("a", { href: link }, shown) : shown;
+  };
   const items = group.findings.map((each) => el("li", {}, el("span", { class: "score" }, each.score.toFixed(1)),
     el("span", { class: "what" }, el("b", {}, words(each.kind)), el("span", { class: "detail" }, each.detail)),
-    el("span", { class: "proof" }, each.evidence.slice(0, 3).map((at) => [evidence(at), " "]))));
+    el("span", { class: "proof" }, each.evidence.slice(0, 3).map((at) => [evidence(at, each), " "]))));
   return section("Findings", null, el("ol", { class: "findings all" }, items));
 }
 
@@ -56,7 +60,7 @@ function rebalanceTable(group) {
     cells: [
       el("a", { href: groupLink(group.line.group_id, each) }, `${each.from_epoch ?? "?"} → ${each.to_epoch}`),
       el("time", {}, utc(each.at.timestamp_ms).slice(5)), each.causes.map(words).join(", "), each.outcome, took(each),
-      number(each.moved), key("v", each.verdict ?? "unjudged"), proof(each.at),
+      number(each.moved), key("v", each.verdict ?? "unjudged"), proof(each.at, logIn(group, each)),
     ],
   })), { tabindex: "0", role: "region", "aria-label": "Rebalances" });
 }
@@ -141,7 +145,7 @@ function groupView(group) {
   const list = rebalanceTable(group);
   const choose = (rebalance) => {
     selected.rebalance = rebalance;
-    storyBox.replaceChildren(...story(rebalance, line));
+    storyBox.replaceChildren(...story(rebalance));
     list.querySelector("[aria-current]")?.removeAttribute("aria-current");
     chart.draw();
     if (!rebalance) return;

@@ -28,8 +28,9 @@ async function route() {
   if (!present) return;
   const { rebalances } = present.group;
   const epoch = asked.get("epoch");
-  const chosen = rebalances.findLast((each) => position(each.at) === asked.get("at"))
-    ?? rebalances.findLast((each) => epoch !== null && String(each.to_epoch) === epoch);
+  const ofEpoch = (each) => epoch !== null && String(each.to_epoch) === epoch;
+  const isThere = (each) => position(each.at) === asked.get("at");
+  const chosen = rebalances.findLast((each) => isThere(each) && ofEpoch(each)) ?? rebalances.findLast(isThere) ?? rebalances.findLast(ofEpoch);
   present.choose(chosen ?? null);
   tip.hidden = true;
 }

@@ -5,6 +5,7 @@ The coordinator model writes each transcript; the log files are read, replayed, 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
@@ -30,6 +31,8 @@ from jobs.cli.app import app
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.interface import AsOf
+from jobs.report.build import ReportHeader, build
+from jobs.report.stored import stored_report
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
@@ -295,6 +298,29 @@ def test_a_conversion_is_judged_by_what_the_workers_ran(played: Callable[..., Pi
     assert (row.epoch, row.verdict, row.members) == (2, Verdict.IDENTICAL, 2)
 
 
+def test_the_report_has_one_story_of_a_group_in_two_logs(played: Callable[..., Pipeline], tmp_path: Path) -> None:
+    pipeline = played("connect_migration")
+    pipeline.answers()
+    page = tmp_path / "report.html"
+    assert CliRunner().invoke(app, ["report", "--log", str(pipeline.folder), "--out", str(page)]).exit_code == 0
+    (group,) = json.loads(page.with_suffix(".json").read_text())["groups"]
+    assert (group["line"]["group_type"], group["line"]["epoch"]) == ("CLASSIC", 5)
+    told = [(row["group_type"], row["to_epoch"], row["log_topic"]) for row in group["rebalances"]]
+    classic, connect = "__consumer_offsets", "__worker_offsets"
+    assert told == [
+        ("CLASSIC", 1, classic),
+        ("CLASSIC", 2, classic),
+        *(("CONNECT", epoch, connect) for epoch in (2, 3, 4, 5)),
+        ("CLASSIC", 4, classic),
+        ("CLASSIC", 5, classic),
+    ]
+    assert "group downgraded" in {row["outcome"] for row in group["rebalances"]}
+    sources = {sentence["source"] for row in group["rebalances"] for sentence in row["story"]}
+    assert sources == {classic, connect}
+    held = {row["member_id"]: [spell["held"] for spell in row["spells"]] for row in group["members"]}
+    assert all(held.values())
+
+
 # --- from tables -----------------------------------------------------------------------------------------------------
 
 
@@ -317,5 +343,9 @@ def test_the_tables_answer_as_the_logs_do(
     assert list(tables.verdicts(GROUP, 0)) == list(logs.verdicts(GROUP, 0))
     assert [row.at for row in tables.rounds(GROUP)] == [row.at for row in logs.rounds(GROUP)] != []
     assert tables.findings(GROUP) == logs.findings(GROUP)
+    source = ReportHeader(audit.cluster, "", 0, (), False, [])
+    (from_logs,) = build([expected], audit.settings.findings, source).groups
+    (from_tables,) = stored_report(audit.tables, audit.settings).groups
+    assert from_tables == from_logs._replace(offsets=(), offsets_seen=0)
     then, read = tables.at(AsOf(), GROUP), logs.at(AsOf())
     assert descriptions(then.groups(), then.surroundings()) == descriptions(read.groups(), read.surroundings())
