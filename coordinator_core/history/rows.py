@@ -27,7 +27,9 @@ class Cause(NamedTuple):
     topics: Annotated[tuple[str, ...], "the topics (connectors) that it is about"]
     detail: Annotated[str | None, "what changed, from what to what"]
     hint: Annotated[str | None, "what the log suggests but does not prove, such as left or expired"]
-    source: Annotated[str, "where the evidence lies: group log, cluster metadata, topic snapshot"]
+    source: Annotated[
+        str, "where the evidence lies: group log, cluster metadata, topic snapshot, or the topic of another log"
+    ]
     at: Annotated[At, "the record, or snapshot, that proves it"]
 
 

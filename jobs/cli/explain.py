@@ -11,9 +11,8 @@ import typer
 from coordinator_core.audit.explain import GROUP_LOG, Sentence, explain, find_rebalance, with_log
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
-from coordinator_core.audit.findings.two_logs import by_log, log_topic
+from coordinator_core.audit.findings.two_logs import by_log, log_topic, time_order
 from coordinator_core.errors import InputError
-from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.cli.answer_source import AnswerSource, refuse_unknown
@@ -72,12 +71,7 @@ def _found(parts: Sequence[GroupHistory], asked: RebalanceReference) -> tuple[Gr
             found.append((part, find_rebalance(part, asked.epoch, asked.offset)))
     if not found:
         find_rebalance(parts[-1], asked.epoch, asked.offset)
-    # A conversion continues with the number that the group had: of the two, it is the later one.
-    return max(found, key=lambda each: (each[1].at.timestamp_ms, _is_conversion(each[1])))
-
-
-def _is_conversion(row: RebalanceRow) -> bool:
-    return any(cause.kind in (CauseKind.GROUP_UPGRADED, CauseKind.GROUP_DOWNGRADED) for cause in row.causes)
+    return max(found, key=lambda each: time_order(each[0], each[1].at))
 
 
 def _asked(source: Answers, text: str) -> tuple[GroupHistory, RebalanceReference]:

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from coordinator_core.audit.findings.group_history import GroupHistory
-from coordinator_core.audit.findings.two_logs import by_log, log_topic
+from coordinator_core.audit.findings.two_logs import by_log, log_topic, time_order
 from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.causes import CauseKind
@@ -70,16 +70,18 @@ def history_command(
             if _last_ms(row) >= start:
                 print_json({"table": TABLE_OF[type(row)], **plain(row)})
         return
-    moments: list[TimelineEntry] = []
+    moments: list[tuple[tuple[int, int, int], TimelineEntry]] = []
     for part in parts:
         log = "" if len(parts) == 1 else f"{log_topic(part)}-"
-        moments += (moment._replace(log=moment.log or log) for moment in sorted(_moments(_rows(part))))
-    moments = [moment for moment in moments if moment.at.timestamp_ms >= start]
-    moments += (moment for moment in _share_moments(known.share_partitions) if moment.at.timestamp_ms >= start)
-    moments.sort(key=lambda moment: moment.at.timestamp_ms)
+        for moment in sorted(_moments(_rows(part))):
+            moments.append((time_order(part, moment.at), moment._replace(log=moment.log or log)))
+    for moment in _share_moments(known.share_partitions):
+        moments.append(((moment.at.timestamp_ms, 1, moment.at.offset), moment))
+    moments.sort(key=lambda each: each[0])
     lines = [
         {"time": utc(at.timestamp_ms), "what": what, "detail": detail, "log": f"{log}{at.partition}:{at.offset}"}
-        for at, what, detail, log in moments
+        for _, (at, what, detail, log) in moments
+        if at.timestamp_ms >= start
     ]
     print_lines(lines, as_json=False, title=f"history of {group}")
 

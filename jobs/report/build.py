@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.findings.two_logs import by_log
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.report.coverage import absent
 from jobs.report.data import FORMAT, Bucket, Count, GroupDetail, LogCoverage, Report
@@ -52,7 +53,8 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
     for history in histories:
         topics = history.partitions
         groups.append(detail(history, limits, source.ends))
-        opened += [(row.at.timestamp_ms, row.outcome) for row in history.rebalances if row.at.timestamp_ms >= 0]
+        rebalances = (row for part in by_log(history) for row in part.rebalances)
+        opened += [(row.at.timestamp_ms, row.outcome) for row in rebalances if row.at.timestamp_ms >= 0]
     groups.sort(key=lambda group: (-group.line.score, -group.line.rebalances, group.line.group_id))
     lines = [group.line for group in groups]
     first = min((line.first_ms for line in lines if line.first_ms is not None), default=None)

@@ -12,7 +12,7 @@ from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.group_history import GroupHistory, PartitionCommits, client_name
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.findings.two_logs import by_log, log_topic
+from coordinator_core.audit.findings.two_logs import by_log, log_topic, time_order
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.rules.table import RULE
 from coordinator_core.groups.offsets import TopicPartition
@@ -102,7 +102,7 @@ def _times(history: GroupHistory) -> Iterator[int]:
 def _members(parts: Sequence[GroupHistory]) -> Iterator[Member]:
     spells = [spells_of_members(part.assignments) for part in parts]
     rows = [(index, row) for index, part in enumerate(parts) for row in part.memberships]
-    rows.sort(key=lambda each: _in_time(parts, each[1].joined))
+    rows.sort(key=lambda each: _order(parts, each[0], each[1].joined))
     for index, row in rows[-MOST_MEMBERS:]:
         end = None if row.left is None else row.left.offset
         own = [
@@ -123,16 +123,16 @@ def _members(parts: Sequence[GroupHistory]) -> Iterator[Member]:
         )
 
 
-def _in_time(parts: Sequence[GroupHistory], at: LogPosition) -> tuple[int, int]:
-    """The order of rows: offsets of two logs cannot be compared, and times within one may run backwards."""
-    return (at.timestamp_ms if len(parts) > 1 else 0), at.offset
+def _order(parts: Sequence[GroupHistory], index: int, at: LogPosition) -> tuple[int, int, int]:
+    """The order of rows: times within one log may run backwards."""
+    return (0, 0, at.offset) if len(parts) == 1 else time_order(parts[index], at)
 
 
 def _rebalances(parts: Sequence[GroupHistory]) -> Iterator[Rebalance]:
     targets = [{row.at.offset: row for row in part.targets} for part in parts]
     moves = [_Moves(part.assignments) for part in parts]
     rows = [(index, row) for index, part in enumerate(parts) for row in part.rebalances]
-    rows.sort(key=lambda each: _in_time(parts, each[1].at))
+    rows.sort(key=lambda each: _order(parts, each[0], each[1].at))
     for index, row in rows[-MOST_REBALANCES:]:
         target = None if row.target is None else targets[index].get(row.target.offset)
         part = replace(parts[index], assignments=moves[index].within(row))

@@ -115,7 +115,10 @@ class GroupHistory:
         partitions: Mapping[str, int],
         share_logs: ShareLogs,
     ) -> GroupHistory:
-        """Return the history of the group from its rows, given in any order."""
+        """Return the history of the group from its rows, given in any order.
+
+        Rows are sorted by offset; the type of the group decides where it lives in two logs.
+        """
         by_type: dict[type, list[Any]] = defaultdict(list)
         for row in rows:
             by_type[type(row)].append(row)
@@ -124,12 +127,14 @@ class GroupHistory:
         return cls(
             group_id,
             now_ms,
-            epochs=sorted(by_type[GroupEpochRow], key=lambda row: row.opened.offset),
-            rebalances=sorted(by_type[RebalanceRow], key=lambda row: row.at.offset),
-            memberships=sorted(by_type[MembershipRow], key=lambda row: (row.joined.offset, row.member_id)),
+            epochs=sorted(by_type[GroupEpochRow], key=lambda row: (row.opened.offset, row.group_type)),
+            rebalances=sorted(by_type[RebalanceRow], key=lambda row: (row.at.offset, row.group_type)),
+            memberships=sorted(
+                by_type[MembershipRow], key=lambda row: (row.joined.offset, row.member_id, row.group_type)
+            ),
             assignments=sorted(by_type[AssignmentRow], key=_assignment_order),
             violations=sorted(set(by_type[Violation]), key=lambda row: (row.at.offset, row.rule, row.detail)),
-            targets=sorted(by_type[TargetAuditRow], key=lambda row: row.at.offset),
+            targets=sorted(by_type[TargetAuditRow], key=lambda row: (row.at.offset, row.group_type)),
             initializations=sorted(by_type[ShareInitializationRow], key=lambda row: (row.since.offset, row[1:5])),
             share_partitions=sorted(by_type[SharePartitionRow], key=_share_order),
             commits=sorted(by_type[PartitionCommits]),
@@ -229,8 +234,8 @@ class GroupHistory:
         return {row.member_id: row for row in self.memberships}
 
 
-def _assignment_order(row: AssignmentRow) -> tuple[int, str, str, str, str, int]:
-    return row.since.offset, row.member_id, row.kind, row.role, row.resource, row.partition
+def _assignment_order(row: AssignmentRow) -> tuple[int, str, str, str, str, int, str]:
+    return row.since.offset, row.member_id, row.kind, row.role, row.resource, row.partition, row.group_type
 
 
 def _share_order(row: SharePartitionRow) -> tuple[int, int, int]:

@@ -65,6 +65,21 @@ def log_topic(history: GroupHistory) -> str:
     return LOG_TOPICS[Family.CONNECT if history.group_type == GroupType.CONNECT else Family.GROUP]
 
 
+def time_order(part: GroupHistory, at: LogPosition) -> tuple[int, int, int]:
+    """Return a key that orders records of both logs of a group: by time, then by what the conversions prove.
+
+    ``part`` is the history of the log of the record, from ``by_log``.
+    """
+    back = CauseKind.GROUP_DOWNGRADED
+    if part.group_type == GroupType.CONNECT:
+        moved = [row for row in part.epochs if row.ended_by == "group downgraded" and _end_of(row).offset < at.offset]
+        turn = 2 * len(moved) + 1
+    else:
+        known = (row.causes for row in part.epochs if row.opened.offset <= at.offset)
+        turn = 2 * len({each.at for causes in known for each in causes if each.kind == back})
+    return at.timestamp_ms, turn, at.offset
+
+
 def _together(connect: GroupHistory, classic: GroupHistory) -> GroupHistory:
     rows: Iterator[Any] = chain.from_iterable(
         chain(

@@ -61,13 +61,13 @@ class LogAnswers:
     def verdicts(self, group_id: str | None, since_ms: int) -> Iterable[TargetAuditRow]:
         """One pass over the logs."""
         rows = [row for history in self._histories(group_id) for row in history.targets]
-        return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=_order)
+        return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=_verdict_order)
 
     def violations(self, group_id: str | None, since_ms: int) -> Iterable[Violation]:
         """One pass over the logs; targets are not judged."""
         histories = group_histories(self.logs, self._warn_once(), group_id)
         rows = [row for history in histories for row in history.violations]
-        return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=_order)
+        return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=_violation_order)
 
     def findings(self, group_id: str | None) -> Sequence[FindingRow]:
         """One pass over the logs."""
@@ -88,5 +88,10 @@ class LogAnswers:
         return warn
 
 
-def _order(row: TargetAuditRow | Violation) -> tuple[int, int, int]:
-    return row.at.timestamp_ms, row.at.partition, row.at.offset
+def _verdict_order(row: TargetAuditRow) -> tuple[int, int, int, str]:
+    """The type of the group decides where two logs have targets at the same time and offset."""
+    return row.at.timestamp_ms, row.at.partition, row.at.offset, row.group_type
+
+
+def _violation_order(row: Violation) -> tuple[int, int, int, str, str]:
+    return row.at.timestamp_ms, row.at.partition, row.at.offset, row.rule, row.detail

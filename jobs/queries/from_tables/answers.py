@@ -62,7 +62,8 @@ class StoredAnswers:
 
     def verdicts(self, group_id: str | None, since_ms: int) -> Iterable[TargetAuditRow]:
         """From ``target_audits``, as they were judged when they were replayed."""
-        return sorted(self._rows("target_audits", TargetAuditRow, group_id, since_ms), key=_order)
+        rows = self._rows("target_audits", TargetAuditRow, group_id, since_ms)
+        return sorted(rows, key=lambda row: (*_order(row), row.group_type))
 
     def violations(self, group_id: str | None, since_ms: int) -> Iterable[Violation]:
         """From ``violations``."""
