@@ -139,6 +139,8 @@ def _found(group: LiveGroup, group_id: str, fields: Fields) -> Fields:
 
 
 def _missing(group: LiveGroup | None, group_id: str, wanted: str, state: str, fields: Fields) -> Fields:
+    if not group_id and wanted != "classic":
+        return _described(group_id, ErrorCode.INVALID_GROUP_ID, None, state, fields)
     message = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a {wanted} group."
     return _described(group_id, ErrorCode.GROUP_ID_NOT_FOUND, message, state, fields)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.errors import InputError
+from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.describe import (
     CERTAIN_GROUP,
@@ -19,6 +19,7 @@ from coordinator_core.groups.describe import (
     group_state,
     state_as_of,
 )
+from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.offsets import Commits, TopicPartition
 from coordinator_core.groups.owners import UNKNOWN, connector_tasks, owners, possible_owners
 from coordinator_core.groups.proven_state import GroupThen
@@ -36,6 +37,9 @@ from jobs.queries.interface import GroupsThen
 from jobs.sources.end_offsets import newest_ends
 
 GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
+GROUP_TYPES: Final = (*GroupType, UNKNOWN.upper())
+GROUP_STATES: Final = ("EMPTY", "ASSIGNING", "RECONCILING", "STABLE", "NOT_READY", UNKNOWN.upper())
+"""The states that a log shows: of a rebalance of a classic group it has the end only."""
 AllOption = Annotated[bool, typer.Option("--all", help="Every group, one line each.")]
 
 
@@ -44,14 +48,42 @@ def groups_command(
     source: AnswerSource,
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
+    group_type: Annotated[
+        str, typer.Option("--type", metavar="TYPES", help=f"Limit to these types: {', '.join(GROUP_TYPES)}.")
+    ] = "",
+    state: Annotated[
+        str, typer.Option("--state", metavar="STATES", help=f"Limit to these states: {', '.join(GROUP_STATES)}.")
+    ] = "",
 ) -> None:
     """The groups, with type, state, members and number of committed offsets."""
+    types = _named(group_type, GROUP_TYPES, "--type")
+    states = _named(state, GROUP_STATES, "--state")
     then = source.answers().at(parse_moment(at, at_offset))
     is_whole = lists_all(then)
     lines = [_summary(each, is_whole=is_whole) for each in then.groups()]
     if not is_whole:
         warn_of_gaps(source.console, then)
+    for column, wanted in (("type", types), ("state", states)):
+        if wanted:
+            unknown = sum(1 for line in lines if line[column] is None)
+            if unknown and UNKNOWN.upper() not in wanted:
+                source.console.warn(f"the {column} of {unknown} groups is unknown: they are not listed")
+            lines = [line for line in lines if str(line[column] or UNKNOWN).upper() in wanted]
     _print_list(source, lines, "groups", is_whole=is_whole)
+
+
+def _named(text: str, known: Sequence[str], option: str) -> set[str]:
+    """Return the names in a comma-separated list; Kafka's spelling (NotReady) is understood as well."""
+    by_letters = {_letters(name): name for name in known}
+    names = [each.strip() for each in text.split(",") if each.strip()]
+    for name in names:
+        if _letters(name) not in by_letters:
+            raise UsageError(f"invalid {option} {name!r}: use {', '.join(known)}")
+    return {by_letters[_letters(name)] for name in names}
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalpha, name)).upper()
 
 
 @with_options(AnswerSource)

@@ -36,6 +36,8 @@ from jobs.queries.interface import RebalanceFilter
 from jobs.times import parse_time
 
 TABLE_OF = {table.row: table.name for table in (*TABLES, SHARE_PARTITIONS)}
+OFFSET_RESETS = "offset_resets"
+"""Resets are rows of no stored table: they are found in ``offset_commits`` when they are asked for."""
 SHARE_LOG = f"{LOG_TOPICS[Family.SHARE]}-"
 
 
@@ -59,9 +61,11 @@ def history_command(
     since: SinceOption = None,
 ) -> None:
     """Show the history of a group in order of time. With --json: every row of its history, with its table."""
-    known = source.answers().history(group)
+    answers = source.answers()
+    known = answers.history(group)
     if known is None:
         raise InputError(f"these logs have no history of group {group!r}")
+    resets = answers.resets(known)
     parts = by_log(known)
     rows: list[TimelineRow] = [row for part in parts for row in _rows(part)]
     start = 0 if since is None else parse_time(since)
@@ -69,12 +73,18 @@ def history_command(
         for row in rows:
             if _last_ms(row) >= start:
                 print_json({"table": TABLE_OF[type(row)], **plain(row)})
+        for reset in resets:
+            if reset.at.timestamp_ms >= start:
+                print_json({"table": OFFSET_RESETS, "group_id": group, **plain(reset)})
         return
     moments: list[tuple[tuple[int, int, int], TimelineEntry]] = []
     for part in parts:
         log = "" if len(parts) == 1 else f"{log_topic(part)}-"
         for moment in sorted(_moments(_rows(part))):
             moments.append((time_order(part, moment.at), moment._replace(log=moment.log or log)))
+    for reset in resets:
+        moment = TimelineEntry(reset.at, "offsets reset", reset.detail)
+        moments.append(((reset.at.timestamp_ms, 0, reset.at.offset), moment))
     for moment in _share_moments(known.share_partitions):
         moments.append(((moment.at.timestamp_ms, 1, moment.at.offset), moment))
     moments.sort(key=lambda each: each[0])

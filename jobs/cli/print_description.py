@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from coordinator_core.groups.describe import CERTAIN_GROUP, Description
 from coordinator_core.groups.owners import UNKNOWN
@@ -41,7 +41,24 @@ def print_description(described: Description) -> None:
     members += [_unknown_member(member_id) for member_id in described["unknownMembers"]]
     if members or "members" in described["incompleteLists"]:
         print_table(_title("members", described), members)
+    if own.get("subtopologies"):
+        print_table("subtopologies", [_subtopology(each) for each in own["subtopologies"]])
     _print_offsets(described)
+
+
+def _subtopology(subtopology: Description) -> Description:
+    """Return a line of the topology of a streams group: internal topics with the number of their partitions."""
+
+    def internal(topics: Mapping[str, Description]) -> str | None:
+        return " ".join(f"{name} ({each['partitions'] or '?'})" for name, each in topics.items()) or None
+
+    return {
+        "subtopology": subtopology["subtopologyId"],
+        "sources": " ".join(subtopology["sourceTopics"]) or None,
+        "repartition sources": internal(subtopology["repartitionSourceTopics"]),
+        "repartition sinks": " ".join(subtopology["repartitionSinkTopics"]) or None,
+        "changelogs": internal(subtopology["stateChangelogTopics"]),
+    }
 
 
 def _print_offsets(described: Description) -> None:

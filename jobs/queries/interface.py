@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.findings.resets import OffsetReset
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.targets.rounds import Round
@@ -67,7 +68,10 @@ class Answers(Protocol):
         """Return the groups at a moment, or one group."""
 
     def history(self, group_id: str) -> GroupHistory | None:
-        """Return the history of a group without its commits; None if the group is unknown."""
+        """Return the history of a group, from tables without its commits; None if the group is unknown."""
+
+    def resets(self, history: GroupHistory) -> list[OffsetReset]:
+        """Return when the offsets of the group of that history were set back while it had no members."""
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """Return rebalances in order of time, or the slowest first."""

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from coordinator_core.audit.findings import abandoned, balance, membership, offsets, rebalances, share, unassigned
+from coordinator_core.audit.findings import (
+    abandoned,
+    balance,
+    membership,
+    offsets,
+    rebalances,
+    resets,
+    share,
+    unassigned,
+)
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -48,6 +57,7 @@ FINDERS: tuple[Finder, ...] = (
     balance.failed_assignors,
     abandoned.zombies,
     offsets.rewound,
+    resets.resets,
     offsets.expired,
     offsets.floods,
     offsets.open_transactions,

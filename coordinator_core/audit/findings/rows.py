@@ -33,6 +33,7 @@ class FindingKind(StrEnum):
     ZOMBIE_GROUP = "zombie_group"
     ZOMBIE_TOPIC = "zombie_topic"
     OFFSETS_REWOUND = "offsets_rewound"
+    OFFSETS_RESET = "offsets_reset"
     OFFSETS_EXPIRED = "offsets_expired"
     FLOODS_THE_LOG = "floods_the_log"
     TRANSACTION_LEFT_OPEN = "transaction_left_open"
@@ -215,6 +216,15 @@ FINDINGS: tuple[FindingEntry, ...] = (
         "Clients were restarted one after the other; static membership (KIP-345) would have avoided the rebalances.",
         "rebalances",
         "rolling_deploy_rebalances",
+    ),
+    FindingEntry(
+        FindingKind.OFFSETS_RESET,
+        4,
+        "Committed offsets went back while the group had no members: an administrator reset them "
+        "(kafka-consumer-groups --reset-offsets), or a consumer that does not join the group committed them. Records "
+        "are read twice.",
+        "offsets in total",
+        "reset_offsets",
     ),
     FindingEntry(
         FindingKind.IMBALANCE,

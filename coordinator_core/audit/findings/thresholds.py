@@ -31,6 +31,7 @@ class Thresholds:
     zombie_ms: int
     rewound_offsets: int
     rewind_window_ms: int
+    reset_offsets: int
     expired_partitions: int
     commits_per_partition_minute: int
     flood_commits: int

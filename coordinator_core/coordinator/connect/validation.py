@@ -9,6 +9,7 @@ from coordinator_core.coordinator.request_fields import (
     binary,
     checked,
     int32,
+    int32s,
     not_blank,
     string,
     strings,
@@ -47,6 +48,7 @@ INSTALL = RequestShape(
         "members",
         string("memberId"),
         structs("connectorsAndTasks", *_WORK),
+        structs("partitions", string("topicId"), int32s("partitions"), default=[]),
         int32("version", 0),
         binary("metadata", b""),
     ),
@@ -85,6 +87,10 @@ def check_install(request: Request) -> Fields:
     versions = all(0 <= member["version"] <= _MAX_INT16 for member in data["members"])
     _require(versions and -128 <= data["error"] < 128, "Version or Error is invalid.")
     for member in data["members"]:
+        _require(
+            not (member["partitions"] and member["connectorsAndTasks"]),
+            "Partitions and ConnectorsAndTasks cannot be used together.",
+        )
         for work in member["connectorsAndTasks"]:
             _require(all(0 <= task["taskId"] <= _MAX_TASK for task in work["tasks"]), "TaskId is invalid.")
     return data

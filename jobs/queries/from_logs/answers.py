@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.findings.resets import OffsetReset, offset_resets, rewinds_of
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.findings.two_logs import combined
 from coordinator_core.audit.rows import TargetAuditRow
@@ -36,6 +37,10 @@ class LogAnswers:
     def history(self, group_id: str) -> GroupHistory | None:
         """One pass over the logs."""
         return next(combined(self._histories(group_id)), None)
+
+    def resets(self, history: GroupHistory) -> list[OffsetReset]:
+        """From the commits of the history."""
+        return offset_resets(history.epochs, rewinds_of(history))
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """One pass over the logs."""

@@ -8,6 +8,7 @@ from heapq import nsmallest
 from typing import Any, TypeVar
 
 from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.findings.resets import OffsetReset, offset_resets
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.settings import AuditSettings
@@ -16,6 +17,7 @@ from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import RebalanceRow
 from jobs.queries.from_tables.groups import StoredMoment
 from jobs.queries.from_tables.history import stored_history
+from jobs.queries.from_tables.rewinds import stored_rewinds
 from jobs.queries.interface import AsOf, GroupsThen, RebalanceFilter
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
@@ -38,6 +40,10 @@ class StoredAnswers:
     def history(self, group_id: str) -> GroupHistory | None:
         """From the tables of history, of which nothing is read for a group that has no state."""
         return stored_history(self.tables, self.cluster, group_id)
+
+    def resets(self, history: GroupHistory) -> list[OffsetReset]:
+        """From ``offset_commits``: only commits that went back are read."""
+        return offset_resets(history.epochs, stored_rewinds(self.tables, self.cluster, history.group_id))
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """From ``rebalances``."""

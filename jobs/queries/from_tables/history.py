@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from coordinator_core.audit.findings.group_history import GroupHistory, ShareLogs
@@ -17,7 +18,10 @@ IN_LOG: Final = "cluster = :cluster AND kind IN ('record', 'control') AND log_of
 
 
 def stored_history(tables: TableReader, cluster: str, group_id: str) -> GroupHistory | None:
-    """Return the history of a group without its commits; None for a group that has no state."""
+    """Return the history of a group without its commits; None for a group without records.
+
+    A group that has only committed offsets has an empty one.
+    """
     states = list(
         tables.rows(
             "SELECT log_topic, log_partition FROM $group_states WHERE cluster = :cluster AND group_id = :group_id",
@@ -25,9 +29,11 @@ def stored_history(tables: TableReader, cluster: str, group_id: str) -> GroupHis
             group_id=group_id,
         )
     )
+    found: list[Any] = []
+    if not states:
+        states = _places_of_commits(tables, cluster, group_id)
     if not states:
         return None
-    found: list[Any] = []
     for table, row_type in OF_GROUP.items():
         rows = tables.rows(
             f"SELECT * FROM ${table} WHERE cluster = :cluster AND group_id = :group_id",
@@ -40,6 +46,16 @@ def stored_history(tables: TableReader, cluster: str, group_id: str) -> GroupHis
     return GroupHistory.gather(
         group_id, own_ms, found, _partition_counts(tables, cluster), _share_logs(tables, cluster)
     )
+
+
+def _places_of_commits(tables: TableReader, cluster: str, group_id: str) -> list[Mapping[str, Any]]:
+    rows = tables.rows(
+        "SELECT DISTINCT log_topic, log_partition FROM $offset_commits WHERE cluster = :cluster "
+        "AND group_id = :group_id AND log_offset IS NOT NULL",
+        cluster=cluster,
+        group_id=group_id,
+    )
+    return list(rows)
 
 
 def _last_ms(tables: TableReader, cluster: str, topic: str, partition: int) -> int:

@@ -138,6 +138,20 @@ def test_assignments_that_break_an_invariant_are_refused(target: dict[str, list[
     assert refused.code is ErrorCode.INVALID_ASSIGNMENT
 
 
+def test_partitions_beside_connectors_are_invalid() -> None:
+    cluster, one = first_worker()
+    assert one.is_to_compute()
+    member = {
+        "memberId": "W1",
+        "connectorsAndTasks": as_fields([*A, *B]),
+        "partitions": [{"topicId": "t", "partitions": [0]}],
+    }
+    request = {"groupId": GROUP, "memberId": "W1", "memberEpoch": one.epoch, "groupEpoch": 1}
+    refused = cluster.send("InstallAssignment", request | {"members": [member]}).error
+    assert refused is not None
+    assert refused.code is ErrorCode.INVALID_REQUEST
+
+
 apis = st.sampled_from(["Heartbeat", "PrepareAssignment", "InstallAssignment"])
 anything = st.sampled_from([None, -1, 0, 1, 2, 3, "", "W1", "W2", GROUP, [], [{}], as_fields(A), b"x", {"a": 1}])
 data = st.fixed_dictionaries(

@@ -91,6 +91,19 @@ def test_groups(folder: Path) -> None:
     ]
 
 
+def test_groups_of_a_type_or_a_state(folder: Path) -> None:
+    def listed(*options: str) -> list[str]:
+        return [line["group"] for line in lines("groups", "--log", folder, *options)]
+
+    assert listed("--type", "consumer") == ["payments"]
+    assert listed("--type", "classic", "--state", "Stable") == ["billing"]
+    assert listed("--state", "empty,reconciling") == ["payments", "simple"]
+    assert listed("--state", "not_ready") == []
+    wrong = run("groups", "--log", folder, "--state", "dead")
+    assert wrong.exit_code == 2
+    assert "invalid --state 'dead': use EMPTY, ASSIGNING" in wrong.stderr
+
+
 def test_describe_now_and_at_an_offset_and_at_a_time(folder: Path) -> None:
     (now,) = lines("describe", "payments", "--log", folder)
     described = now["describe_consumer"]

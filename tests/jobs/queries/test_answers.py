@@ -69,6 +69,12 @@ def test_what_groups_went_through(logs, tables):
     assert tables.history("nobody") is None
 
 
+def test_offsets_that_an_administrator_set_back(logs, tables):
+    expected, history = logs.history("A-admin-879"), tables.history("A-admin-879")
+    (reset,) = logs.resets(expected)
+    assert tables.resets(history) == [reset]
+
+
 def test_a_notebook_tells_the_story_of_a_rebalance(logs, sample):
     name, *_ = busiest(logs)
     history = logs.history(name)

@@ -195,6 +195,22 @@ def test_a_rewind_counts_where_the_partition_changed_hands() -> None:
     assert found(FindingKind.OFFSETS_REWOUND, commits=late, **parts) == []
 
 
+def test_offsets_set_back_while_nobody_was_in_the_group_are_a_reset() -> None:
+    back = [commits(rewinds=(Rewind(at(25), 90, 40),)), commits(partition=1, rewinds=(Rewind(at(25), 7, 0),))]
+    empty = epoch(3, at(20), members=())
+    (row,) = found(FindingKind.OFFSETS_RESET, commits=back, epochs=[epoch(2, at(2), members=("a",)), empty])
+    assert (row.number, row.subject, row.evidence) == (57, "t", (at(25), at(25)))
+    assert row.detail.startswith(
+        "while the group had no members, 2 committed offsets went back by 57 in total, the first of t-0 from 90 to 40"
+    )
+    unknown = [empty._replace(history_complete=False), empty._replace(members=None), empty._replace(members=("a",))]
+    for there in unknown:
+        assert found(FindingKind.OFFSETS_RESET, commits=back, epochs=[there]) == []
+    deleted = epoch(2, at(2), members=("a",), ended=at(24), ended_by="group deleted")
+    assert len(found(FindingKind.OFFSETS_RESET, commits=back, epochs=[deleted])) == 1
+    assert len(found(FindingKind.OFFSETS_RESET, commits=back)) == 1
+
+
 def test_offsets_that_expired_and_those_that_went_with_their_topic() -> None:
     gone = [commits(removals=(Removal(at(50), 5, how),)) for how in ("expired", "topic deleted", "group deleted")]
     (row,) = found(FindingKind.OFFSETS_EXPIRED, commits=gone)

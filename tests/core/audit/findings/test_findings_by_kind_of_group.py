@@ -205,6 +205,10 @@ def rewound(kind: Kind) -> Parts:
     }
 
 
+def set_back(kind: Kind) -> Parts:
+    return {"commits": [commits(rewinds=(Rewind(at(25), 90, 40),))], "epochs": [kind.epoch(2, at(1), members=())]}
+
+
 def removed(kind: Kind) -> Parts:
     return {"commits": [commits(removals=(Removal(at(50), 5, "expired"),))], "epochs": [kind.epoch(2, at(1))]}
 
@@ -275,6 +279,7 @@ CASES = (
     # No other type of group has this state.
     Case(FindingKind.NOT_READY, (STREAMS,), not_ready),
     Case(FindingKind.OFFSETS_REWOUND, tuple(kind for kind in EVERY if kind.names_topics), rewound),
+    Case(FindingKind.OFFSETS_RESET, EVERY, set_back),
     Case(FindingKind.OFFSETS_EXPIRED, EVERY, removed),
     Case(FindingKind.FLOODS_THE_LOG, EVERY, flood),
     Case(FindingKind.TRANSACTION_LEFT_OPEN, EVERY, left_open),

@@ -1,0 +1,105 @@
+"""Offsets that were set back while a group had no members: ``kafka-consumer-groups --reset-offsets`` and its like.
+
+The request of a commit names member and generation, the record does not. What the log proves is that the group had no
+members: such a commit came from an administrator, or from a consumer that assigns itself partitions and does not join.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Annotated, NamedTuple
+
+from coordinator_core.audit.findings.group_history import GroupHistory, counted
+from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.history.rows import GroupEpochRow
+from coordinator_core.records import LogPosition
+
+
+class PartitionRewind(NamedTuple):
+    """A commit of a partition with a lower offset than the commit before it."""
+
+    topic: Annotated[str, "topic name"]
+    partition: Annotated[int, "partition"]
+    before: Annotated[int, "offset committed before"]
+    after: Annotated[int, "offset committed now"]
+    at: Annotated[LogPosition, "the commit"]
+
+
+class OffsetReset(NamedTuple):
+    """The partitions whose offsets were set back at one time, while the group had no members."""
+
+    at: Annotated[LogPosition, "the first of the commits"]
+    partitions: Annotated[tuple[PartitionRewind, ...], "what was set back, by topic and partition"]
+
+    @property
+    def offsets(self) -> int:
+        """Return by how many offsets they went back in total: these records are read again."""
+        return sum(each.before - each.after for each in self.partitions)
+
+    @property
+    def detail(self) -> str:
+        """Return a sentence about it."""
+        first = self.partitions[0]
+        return (
+            f"while the group had no members, {counted(len(self.partitions), 'committed offset')} went back by "
+            f"{self.offsets} in total, the first of {first.topic}-{first.partition} from {first.before} to "
+            f"{first.after}: an administrator or a consumer outside the group did it"
+        )
+
+
+def rewinds_of(history: GroupHistory) -> Iterator[PartitionRewind]:
+    """Yield the commits that went back, from a history that has commits."""
+    for commits in history.commits:
+        for at, before, after in commits.rewinds:
+            yield PartitionRewind(commits.topic, commits.partition, before, after, at)
+
+
+def offset_resets(epochs: Iterable[GroupEpochRow], rewinds: Iterable[PartitionRewind]) -> list[OffsetReset]:
+    """Return the resets among the commits of a group that went back, in the order of the log.
+
+    A commit is part of one only if the log proves that the group had no members: commits of an epoch whose members are
+    not known are left out. One request writes all its commits at one time.
+    """
+    ordered = sorted(epochs, key=lambda row: row.opened.offset)
+    starts = [row.opened.offset for row in ordered]
+    by_time: dict[int, list[PartitionRewind]] = defaultdict(list)
+    for rewind in rewinds:
+        if _was_empty(ordered, starts, rewind.at):
+            by_time[rewind.at.timestamp_ms].append(rewind)
+    found = [OffsetReset(min((row.at for row in rows), key=_offset), tuple(sorted(rows))) for rows in by_time.values()]
+    return sorted(found, key=lambda reset: reset.at.offset)
+
+
+def resets(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield a finding for each reset of a group's offsets."""
+    for reset in offset_resets(history.epochs, rewinds_of(history)):
+        if reset.offsets >= limits.reset_offsets:
+            topics = {each.topic for each in reset.partitions}
+            yield history.finding(
+                FindingKind.OFFSETS_RESET,
+                reset.offsets,
+                limits.reset_offsets,
+                reset.detail,
+                [each.at for each in reset.partitions],
+                subject=topics.pop() if len(topics) == 1 else None,
+            )
+
+
+def _was_empty(epochs: list[GroupEpochRow], starts: list[int], at: LogPosition) -> bool:
+    """Whether the log proves that the group had no members at the commit.
+
+    A group without a record of its own is a simple group: nobody ever joins it.
+    """
+    index = bisect_right(starts, at.offset) - 1
+    if index < 0:
+        return not epochs or epochs[0].history_complete
+    epoch = epochs[index]
+    is_over = epoch.ended is not None and epoch.ended.offset < at.offset
+    return epoch.history_complete and (is_over or epoch.members == ())
+
+
+def _offset(at: LogPosition) -> int:
+    return at.offset
