@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from coordinator_core.assignors.plausible_counts import PlausibleCounts
-from coordinator_core.assignors.profiles import DEFAULT, PROFILES, Profile, profile
+from coordinator_core.assignors.profiles import DEFAULT, KIP_1071, PROFILES, Profile, profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class AuditSettings:
         found = []
         for name in names:
             for jdk in (17, 21) if self.jdk is None else (self.jdk,):
-                said = "" if (name, jdk) == (DEFAULT.name, DEFAULT.jdk) else f", {name} on Java {jdk}"
+                is_usual = name in (DEFAULT.name, KIP_1071) and jdk == DEFAULT.jdk
+                said = "" if is_usual else f", {name} on Java {jdk}"
                 found.append((replace(PROFILES[name], jdk=jdk), said))
         return found

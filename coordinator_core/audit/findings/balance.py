@@ -34,11 +34,15 @@ def shares(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 
 def _imbalance(history: GroupHistory, limits: Thresholds, moments: Sequence[ConvergedState]) -> Iterator[FindingRow]:
-    """Yield the worst state; groups whose members subscribe to different topics cannot be judged by their loads."""
+    """Yield the worst state; groups whose members subscribe to different topics cannot be judged by their loads.
+
+    While tasks warm up, they stay where their state is: that is no uneven assignment yet.
+    """
     uneven = [
         each
         for each in moments
-        if each.spread >= limits.imbalance_units
+        if not each.warming_up
+        and each.spread >= limits.imbalance_units
         and max(each.loads.values()) * len(each.loads) > limits.imbalance_ratio * each.units
         and _alike(history, each)
     ]
@@ -72,7 +76,7 @@ def _empty(history: GroupHistory, limits: Thresholds, moments: Sequence[Converge
     if not idle:
         return
     worst = max(idle, key=lambda each: each.idle)
-    names = sorted({history.client(member_id) or "" for member_id, load in worst.loads.items() if not load})
+    names = sorted({history.client(member_id) or "" for member_id in worst.empty_members})
     detail = (
         f"{worst.idle} of {len(worst.loads)} members had nothing after the rebalance to {worst.rebalance.to_epoch} "
         f"({', '.join(names[:3])}), with {worst.units} to assign; so in {len(idle)} of {len(moments)} stable epochs"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import RebalanceRow
-from coordinator_core.history.work_units import WorkUnit
+from coordinator_core.history.work_units import SHARED_ROLES, WorkUnit
 from coordinator_core.records import LogPosition
 
 TASK_ROLES = frozenset(("active",))
@@ -23,7 +24,8 @@ class ConvergedState(NamedTuple):
 
     ``previous`` is the rebalance of the converged state before (None: this is the first one). ``loads`` has the number
     of units of each member, 0 included. Since the state before, ``joined`` members joined, and ``left_to_others`` units
-    moved from a member that stayed to another one.
+    moved from a member that stayed to another one. ``copies`` has the members with standby or warm-up tasks;
+    ``warming_up``: some task was still to move to the process that restores its state (KIP-441, KIP-1071).
     """
 
     rebalance: RebalanceRow
@@ -31,6 +33,8 @@ class ConvergedState(NamedTuple):
     loads: Mapping[str, int]
     joined: int
     left_to_others: int
+    copies: frozenset[str] = frozenset()
+    warming_up: bool = False
 
     @property
     def units(self) -> int:
@@ -44,8 +48,13 @@ class ConvergedState(NamedTuple):
 
     @property
     def idle(self) -> int:
-        """Return the number of members without a unit."""
-        return sum(1 for load in self.loads.values() if not load)
+        """Return the number of members that had nothing."""
+        return len(self.empty_members)
+
+    @property
+    def empty_members(self) -> list[str]:
+        """Return the members without a unit; one that keeps copies of state has work."""
+        return [member_id for member_id, load in self.loads.items() if not load and member_id not in self.copies]
 
 
 @dataclass(slots=True)
@@ -54,7 +63,7 @@ class _Sweep:
 
     ``loads`` counts the units of each member, ``owners`` has the member of each unit. ``given_up`` has, by unit, the
     member that first gave it up since the last converged state. ``successors`` has, by member id, the static member
-    that took its place.
+    that took its place. ``copies`` counts standby and warm-up tasks by member, ``warmups`` all warm-up tasks.
     """
 
     successors: Mapping[str, str]
@@ -62,6 +71,8 @@ class _Sweep:
     members: set[str] = field(default_factory=set)
     owners: dict[WorkUnit, str] = field(default_factory=dict)
     given_up: dict[WorkUnit, str] = field(default_factory=dict)
+    copies: Counter[str] = field(default_factory=Counter)
+    warmups: int = 0
 
     def present_name(self, member_id: str) -> str:
         while member_id in self.successors:
@@ -102,6 +113,19 @@ class _End(NamedTuple):
         sweep.given_up.setdefault(self.unit, self.member_id)
 
 
+class _Copies(NamedTuple):
+    """A member has more (or fewer) standby or warm-up tasks."""
+
+    offset: int
+    member_id: str
+    role: str
+    count: int
+
+    def apply(self, sweep: _Sweep) -> None:
+        sweep.copies[self.member_id] += self.count
+        sweep.warmups += self.count if self.role == "warmup" else 0
+
+
 class _Join(NamedTuple):
     """A member joins the group."""
 
@@ -122,11 +146,11 @@ class _Leave(NamedTuple):
         sweep.members.discard(self.member_id)
 
 
-_Event = _Begin | _End | _Join | _Leave
+_Event = _Begin | _End | _Copies | _Join | _Leave
 
 
 def converged_states(history: GroupHistory) -> Iterator[ConvergedState]:
-    """Yield the converged states in order. Standby and warm-up tasks do not count.
+    """Yield the converged states in order. Standby and warm-up tasks do not count as load.
 
     In Kafka Streams tasks count, not the partitions that a classic group also has. A rebalance that only takes away
     what the next one hands out (KIP-429, KIP-415) does not produce a converged state.
@@ -140,7 +164,9 @@ def converged_states(history: GroupHistory) -> Iterator[ConvergedState]:
             done += 1
         joined = len(sweep.members - {sweep.present_name(member_id) for member_id in before})
         loads = {member_id: sweep.loads.get(member_id, 0) for member_id in sorted(sweep.members)}
-        yield ConvergedState(rebalance, previous, loads, joined, sweep.left_to_others())
+        copies = frozenset(member_id for member_id, count in sweep.copies.items() if count)
+        left = sweep.left_to_others()
+        yield ConvergedState(rebalance, previous, loads, joined, left, copies, sweep.warmups > 0)
         sweep.given_up.clear()
         before, previous = set(sweep.members), rebalance
 
@@ -167,6 +193,10 @@ def _events(history: GroupHistory) -> Iterator[_Event]:
             yield _Begin(row.since.offset, row.member_id, unit)
             if row.until is not None:
                 yield _End(row.until.offset, row.member_id, unit)
+        elif row.role in SHARED_ROLES:
+            yield _Copies(row.since.offset, row.member_id, row.role, 1)
+            if row.until is not None:
+                yield _Copies(row.until.offset, row.member_id, row.role, -1)
     for member in history.memberships:
         yield _Join(member.joined.offset, member.member_id)
         if member.left is not None:

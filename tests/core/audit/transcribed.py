@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from unittest import mock
 
@@ -11,12 +11,15 @@ from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.auditor import TargetAuditor
+from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.coordinator.protocol import RequestOutcome
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import CoordinatorRecord, Family, LogPosition
+from coordinator_core.records import CoordinatorRecord, Family, LogPosition, MetadataRecordType
+from coordinator_core.simulator.brokers import Brokers, MetadataRecord
+from coordinator_core.simulator.seeded_random import SeededRandom
 from tests.core.coordinator.transcript import GROUP, SEPARATOR, Play
 from tests.shared_data import ROOT
 
@@ -29,20 +32,26 @@ KIP_1071 = AuditSettings(profile="kip-1071")
 class RecordedPlay(Play):
     """A transcript in which time passes between commands, and whose topics are written down.
 
-    ``images`` has each set of topics with the time from which it holds. The records of one answer are one batch.
+    ``history`` has the topics through time, and ``metadata`` the same as records with their times. The records of one
+    answer are one batch.
     """
 
     history: TopicHistory = field(default_factory=TopicHistory)
+    metadata: list[tuple[int, list[MetadataRecord]]] = field(default_factory=list)
+    brokers: Brokers = field(default_factory=lambda: Brokers({0: None}, SeededRandom(1)))
 
     def __post_init__(self) -> None:
         self.history.open_version(LogPosition(0, 0, self.now))
+        self.metadata.append((self.now, list(self.brokers.start(0, 0))))
 
     def command(self, line: str) -> Iterator[str]:
         self.now += 1
         yield from Play.command(self, line)
 
     def _topics(self, words: list[str]) -> Iterator[str]:
+        before = self.topics.by_name
         shown = Play._topics(self, words)
+        self.metadata.append((self.now, list(self._metadata(before))))
         self.history.open_version(LogPosition(0, len(self.history), self.now))
         for word in words:
             if word.startswith("-"):
@@ -52,21 +61,35 @@ class RecordedPlay(Play):
         self.history.last_seen_ms = self.now
         return shown
 
+    def _metadata(self, before: Mapping[str, Topic]) -> Iterator[MetadataRecord]:
+        """The records of the metadata log that make the topics what they are now."""
+        for name in before.keys() - self.topics.by_name.keys():
+            yield MetadataRecord(MetadataRecordType.REMOVE_TOPIC, 0, {"topicId": before[name].id})
+        for name, topic in self.topics.by_name.items():
+            known = before.get(name)
+            if known is None:
+                yield MetadataRecord(MetadataRecordType.TOPIC, 0, {"name": name, "topicId": topic.id})
+            for number in range(0 if known is None else known.partitions, topic.partitions):
+                yield self.brokers.place(self.now, name, topic.id, number, (0,))
+
     def _shown(self, outcome: RequestOutcome, name: str = "") -> Iterator[str]:
         known = len(self.log)
         yield from Play._shown(self, outcome, name)
         self.log[known:] = [each._replace(batch=known) for each in self.log[known:]]
 
 
-def played(name: str) -> RecordedPlay:
-    """Play the transcript of this name."""
+def played(name: str, until: str | None = None) -> RecordedPlay:
+    """Play the transcript of this name, up to the block whose comment begins with ``until``."""
     play = RecordedPlay()
     with mock.patch.dict(ASSIGNORS):
         for block in (TRANSCRIPTS / f"{name}.txt").read_text().strip("\n").split("\n\n"):
+            if until is not None and block.startswith(f"# {until}"):
+                return play
             lines = block.split("\n")
             if not all(line.startswith("#") for line in lines):
                 for command in lines[: lines.index(SEPARATOR)]:
                     list(play.command(command))
+    assert until is None
     return play
 
 
