@@ -119,11 +119,11 @@ class _Copies(NamedTuple):
     offset: int
     member_id: str
     role: str
-    count: int
+    change: int
 
     def apply(self, sweep: _Sweep) -> None:
-        sweep.copies[self.member_id] += self.count
-        sweep.warmups += self.count if self.role == "warmup" else 0
+        sweep.copies[self.member_id] += self.change
+        sweep.warmups += self.change if self.role == "warmup" else 0
 
 
 class _Join(NamedTuple):
