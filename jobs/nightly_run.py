@@ -23,7 +23,7 @@ from jobs.pipeline import decode, findings, ingest, maintenance, offsets, replay
 from jobs.report.render import check_name, write
 from jobs.report.stored import stored_report
 from jobs.settings import Settings
-from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, open_dump
+from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, open_dump
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
 from jobs.tables.lease import WRITER, held
@@ -111,9 +111,7 @@ def run(tables: Tables, settings: Settings, listener: Listener) -> NightlyOutcom
         BusyError: another run is writing these tables.
         LeaseLostError: this run did not renew its lease in time, and another run took it.
     """
-    step_names = _in_order(settings.nightly.steps)
-    if settings.nightly.report is not None:
-        check_name(settings.nightly.report)
+    step_names = _checked_steps(settings)
     started_at = datetime.now(UTC)
     nightly, run_id = NightlyRun(tables, settings, started_at), runs.new_run_id()
     listener.logged["night"] = run_id
@@ -130,6 +128,32 @@ def run(tables: Tables, settings: Settings, listener: Listener) -> NightlyOutcom
         finally:
             _write(tables, steps, listener)
     return NightlyOutcome(steps, nightly.check_results)
+
+
+def check_settings(settings: Settings) -> None:
+    """Check what a run can fail by before Spark is started.
+
+    Raises:
+        UsageError: the settings name an unknown step, or a report that is not an HTML file.
+        InputError: there is nothing to ingest, a path does not exist, or it is not a dump.
+    """
+    if "ingest" in _checked_steps(settings):
+        _check_input(settings)
+
+
+def _checked_steps(settings: Settings) -> list[str]:
+    if settings.nightly.report is not None:
+        check_name(settings.nightly.report)
+    return _in_order(settings.nightly.steps)
+
+
+def _check_input(settings: Settings) -> None:
+    chosen = settings.input
+    if not chosen.paths:
+        raise InputError("nothing to ingest: name dumps on the command line, or set input.paths")
+    if chosen.format is None:
+        for path in chosen.paths:
+            format_of(path)
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
@@ -184,8 +208,7 @@ def _write(tables: Tables, steps: list[StepRun], listener: Listener) -> None:
 
 def _ingest(nightly: NightlyRun) -> dict[str, int]:
     chosen = nightly.settings.input
-    if not chosen.paths:
-        raise InputError("nothing to ingest: name dumps on the command line, or set input.paths")
+    _check_input(nightly.settings)
     dump_format = DumpFormat(chosen.format) if chosen.format else None
     changed = seen_files.changes(nightly.tables, nightly.settings.cluster, chosen.paths, dump_format)
     is_live = any(path.startswith(LIVE_SCHEME) for path in changed.paths)

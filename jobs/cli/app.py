@@ -232,8 +232,10 @@ class CommandTable(TyperGroup):
         except Exception as error:
             if not _is_of_spark(error):
                 raise
+            from jobs.cli.table_options import name_jvm_output
             from jobs.errors import SparkJobError, one_line
 
+            name_jvm_output(Console.of(ctx))
             Console.of(ctx).error(SparkJobError(one_line(error)))
         raise typer.Exit(1)
 

@@ -13,7 +13,7 @@ from jobs.cli.console import LogFormat, LogFormatOption
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import ClusterOption
 from jobs.cli.output import Line, print_lines, print_written
-from jobs.cli.table_options import TableOptions
+from jobs.cli.table_options import TableOptions, name_jvm_output
 
 
 @with_options(TableOptions)
@@ -35,6 +35,7 @@ def nightly_command(
     """Ingest, decode, replay, audit, check and report everything new. Exit code 3: a check of severity error failed."""
     console = options.console
     flags = {"cluster": cluster, "input.paths": paths or None, "nightly.report": report}
+    nightly_run.check_settings(options.chosen(**flags))
     tables, chosen = options.open(**flags)
     outcome = nightly_run.run(tables, chosen, console)
     if not console.json:
@@ -42,6 +43,7 @@ def nightly_command(
     lines = [_for_programs(step) if console.json else _for_people(step) for step in outcome.steps]
     print_lines(lines, as_json=console.json, title=f"nightly run at {tables.location}")
     if failed := next((step for step in outcome.steps if step.error is not None), None):
+        name_jvm_output(console)
         console.error(f"{failed.step}: {failed.error}; completed steps are kept, and the next run continues from there")
         raise typer.Exit(1)
     if chosen.nightly.report is not None:

@@ -19,6 +19,7 @@ from jobs.cli.options import ConfigOption, RemoteOption, TablesOption
 from jobs.tables import session
 from jobs.tables.clusters import choose_cluster
 from jobs.tables.delta import Tables
+from jobs.tables.jvm_output import jvm_output
 from jobs.tables.lease import WRITER, held
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.spark_reader import SparkReader
@@ -31,6 +32,12 @@ def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) ->
     with console.step("starting Spark"):
         spark = session.get_or_create(chosen.spark)
     return Tables(spark, chosen.tables), chosen
+
+
+def name_jvm_output(console: Console) -> None:
+    """Print where the output of Spark is, if this process started it: an error may have more to it there."""
+    if (file := jvm_output()) is not None:
+        console.note(f"the output of Spark is in {file}")
 
 
 def open_filled_tables(
@@ -63,10 +70,16 @@ class TableOptions:
         """The console of this run."""
         return Console.of(self.context)
 
+    def chosen(self, **flags: Any) -> settings.Settings:
+        """Return the settings; ``flags`` (by dotted name) override the settings file."""
+        return settings.load(self.config, flags=self._flags(flags))
+
     def open(self, **flags: Any) -> tuple[Tables, settings.Settings]:
         """Open the tables. Return them and the settings; ``flags`` (by dotted name) override the settings file."""
-        own = {"tables": self.tables, "spark.remote": self.remote}
-        return open_tables(self.console, self.config, own | flags)
+        return open_tables(self.console, self.config, self._flags(flags))
+
+    def _flags(self, flags: dict[str, Any]) -> dict[str, Any]:
+        return {"tables": self.tables, "spark.remote": self.remote, **flags}
 
     @contextmanager
     def writing(self, *, begin: bool = False, **flags: Any) -> Iterator[tuple[Tables, settings.Settings]]:

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from coordinator_core.errors import InputError
 from jobs import settings
 from jobs.settings import SparkSettings
+from jobs.tables.jvm_output import jvm_output, kept_apart
 
 DELTA_CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -71,7 +72,8 @@ def _local(wanted: SparkSettings) -> SparkSession:
     builder = _with_delta_jars(builder)
     builder = builder.master(wanted.master) if wanted.remote is None else builder.remote(wanted.remote)
     try:
-        return builder.getOrCreate()
+        with kept_apart():
+            return builder.getOrCreate()
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
@@ -111,8 +113,8 @@ def _start_problem() -> str:
     if version is not None and int(version[2]) < OLDEST_JAVA:
         return f"{needs}, but {java} is version {version[1]}: install a later one, or set JAVA_HOME"
     if not _delta_jars():
-        return "Delta's jars could not be downloaded from Maven; the attempts are shown above"
-    return "the output of the JVM is shown above"
+        return f"Delta's jars could not be downloaded from Maven; the attempts are in {jvm_output()}"
+    return f"the output of the JVM is in {jvm_output()}"
 
 
 if __name__ == "__main__":  # the last step of `make setup`: download the jars, and start Spark once

@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 
 from jobs.cli.app import app
 from jobs.nightly_run import STEPS
-from jobs.tables.delta import FORMAT, Tables
+from jobs.tables.delta import Tables
+from jobs.tables.format import FORMAT
 from jobs.tables.log import LOG_RECORDS, RUNS
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, kafka_rows, sample_rows, write_json
@@ -53,7 +54,7 @@ def complaint(result: Result) -> str:
 def test_a_folder_that_is_not_there(tables: Tables) -> None:
     result = nightly(tables, Path("/no/such/folder"))
     assert result.exit_code == 1
-    assert re.match("ingest: /no/such/folder: no such file", complaint(result))
+    assert re.match("/no/such/folder: no such file", complaint(result))
 
 
 @pytest.mark.parametrize(

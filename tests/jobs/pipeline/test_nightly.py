@@ -22,7 +22,8 @@ from jobs import nightly_run, settings
 from jobs.cli.app import app
 from jobs.pipeline import ingest, maintenance
 from jobs.sources.dump import open_dump
-from jobs.tables.delta import FORMAT, Tables
+from jobs.tables.delta import Tables
+from jobs.tables.format import FORMAT
 from jobs.tables.history import HISTORY
 from jobs.tables.lease import LEASES, WRITER, BusyError, LeaseLostError, LeaseOwner, held
 from jobs.tables.log import LOG_RECORDS, RUNS

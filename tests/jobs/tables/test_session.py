@@ -29,7 +29,7 @@ def test_a_java_that_is_missing_or_too_old_is_named(tmp_path: Path, script: str 
         java.write_text(script)
         java.chmod(0o755)
     ran = subprocess.run(
-        [sys.executable, "-m", "jobs", "findings", "--store", str(tmp_path / "tables")],
+        [sys.executable, "-m", "jobs", "decode", "--tables", str(tmp_path / "tables")],
         cwd=SAMPLE_LOGS.parents[2],
         env=os.environ | {"JAVA_HOME": str(tmp_path)},
         capture_output=True,
@@ -51,3 +51,42 @@ def test_on_databricks_the_session_that_waits_is_taken_as_it_is(monkeypatch: pyt
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     monkeypatch.setattr(SparkSession, "builder", Waiting())
     assert session.get_or_create(settings.load().spark) == "the one there is"
+
+
+def test_a_night_on_a_folder_that_is_not_there_fails_before_spark_starts(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "jobs", "nightly", str(tmp_path / "nowhere"), "--tables", str(tmp_path / "tables")],
+        cwd=SAMPLE_LOGS.parents[2],
+        env=os.environ | {"JAVA_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert (ran.returncode, ran.stderr) == (1, f"error: {tmp_path}/nowhere: no such file or directory\n")
+
+
+def test_what_a_jvm_prints_is_kept_apart(tmp_path: Path) -> None:
+    """A child has the file for good; this process has its own streams again, and its standard error all the time."""
+    script = (
+        "import subprocess, sys\n"
+        "from jobs.tables.jvm_output import jvm_output, kept_apart\n"
+        "print('before')\n"
+        "with kept_apart():\n"
+        "    child = subprocess.Popen(['sh', '-c', 'read line; echo ivy; echo log4j >&2'], stdin=subprocess.PIPE)\n"
+        "    print('starting', file=sys.stderr)\n"
+        "child.communicate(b'go')\n"
+        "print('after')\n"
+        "print(jvm_output().read_text().split())\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=SAMPLE_LOGS.parents[2],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.splitlines() == ["before", "after", "['ivy', 'log4j']"]
+    assert ran.stderr == "starting\n"
+    assert len(list(tmp_path.glob("coordinator-audit-spark-*.log"))) == 1
