@@ -25,12 +25,17 @@ MISSING = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND",
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Definition of a table. ``key``: the columns that identify a row, compared null-safe."""
+    """Definition of a table.
+
+    ``key``: the columns that identify a row, compared null-safe. ``order``: the columns by which the rows within a file
+    are sorted as they are appended, so that a question about one of their values reads few pages of the file.
+    """
 
     name: str
     about: str
     schema: StructType
     key: tuple[str, ...]
+    order: tuple[str, ...] = ()
 
 
 def column(name: str, data_type: DataType, about: str) -> StructField:
@@ -147,7 +152,10 @@ class Tables:
 
     def _write(self, table: Table, rows: DataFrame, mode: str, **options: str) -> None:
         self._empty.discard(table.name)
-        writer = rows.select(*table.schema.names).write.format("delta").mode(mode).options(**options)
+        selected = rows.select(*table.schema.names)
+        if table.order:
+            selected = selected.sortWithinPartitions(*table.order)
+        writer = selected.write.format("delta").mode(mode).options(**options)
         if self._by_name:
             writer.saveAsTable(self.name(table))
         else:

@@ -9,14 +9,20 @@ from coordinator_core.errors import InputError
 
 FORMAT: Final = "coordinator_audit.format"
 """Table property: format version of the tables."""
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+"""2: more columns, such as ``group_epochs.topology``; the rows of a group lie together in the files of decoded records."""
 
 
 def check_format(location: str, properties: Mapping[str, str]) -> None:
-    """Raise InputError for tables of a format that this release cannot read, by the properties of one of them."""
-    version = properties.get(FORMAT, "0")
-    if int(version) > FORMAT_VERSION:
+    """Raise InputError for tables of a format that this release does not have, by the properties of one of them."""
+    version = int(properties.get(FORMAT, FORMAT_VERSION))
+    if version > FORMAT_VERSION:
         raise InputError(
-            f"the tables at {location} have format {version}, written by a newer release of "
-            f"coordinator-audit; this release supports formats up to {FORMAT_VERSION}"
+            f"the tables at {location} have format {version}, written by a newer release of coordinator-audit; "
+            f"this release has format {FORMAT_VERSION}: use the newer release"
+        )
+    if version < FORMAT_VERSION:
+        raise InputError(
+            f"the tables at {location} have format {version}, written by an older release of coordinator-audit; "
+            f"this release has format {FORMAT_VERSION}: ingest the dumps into new tables, or use the older release"
         )

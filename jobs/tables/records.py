@@ -94,6 +94,9 @@ RAW = [
     column("value", BinaryType(), "Value of the record, as bytes; null for a tombstone"),
 ]
 
+BY_GROUP: Final = ("group_id", "log_topic", "log_partition", "log_offset")
+"""The order of decoded records within a file: a question is mostly about one group."""
+
 OFFSET_COMMITS = Table(
     "offset_commits",
     "One offset commit, or one tombstone of a committed offset",
@@ -120,6 +123,7 @@ OFFSET_COMMITS = Table(
         ]
     ),
     key=("cluster", "log_topic", "log_partition", "log_offset", "stray"),
+    order=BY_GROUP,
 )
 
 GROUP_RECORDS = Table(
@@ -139,6 +143,7 @@ GROUP_RECORDS = Table(
         ]
     ),
     key=("cluster", "log_topic", "log_partition", "log_offset", "stray"),
+    order=BY_GROUP,
 )
 
 CLUSTER_RECORDS = Table(

@@ -39,11 +39,12 @@ def test_a_table_that_is_not_there(reader: FolderReader) -> None:
         list(reader.rows("SELECT * FROM $runs"))
 
 
-def test_tables_of_a_newer_release_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("more", "release"), [(1, "a newer release"), (-1, "an older release")])
+def test_tables_of_another_release_are_refused(tmp_path: Path, more: int, release: str) -> None:
     write_deltalake(tmp_path / "runs", pa.table({"cluster": ["c"]}))
-    newer = {FORMAT: str(FORMAT_VERSION + 1)}
-    DeltaTable(tmp_path / "runs").alter.set_table_properties(newer, raise_if_not_exists=False)
-    with pytest.raises(InputError, match=f"have format {FORMAT_VERSION + 1}, written by a newer release"):
+    other = {FORMAT: str(FORMAT_VERSION + more)}
+    DeltaTable(tmp_path / "runs").alter.set_table_properties(other, raise_if_not_exists=False)
+    with pytest.raises(InputError, match=f"have format {FORMAT_VERSION + more}, written by {release}"):
         list(FolderReader(str(tmp_path)).rows("SELECT * FROM $runs"))
 
 
