@@ -10,7 +10,7 @@ from coordinator_core.errors import InputError
 FORMAT: Final = "coordinator_audit.format"
 """Table property: format version of the tables."""
 FORMAT_VERSION: Final = 2
-"""2: more columns, such as ``group_epochs.topology``; the rows of a group lie together in the files of decoded records."""
+"""2: more columns, such as ``group_epochs.topology``; decoded records of a group lie together in the files."""
 
 
 def check_format(location: str, properties: Mapping[str, str]) -> None:
