@@ -15,14 +15,16 @@ from jobs.cli.console import Console
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import ClusterOption
 from jobs.cli.output import Line, print_lines
+from jobs.cli.stored_source import open_reader
 from jobs.cli.table_options import TableOptions
 from jobs.pipeline import decode, findings, ingest, replay
 from jobs.pipeline import offsets as committed
 from jobs.pipeline.lag import read_end_offsets
 from jobs.sources.dump import DumpFormat, Kafka, open_dump
 from jobs.tables.catalog import CATALOG
-from jobs.tables.delta import Tables
+from jobs.tables.delta import Tables, sql_name
 from jobs.tables.log import LOG_RECORDS
+from jobs.tables.reader import TableReader
 
 OFFSET_RANGE = re.compile(r"(?P<partition>\d+):(?P<first>\d*)-(?P<end>\d*)")
 
@@ -152,15 +154,20 @@ def tables_command(
 ) -> None:
     """List the tables and their row counts."""
     console = options.console
-    tables, _ = options.open()
+    tables = open_reader(console, options.config, options.flags)
     lines = [
-        {"table": tables.name(table), "rows": tables.read(table).count(), "about": table.about}
-        for table in CATALOG.values()
-        if tables.exists(table)
+        {"table": sql_name(tables.location, name), "rows": _row_count(tables, name), "about": table.about}
+        for name, table in CATALOG.items()
+        if tables.exists(name)
     ]
     if not lines:
         raise InputError(f"{tables.location} has no tables of coordinator-audit")
     print_lines(lines, as_json=console.json, title=f"tables at {tables.location}")
+
+
+def _row_count(tables: TableReader, name: str) -> int:
+    (row,) = tables.rows(f"SELECT count(*) AS number FROM ${name}")
+    return int(row["number"])
 
 
 def _print(console: Console, title: str, rows: list[Row], columns: tuple[str, ...]) -> None:

@@ -23,19 +23,26 @@ def open_stored(console: Console, config: Path | None, flags: dict[str, Any]) ->
     """
     chosen = settings.load(config, flags=flags)
     is_named = settings.is_given("cluster", settings.layers(config, os.environ, flags))
-    named = chosen.cluster if is_named else None
+    tables = open_reader(console, config, flags)
+    cluster = choose_cluster(tables, chosen.cluster if is_named else None)
+    return tables, chosen.model_copy(update={"cluster": cluster})
+
+
+def open_reader(console: Console, config: Path | None, flags: dict[str, Any]) -> TableReader:
+    """Return a reader of the tables; ``flags`` (by dotted name) override the settings file."""
+    chosen = settings.load(config, flags=flags)
     if _is_here(chosen):
-        tables: TableReader = FolderReader(chosen.tables)
+        tables = FolderReader(chosen.tables)
         try:
-            return tables, chosen.model_copy(update={"cluster": choose_cluster(tables, named)})
+            tables.exists("runs")
+            return tables
         except UnsupportedTableError as error:
             console.note(f"{error}; Spark reads them instead")
     from jobs.cli.table_options import open_tables
     from jobs.tables.spark_reader import SparkReader
 
     opened, _ = open_tables(console, config, flags)
-    tables = SparkReader(opened)
-    return tables, chosen.model_copy(update={"cluster": choose_cluster(tables, named)})
+    return SparkReader(opened)
 
 
 def _is_here(chosen: settings.Settings) -> bool:

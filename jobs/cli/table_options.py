@@ -72,14 +72,16 @@ class TableOptions:
 
     def chosen(self, **flags: Any) -> settings.Settings:
         """Return the settings; ``flags`` (by dotted name) override the settings file."""
-        return settings.load(self.config, flags=self._flags(flags))
+        return settings.load(self.config, flags=self.flags | flags)
 
     def open(self, **flags: Any) -> tuple[Tables, settings.Settings]:
         """Open the tables. Return them and the settings; ``flags`` (by dotted name) override the settings file."""
-        return open_tables(self.console, self.config, self._flags(flags))
+        return open_tables(self.console, self.config, self.flags | flags)
 
-    def _flags(self, flags: dict[str, Any]) -> dict[str, Any]:
-        return {"tables": self.tables, "spark.remote": self.remote, **flags}
+    @property
+    def flags(self) -> dict[str, Any]:
+        """The settings that these options give, by dotted name."""
+        return {"tables": self.tables, "spark.remote": self.remote}
 
     @contextmanager
     def writing(self, *, begin: bool = False, **flags: Any) -> Iterator[tuple[Tables, settings.Settings]]:

@@ -48,6 +48,11 @@ def sql_text(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
+def sql_name(location: str, table: str) -> str:
+    """Return the name of a table in Spark's SQL."""
+    return f"{location}.{table}" if is_catalog_name(location) else f"delta.`{location}/{table}`"
+
+
 class Tables:
     """The tables at one location: a folder (a path or a URI), or a schema of a catalog (``main.audit``).
 
@@ -65,7 +70,7 @@ class Tables:
 
     def name(self, table: Table) -> str:
         """Return the table's name in SQL."""
-        return f"{self.location}.{table.name}" if self._by_name else f"delta.`{self.location}/{table.name}`"
+        return sql_name(self.location, table.name)
 
     def exists(self, table: Table) -> bool:
         """Return whether the table exists. Raise InputError if it exists but cannot be read."""
