@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from coordinator_core.audit.findings.group_history import GroupHistory
-from coordinator_core.audit.findings.resets import OffsetReset
-from coordinator_core.audit.findings.rows import FindingRow
-from coordinator_core.audit.rows import TargetAuditRow
-from coordinator_core.audit.targets.rounds import Round
-from coordinator_core.cluster.image import TopicImage
-from coordinator_core.groups.certainty import LogGaps
-from coordinator_core.groups.describe import Surroundings
-from coordinator_core.groups.proven_state import GroupThen
-from coordinator_core.groups.violations import Violation
-from coordinator_core.history.rows import RebalanceRow
+if TYPE_CHECKING:  # half of the core, of which one question needs little
+    from coordinator_core.audit.findings.group_history import GroupHistory
+    from coordinator_core.audit.findings.resets import OffsetReset
+    from coordinator_core.audit.findings.rows import FindingRow
+    from coordinator_core.audit.rows import TargetAuditRow
+    from coordinator_core.audit.targets.rounds import Round
+    from coordinator_core.cluster.image import TopicImage
+    from coordinator_core.groups.certainty import LogGaps
+    from coordinator_core.groups.describe import Surroundings
+    from coordinator_core.groups.proven_state import GroupThen
+    from coordinator_core.groups.violations import Violation
+    from coordinator_core.history.rows import RebalanceRow
 
 
 @dataclass(frozen=True, slots=True)

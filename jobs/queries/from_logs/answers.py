@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.findings.group_history import GroupHistory
-from coordinator_core.audit.findings.resets import OffsetReset, offset_resets, rewinds_of
-from coordinator_core.audit.findings.rows import FindingRow
-from coordinator_core.audit.findings.two_logs import combined
-from coordinator_core.audit.rows import TargetAuditRow
-from coordinator_core.audit.targets.rounds import Round
-from coordinator_core.groups.violations import Violation
-from coordinator_core.history.rows import RebalanceRow
 from jobs.queries.from_logs.groups import replay
-from jobs.queries.from_logs.history import group_histories, group_rounds
 from jobs.queries.interface import AsOf, GroupsThen, RebalanceFilter
-from jobs.settings import Settings
 from jobs.sources.files import LogPart
 from jobs.sources.log_reader import Warn
+
+if TYPE_CHECKING:  # what judges histories is imported once a history is asked for: it is half of the core
+    from coordinator_core.audit.findings.group_history import GroupHistory
+    from coordinator_core.audit.findings.resets import OffsetReset
+    from coordinator_core.audit.findings.rows import FindingRow
+    from coordinator_core.audit.rows import TargetAuditRow
+    from coordinator_core.audit.settings import AuditSettings
+    from coordinator_core.audit.targets.rounds import Round
+    from coordinator_core.groups.violations import Violation
+    from coordinator_core.history.rows import RebalanceRow
+    from jobs.settings import Settings
 
 
 @dataclass(slots=True)
@@ -36,17 +37,21 @@ class LogAnswers:
 
     def history(self, group_id: str) -> GroupHistory | None:
         """One pass over the logs."""
-        return next(combined(self._histories(group_id)), None)
+        from coordinator_core.audit.findings.two_logs import combined
+
+        return next(combined(self._histories(group_id, self.settings.audit)), None)
 
     def resets(self, history: GroupHistory) -> list[OffsetReset]:
         """From the commits of the history."""
+        from coordinator_core.audit.findings.resets import offset_resets, rewinds_of
+
         return offset_resets(history.epochs, rewinds_of(history))
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """One pass over the logs."""
         rows = [
             row
-            for history in group_histories(self.logs, self._warn_once(), wanted.group_id)
+            for history in self._histories(wanted.group_id)
             for row in history.rebalances
             if row.at.timestamp_ms >= wanted.since_ms
             and (wanted.cause is None or any(each.kind == wanted.cause for each in row.causes))
@@ -65,27 +70,34 @@ class LogAnswers:
 
     def verdicts(self, group_id: str | None, since_ms: int) -> Iterable[TargetAuditRow]:
         """One pass over the logs."""
-        rows = [row for history in self._histories(group_id) for row in history.targets]
+        rows = [row for history in self._histories(group_id, self.settings.audit) for row in history.targets]
         return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=_verdict_order)
 
     def violations(self, group_id: str | None, since_ms: int) -> Iterable[Violation]:
         """One pass over the logs; targets are not judged."""
-        histories = group_histories(self.logs, self._warn_once(), group_id)
-        rows = [row for history in histories for row in history.violations]
+        rows = [row for history in self._histories(group_id) for row in history.violations]
         return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=_violation_order)
 
     def findings(self, group_id: str | None) -> Sequence[FindingRow]:
         """One pass over the logs."""
-        limits = self.settings.findings
-        rows = [row for history in combined(self._histories(group_id)) for row in findings(history, limits)]
+        from coordinator_core.audit.findings.all_findings import findings
+        from coordinator_core.audit.findings.two_logs import combined
+
+        histories, limits = self._histories(group_id, self.settings.audit), self.settings.findings
+        rows = [row for history in combined(histories) for row in findings(history, limits)]
         return sorted(rows, key=lambda row: (-row.score, row.group_id))
 
     def rounds(self, group_id: str) -> list[Round]:
         """One pass over the logs."""
+        from jobs.queries.from_logs.history import group_rounds
+
         return group_rounds(self.logs, self._warn_once(), self.settings.audit, group_id)
 
-    def _histories(self, group_id: str | None) -> Iterator[GroupHistory]:
-        return group_histories(self.logs, self._warn_once(), group_id, self.settings.audit)
+    def _histories(self, group_id: str | None, audit: AuditSettings | None = None) -> Iterator[GroupHistory]:
+        """Yield the histories of one group or all; targets are judged if there are settings for it."""
+        from jobs.queries.from_logs.history import group_histories
+
+        return group_histories(self.logs, self._warn_once(), group_id, audit)
 
     def _warn_once(self) -> Warn:
         """Return ``warn`` for the first pass only: every pass meets the same problems."""

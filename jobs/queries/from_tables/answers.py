@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from coordinator_core.audit.findings.group_history import GroupHistory
-from coordinator_core.audit.findings.resets import OffsetReset, offset_resets
-from coordinator_core.audit.findings.rows import FindingRow
-from coordinator_core.audit.rows import TargetAuditRow
-from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.rounds import Round, rounds
-from coordinator_core.groups.violations import Violation
-from coordinator_core.history.rows import RebalanceRow
 from jobs.queries.from_tables.groups import StoredMoment
-from jobs.queries.from_tables.history import stored_history
-from jobs.queries.from_tables.rewinds import stored_rewinds
 from jobs.queries.interface import AsOf, GroupsThen, RebalanceFilter
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
+
+if TYPE_CHECKING:  # what a history consists of is imported once it is asked for: it is half of the core
+    from coordinator_core.audit.findings.group_history import GroupHistory
+    from coordinator_core.audit.findings.resets import OffsetReset
+    from coordinator_core.audit.findings.rows import FindingRow
+    from coordinator_core.audit.rows import TargetAuditRow
+    from coordinator_core.audit.settings import AuditSettings
+    from coordinator_core.audit.targets.rounds import Round
+    from coordinator_core.groups.violations import Violation
+    from coordinator_core.history.rows import RebalanceRow
 
 Kind = TypeVar("Kind")
 
@@ -39,14 +39,21 @@ class StoredAnswers:
 
     def history(self, group_id: str) -> GroupHistory | None:
         """From the tables of history, of which nothing is read for a group that has no state."""
+        from jobs.queries.from_tables.history import stored_history
+
         return stored_history(self.tables, self.cluster, group_id)
 
     def resets(self, history: GroupHistory) -> list[OffsetReset]:
         """From ``offset_commits``: only commits that went back are read."""
+        from coordinator_core.audit.findings.resets import offset_resets
+        from jobs.queries.from_tables.rewinds import stored_rewinds
+
         return offset_resets(history.epochs, stored_rewinds(self.tables, self.cluster, history.group_id))
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """From ``rebalances``."""
+        from coordinator_core.history.rows import RebalanceRow
+
         rows = self._rows("rebalances", RebalanceRow, wanted.group_id, wanted.since_ms)
         found = (
             row for row in rows if wanted.cause is None or any(each.kind == wanted.cause for each in row.causes or ())
@@ -68,21 +75,29 @@ class StoredAnswers:
 
     def verdicts(self, group_id: str | None, since_ms: int) -> Iterable[TargetAuditRow]:
         """From ``target_audits``, as they were judged when they were replayed."""
+        from coordinator_core.audit.rows import TargetAuditRow
+
         rows = self._rows("target_audits", TargetAuditRow, group_id, since_ms)
         return sorted(rows, key=lambda row: (*_order(row), row.group_type))
 
     def violations(self, group_id: str | None, since_ms: int) -> Iterable[Violation]:
         """From ``violations``."""
+        from coordinator_core.groups.violations import Violation
+
         rows = self._rows("violations", Violation, group_id, since_ms)
         return sorted(rows, key=lambda row: (*_order(row), row.rule, row.detail))
 
     def findings(self, group_id: str | None) -> Sequence[FindingRow]:
         """From ``findings``, with the thresholds that held when they were made."""
+        from coordinator_core.audit.findings.rows import FindingRow
+
         rows = self._rows("findings", FindingRow, group_id)
         return sorted(rows, key=lambda row: (-row.score, row.group_id, row.kind, row.subject, row.since_ms))
 
     def rounds(self, group_id: str) -> list[Round]:
         """From the records of the group."""
+        from coordinator_core.audit.targets.rounds import rounds
+
         then = StoredMoment(self.tables, self.cluster, AsOf(), group_id)
         topics = then.topics()
         found = [each for group, records in then.records() for each in rounds(records, group, topics, self.audit)]
