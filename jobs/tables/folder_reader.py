@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
-from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from coordinator_core.errors import InputError
 from jobs.tables.format import check_format
@@ -17,6 +17,9 @@ from jobs.tables.reader import MissingTableError, Value, is_catalog_name, with_n
 
 SCHEMES: Final = ("file", "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
 """The URIs that delta-rs opens. It takes credentials from the environment and from the machine."""
+
+FEATURES: Final = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+"""The features of tables that delta-rs can read."""
 
 SCHEME: Final = re.compile(r"(\w+):")
 
@@ -57,14 +60,16 @@ class FolderReader:
             place = f"{self.location}/{name}"
             try:
                 table = DeltaTable(place)
+                if unknown := set(table.protocol().reader_features or ()) - FEATURES:
+                    raise UnsupportedTableError(f"table {place} has {', '.join(sorted(unknown))}")
                 check_format(self.location, table.metadata().configuration)
                 self._engine.register(name, table)
             except TableNotFoundError as error:
                 raise MissingTableError(f"table {place} does not exist: {_one_line(error)}") from error
-            except DeltaProtocolError as error:
-                raise UnsupportedTableError(f"table {place} cannot be read: {_one_line(error)}") from error
             except (DeltaError, OSError) as error:
-                raise InputError(f"table {place} cannot be read: {_one_line(error)}") from error
+                is_unsupported = "unsupported" in str(error).lower()
+                kind = UnsupportedTableError if is_unsupported else InputError
+                raise kind(f"table {place} cannot be read: {_one_line(error)}") from error
             self._known.add(name)
         return name
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from coordinator_core.errors import InputError
-from jobs.tables.folder_reader import FolderReader, can_open
+from jobs.tables.folder_reader import FolderReader, UnsupportedTableError, can_open
 from jobs.tables.format import FORMAT, FORMAT_VERSION
 from jobs.tables.reader import MissingTableError
 
@@ -46,6 +47,20 @@ def test_tables_of_another_release_are_refused(tmp_path: Path, more: int, releas
     DeltaTable(tmp_path / "runs").alter.set_table_properties(other, raise_if_not_exists=False)
     with pytest.raises(InputError, match=f"have format {FORMAT_VERSION + more}, written by {release}"):
         list(FolderReader(str(tmp_path)).rows("SELECT * FROM $runs"))
+
+
+@pytest.mark.parametrize("feature", ["typeWidening", "aFeatureOfTomorrow"])
+def test_a_table_with_a_feature_that_only_spark_knows(tmp_path: Path, feature: str) -> None:
+    write_deltalake(tmp_path / "runs", pa.table({"cluster": ["c"]}))
+    (log,) = (tmp_path / "runs" / "_delta_log").glob("*0.json")
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        if "protocol" in action:
+            features = {"readerFeatures": [feature], "writerFeatures": [feature]}
+            action["protocol"] = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
+    log.write_text("\n".join(map(json.dumps, actions)))
+    with pytest.raises(UnsupportedTableError, match=feature):
+        FolderReader(str(tmp_path)).exists("runs")
 
 
 @pytest.mark.parametrize(
