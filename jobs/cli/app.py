@@ -66,8 +66,8 @@ COMMANDS: dict[str, Entry] = {
         f"B-range-5175 {LOG}",
     ),
     "owners": Entry(
-        "describe:owners_command",
-        "List the owners of the partitions of a topic, now or at a given time.",
+        "owners:owners_command",
+        "List the owners of the partitions of a topic: now, at a given time, or over time.",
         INVESTIGATE,
         f"a-coop-x8 {LOG}",
     ),

@@ -8,7 +8,6 @@ from typing import Annotated, Final
 
 import typer
 
-from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.describe import (
@@ -21,7 +20,7 @@ from coordinator_core.groups.describe import (
 )
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.offsets import Commits, TopicPartition
-from coordinator_core.groups.owners import UNKNOWN, connector_tasks, owners, possible_owners
+from coordinator_core.groups.owners import UNKNOWN
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.groups.share.offsets import describe_share_partitions
 from coordinator_core.groups.share.state import ShareGroup
@@ -32,7 +31,6 @@ from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOffsetOption, AtOption, EndsOption, parse_moment
 from jobs.cli.output import print_json, print_lines, utc
 from jobs.cli.print_description import print_description, without_counts
-from jobs.formatting import number_ranges
 from jobs.queries.interface import GroupsThen
 from jobs.sources.end_offsets import newest_ends
 
@@ -69,7 +67,7 @@ def groups_command(
             if unknown and UNKNOWN.upper() not in wanted:
                 source.console.warn(f"the {column} of {unknown} groups is unknown: they are not listed")
             lines = [line for line in lines if str(line[column] or UNKNOWN).upper() in wanted]
-    _print_list(source, lines, "groups", is_whole=is_whole)
+    print_list(source, lines, "groups", is_whole=is_whole)
 
 
 def _named(text: str, known: Sequence[str], option: str) -> set[str]:
@@ -143,7 +141,7 @@ def offsets_command(
     if not lists_all(then):
         warn_of_gaps(source.console, then)
     lines = [{**line, "listComplete": certainty.all_offsets} for line in lines]
-    _print_list(source, lines, f"offsets of {group}", is_whole=certainty.all_offsets)
+    print_list(source, lines, f"offsets of {group}", is_whole=certainty.all_offsets)
 
 
 def _share_partitions(
@@ -158,60 +156,7 @@ def _share_partitions(
     return describe_share_partitions(group_id, state, log, ends)
 
 
-@with_options(AnswerSource)
-def owners_command(
-    source: AnswerSource,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Name of a topic, a connector, or a task: jdbc-0.")],
-    partition: Annotated[int | None, typer.Argument(metavar="[PARTITION]", help="One partition or task only.")] = None,
-    at: AtOption = None,
-    at_offset: AtOffsetOption = None,
-) -> None:
-    """Who held the partitions of a topic, or ran a connector and its tasks, in every group."""
-    then = source.answers().at(parse_moment(at, at_offset))
-    image = then.image()
-    thens, name = list(then.groups()), topic
-    groups = [each.group for each in thens]
-    connectors = connector_tasks(groups)
-    if partition is None and topic not in connectors and (image is None or topic not in image.by_name):
-        topic, partition = _as_task(topic, connectors)
-    if image is None and topic not in connectors:
-        source.console.warn("no topics are known of that moment: groups that record topic ids match no topic name")
-    found = owners(groups, image, topic, partition)
-    if not found and topic in connectors:
-        _require_task(connectors[topic], topic, partition)
-    elif not found and image is not None:
-        _require_partition(image, topic, partition)
-    found += possible_owners(thens, name)
-    is_whole = lists_all(then)
-    if not is_whole:
-        warn_of_gaps(source.console, then)
-    lines = [{**owner._asdict(), "list_complete": is_whole} for owner in found]
-    _print_list(source, lines, f"owners of {name}", is_whole=is_whole)
-
-
-def _as_task(name: str, connectors: Mapping[str, set[int]]) -> tuple[str, int | None]:
-    """Return connector and number of a task's name as Connect writes it, such as ``jdbc-0``; another name as it is."""
-    connector, _, number = name.rpartition("-")
-    return (connector, int(number)) if connector in connectors and number.isdecimal() else (name, None)
-
-
-def _require_task(tasks: set[int], connector: str, number: int | None) -> None:
-    """Raise InputError where the connector did not have this task at the moment."""
-    if number is not None and number not in tasks:
-        listed = number_ranges(tasks) or "none"
-        raise InputError(f"connector {connector!r} had no task {number} at that moment; its tasks: {listed}")
-
-
-def _require_partition(image: TopicImage, topic: str, partition: int | None) -> None:
-    """Raise InputError where the cluster did not have the topic, or this partition of it, at the moment."""
-    known = image.by_name.get(topic)
-    if known is None:
-        raise InputError(f"no topic or connector {topic!r} in these logs at that moment")
-    if partition is not None and not 0 <= partition < known.partitions:
-        raise InputError(f"topic {topic!r} had partitions 0 to {known.partitions - 1} at that moment, not {partition}")
-
-
-def _print_list(source: AnswerSource, lines: list[Description], title: str, *, is_whole: bool) -> None:
+def print_list(source: AnswerSource, lines: list[Description], title: str, *, is_whole: bool) -> None:
     """Print a list. Rows for people do not repeat what its title says, nor that something is certain."""
     if not source.json:
         plain = (("listComplete", is_whole), ("list_complete", is_whole), ("certainty", CERTAIN_GROUP))

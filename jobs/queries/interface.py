@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # half of the core, of which one question needs little
     from coordinator_core.groups.describe import Surroundings
     from coordinator_core.groups.proven_state import GroupThen
     from coordinator_core.groups.violations import Violation
-    from coordinator_core.history.rows import RebalanceRow
+    from coordinator_core.history.rows import AssignmentRow, RebalanceRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,28 @@ class RebalanceFilter(NamedTuple):
     since_ms: int = 0
     cause: str | None = None
     slowest: int | None = None
+
+
+CURRENT = "current"
+"""The kind of interval in which a member had what it names; the other kind is its target."""
+
+
+class OwnedBy(NamedTuple):
+    """Selects intervals of ownership: of a topic (by name or id) or connector, and of the tasks that read the topic.
+
+    ``subtopologies`` are those that read it, by streams group.
+    """
+
+    name: str
+    subtopologies: Mapping[str, frozenset[str]]
+
+    def has(self, row: AssignmentRow) -> bool:
+        """Return whether the interval is one of these."""
+        if row.kind != CURRENT:
+            return False
+        if row.subtopology is not None:
+            return row.subtopology in self.subtopologies.get(row.group_id, ())
+        return self.name in (row.topic, row.topic_id, row.connector, row.resource)
 
 
 class GroupsThen(Protocol):
@@ -76,6 +98,9 @@ class Answers(Protocol):
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """Return rebalances in order of time, or the slowest first."""
+
+    def owned(self, wanted: OwnedBy) -> Sequence[AssignmentRow]:
+        """Return the intervals over which members had partitions of a topic, or a connector and its tasks."""
 
     def group_of(self, partition: int, offset: int) -> str | None:
         """Return the id of the group with a rebalance at this log position; None if there is none."""

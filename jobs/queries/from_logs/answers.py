@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.queries.from_logs.groups import replay
-from jobs.queries.interface import AsOf, GroupsThen, RebalanceFilter
+from jobs.queries.interface import AsOf, GroupsThen, OwnedBy, RebalanceFilter
 from jobs.sources.files import LogPart
 from jobs.sources.log_reader import Warn
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # what judges histories is imported once a history is asked f
     from coordinator_core.audit.settings import AuditSettings
     from coordinator_core.audit.targets.rounds import Round
     from coordinator_core.groups.violations import Violation
-    from coordinator_core.history.rows import RebalanceRow
+    from coordinator_core.history.rows import AssignmentRow, RebalanceRow
     from jobs.settings import Settings
 
 
@@ -60,6 +60,10 @@ class LogAnswers:
         if wanted.slowest is None:
             return rows
         return sorted(rows, key=lambda row: -(row.duration_min_ms or 0))[: wanted.slowest]
+
+    def owned(self, wanted: OwnedBy) -> Sequence[AssignmentRow]:
+        """One pass over the logs; targets are not judged."""
+        return [row for history in self._histories(None) for row in history.assignments if wanted.has(row)]
 
     def group_of(self, partition: int, offset: int) -> str | None:
         """One pass over the logs."""

@@ -8,7 +8,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobs.queries.from_tables.groups import StoredMoment
-from jobs.queries.interface import AsOf, GroupsThen, RebalanceFilter
+from jobs.queries.interface import CURRENT, AsOf, GroupsThen, OwnedBy, RebalanceFilter
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # what a history consists of is imported once it is asked for
     from coordinator_core.audit.settings import AuditSettings
     from coordinator_core.audit.targets.rounds import Round
     from coordinator_core.groups.violations import Violation
-    from coordinator_core.history.rows import RebalanceRow
+    from coordinator_core.history.rows import AssignmentRow, RebalanceRow
 
 Kind = TypeVar("Kind")
 
@@ -61,6 +61,20 @@ class StoredAnswers:
         if wanted.slowest is None:
             return sorted(found, key=_order)
         return nsmallest(wanted.slowest, found, key=lambda row: (-(row.duration_min_ms or 0), *_order(row)))
+
+    def owned(self, wanted: OwnedBy) -> Sequence[AssignmentRow]:
+        """From ``assignments``."""
+        from coordinator_core.history.rows import AssignmentRow
+
+        rows = self.tables.rows(
+            "SELECT * FROM $assignments WHERE cluster = :cluster AND kind = :kind "
+            "AND (topic = :name OR topic_id = :name OR connector = :name OR resource = :name OR group_id IN :groups)",
+            cluster=self.cluster,
+            kind=CURRENT,
+            name=wanted.name,
+            groups=[*wanted.subtopologies] or [""],
+        )
+        return [row for row in map(reader(AssignmentRow), rows) if wanted.has(row)]
 
     def group_of(self, partition: int, offset: int) -> str | None:
         """From ``rebalances``."""

@@ -32,6 +32,7 @@ OF_BOTH = [
     ["describe", "--all"],
     ["offsets", "A-coop-a2d7"],
     ["owners", "a-coop-x8"],
+    ["owners", "a-coop-x8", "--history"],
     ["history", "A-coop-a2d7"],
     ["rebalances", "--slowest", "1"],
     ["audit"],

@@ -1,0 +1,113 @@
+"""``owners``: which member had a partition, a connector or a task, now, at a moment, or over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.errors import InputError
+from coordinator_core.groups.describe import Description
+from coordinator_core.groups.owners import connector_tasks, owners, possible_owners
+from coordinator_core.history.rows import AssignmentRow
+from jobs.cli.answer_source import AnswerSource
+from jobs.cli.describe import print_list
+from jobs.cli.gaps import lists_all, warn_of_gaps
+from jobs.cli.option_groups import with_options
+from jobs.cli.options import AtOffsetOption, AtOption, parse_moment
+from jobs.cli.output import utc
+from jobs.formatting import number_ranges
+from jobs.queries.ownership import in_order, interval_of, owned_by
+
+
+@with_options(AnswerSource)
+def owners_command(
+    source: AnswerSource,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Name of a topic, a connector, or a task: jdbc-0.")],
+    partition: Annotated[int | None, typer.Argument(metavar="[PARTITION]", help="One partition or task only.")] = None,
+    at: AtOption = None,
+    at_offset: AtOffsetOption = None,
+    history: Annotated[
+        bool,
+        typer.Option("--history", help="Every owner in the log, with the records that begin and end its time."),
+    ] = False,
+) -> None:
+    """Show which member had each partition of a topic, or ran a connector and its tasks, in every group.
+
+    Each line says in which member epoch the member got it, since when, and the log position that proves it. Which tasks
+    of a streams group read the topic is decided by the group's topology at the moment.
+    """
+    if history and (at is not None or at_offset):
+        raise typer.BadParameter("give either --history or a moment")
+    moment = parse_moment(at, at_offset)
+    answers = source.answers()
+    then = answers.at(moment)
+    image = then.image()
+    thens, name = list(then.groups()), topic
+    groups = [each.group for each in thens]
+    connectors = connector_tasks(groups)
+    if partition is None and topic not in connectors and (image is None or topic not in image.by_name):
+        topic, partition = _as_task(topic, connectors)
+    if image is None and topic not in connectors:
+        source.console.warn("no topics are known of that moment: groups that record topic ids match no topic name")
+    found = owners(groups, image, topic, partition)
+    intervals = answers.owned(owned_by(topic, groups)) if found or history else ()
+    if not intervals and not found and topic in connectors:
+        _require_task(connectors[topic], topic, partition)
+    elif not intervals and not found and image is not None:
+        _require_partition(image, topic, partition)
+    is_whole = lists_all(then)
+    if not is_whole:
+        warn_of_gaps(source.console, then)
+    if history:
+        lines = [_interval(row) for row in in_order(intervals) if partition in (None, row.partition)]
+        print_list(source, lines, f"owners of {name} over time", is_whole=is_whole)
+        return
+    found += possible_owners(thens, name)
+    lines = [
+        {**owner._asdict(), **_begin(interval_of(owner, intervals, moment)), "list_complete": is_whole}
+        for owner in found
+    ]
+    print_list(source, lines, f"owners of {name}", is_whole=is_whole)
+
+
+def _interval(row: AssignmentRow) -> Description:
+    partition = None if row.partition < 0 else row.partition
+    named = {"group_id": row.group_id, "partition": partition, "member_id": row.member_id, "role": row.role}
+    return named | _begin(row) | {"history_complete": row.history_complete}
+
+
+def _begin(row: AssignmentRow | None) -> Description:
+    """Return when an interval began and ended; nulls where the history does not show it."""
+    until = None if row is None else row.until
+    return {
+        "epoch": None if row is None else row.epoch,
+        "since": utc(row.since.timestamp_ms) if row is not None and row.history_complete else None,
+        "until": None if until is None else utc(until.timestamp_ms),
+        "log": None if row is None else f"{row.since.partition}:{row.since.offset}",
+        "until_log": None if until is None else f"{until.partition}:{until.offset}",
+    }
+
+
+def _as_task(name: str, connectors: Mapping[str, set[int]]) -> tuple[str, int | None]:
+    """Return connector and number of a task's name as Connect writes it, such as ``jdbc-0``; another name as it is."""
+    connector, _, number = name.rpartition("-")
+    return (connector, int(number)) if connector in connectors and number.isdecimal() else (name, None)
+
+
+def _require_task(tasks: set[int], connector: str, number: int | None) -> None:
+    """Raise InputError where the connector did not have this task at the moment."""
+    if number is not None and number not in tasks:
+        listed = number_ranges(tasks) or "none"
+        raise InputError(f"connector {connector!r} had no task {number} at that moment; its tasks: {listed}")
+
+
+def _require_partition(image: TopicImage, topic: str, partition: int | None) -> None:
+    """Raise InputError where the cluster did not have the topic, or this partition of it, at the moment."""
+    known = image.by_name.get(topic)
+    if known is None:
+        raise InputError(f"no topic or connector {topic!r} in these logs at that moment")
+    if partition is not None and not 0 <= partition < known.partitions:
+        raise InputError(f"topic {topic!r} had partitions 0 to {known.partitions - 1} at that moment, not {partition}")
