@@ -71,7 +71,7 @@ class ConnectRecordType(IntEnum):
 
 
 class MetadataRecordType(IntEnum):
-    """Record types of ``__cluster_metadata`` (KRaft) that this software reads, by their API key (Kafka 4.3)."""
+    """Record types of ``__cluster_metadata`` (KRaft) that this software reads, by their API key (Kafka 4.4)."""
 
     REGISTER_BROKER = 0
     UNREGISTER_BROKER = 1
@@ -83,11 +83,16 @@ class MetadataRecordType(IntEnum):
     UNFENCE_BROKER = 8
     REMOVE_TOPIC = 9
     FEATURE_LEVEL = 12
+    PRODUCER_IDS = 15
     BROKER_REGISTRATION_CHANGE = 17
     NO_OP = 20
+    ZK_MIGRATION_STATE = 21
     BEGIN_TRANSACTION = 23
     END_TRANSACTION = 24
     ABORT_TRANSACTION = 25
+    REGISTER_CONTROLLER = 27
+    CLEAR_ELR = 28
+    UNREGISTER_CONTROLLER = 29
 
 
 class LogPosition(NamedTuple):

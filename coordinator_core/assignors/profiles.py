@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from coordinator_core.errors import UsageError
+from coordinator_core.errors import InputError, UsageError
+
+Release = tuple[int, ...]
+"""A Kafka release: major, minor, and the patch where it matters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
     """A named behaviour.
 
-    ``release`` is the Kafka release (major, minor) whose classes are reproduced; ``jdk`` the feature version of the
+    ``release`` is the first Kafka release whose classes are reproduced; ``jdk`` the feature version of the
     Java runtime, which decides the capacity of copied hash sets (changed in JDK 19).
     """
 
     name: str
-    release: tuple[int, int]
+    release: Release
     jdk: int = 17
 
     @property
@@ -32,12 +35,26 @@ PROFILES: dict[str, Profile] = {
     profile.name: profile
     for profile in (
         Profile("kafka-3.9", (3, 9)),
-        Profile("kafka-4.0", (4, 0)),
-        Profile("kafka-4.1", (4, 1)),
-        Profile("kafka-4.3.1", (4, 3)),
-        Profile(KIP_1071, (4, 3)),
+        Profile("kafka-4.0", (4, 0, 0)),
+        Profile("kafka-4.0.1", (4, 0, 1)),
+        Profile("kafka-4.1", (4, 1, 0)),
+        Profile("kafka-4.3.1", (4, 3, 1)),
+        Profile("kafka-4.4", (4, 4, 0)),
+        Profile(KIP_1071, (4, 3, 1)),
     )
 }
+
+OTHER_BEFORE = (4, 2)
+"""The release that replaced the algorithms of the share and the streams assignor: former ones are not reproduced."""
+
+
+def require_reproduced(profile: Profile, assignor: str) -> None:
+    """Raise InputError for an assignor that is another algorithm in this release."""
+    if profile.release < OTHER_BEFORE:
+        raise InputError(
+            f"the assignor {assignor!r} of {profile.name} is another algorithm than that of 4.2, and is not reproduced"
+        )
+
 
 DEFAULT = PROFILES["kafka-4.3.1"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from coordinator_core.assignors.plausible_counts import PlausibleCounts
@@ -13,15 +14,15 @@ class AuditSettings:
     """Settings of the cluster whose log is audited.
 
     ``default_assignor`` is the first of the broker's ``group.consumer.assignors``. ``profile`` names the release of the
-    brokers, ``older`` the release of brokers before 4.1, which recorded topics with the group; None: try each. ``jdk``
-    is the feature version of the brokers' Java runtime; None: try both rules of its collections. Clients:
+    brokers, ``older`` the release of brokers before 4.1, which recorded topics with the group; None: as the log tells.
+    ``jdk`` is the feature version of the brokers' Java runtime; None: try both rules of its collections. Clients:
     ``metadata_age_ms`` is their largest ``metadata.max.age.ms``, ``connect_max_delay_ms`` the workers'
     ``scheduled.rebalance.max.delay.ms``. ``clock_slack_ms`` is the largest difference between the clocks of brokers.
     ``most_...`` are the largest counts that the log is believed.
     """
 
     default_assignor: str = "uniform"
-    profile: str = DEFAULT.name
+    profile: str | None = None
     older: str | None = None
     jdk: int | None = None
     metadata_age_ms: int = 300_000
@@ -42,9 +43,15 @@ class AuditSettings:
         """The largest counts that the log is believed."""
         return PlausibleCounts(self.most_partitions_of_topic, self.most_tasks_of_connector, self.most_units_of_group)
 
-    def profiles_for(self, *, recorded_topics: bool) -> list[tuple[Profile, str]]:
-        """Return the profiles to try, the likeliest first, each with a text that names it in a verdict."""
-        names = [self.profile] if not recorded_topics else [self.older] if self.older else ["kafka-4.0", "kafka-3.9"]
+    @property
+    def chosen(self) -> Profile:
+        """The profile of the setting, else that of the newest release that is reproduced whole."""
+        return PROFILES[self.profile or DEFAULT.name]
+
+    def on_java(self, names: Sequence[str]) -> list[tuple[Profile, str]]:
+        """Return the profiles of these names on each possible Java version, each with a text that names it in a
+        verdict.
+        """
         found = []
         for name in names:
             for jdk in (17, 21) if self.jdk is None else (self.jdk,):

@@ -327,11 +327,19 @@ class TopicHistory:
 
         None if it is not known for any broker.
         """
+        levels = self.broker_levels(time_ms)
+        return None if levels is None else levels[0]
+
+    def broker_levels(self, time_ms: int | None) -> tuple[int, int] | None:
+        """Return the lowest and the highest ``metadata_version`` among the brokers registered at a time (None: at the
+        end). None if it is not known for any broker.
+        """
         last: dict[int, Registration] = {}
         for each in sorted([*self._registrations, *self._unregistrations], key=lambda each: each.at.offset):
             if time_ms is None or each.at.timestamp_ms <= time_ms:
                 last[each.broker] = each
-        return min((each.metadata_version for each in last.values() if each.metadata_version is not None), default=None)
+        levels = [each.metadata_version for each in last.values() if each.metadata_version is not None]
+        return (min(levels), max(levels)) if levels else None
 
     def config(self, resource_type: int, resource: str, version: int) -> Mapping[str, str]:
         """Return the dynamic configs of a resource at a version, empty when none are known."""

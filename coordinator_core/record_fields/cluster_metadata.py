@@ -214,6 +214,20 @@ class FeatureLevelRecord(TrailingBytes, UnknownTaggedFields):
 
 
 @final
+class ProducerIdsRecord(TrailingBytes, UnknownTaggedFields):
+    """A broker got a block of producer ids."""
+
+    brokerId: int
+    """Broker id."""
+    brokerEpoch: int
+    """Epoch given at registration."""
+    nextProducerId: int
+    """First producer id that is not given to a broker yet."""
+    _type: NotRequired[Literal["ProducerIdsRecord"]]
+    """In no record: it sets this type apart."""
+
+
+@final
 class BrokerRegistrationChangeRecord(TrailingBytes, UnknownTaggedFields):
     """A broker registration changes in part."""
 
@@ -242,6 +256,16 @@ class NoOpRecord(TrailingBytes, UnknownTaggedFields):
 
 
 @final
+class ZkMigrationStateRecord(TrailingBytes, UnknownTaggedFields):
+    """How far a migration from ZooKeeper is (KIP-866)."""
+
+    zkMigrationState: int
+    """0 none, 1 pre-migration, 2 migration, 3 post-migration, 4 ended."""
+    _type: NotRequired[Literal["ZkMigrationStateRecord"]]
+    """In no record: it sets this type apart."""
+
+
+@final
 class BeginTransactionRecord(TrailingBytes, UnknownTaggedFields):
     """What follows belongs together, until an end or abort."""
 
@@ -266,4 +290,68 @@ class AbortTransactionRecord(TrailingBytes, UnknownTaggedFields):
     reason: NotRequired[str | None]
     """Why. Tagged: absent unless it was written."""
     _type: NotRequired[Literal["AbortTransactionRecord"]]
+    """In no record: it sets this type apart."""
+
+
+@final
+class RegisterControllerRecordControllerEndpoint(UnknownTaggedFields):
+    """Struct of ``endPoints``."""
+
+    name: str
+    """Name."""
+    host: str
+    """Host."""
+    port: int
+    """Port."""
+    securityProtocol: int
+    """Security protocol id."""
+
+
+@final
+class RegisterControllerRecordControllerFeature(UnknownTaggedFields):
+    """Struct of ``features``."""
+
+    name: str
+    """Name."""
+    minSupportedVersion: int
+    """Lowest level."""
+    maxSupportedVersion: int
+    """Highest level."""
+
+
+@final
+class RegisterControllerRecord(TrailingBytes, UnknownTaggedFields):
+    """A controller registers, with its listeners and features."""
+
+    controllerId: int
+    """Controller id."""
+    incarnationId: str
+    """Id of this run of the controller process."""
+    zkMigrationReady: bool
+    """Whether the controller is configured for a migration from ZooKeeper."""
+    endPoints: list[RegisterControllerRecordControllerEndpoint]
+    """Listeners."""
+    features: list[RegisterControllerRecordControllerFeature]
+    """Supported features."""
+    _type: NotRequired[Literal["RegisterControllerRecord"]]
+    """In no record: it sets this type apart."""
+
+
+@final
+class ClearElrRecord(TrailingBytes, UnknownTaggedFields):
+    """Eligible leader replicas are forgotten (KIP-966)."""
+
+    topicName: str
+    """Topic; empty: all topics."""
+    _type: NotRequired[Literal["ClearElrRecord"]]
+    """In no record: it sets this type apart."""
+
+
+@final
+class UnregisterControllerRecord(TrailingBytes, UnknownTaggedFields):
+    """A controller is unregistered."""
+
+    controllerId: int
+    """Controller id."""
+    _type: NotRequired[Literal["UnregisterControllerRecord"]]
     """In no record: it sets this type apart."""

@@ -38,6 +38,10 @@ class StreamsGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
     """Topology epoch last found ready, -1 none. Tagged: absent unless it was written."""
     lastAssignmentConfigs: NotRequired[list[StreamsGroupMetadataLastAssignmentConfig] | None]
     """Assignor configuration of the last epoch bump. Tagged: absent unless it was written."""
+    storedDescriptionTopologyEpoch: NotRequired[int]
+    """Topology epoch whose description is stored, -1 none (4.4). Tagged: absent unless it was written."""
+    failedDescriptionTopologyEpoch: NotRequired[int]
+    """Topology epoch whose description could not be stored, -1 none (4.4). Tagged: absent unless it was written."""
     _type: NotRequired[Literal["StreamsGroupMetadataValue"]]
     """In no record: it sets this type apart."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from coordinator_core.errors import CoordinatorAuditError
@@ -213,7 +213,12 @@ def _changed(record: LogRecord, family: Family, choose: random.Random) -> LogRec
 
 
 def _change_one(fields: Fields, decoded: DecodedRecord, choose: random.Random) -> None:
-    """Change one field, however deep it lies."""
+    """Change one field, however deep it lies; often one that counts something."""
+    counts = list(_counts(fields))
+    if counts and choose.random() < 0.3:
+        within, name = choose.choice(counts)
+        within[name] = choose.choice(NUMBERS)
+        return
     within: Any = fields
     while True:
         names = list(within) if isinstance(within, dict) else range(len(within))
@@ -226,6 +231,17 @@ def _change_one(fields: Fields, decoded: DecodedRecord, choose: random.Random) -
             continue
         within[name] = _other(inner, name, within, decoded, choose)
         return
+
+
+def _counts(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield where numbers of partitions, tasks and the like lie."""
+    names = range(len(value)) if isinstance(value, list) else list(value)
+    for name in names:
+        inner = value[name]
+        if isinstance(inner, dict | list):
+            yield from _counts(inner)
+        elif isinstance(inner, int) and (isinstance(name, int) or "artition" in name or "task" in name.lower()):
+            yield value, name
 
 
 def _other(value: Any, name: Any, within: Any, decoded: DecodedRecord, choose: random.Random) -> Any:

@@ -20,7 +20,7 @@ from coordinator_core.assignors.server.topics import assigned_partitions, missin
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 
-EXTRAS_STICKIER = (4, 1)
+EXTRAS_STICKIER = (4, 0, 1)
 """The release since which members pass on a larger quota that they would need another partition to fill."""
 
 Run = tuple[int, Sequence[int]]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from coordinator_core.assignors.inputs import Assignment, StreamsGroupSpec, Tasks
 from coordinator_core.assignors.java_heap import PriorityQueue
-from coordinator_core.assignors.profiles import Profile
+from coordinator_core.assignors.profiles import Profile, require_reproduced
 from coordinator_core.assignors.streams.processes import Processes
 from coordinator_core.assignors.streams.topology import NumberedTopology
 from coordinator_core.cluster.image import TopicImage
@@ -17,8 +17,10 @@ from coordinator_core.errors import AssignorError
 def assign(spec: StreamsGroupSpec, image: TopicImage, profile: Profile) -> Assignment[Tasks]:
     """Assign active and standby tasks.
 
-    Raises AssignorError (TaskAssignorException) when there are tasks and no members.
+    Raises AssignorError (TaskAssignorException) when there are tasks and no members, and InputError for a release that
+    has another algorithm. Of Kafka 4.4 only those results are reproduced that no task offset decides.
     """
+    require_reproduced(profile, "sticky")
     builder = _Builder(spec)
     builder.assign_active()
     builder.assign_standby()

@@ -10,7 +10,7 @@ from coordinator_core.assignors.coordinator_view import StreamsView, Subscriptio
 from coordinator_core.assignors.inputs import AssignedGroupType, GroupSpecs
 from coordinator_core.assignors.java_hash import STRING, spread
 from coordinator_core.assignors.java_order import copied_order, copy_capacity, table_size
-from coordinator_core.assignors.profiles import PROFILES, Profile
+from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.registry import ASSIGNORS
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.group_view import GroupView, View
@@ -24,6 +24,7 @@ from coordinator_core.audit.targets.inputs import (
 )
 from coordinator_core.audit.targets.map_orders import can_matter
 from coordinator_core.audit.targets.operation import TargetOperation
+from coordinator_core.audit.targets.releases import profile_names, releases
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.consumer.state import ConsumerGroup
@@ -64,13 +65,13 @@ class Attempts:
         self.operation = operation
         self.history = history
         self.settings = settings
-        self.is_kip_1071 = PROFILES[settings.profile].is_kip_1071
+        self.is_kip_1071 = settings.chosen.is_kip_1071
+        self.releases = releases(history, operation.end.at.timestamp_ms)
 
     def of(self, image: TopicImage) -> Iterator[Attempt]:
         """Yield every attempt that uses these topics."""
         view, story = self.group_view.view, self.group_view.orders.story
-        older = isinstance(self.state, ConsumerGroup) and self.state.subscription_metadata is not None
-        profiles = self.settings.profiles_for(recorded_topics=older)
+        profiles = self.profiles()
         for (profile, release), assignor, (spec, how) in product(profiles, self.assignors(), self._specs(view, image)):
             yield Attempt(view, spec, assignor, profile, story + how, release)
         profile, release = profiles[0]
@@ -86,6 +87,10 @@ class Attempts:
                 other = self.group_view.ordered(order.members)
                 for assignor, (spec, how) in product(self.assignors(), self._specs(other, image)):
                     yield Attempt(other, spec, assignor, profile, order.story + how, release)
+
+    def profiles(self) -> list[tuple[Profile, str]]:
+        """Return the profiles that may have made the target, the likeliest first, each with a text that names it."""
+        return self.settings.on_java(profile_names(self.state, self.releases, self.settings))
 
     def assignors(self) -> list[str]:
         """Return the assignors that may have been chosen: with equal votes it depends on which members ask at
@@ -105,7 +110,7 @@ class Attempts:
         kinds = [name for kind, name in ASSIGNORS if kind == AssignedGroupType.CONSUMER]
         for assignor, (spec, how) in product(kinds, self._specs(view, image)):
             if assignor != self.settings.default_assignor:
-                profile, release = self.settings.profiles_for(recorded_topics=False)[0]
+                profile, release = self.profiles()[0]
                 yield Attempt(view, spec, assignor, profile, how, release)
 
     def _chosen(self) -> list[str | None]:

@@ -21,7 +21,7 @@ from coordinator_core.assignors.client.leader import (
 from coordinator_core.assignors.client.sticky import MEMBER_DATA
 from coordinator_core.assignors.inputs import ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.assignors.leader_round import LeaderRound, leader_round
-from coordinator_core.assignors.profiles import PROFILES, Profile
+from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.streams.classic_invariants import StreamsConsumer, breaches, streams_consumer
 from coordinator_core.audit.rows import WRONG, Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
@@ -88,7 +88,7 @@ class ClassicAudit:
         self.gap = gap
         self.protocol = self.value["protocol"] or ""
         self.leader = self.value["leader"] or ""
-        self.profile: Profile = PROFILES[settings.profile]
+        self.profile: Profile = settings.chosen
 
     @property
     def _is_cut(self) -> bool:

@@ -16,7 +16,6 @@ from coordinator_core.assignors.connect.blobs import CONNECTOR, worker, worker_a
 from coordinator_core.assignors.connect.incremental import AssignorMemory
 from coordinator_core.assignors.connect.work import ConnectorsAndTasks, LeaderAssignment, target
 from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, WorkerSpec
-from coordinator_core.assignors.profiles import PROFILES
 from coordinator_core.assignors.registry import assign
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
@@ -108,7 +107,7 @@ class ConnectAudit:
                 failure = failure or f"plausible numbers of tasks: {problem}"
                 continue
             try:
-                result = assign(self.protocol, attempt.spec, NO_TOPICS, PROFILES[self.settings.profile])
+                result = assign(self.protocol, attempt.spec, NO_TOPICS, self.settings.chosen)
             except (AssignorError, InputError) as error:
                 failure = failure or str(error)
                 continue

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from coordinator_core.assignors.inputs import GroupSpec, GroupSpecs, StreamsGroupSpec, Tasks
 from coordinator_core.assignors.java_hash import utf16
+from coordinator_core.assignors.profiles import OTHER_BEFORE
 from coordinator_core.assignors.registry import assign
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
@@ -41,6 +42,7 @@ from coordinator_core.audit.targets.verdict import (
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import AssignorError, InputError
+from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epoch_records import MemberTargetRecord
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.streams.configs import streams_configs
@@ -51,6 +53,11 @@ from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import LogPosition
 
 NO_WORK: Any = {}
+RANKS_BY_OFFSETS = (4, 4)
+"""The release since which the streams assignor of brokers looks at what members run, and at their task offsets."""
+OFFSETS_OF_4_4 = (
+    "the task offsets of the members' heartbeats: brokers of Kafka 4.4 may decide by them, and no log has them"
+)
 ORDER_FREE = frozenset(("range",))
 """Assignors of the coordinator that have one result, in whatever order the members are presented to them."""
 
@@ -222,7 +229,7 @@ class EpochTargetAudit:
         """No attempt gave the target: it is wrong, or what the log does not say may explain it."""
         judgement = self._judge(attempt.assignor, attempt.spec, topics.image, expected)
         missing = next(self._doubts(judgement, topics), None)
-        if missing is None and self._offsets_decide(attempt):
+        if missing is None and (self._offsets_decide(attempt) or self._may_be_4_4()):
             if judgement.verdict is Verdict.INVALID:
                 return JudgedTarget(self._invalid(attempt.spec, topics.image, expected), topics, attempt)
             missing = self._task_offsets(attempt, expected, topics.image)
@@ -232,6 +239,11 @@ class EpochTargetAudit:
 
     def _offsets_decide(self, attempt: Attempt) -> bool:
         return isinstance(attempt.spec, StreamsGroupSpec) and offsets_decide(attempt.assignor, attempt.spec)
+
+    def _may_be_4_4(self) -> bool:
+        """Whether a broker of 4.4 may have made the target of a streams group."""
+        profiles = self.attempts.profiles() if isinstance(self.state, StreamsGroup) else []
+        return any(profile.release >= RANKS_BY_OFFSETS for profile, _ in profiles)
 
     def _invalid(self, spec: GroupSpecs, image: TopicImage, expected: list[TargetRecord]) -> Judgement:
         """The judgement where the expected target is not known: it says only what the recorded one breaks."""
@@ -243,6 +255,8 @@ class EpochTargetAudit:
     def _task_offsets(self, attempt: Attempt, expected: list[TargetRecord], image: TopicImage) -> str:
         """What is missing where task offsets decide, and which offsets explain the target, if some are found."""
         assert isinstance(attempt.spec, StreamsGroupSpec)
+        if self._may_be_4_4():
+            return OFFSETS_OF_4_4
         recorded, ours = self._whole(attempt.spec, self.recorded), self._whole(attempt.spec, expected)
         explained = attempt._replace(spec=explaining(attempt.spec, recorded))
         if not self._is_recorded(self._expected(explained, image)):
@@ -258,6 +272,9 @@ class EpochTargetAudit:
             if unready is not None:
                 met = f"offset {unready.offset} of the topics' log, {unready.timestamp_ms} ms"
                 yield f"whether an earlier failed heartbeat saw a topology that was not ready (topics as of {met})"
+        for profile, _ in self.attempts.profiles():
+            if not isinstance(self.state, ConsumerGroup) and profile.release < OTHER_BEFORE:
+                yield f"what the assignor of {profile.name} does: a broker may have been of that release"
         other = self._other_default(topics.image)
         if other is not None:
             yield f"the brokers' default assignor: no member chose one, and {other!r} gives the recorded target"

@@ -11,7 +11,7 @@ from coordinator_core.assignors.connect.blobs import CONNECTOR
 from coordinator_core.assignors.connect.work import NO_ERROR, ConnectorsAndTasks, LeaderAssignment, target
 from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
 from coordinator_core.assignors.inputs import StreamsConfigs, SubtopologyTasks
-from coordinator_core.assignors.profiles import DEFAULT, Profile, profile
+from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.connect_groups import EAGER, NO_TOPICS, ConnectAudit, ConnectTargetState
 from coordinator_core.audit.targets.inputs import EpochState, MissingInput, assignor_of, stale_members, topics_used
@@ -225,7 +225,7 @@ def _epoch(
     if isinstance(used, MissingInput):
         return None
     image = used.image
-    brokers = profile(settings.profile)
+    brokers = settings.chosen
     assignor = assignor_of(state, settings.default_assignor, kip_1071=brokers.is_kip_1071)
     if isinstance(state, StreamsGroup):
         return _streams(record, state, image, assignor, brokers)

@@ -19,7 +19,6 @@ from coordinator_core.assignors.connect.selection import select_assignor
 from coordinator_core.assignors.connect.work import ConnectorsAndTasks
 from coordinator_core.assignors.declared_target import DeclaredTarget, declare_target
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
-from coordinator_core.assignors.profiles import PROFILES
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.connect_groups import EAGER, NO_TOPICS
@@ -146,7 +145,7 @@ class WorkerTargetAudit:
             return
         for now_ms in self._times(of, kept):
             spec = self._spec(of, name, first_task, kept, now_ms)
-            declared = declare_target(name, spec, PROFILES[self.settings.profile])
+            declared = declare_target(name, spec, self.settings.chosen)
             works = {each: _shifted(work, first_task) for each, work in declared.works.items()}
             yield _Attempt(of, kept, declared, works, story)
 

@@ -1,0 +1,187 @@
+"""Which release's assignors a target is compared with, by what the log tells of the brokers."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_core.assignors.inputs import (
+    GroupSpec,
+    MemberSpec,
+    StreamsGroupSpec,
+    StreamsMemberSpec,
+    SubtopologyTasks,
+)
+from coordinator_core.assignors.profiles import profile
+from coordinator_core.assignors.registry import assign
+from coordinator_core.audit.rows import TargetAuditRow, Verdict
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.targets.auditor import audit_group
+from coordinator_core.audit.targets.releases import Releases, profile_names, releases
+from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.errors import InputError
+from coordinator_core.groups.consumer.state import ConsumerGroup, SubscribedTopic
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.share.state import ShareGroup
+from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.record_fields.streams_group import StreamsGroupMetadataValue
+from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
+from coordinator_core.wire.record_codec import decode_value, encode_value
+from tests.core.audit.coordinated import EVERYTHING
+from tests.core.builders import GroupLog, subtopology
+
+ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+ORDERS = Topic("orders", ID, 4)
+OLD = {"orders": SubscribedTopic(ID, 4, {})}
+
+
+def history(*levels: int) -> TopicHistory:
+    """A cluster whose brokers support these levels of metadata.version."""
+    topics = TopicHistory()
+    topics.open_version(LogPosition(0, 0, 0))
+    for broker, level in enumerate(levels):
+        topics.note_registration(broker, LogPosition(0, broker, 0), level)
+    topics.put_topic(ORDERS)
+    topics.last_seen_ms = 10**6
+    return topics
+
+
+@pytest.mark.parametrize(
+    ("levels", "known"),
+    [
+        ((), None),
+        ((21,), Releases((3, 9), (3, 9))),
+        ((20, 25), Releases((3, 9), (4, 0))),
+        ((27, 29), Releases((4, 1), (4, 2))),
+        ((30, 33), Releases((4, 3), (4, 4))),
+        ((99,), Releases((4, 4), (4, 4))),
+    ],
+)
+def test_releases_by_the_metadata_versions_that_brokers_support(
+    levels: tuple[int, ...], known: Releases | None
+) -> None:
+    assert releases(history(*levels), 10**6) == known
+
+
+@pytest.mark.parametrize(
+    ("state", "known", "names"),
+    [
+        (ConsumerGroup(subscription_metadata=OLD), None, ["kafka-4.0.1", "kafka-4.0", "kafka-3.9"]),
+        (ConsumerGroup(subscription_metadata=OLD), Releases((3, 9), (3, 9)), ["kafka-3.9", "kafka-4.0", "kafka-4.0.1"]),
+        (ConsumerGroup(), None, ["kafka-4.3.1"]),
+        (ConsumerGroup(), Releases((4, 1), (4, 1)), ["kafka-4.1"]),
+        (ShareGroup(), Releases((4, 1), (4, 1)), ["kafka-4.1"]),
+        (ShareGroup(), Releases((4, 2), (4, 2)), ["kafka-4.3.1"]),
+        (StreamsGroup(), Releases((4, 1), (4, 3)), ["kafka-4.3.1", "kafka-4.1"]),
+        (StreamsGroup(), Releases((4, 3), (4, 4)), ["kafka-4.4", "kafka-4.3.1"]),
+    ],
+)
+def test_profiles_to_try(
+    state: ConsumerGroup | ShareGroup | StreamsGroup, known: Releases | None, names: list[str]
+) -> None:
+    assert profile_names(state, known, AuditSettings()) == names
+    assert profile_names(state, known, AuditSettings(profile="kafka-4.3.1", older="kafka-4.0")) in (
+        ["kafka-4.3.1"],
+        ["kafka-4.0"],
+    )
+
+
+def test_algorithms_before_4_2_are_not_reproduced() -> None:
+    image = TopicImage.of([ORDERS])
+    share = GroupSpec({"m1": MemberSpec([ID])}, type="share")  # type: ignore[arg-type]
+    streams = StreamsGroupSpec({"m1": StreamsMemberSpec("p")}, (SubtopologyTasks("0", 1, False),))
+    for name, spec in (("simple", share), ("sticky", streams)):
+        for release in ("kafka-4.0.1", "kafka-4.1"):
+            with pytest.raises(InputError, match="another algorithm"):
+                assign(name, spec, image, profile(release))
+        assert assign(name, spec, image, profile("kafka-4.4")).members
+
+
+# --- streams groups --------------------------------------------------------------------------------------------------
+
+
+def streams_group(*owners: str) -> list[CoordinatorRecord]:
+    """Two members come at once; their targets have the tasks 0 to 3 with these owners."""
+    log = GroupLog()
+    metadata = {
+        "epoch": 1,
+        "metadataHash": group_hash([("orders", topic_hash(ORDERS))]),
+        "validatedTopologyEpoch": 0,
+        "lastAssignmentConfigs": [],
+    }
+    return [
+        log.streams_member("m1"),
+        log.streams_member("m2"),
+        log.topology([subtopology("0", ["orders"])]),
+        log.record(RecordType.STREAMS_GROUP_METADATA, metadata),
+        *(
+            log.streams_target(member, {"0": [number for number, owner in enumerate(owners) if owner == member]})
+            for member in ("m1", "m2")
+        ),
+        log.record(
+            RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA, {"assignmentEpoch": 1, "assignmentTimestamp": 1}
+        ),
+    ]
+
+
+def verdict(topics: TopicHistory, *owners: str, settings: AuditSettings | None = None) -> TargetAuditRow:
+    group = Group("g", from_start=True)
+    return next(iter(audit_group(streams_group(*owners), group, topics, settings, EVERYTHING)))
+
+
+RIGHT = ("m1", "m2", "m1", "m2")
+OTHER = ("m1", "m1", "m1", "m2")
+
+
+def test_brokers_of_4_3() -> None:
+    assert verdict(history(30), *RIGHT).verdict is Verdict.IDENTICAL
+    assert verdict(history(30), *OTHER).verdict is Verdict.DIVERGENT
+
+
+def test_brokers_of_4_1() -> None:
+    row = verdict(history(27), *OTHER)
+    assert row.verdict is Verdict.UNKNOWN
+    assert "the assignor 'sticky' of kafka-4.1 is another algorithm" in (row.missing or "")
+    assert verdict(history(27), *OTHER, settings=AuditSettings(profile="kafka-4.3.1")).verdict is Verdict.DIVERGENT
+
+
+def test_brokers_of_4_1_and_4_3() -> None:
+    assert verdict(history(27, 30), *RIGHT).verdict is Verdict.IDENTICAL
+    row = verdict(history(27, 30), *OTHER)
+    assert (row.verdict, row.missing) == (
+        Verdict.UNKNOWN,
+        "what the assignor of kafka-4.1 does: a broker may have been of that release",
+    )
+
+
+def test_brokers_of_4_4() -> None:
+    row = verdict(history(33), *RIGHT)
+    assert row.verdict is Verdict.IDENTICAL
+    assert "kafka-4.4" in (row.fitted or "")
+    row = verdict(history(33), *OTHER)
+    assert row.verdict is Verdict.UNKNOWN
+    assert "heartbeats" in (row.missing or "")
+
+
+def test_brokers_of_4_4_keep_the_invariants() -> None:
+    records = streams_group(*RIGHT)
+    twice = records[5]._replace(value=records[4].value)
+    rows = list(
+        audit_group([*records[:5], twice, *records[6:]], Group("g", from_start=True), history(33), None, EVERYTHING)
+    )
+    assert rows[0].verdict is Verdict.INVALID
+
+
+def test_fields_that_4_4_added() -> None:
+    """A newer release's fields without a name are kept under their tags."""
+    value: StreamsGroupMetadataValue = {
+        "epoch": 1,
+        "metadataHash": 2,
+        "validatedTopologyEpoch": 3,
+        "lastAssignmentConfigs": None,
+        "storedDescriptionTopologyEpoch": 4,
+        "failedDescriptionTopologyEpoch": 5,
+    }
+    data = encode_value(RecordType.STREAMS_GROUP_METADATA, 0, value)
+    assert decode_value(data, RecordType.STREAMS_GROUP_METADATA) == (0, value)
