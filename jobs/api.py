@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.audit.explain import Sentence, explain, find_rebalance
 from coordinator_core.errors import InputError
 from jobs import times
-from jobs.pipeline import commit_history, decode, ingest, offsets, replay
+from jobs.pipeline import commit_history, commit_summaries, decode, ingest, offsets, replay
 from jobs.pipeline import findings as audit
 from jobs.pipeline.group_history import histories
 from jobs.pipeline.lag import MINIMUM, evaluate, evaluate_offsets_only, read_end_offsets
@@ -159,6 +159,9 @@ class CoordinatorAudit:
     def _commits(self) -> DataFrame:
         return offsets.commits(self.tables).where(F.col("cluster") == self.cluster)
 
+    def _hours(self) -> DataFrame:
+        return commit_summaries.hours(self.tables).where(F.col("cluster") == self.cluster)
+
     def offsets(self) -> DataFrame:
         """Return the newest committed offset of each group and partition; open transactions have rows of their own."""
         return offsets.group_offsets(self._commits())
@@ -169,11 +172,11 @@ class CoordinatorAudit:
 
     def rewinds(self) -> DataFrame:
         """Return the commits with a lower offset than the commit before, with the owner and the last rebalance."""
-        return commit_history.rewinds(self.tables, self._commits())
+        return commit_history.rewinds(self.tables, self._hours())
 
     def removals(self) -> DataFrame:
         """Return the committed offsets that expired or were deleted."""
-        return commit_history.removals(self.tables, self._commits())
+        return commit_history.removals(self.tables, self._hours())
 
     def lag(self, end_offsets: str, at: Moment, *, minimum: float = MINIMUM) -> DataFrame:
         """Return lag and status at a time by Burrow's rules; UNKNOWN for partitions without end offsets.

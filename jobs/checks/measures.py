@@ -15,7 +15,7 @@ from jobs.pipeline import gaps, given_partitions
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
 from jobs.tables.history import TOPIC_HISTORY
-from jobs.tables.log import LOG_PARTITION, LOG_RECORDS, QUARANTINE, RUNS
+from jobs.tables.log import LOG_PARTITION, LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.records import GROUP_RECORDS
 
 NOTICES = [entry.rule.value for entry in RULES if entry.severity is Severity.NOTICE]
@@ -180,8 +180,11 @@ def _counted(tables: Tables, name: str, conditions: dict[str, Column]) -> Parts:
 
 def _freshness(tables: Tables, now: datetime) -> Parts:
     name = "hours_since_last_record"
-    newest = (
-        tables.read(LOG_RECORDS).where("timestamp_ms >= 0").groupBy("cluster").agg(F.max("timestamp_ms").alias("t"))
-    )
+    # Records without a place in the log are in no range.
+    strays = tables.read(LOG_RECORDS).where("stray IS NOT NULL AND timestamp_ms >= 0")
+    times = strays.select("cluster", F.col("timestamp_ms").alias("t"))
+    if tables.exists(LOG_RANGES):
+        times = times.unionByName(tables.read(LOG_RANGES).selectExpr("cluster", "last_ms AS t"))
+    newest = times.groupBy("cluster").agg(F.max("t").alias("t"))
     hours = (F.lit(int(now.timestamp() * 1000)) - F.col("t")) / 3_600_000
     return {(name,): newest.select("cluster", hours.alias(name))}

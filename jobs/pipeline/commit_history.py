@@ -1,80 +1,37 @@
-"""Each commit compared with the commit before it: rewinds, removed offsets, open transactions."""
+"""Commits that went back, removed offsets and open transactions, from the table of commit summaries."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.audit.findings.commits import GROUP_ENDS, MOST_KEPT, TOPIC_CLEANUP_MS
+from coordinator_core.audit.findings.commits import GROUP_ENDS, TOPIC_CLEANUP_MS
+from coordinator_core.audit.findings.group_history import Rewind
 from coordinator_core.wire.transactions import TransactionOutcome
-from jobs.pipeline.offsets import COUNTS
 from jobs.tables.delta import Tables
 from jobs.tables.history import HISTORY, TOPIC_HISTORY
-from jobs.tables.log import LOG_RECORDS
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.results import OFFSET_KEY
 
-IS_REWIND: Final = "committed_offset < before.committed_offset AND NOT coalesce(topic_id <> before.topic_id, false)"
-"""Offsets are compared only within one topic id: a recreated topic has a new one."""
-IS_REMOVAL: Final = "is_tombstone AND before IS NOT NULL AND NOT before.is_tombstone"
-IS_PAST_EXPIRY: Final = "before.expire_timestamp BETWEEN 0 AND timestamp_ms"
-
 STEP: Final = [
     *OFFSET_KEY,
-    "log_offset",
-    "timestamp_ms",
-    "before.committed_offset AS offset_before",
-    "before.log_offset AS log_offset_before",
+    "at.offset AS log_offset",
+    "at.timestamp_ms AS timestamp_ms",
 ]
 
-AT: Final = "named_struct('partition', bigint(log_partition), 'offset', log_offset, 'timestamp_ms', timestamp_ms)"
-"""The position of a record as the struct ``LogPosition`` of the core."""
 
-
-def _steps(tables: Tables, log: DataFrame) -> DataFrame:
-    """Return the commits that count, and tombstones, each with ``before``: the previous one of the same partition.
-
-    A transactional commit counts from the marker that ends its transaction, unless a later commit came before the
-    marker.
-    """
-    columns = ("log_offset", "is_tombstone", "committed_offset", "commit_timestamp", "expire_timestamp", "topic_id")
-    in_order = Window.partitionBy(*OFFSET_KEY).orderBy("effective", "log_offset")
-    newest_before = F.max("log_offset").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
-    return (
-        _effective(tables, log.where(COUNTS).select(*OFFSET_KEY, "timestamp_ms", "producer_id", "outcome", *columns))
-        .withColumn("newest_before", newest_before)
-        .where("newest_before IS NULL OR newest_before < log_offset")
-        .withColumn("before", F.lag(F.struct(*columns)).over(in_order))
-    )
-
-
-def _effective(tables: Tables, log: DataFrame) -> DataFrame:
-    """Add ``effective``: the log offset of the marker that ends the transaction, or else of the commit itself."""
-    is_committed = F.coalesce(F.col("outcome") == TransactionOutcome.COMMITTED.value, F.lit(False))
-    producer = ["cluster", "log_topic", "log_partition", "producer_id"]
-    ends = tables.read(LOG_RECORDS).where("is_transactional AND control_type IN ('COMMIT', 'ABORT')")
-    ends = ends.select(*producer, "log_offset", F.col("log_offset").alias("marker"))
-    following = Window.partitionBy(*producer).orderBy("log_offset").rowsBetween(0, Window.unboundedFollowing)
-    marker = F.first("marker", ignorenulls=True).over(following)
-    settled = (
-        log.where(is_committed)
-        .unionByName(ends, allowMissingColumns=True)
-        .withColumn("effective", F.coalesce(marker, "log_offset"))
-        .where("marker IS NULL")
-    )
-    plain = log.where(~is_committed).withColumn("effective", F.col("log_offset"))
-    return plain.unionByName(settled.drop("marker"))
-
-
-def rewinds(tables: Tables, log: DataFrame) -> DataFrame:
+def rewinds(tables: Tables, hours: DataFrame) -> DataFrame:
     """Return the commits with a lower offset than the commit before, with the owner and the last rebalance.
 
-    ``owner``: the member that owned the partition at that time; null if none is known. ``rebalance_at`` and
-    ``rebalance_to``: the last rebalance before the commit. ``in_rebalance``: that rebalance had not finished.
+    ``hours`` are rows of hours of ``commit_summaries``. ``owner``: the member that owned the partition at that time;
+    null if none is known. ``rebalance_at`` and ``rebalance_to``: the last rebalance before the commit.
+    ``in_rebalance``: that rebalance had not finished.
     """
-    found = _steps(tables, log).where(IS_REWIND).selectExpr(*STEP, "committed_offset")
+    found = hours.selectExpr(*OFFSET_KEY, "inline(rewinds)").selectExpr(
+        *STEP, "before AS offset_before", "log_offset_before", "after AS committed_offset"
+    )
     return _with_rebalance(tables, _with_owner(tables, found))
 
 
@@ -112,18 +69,17 @@ def _with_rebalance(tables: Tables, found: DataFrame) -> DataFrame:
     )
 
 
-def removals(tables: Tables, log: DataFrame) -> DataFrame:
+def removals(tables: Tables, hours: DataFrame) -> DataFrame:
     """Return the tombstones of committed offsets: the removed offset, its age, and the cause if the log shows it.
 
-    ``cause``: ``topic deleted`` if the metadata log has the deletion just before; ``group deleted`` if a tombstone of
-    the group itself was written at the same time; ``expired`` if the expiry that the commit itself names (value version
-    1) had passed; otherwise ``expired or deleted``, because Kafka writes the same tombstone for an expired offset and
-    for a request to delete offsets. ``age_ms``: time since the last commit.
+    ``hours`` are rows of hours of ``commit_summaries``. ``cause``: ``topic deleted`` if the metadata log has the
+    deletion just before; ``group deleted`` if a tombstone of the group itself was written at the same time; ``expired``
+    if the expiry that the commit itself names (value version 1) had passed; otherwise ``expired or deleted``, because
+    Kafka writes the same tombstone for an expired offset and for a request to delete offsets. ``age_ms``: time since
+    the last commit.
     """
-    removed = (
-        _steps(tables, log)
-        .where(IS_REMOVAL)
-        .selectExpr(*STEP, "timestamp_ms - before.commit_timestamp AS age_ms", f"{IS_PAST_EXPIRY} AS past_expiry")
+    removed = hours.selectExpr(*OFFSET_KEY, "inline(removals)").selectExpr(
+        *STEP, "offset AS offset_before", "log_offset_before", "age_ms", "past_expiry"
     )
     cause = _cause(F.col("timestamp_ms"), F.col("log_offset"), F.col("past_expiry")).alias("cause")
     return _with_ends(tables, removed).select(*removed.columns, cause)
@@ -164,23 +120,17 @@ def _cause(at_ms: Column, log_offset: Column, past_expiry: Column) -> Column:
 # --- rows as the core's findings need them ----------------------------------------------------------------------------
 
 
-def partition_commits(tables: Tables, log: DataFrame) -> DataFrame:
-    """Return the columns of ``PartitionCommits``, a row for each ``OFFSET_KEY``, as ``CommitFold`` computes them."""
-    rewind = f"named_struct('at', {AT}, 'before', before.committed_offset, 'after', committed_offset)"
-    removal = f"named_struct('at', {AT}, 'offset', before.committed_offset, 'past_expiry', {IS_PAST_EXPIRY})"
-    # One aggregation for all of it, because sorting the commits is the expensive part.
-    counted = (
-        _steps(tables, log)
-        .groupBy(*OFFSET_KEY)
-        .agg(
-            F.expr("count_if(NOT is_tombstone)").alias("commits"),
-            F.expr(f"min({AT}) FILTER (WHERE NOT is_tombstone)").alias("first"),
-            F.expr(f"max({AT}) FILTER (WHERE NOT is_tombstone)").alias("last"),
-            F.expr("max_by(if(is_tombstone, null, committed_offset), log_offset)").alias("offset"),
-            _first_ones(f"if({IS_REWIND}, {rewind}, null)").alias("rewinds"),
-            _first_ones(f"if({IS_REMOVAL}, {removal}, null)").alias("removals"),
-        )
-        .where("commits > 0")
+def partition_commits(tables: Tables, commits: DataFrame) -> DataFrame:
+    """Return the columns of ``PartitionCommits``, a row for each ``OFFSET_KEY``, as ``CommitFold`` computes them.
+
+    ``commits`` are rows of all commits of ``commit_summaries``.
+    """
+    fields = ", ".join(f"'{name}', each.{name}" for name in Rewind._fields)
+    rewind = F.expr(f"transform(rewinds, each -> named_struct({fields}))")
+    counted = commits.where("commits > 0").select(
+        *(*OFFSET_KEY, "commits", "first", "last", "removals"),
+        F.col("committed.committed_offset").alias("offset"),
+        rewind.alias("rewinds"),
     )
     return _with_ends(tables, counted).withColumn("removals", F.transform("removals", _removal))
 
@@ -190,19 +140,25 @@ def _removal(removal: Column) -> Column:
     return F.struct(removal["at"].alias("at"), removal["offset"].alias("offset"), cause.alias("how"))
 
 
-def _first_ones(expression: str) -> Column:
-    """Return the first ``MOST_KEPT`` values of an expression that are not null, in log order."""
-    return F.expr(f"slice(sort_array(collect_list({expression})), 1, {MOST_KEPT})")
+def pending(commits: DataFrame) -> DataFrame:
+    """Return the commits of open transactions that no tombstone ended: ``OFFSET_KEY`` and the columns ``COMMIT``.
+
+    ``commits`` are rows of all commits of ``commit_summaries``.
+    """
+    each = commits.where("size(pending) > 0").selectExpr(*OFFSET_KEY, "ended", "inline(pending)")
+    is_open = F.col("outcome") == TransactionOutcome.OPEN.value
+    return each.where(is_open & (F.col("log_offset") > F.coalesce("ended", F.lit(-1)))).drop("ended")
 
 
-def open_transactions(log: DataFrame) -> DataFrame:
-    """Return the columns of ``OpenTransaction``: transactions whose end is not in the log, for each group."""
+def open_transactions(commits: DataFrame) -> DataFrame:
+    """Return the columns of ``OpenTransaction``: transactions whose end is not in the log, for each group.
+
+    ``commits`` are rows of all commits of ``commit_summaries``.
+    """
     place = ("cluster", "log_topic", "log_partition", "group_id")
-    ended = F.max(F.when(F.col("is_tombstone"), F.col("log_offset"))).over(Window.partitionBy(*OFFSET_KEY))
+    at = "named_struct('partition', bigint(log_partition), 'offset', log_offset, 'timestamp_ms', timestamp_ms)"
     return (
-        log.where((F.col("outcome") == TransactionOutcome.OPEN.value) | F.col("is_tombstone"))
-        .withColumn("ended", F.coalesce(ended, F.lit(-1)))
-        .where("NOT is_tombstone AND log_offset > ended")
+        pending(commits)
         .groupBy(*place, "producer_id")
-        .agg(F.min(F.expr(AT)).alias("first"), F.count_distinct("topic", "partition").alias("partitions"))
+        .agg(F.min(F.expr(at)).alias("first"), F.count_distinct("topic", "partition").alias("partitions"))
     )

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.records import Family
-from jobs.pipeline import decode_arrow, runs
+from jobs.pipeline import commit_summaries, decode_arrow, log_ranges, runs
 from jobs.pipeline.decode_arrow import Work
 from jobs.pipeline.runs import LedgerBalance
 from jobs.sources.files import FAMILIES
@@ -49,7 +49,9 @@ def _is_log_of(*families: Family) -> Column:
 
 
 def run(tables: Tables) -> list[Row]:
-    """Decode the records of every ingest run that is not decoded yet. Return the rows added to ``runs``.
+    """Decode the records of every ingest run that is not decoded yet, and summarise their commits.
+
+    Return the rows added to ``runs``.
 
     Raises:
         UnbalancedError: the counts of a run do not add up.
@@ -63,6 +65,8 @@ def run(tables: Tables) -> list[Row]:
         balances = decode(tables, run_id) if records else []
         pass_on(tables, run_id)
         rows += runs.account_decode(tables, run_id, balances)
+    log_ranges.update(tables)
+    commit_summaries.update(tables)
     return rows
 
 

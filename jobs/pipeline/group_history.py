@@ -14,13 +14,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.audit.findings.group_history import GroupHistory, OpenTransaction, PartitionCommits, ShareLogs
 from coordinator_core.audit.findings.share_deliveries import ShareDelivery
 from coordinator_core.history.share_rows import SharePartitionRow
-from jobs.pipeline import offsets
+from jobs.pipeline import commit_summaries
 from jobs.pipeline.commit_history import open_transactions, partition_commits
 from jobs.pipeline.share_delivery import share_deliveries, share_logs
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.delta import Tables
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, TOPIC_HISTORY
-from jobs.tables.log import LOG_PARTITION, LOG_RECORDS
+from jobs.tables.log import LOG_PARTITION, LOG_RANGES
 from jobs.tables.row_reader import reader
 
 SUMMED: Final = {PartitionCommits: "commits", OpenTransaction: "transactions", ShareDelivery: "deliveries"}
@@ -51,13 +51,13 @@ def history_rows(tables: Tables, cluster: str, group_id: str | None = None, *, f
         kinds.append(structs(selected(tables.read(HISTORY[shares])), shares))
     else:
         kinds.append(structs(share_deliveries(selected(tables.read(HISTORY[shares]))), "deliveries"))
-        log = selected(offsets.commits(tables))
-        kinds += [structs(partition_commits(tables, log), "commits"), structs(open_transactions(log), "transactions")]
+        commits = selected(commit_summaries.all_commits(tables))
+        kinds.append(structs(partition_commits(tables, commits), "commits"))
+        kinds.append(structs(open_transactions(commits), "transactions"))
     states = selected(tables.read(GROUP_STATES)).where(F.col("log_topic").isin(GROUP_TOPICS))
     known = states.select("group_id", *LOG_PARTITION)
-    log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("kind").isin("record", "control"))
-    ends = log.join(known.select(*LOG_PARTITION).distinct(), [*LOG_PARTITION], "left_semi")
-    known = known.join(ends.groupBy(*LOG_PARTITION).agg(F.max("timestamp_ms").alias("own_ms")), [*LOG_PARTITION])
+    ends = tables.read(LOG_RANGES).where(F.col("cluster") == cluster)
+    known = known.join(ends.groupBy(*LOG_PARTITION).agg(F.max("last_ms").alias("own_ms")), [*LOG_PARTITION])
     return reduce(
         lambda one, other: one.unionByName(other, allowMissingColumns=True), kinds, known.select("group_id", "own_ms")
     )

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.wire.transactions import TransactionOutcome
+from jobs.pipeline import commit_history, commit_summaries
 from jobs.tables.delta import Tables
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.log import PLACED, RUNS
@@ -38,13 +39,16 @@ def run(tables: Tables, ends: DataFrame | None = None) -> int:
     """
     for table in (GROUP_OFFSETS, TOPIC_HISTORY):
         tables.create(table)
+    commit_summaries.update(tables)
     (newest,) = tables.read(RUNS).where("job = 'decode'").agg(F.max("run_id")).collect()
     run_id = newest[0]
     if run_id is None:
         return 0
     shared = share_offsets(tables)
     found = (
-        group_offsets(commits(tables)).withColumn("delivered", F.lit(0)).unionByName(shared, allowMissingColumns=True)
+        newest_offsets(commit_summaries.all_commits(tables))
+        .withColumn("delivered", F.lit(0))
+        .unionByName(shared, allowMissingColumns=True)
     )
     found = with_lag(found, ends).withColumn("run_id", F.lit(run_id))
     tables.append(GROUP_OFFSETS, found, run_id)
@@ -111,6 +115,21 @@ def share_offsets(tables: Tables) -> DataFrame:
 def commits(tables: Tables) -> DataFrame:
     """Return the offset commits and tombstones whose place in the log is known."""
     return tables.read(OFFSET_COMMITS).where(PLACED)
+
+
+def newest_offsets(summaries: DataFrame) -> DataFrame:
+    """Return the rows of ``group_offsets`` from rows of all commits of ``commit_summaries``."""
+    is_open = f"each.outcome = '{TransactionOutcome.OPEN.value}' AND each.log_offset > coalesce(ended, -1L)"
+    committed = summaries.where("committed.log_offset > coalesce(ended, -1L)").select(
+        *OFFSET_KEY,
+        F.lit("committed").alias("status"),
+        F.expr(f"NOT exists(pending, each -> {is_open})").alias("is_stable"),
+        "committed.*",
+    )
+    newest = F.max_by(F.struct(*COMMIT), "log_offset").alias("newest")
+    opened = commit_history.pending(summaries).groupBy(*OFFSET_KEY, F.col("producer_id").alias("producer")).agg(newest)
+    opened = opened.select(*OFFSET_KEY, F.lit("pending").alias("status"), F.lit(False).alias("is_stable"), "newest.*")
+    return committed.unionByName(opened)
 
 
 def group_offsets(log: DataFrame) -> DataFrame:

@@ -19,21 +19,21 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.audit.group_audit import STATE_VERSION
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.groups.violations import Violation
+from jobs.pipeline import commit_summaries, log_ranges
 from jobs.pipeline import topics as topic_log
-from jobs.pipeline.log_start import is_start
 from jobs.pipeline.replay_arrow import INPUT, folder
 from jobs.sources import stored_topics
 from jobs.sources.files import REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.delta import Table, Tables
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
-from jobs.tables.log import LOG_PARTITION, LOG_RECORDS, PLACED, RUNS
-from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.log import LOG_PARTITION, LOG_RANGES, PLACED, RUNS
+from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.spark_reader import SparkReader
 
 IDENTITY: Final = ("log_topic", "group_id")
@@ -64,6 +64,8 @@ def run(tables: Tables, audit: AuditSettings | None = None, *, rebuild: bool = F
     """
     for table in (*HISTORY.values(), GROUP_STATES, REPLAYED):
         tables.create(table)
+    log_ranges.update(tables)
+    commit_summaries.update(tables)
     decoded = tables.read(RUNS).where("job = 'decode' AND records > 0").groupBy("cluster")
     is_current = F.bool_and(F.col("version") == STATE_VERSION).alias("is_current")
     states = tables.read(GROUP_STATES).groupBy("cluster").agg(F.max("run_id").alias("run_id"), is_current)
@@ -129,61 +131,30 @@ class _Run:
     def _rows(self, after: str) -> DataFrame:
         """Return the records of groups from the runs after ``after``, without records that have no place in the log."""
         rows = self._records(after).select(*_input_columns(GROUP_RECORDS))
-        return rows.unionByName(self._needed_commits(after), allowMissingColumns=True).join(
-            self._coverage(), [*LOG_PARTITION, "log_offset"], "left"
-        )
+        rows = rows.unionByName(self._needed_commits(after), allowMissingColumns=True)
+        known = log_ranges.coverage(self._of(LOG_RANGES), rows)
+        return rows.join(known, [*LOG_PARTITION, "log_offset"], "left")
 
     def _needed_commits(self, after: str) -> DataFrame:
-        """Return the first and the last commit of each partition between two records of its group.
+        """Return of each partition the first and the last commit between two records of its group.
 
         The fold needs no others. Most of the log are commits, and so they stay in Spark.
         """
-        place = (*IDENTITY, "log_partition", "log_offset")
-        renamed = {"topic": "committed_topic", "partition": "committed_partition", "topic_id": "committed_topic_id"}
-        committed = (F.col(name).alias(new_name) for name, new_name in renamed.items())
-        commits = self._commits(after).select(*place, "timestamp_ms", *committed)
-        records = self._records(after).select(*place, F.col("log_offset").alias("record"))
-        in_order = Window.partitionBy(*IDENTITY, "log_partition").orderBy("log_offset")
-        since = F.last("record", ignorenulls=True).over(in_order).alias("since")
-        stretches = commits.unionByName(records, allowMissingColumns=True).select("*", since).where("record IS NULL")
-        ends = [function(F.struct("log_offset", "timestamp_ms")) for function in (F.min, F.max)]
-        return (
-            stretches.groupBy(*IDENTITY, "log_partition", "since", *renamed.values())
-            .agg(F.array_distinct(F.array(*ends)).alias("ends"))
-            .select(*IDENTITY, "log_partition", *renamed.values(), F.inline("ends"))
-        )
+        in_runs = (F.col("run_id") > after) & (F.col("run_id") <= self._span.upto)
+        hours = commit_summaries.hours(self._tables).where((F.col("cluster") == self._cluster) & in_runs)
+        return hours.select(
+            *(*IDENTITY, "log_partition"),
+            F.col("topic").alias("committed_topic"),
+            F.col("partition").alias("committed_partition"),
+            F.inline("beside"),
+        ).withColumnRenamed("topic_id", "committed_topic_id")
 
     def _records(self, after: str) -> DataFrame:
         return self._of(GROUP_RECORDS).where(self._since(after) & F.expr(PLACED))
 
-    def _commits(self, after: str) -> DataFrame:
-        return self._of(OFFSET_COMMITS).where(self._since(after) & F.expr(PLACED) & ~F.col("is_tombstone"))
-
     def _since(self, after: str) -> Column:
         in_runs = (F.col("run_id") > after) & (F.col("run_id") <= self._span.upto)
         return in_runs & F.col("log_topic").isin(REPLAYED_TOPICS)
-
-    def _log(self) -> DataFrame:
-        log = self._of(LOG_RECORDS).where(F.col("log_topic").isin(REPLAYED_TOPICS) & F.expr(PLACED))
-        return log.where(F.col("kind").isin("record", "control"))
-
-    def _starts(self) -> DataFrame:
-        """Return for each log partition whether it was read from its start."""
-        return self._log().groupBy(*LOG_PARTITION).agg(F.bool_or(is_start()).alias("from_start"))
-
-    def _coverage(self) -> DataFrame:
-        """Return for each record: the first offset of the gap-free range up to it, and whether a gap follows it."""
-        ordered = Window.partitionBy(*LOG_PARTITION).orderBy("log_offset")
-        follows = F.lag("log_offset").over(ordered) == F.col("log_offset") - 1
-        begins = F.when(F.coalesce(follows, F.lit(False)), None).otherwise(F.col("log_offset"))
-        gap = F.coalesce(F.lead("log_offset").over(ordered) > F.col("log_offset") + 1, F.lit(False))
-        runs = self._log().select(
-            *LOG_PARTITION, "log_offset", "leader_epoch", begins.alias("begins"), gap.alias("gap_follows")
-        )
-        since = F.last("begins", ignorenulls=True).over(ordered).alias("unbroken_since")
-        return runs.select(*LOG_PARTITION, "log_offset", "leader_epoch", "gap_follows", since).join(
-            self._starts(), [*LOG_PARTITION]
-        )
 
     def _to_rebuild(self) -> DataFrame:
         """Return the groups to rebuild: their state has another format, or includes later records than the new ones.
@@ -217,7 +188,7 @@ class _Run:
     def _new_places(self) -> DataFrame:
         """Return group and position of the new records and commits."""
         place = (*IDENTITY, "log_partition", "log_offset")
-        records, commits = self._records(self._span.done), self._commits(self._span.done)
+        records, commits = self._records(self._span.done), self._needed_commits(self._span.done)
         return records.select(*place).unionByName(commits.select(*place))
 
     def _with_all_rows_of(self, groups: DataFrame, new: DataFrame) -> DataFrame:

@@ -10,9 +10,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.audit.findings.group_history import ShareLogs
 from coordinator_core.audit.findings.share_deliveries import MOST_GIVEN_UP
 from coordinator_core.history.share_rows import SharePartitionRow
+from jobs.pipeline import log_ranges
 from jobs.sources.files import SHARE_TOPICS
 from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_RECORDS
+from jobs.tables.log import LOG_RANGES
 
 OF: Final = ("cluster", "group_id", "topic_id", "partition")
 """A share partition of one cluster."""
@@ -59,16 +60,7 @@ def share_deliveries(rows: DataFrame) -> DataFrame:
 
 def share_logs(tables: Tables, cluster: str) -> ShareLogs:
     """The extent of the share state log in the tables."""
-    log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & F.col("log_topic").isin(SHARE_TOPICS))
-    found = (
-        log.where("kind IN ('record', 'control') AND log_offset IS NOT NULL AND log_partition IS NOT NULL")
-        .groupBy("log_partition")
-        .agg(
-            F.max("timestamp_ms").alias("last_ms"),
-            F.max("log_offset").alias("last"),
-            F.count_distinct("log_offset").alias("offsets"),
-        )
-        .collect()
-    )
-    whole = frozenset(row.log_partition for row in found if row.offsets == row["last"] + 1)
+    ranges = tables.read(LOG_RANGES).where((F.col("cluster") == cluster) & F.col("log_topic").isin(SHARE_TOPICS))
+    found = log_ranges.extents(ranges).collect()
+    whole = frozenset(row.log_partition for row in found if row.records == row.last_offset + 1)
     return ShareLogs({row.log_partition: row.last_ms for row in found}, whole)

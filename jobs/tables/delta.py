@@ -151,6 +151,10 @@ class Tables:
         """Replace all rows of the table by these, in one commit."""
         self._write(table, rows, "overwrite")
 
+    def replace_where(self, table: Table, rows: DataFrame, condition: str) -> None:
+        """Replace the rows that meet a condition (SQL) by these, which all meet it, in one commit."""
+        self._write(table, rows, "overwrite", replaceWhere=condition)
+
     def clear(self, table: Table) -> None:
         """Delete all rows."""
         self.spark.sql(f"DELETE FROM {self.name(table)}")

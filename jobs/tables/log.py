@@ -131,6 +131,26 @@ LOG_RECORDS = Table(
     key=("cluster", "log_topic", "log_partition", "log_offset", "kind", "stray"),
 )
 
+LOG_RANGES = Table(
+    "log_ranges",
+    "Offsets of one log partition, in one leader epoch and without a gap, that one run added",
+    StructType(
+        [
+            *RUN,
+            column("log_topic", STRING, "Topic of the log"),
+            column("log_partition", INT, "Partition of the log"),
+            column("first_offset", LONG, "First offset of the range"),
+            column("last_offset", LONG, "Last offset of the range"),
+            column("leader_epoch", INT, "Leader epoch of its batches; null if the dump does not contain it"),
+            column("records", LONG, "Number of records and control records"),
+            column("first_ms", LONG, "Earliest time of a record, ms since the epoch; null: none has a time"),
+            column("last_ms", LONG, "Latest time of a record; null: none has a time"),
+            column("has_start", BooleanType(), "True: it proves that the log partition was read from its start"),
+        ]
+    ),
+    key=("cluster", "run_id", "log_topic", "log_partition", "first_offset"),
+)
+
 QUARANTINE = Table(
     "quarantine",
     "One record that could not be decoded, or damaged bytes of a log",

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from coordinator_core.audit.findings.commits import TOPIC_CLEANUP_MS, CommitFold
 from coordinator_core.audit.findings.group_history import OpenTransaction, PartitionCommits
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
+from jobs.pipeline import commit_summaries
 from jobs.pipeline.commit_history import open_transactions, partition_commits
-from jobs.tables.delta import Table
+from jobs.pipeline.offsets import group_offsets, newest_offsets
+from jobs.tables.delta import Tables
 from jobs.tables.history import TOPIC_HISTORY
-from jobs.tables.log import LOG_RECORDS
+from jobs.tables.log import LOG_RECORDS, RUNS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.results import OFFSET_KEY
 from jobs.tables.row_reader import reader
 
 GROUPS, EVENTS = 300, 40
@@ -27,18 +30,6 @@ PRODUCERS = (7, 8)
 TOPIC_DELETED_MS = 20_000
 
 Row = dict[str, Any]
-
-
-class InMemory:
-    """The tables as data frames that no job has written."""
-
-    def __init__(self, spark: SparkSession, rows: dict[str, list[Row]]) -> None:
-        self._spark, self._rows = spark, rows
-
-    def read(self, table: Table) -> DataFrame:
-        names = table.schema.names
-        rows = [tuple(row.get(name) for name in names) for row in self._rows[table.name]]
-        return self._spark.createDataFrame(rows, table.schema)
 
 
 @dataclass
@@ -115,12 +106,26 @@ class CommitLog:
         self.fold.topic_deleted("orders", TOPIC_DELETED_MS, TOPIC_DELETED_MS + TOPIC_CLEANUP_MS)
 
 
+RUN = "run 1"
+HELD = ("status", "is_stable", "log_offset", "committed_offset")
 TABLES = (OFFSET_COMMITS, LOG_RECORDS, GROUP_RECORDS, TOPIC_HISTORY)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_spark_summarises_commits_as_the_core_does(spark: SparkSession, seed: int) -> None:
-    rng = random.Random(seed)
+def filled(spark: SparkSession, home: Path, rows: dict[str, list[Row]]) -> Tables:
+    """Tables with these rows, as one run has decoded them."""
+    tables = Tables(spark, str(home))
+    rows[RUNS.name] = [{"cluster": CLUSTER, "run_id": RUN, "job": "decode", "records": 1}]
+    for table in (*TABLES, RUNS):
+        tables.create(table)
+        names = table.schema.names
+        found = [tuple((row | {"run_id": RUN}).get(name) for name in names) for row in rows[table.name]]
+        tables.append(table, spark.createDataFrame(found, table.schema), "filled")
+    commit_summaries.update(tables)
+    return tables
+
+
+def test_spark_summarises_commits_as_the_core_does(spark: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(1)
     logs = [CommitLog(number, rng) for number in range(GROUPS)]
     for log in logs:
         log.write()
@@ -128,8 +133,8 @@ def test_spark_summarises_commits_as_the_core_does(spark: SparkSession, seed: in
     position = LogPosition(0, 5, TOPIC_DELETED_MS)
     ended = {"since": LogPosition(0, 0, 0), "until": position, "ended_by": "deleted"}
     rows[TOPIC_HISTORY.name] = [{"cluster": CLUSTER, "topic": "orders", "topic_id": "id-1", **ended}]
-    tables: Any = InMemory(spark, rows)
-    commits = tables.read(OFFSET_COMMITS)
+    tables = filled(spark, tmp_path, rows)
+    commits = commit_summaries.all_commits(tables)
     found = by_group(partition_commits(tables, commits), PartitionCommits)
     transactions = by_group(open_transactions(commits), OpenTransaction)
     for log in logs:
@@ -139,6 +144,12 @@ def test_spark_summarises_commits_as_the_core_does(spark: SparkSession, seed: in
     assert kinds == {"topic deleted", "group deleted", "expired", "expired or deleted"}
     assert any(row.rewinds for rows_of in found.values() for row in rows_of)
     assert transactions
+    assert of_the_log(tables) == sorted(newest_offsets(commits).select(*OFFSET_KEY, *HELD).collect())
+
+
+def of_the_log(tables: Tables) -> list[Any]:
+    """The committed offsets as the commits themselves have them, without the summaries."""
+    return sorted(group_offsets(tables.read(OFFSET_COMMITS)).select(*OFFSET_KEY, *HELD).collect())
 
 
 def by_group(rows: DataFrame, row_type: Any) -> dict[str, list[Any]]:

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs.pipeline import log_ranges
 from jobs.report import stored
 from jobs.report.coverage import MOST_GAPS
 from jobs.report.data import Gap
 from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_RECORDS
+from jobs.tables.log import LOG_RECORDS, RUNS
 
 CLUSTER, TOPIC = "c", "__consumer_offsets"
 
@@ -33,11 +34,11 @@ def offsets(seed: int, upto: int) -> list[int]:
 def test_gaps_within_blocks_and_between_them(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored, "BLOCK", 8)
+    monkeypatch.setattr(log_ranges, "BLOCK", 8)
     logs = {0: offsets(1, 300), 1: offsets(2, 300), 2: list(range(5, 50)), 3: [7]}
     names = LOG_RECORDS.schema.names
     rows = [
-        {"cluster": CLUSTER, "log_topic": TOPIC, "log_partition": partition, "log_offset": offset}
+        {"cluster": CLUSTER, "run_id": "run", "log_topic": TOPIC, "log_partition": partition, "log_offset": offset}
         | {"kind": "record", "timestamp_ms": offset - 6, "source": f"{offset - offset % 100:020}.log"}
         for partition, kept in logs.items()
         for offset in kept
@@ -46,6 +47,11 @@ def test_gaps_within_blocks_and_between_them(
     tables.create(LOG_RECORDS)
     frame = spark.createDataFrame([tuple(row.get(name) for name in names) for row in rows], LOG_RECORDS.schema)
     tables.append(LOG_RECORDS, frame.repartition(3), "run")
+    tables.create(RUNS)
+    ledger = {"cluster": CLUSTER, "run_id": "run", "job": "decode", "records": len(rows)}
+    decoded = spark.createDataFrame([tuple(ledger.get(name) for name in RUNS.schema.names)], RUNS.schema)
+    tables.append(RUNS, decoded, "run")
+    log_ranges.update(tables)
 
     found = list(stored.stored_coverage(tables, CLUSTER))
 

@@ -1,0 +1,90 @@
+"""What Spark does in a night over the samples: ``python -m benchmarks.night_actions [LOGS]``.
+
+Prints JSON for three nights, the first one, one with nothing new, and one with a changed file, by step: seconds, Spark
+jobs, SQL executions, tasks and commits to Delta tables. Spark's event log counts them, so that a session through Spark
+Connect could be counted, too.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from jobs import nightly_run, settings
+from jobs.nightly_run import StepRun
+from jobs.tables import session
+from jobs.tables.delta import Tables
+
+ROOT = Path(__file__).parents[1]
+SAMPLES = ROOT / "data" / "samples" / "logs"
+SMALL = yaml.safe_load((ROOT / "conf" / "small.yaml").read_text())["spark"]["conf"]
+COUNTED = {
+    "SparkListenerJobStart": ("jobs", "Submission Time"),
+    "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart": ("executions", "time"),
+    "SparkListenerTaskEnd": ("tasks", "Task Info"),
+}
+
+
+def events(folder: Path) -> Iterator[tuple[str, int]]:
+    """The counted events of a session, with their time in ms."""
+    for file in folder.rglob("*"):
+        for line in file.read_text().splitlines() if file.is_file() else ():
+            event = json.loads(line)
+            if (counted := COUNTED.get(event["Event"])) is not None:
+                name, time = counted
+                yield name, int(event[time]["Launch Time"] if name == "tasks" else event[time])
+
+
+def delta_commits(folder: Path) -> Iterator[int]:
+    """The time of each commit to a Delta table, in ms."""
+    for file in folder.glob("*/_delta_log/*.json"):
+        for line in file.read_text().splitlines():
+            if (info := json.loads(line).get("commitInfo")) is not None:
+                yield int(info["timestamp"])
+
+
+def counted(steps: list[StepRun], found: list[tuple[str, int]]) -> dict[str, dict[str, Any]]:
+    """The seconds of each step, and how often each event happened in it."""
+    rows: dict[str, dict[str, Any]] = {}
+    for step in steps:
+        begin = int(step.started_at.timestamp() * 1000)
+        counts = Counter(name for name, time in found if begin <= time < begin + step.seconds * 1000)
+        rows[step.step] = {"seconds": step.seconds, "error": step.error, **counts}
+    names = ("seconds", "jobs", "executions", "tasks", "delta_commits")
+    rows["all"] = {name: round(sum(row.get(name, 0) for row in rows.values()), 1) for name in names}
+    return rows
+
+
+def main() -> None:
+    given = Path(sys.argv[1]) if len(sys.argv) > 1 else SAMPLES
+    with tempfile.TemporaryDirectory(prefix="actions-") as place:
+        logs, log_of_events, home = (Path(place, name) for name in ("logs", "events", "tables"))
+        log_of_events.mkdir()
+        folders = sorted(folder for folder in given.iterdir() if folder.is_dir())
+        for folder in folders[:-1]:
+            shutil.copytree(folder, logs / folder.name)
+        conf = SMALL | {"spark.eventLog.enabled": "true", "spark.eventLog.dir": log_of_events.as_uri()}
+        conf |= {"spark.eventLog.compress": "false"}
+        flags = {"input.paths": [str(logs)], "spark.master": "local[2]", "nightly.report": Path(place, "report.html")}
+        chosen = settings.load(environment={}, flags=flags | {"spark.conf": conf})
+        tables = Tables(session.get_or_create(chosen.spark), str(home))
+        nights = {}
+        for name in ("first", "nothing new", "another log partition"):
+            if name == "another log partition":
+                shutil.copytree(folders[-1], logs / folders[-1].name)
+            nights[name] = nightly_run.run(tables, chosen, nightly_run.NullListener()).steps
+        tables.spark.stop()
+        found = [*events(log_of_events), *(("delta_commits", time) for time in delta_commits(home))]
+    print(json.dumps({name: counted(steps, found) for name, steps in nights.items()}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Columns of commits as arrays of numbers: ids for texts, columns that grow, values that may be null."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+NULL: Final = int(np.iinfo(np.int64).min)
+"""Stands for null in an array of numbers."""
+
+
+class Ids:
+    """Numbers for values, from 0, in the order in which they are seen first."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Hashable, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def of(self, values: Iterable[Hashable]) -> Ints:
+        """Return the number of each value."""
+        known = self.numbers
+        return np.array([known.setdefault(value, len(known)) for value in values], np.int64)
+
+    def of_text(self, column: pa.Array) -> Ints:
+        """Return the number of each text of a column; -1 for null."""
+        encoded = column.dictionary_encode()
+        numbers = np.append(self.of(encoded.dictionary.to_pylist()), -1)
+        return numbers[ints(encoded.indices, -1)]
+
+
+class GrowingColumns:
+    """Columns of numbers by name, a row for each id. New rows have the values that were given for their column."""
+
+    def __init__(self, **empty: int) -> None:
+        self._empty = empty
+        self._columns = {name: np.full(256, value, np.int64) for name, value in empty.items()}
+
+    def grow(self, size: int) -> None:
+        """Make room for the ids below ``size``."""
+        there = len(next(iter(self._columns.values())))
+        if size > there:
+            for name, value in self._empty.items():
+                more = np.full(max(size, 2 * there) - there, value, np.int64)
+                self._columns[name] = np.concatenate([self._columns[name], more])
+
+    def __getitem__(self, name: str) -> Ints:
+        return self._columns[name]
+
+    def set(self, ids: Ints, **values: Any) -> None:
+        """Set columns of some rows."""
+        for name, value in values.items():
+            self._columns[name][ids] = value
+
+
+def ints(column: pa.Array | pa.ChunkedArray, null: int = NULL) -> Ints:
+    """Return a column of numbers as an array, with ``null`` for null."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    filled = whole.cast(pa.int64())
+    if filled.null_count:
+        filled = filled.fill_null(null)
+    found: Ints = filled.to_numpy(zero_copy_only=False)
+    return found
+
+
+def flags(column: pa.Array | pa.ChunkedArray) -> Flags:
+    """Return a column of booleans as an array; null is false."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    found: Flags = whole.fill_null(False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def nullable(values: Ints, of_type: pa.DataType | None = None) -> pa.Array:
+    """Return an array as a column, with null for ``NULL``."""
+    return pa.array(values, pa.int64(), mask=values == NULL).cast(of_type or pa.int64())
+
+
+def structs(fields: Mapping[str, pa.Array], of_type: pa.StructType, absent: Flags | None = None) -> pa.Array:
+    """Return columns as one column of structs; ``absent`` rows are null."""
+    arrays = [fields[field.name].cast(field.type) for field in of_type]
+    mask = None if absent is None else pa.array(absent)
+    return pa.StructArray.from_arrays(arrays, fields=list(of_type), mask=mask)
+
+
+def lists(owners: Ints, values: pa.Array, count: int, most: int | None = None) -> pa.Array:
+    """Return for each of ``count`` rows the list of values that it owns, in order; at most ``most`` of them.
+
+    ``owners`` has the number of its row for each value.
+    """
+    order = np.argsort(owners, kind="stable")
+    sizes = np.bincount(owners, minlength=count)
+    if most is not None and len(owners) and sizes.max() > most:
+        begins = np.cumsum(sizes) - sizes
+        order = order[np.arange(len(order)) - begins[owners[order]] < most]
+        sizes = np.minimum(sizes, most)
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(ends), values.take(pa.array(order)))
+
+
+def runs_of(values: Ints) -> tuple[Ints, Ints]:
+    """Return the first and the last index of each run of equal values."""
+    if not len(values):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    begins = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    return begins, np.append(begins[1:], len(values)) - 1

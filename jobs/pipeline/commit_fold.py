@@ -1,0 +1,381 @@
+"""The pass over the commits of a log partition: Arrow batches in offset order to rows of ``commit_summaries``.
+
+Rows are taken in by the hundred thousand and worked on as columns. In memory are the newest commit of each group and
+partition, the sums of the present hours, and the commits whose transaction has not ended yet.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import IntEnum
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_core.audit.findings.commits import MOST_KEPT
+from coordinator_core.wire.transactions import TransactionOutcome
+from jobs.pipeline.commit_columns import NULL, Flags, Ids, Ints, flags, ints, lists, nullable, runs_of, structs
+from jobs.pipeline.commit_state import (
+    BESIDE,
+    COUNTS,
+    REMOVAL,
+    REWIND,
+    SCHEMA,
+    Before,
+    Commits,
+    CommitsBesideRecords,
+    Hours,
+    NewestCommits,
+    Sums,
+    positions,
+)
+from jobs.tables.results import COMMIT
+
+CHUNK_ROWS: Final = 1 << 18
+MOST_HOURS: Final = 1 << 19
+"""Number of rows of hours that are kept before they are written; later commits of the same hours make more rows."""
+
+HOUR_MS: Final = 3_600_000
+
+
+class What(IntEnum):
+    """What a row of the input is."""
+
+    STATE = -1
+    COMMIT = 0
+    RECORD = 1
+    MARKER = 2
+    SETTLED = 3
+    """A commit of an earlier run whose transaction has ended since, or one that waits for its marker."""
+
+
+INPUT: Final = ("what", "log_partition", "group_id", "topic", "partition", "is_tombstone", *COMMIT, "run", "state")
+"""Columns of the input. ``run``: index of the run that added the row. ``state``: a row of all commits, as JSON."""
+
+STATE: Final = (
+    *(*COUNTS, "first", "first_offset", "last", "last_offset", "rewinds", "removals"),
+    *("committed", "ended", "pending"),
+)
+"""Columns of a row of all commits that its state has."""
+
+Batches = Iterable[pa.RecordBatch]
+
+
+class Place(NamedTuple):
+    """What all rows of one pass have in common. ``runs``: the runs that added the rows, oldest first."""
+
+    cluster: str
+    log_topic: str
+    runs: Sequence[str]
+
+
+def summarizer(place: Place) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """Return the pass as a function for ``mapInArrow``: rows of ``INPUT``, by log partition and in offset order."""
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for partition, chunks in _by_partition(batches):
+            commits = CommitPass(place, partition)
+            for chunk in chunks:
+                yield from commits.feed(chunk)
+            yield from commits.finish()
+
+    return run
+
+
+def _by_partition(batches: Batches) -> Iterator[tuple[int, Iterator[pa.Table]]]:
+    """Yield each log partition with its rows in large chunks."""
+    pieces = ((int(piece.column("log_partition")[0].as_py()), piece) for batch in batches for piece in _split(batch))
+    for partition, mine in groupby(pieces, itemgetter(0)):
+        yield partition, _chunks(piece for _, piece in mine)
+
+
+def _split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    for first, last in zip(*runs_of(ints(batch.column("log_partition"))), strict=True):
+        yield batch.slice(first, last - first + 1)
+
+
+def _chunks(pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for piece in pieces:
+        held.append(piece)
+        rows += piece.num_rows
+        if rows >= CHUNK_ROWS:
+            yield pa.Table.from_batches(held)
+            held, rows = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+class CommitPass:
+    """The pass over one log partition."""
+
+    def __init__(self, place: Place, partition: int) -> None:
+        self._place = place
+        self._partition = partition
+        self._groups, self._topics, self._topic_ids, self._keys = Ids(), Ids(), Ids(), Ids()
+        self._newest = NewestCommits()
+        self._hours = Hours()
+        self._beside = CommitsBesideRecords()
+        self._waiting = pa.table([])
+        self._end = -1
+
+    def feed(self, chunk: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Take in rows that follow those before in the log; yield rows of hours if there are many.
+
+        Raises:
+            ValueError: the rows are not in the order of the log.
+        """
+        what = ints(chunk["what"])
+        if (what == What.STATE).any():
+            self._load(_where(chunk, what == What.STATE))
+            chunk, what = _where(chunk, what != What.STATE), what[what != What.STATE]
+        self._advance(ints(chunk["log_offset"])[what != What.SETTLED])
+        records, markers = (_where(chunk, what == kind) for kind in (What.RECORD, What.MARKER))
+        self._beside.add_records(self._groups.of_text(_whole(records["group_id"])), ints(records["log_offset"]))
+        rows = _where(chunk, (what == What.COMMIT) | (what == What.SETTLED))
+        if rows.num_rows or (self._waiting.num_rows and markers.num_rows):
+            self._take_in(rows, markers)
+        self._beside.end_chunk()
+        if len(self._hours) > MOST_HOURS:
+            yield self._hour_rows()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the hours and those of all commits."""
+        if self._waiting.num_rows:  # the markers that committed them are not there
+            self._count(self._read(self._waiting))
+        self._add_beside(self._beside.finish(len(self._keys)))
+        yield self._hour_rows()
+        yield self._all_rows()
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    def _advance(self, offsets: Ints) -> None:
+        if len(offsets):
+            if offsets[0] < self._end or (np.diff(offsets) < 0).any():
+                raise ValueError(f"the rows of log partition {self._partition} are not in the order of the log")
+            self._end = int(offsets[-1])
+
+    def _read(self, rows: pa.Table) -> Commits:
+        times = ints(rows["timestamp_ms"])
+        groups = self._groups.of_text(_whole(rows["group_id"]))
+        topics = self._topics.of_text(_whole(rows["topic"]))
+        return Commits(
+            rows,
+            np.arange(rows.num_rows),
+            key=self._key_ids(groups, topics, ints(rows["partition"])),
+            group=groups,
+            hour=np.where(times >= 0, times // HOUR_MS, -1),
+            at=ints(rows["log_offset"]),
+            time=times,
+            offset=ints(rows["committed_offset"]),
+            topic=self._topic_ids.of_text(_whole(rows["topic_id"])),
+            expires=ints(rows["expire_timestamp"]),
+            committed_at=ints(rows["commit_timestamp"]),
+            run=ints(rows["run"]),
+            is_tombstone=flags(rows["is_tombstone"]),
+        )
+
+    def _key_ids(self, groups: Ints, topics: Ints, partitions: Ints) -> Ints:
+        """Return the id of each group, topic and partition; new ones get a row in all columns."""
+        numbers, place = np.unique(partitions, return_inverse=True)
+        together = (groups * max(1, len(self._topics)) + topics) * max(1, len(numbers)) + place
+        _, first, inverse = np.unique(together, return_index=True, return_inverse=True)
+        named = zip(groups[first].tolist(), topics[first].tolist(), partitions[first].tolist(), strict=True)
+        ids = self._keys.of(named)[inverse]
+        self._newest.columns.grow(len(self._keys))
+        self._beside.columns.grow(len(self._keys))
+        return ids
+
+    def _load(self, rows: pa.Table) -> None:
+        """Go on from rows of all commits, as an earlier run left them."""
+        for key, text in zip(self._read(rows).key.tolist(), rows["state"].to_pylist(), strict=True):
+            self._newest.load(key, json.loads(text), self._topic_ids)
+
+    # --- taking in ---------------------------------------------------------------------------------------------------
+
+    def _take_in(self, rows: pa.Table, markers: pa.Table) -> None:
+        waited = self._waiting.num_rows
+        commits = self._read(pa.concat_tables([self._waiting, rows]) if waited else rows)
+        comes = np.arange(len(commits)) >= waited
+        is_new = comes & (ints(commits.table["what"]) == What.COMMIT)
+        self._newest.settle(commits.at[comes & ~is_new])
+        self._note(commits if is_new.all() else commits.take(is_new))
+        counts, waits, is_open = _fates(commits)
+        self._newest.add_pending(commits.take(is_open & ~commits.is_tombstone))
+        self._waiting = self._waiting.slice(0, 0)
+        if not waits.any():
+            self._count(commits if counts.all() else commits.take(counts))
+            return
+        ends = _following(commits, waits, ints(markers["producer_id"]), ints(markers["log_offset"]))
+        self._waiting = commits.table.take(pa.array(np.flatnonzero(waits & (ends == NULL))))
+        effective = np.where(waits, ends, commits.at)
+        ready = np.flatnonzero(counts | (waits & (ends != NULL)))
+        self._count(commits.take(ready[np.lexsort((commits.at[ready], effective[ready]))]))
+
+    def _note(self, new: Commits) -> None:
+        """Take in records as the log has them, of any outcome."""
+        if not len(new):
+            return
+        self._newest.add_written(new.key, new)
+        self._hours.add_written(self._hours.of(new.key, new.hour, new.run), new)
+        removals = new.take(new.is_tombstone)
+        self._newest.columns.set(removals.key, ended=removals.at)
+        commits = new if not len(removals) else new.take(~new.is_tombstone)
+        if len(commits):
+            self._add_beside(self._beside.add(commits, self._beside.stretches(commits.group, commits.at)))
+
+    def _add_beside(self, found: tuple[Ints, ...]) -> None:
+        keys, offsets, times, topics, runs = found
+        if len(keys):
+            names = pa.array([*self._topic_ids.numbers, None], pa.string())
+            rows = pa.array(np.where(topics < 0, len(names) - 1, topics))
+            fields = {"log_offset": pa.array(offsets), "timestamp_ms": nullable(times), "topic_id": names.take(rows)}
+            hours = self._hours.of(keys, np.where(times >= 0, times // HOUR_MS, -1), runs)
+            self._hours.beside.add(hours, structs(fields, BESIDE))
+
+    def _count(self, commits: Commits) -> None:
+        """Take in commits and tombstones that hold, in the order in which they do."""
+        if not len(commits):
+            return
+        mine = self._newest.in_their_order(commits.take(np.argsort(commits.key, kind="stable")))
+        if not len(mine):
+            return
+        before = self._newest.before(mine)
+        hours = self._hours.of(mine.key, mine.hour, mine.run)
+        same_topic = (mine.topic < 0) | (before.topic < 0) | (mine.topic == before.topic)
+        back = before.has & ~mine.is_tombstone & (mine.offset < before.offset) & same_topic
+        removed = before.has & mine.is_tombstone
+        for which, make, kind in ((back, self._rewinds, "rewinds"), (removed, self._removals, "removals")):
+            rows = np.flatnonzero(which)
+            steps = make(mine.take(rows), before.take(rows))
+            for sums, owners in ((self._newest, mine.key), (self._hours, hours)):
+                sums.add_steps(kind, owners[rows], steps)
+        for sums, owners in ((self._newest, mine.key), (self._hours, hours)):
+            sums.add_counted(owners[~mine.is_tombstone], mine.take(~mine.is_tombstone))
+        self._newest.keep(mine)
+
+    def _rewinds(self, commits: Commits, before: Before) -> pa.Array:
+        fields = {
+            "at": positions(self._partition, commits.at, commits.time),
+            "before": nullable(before.offset),
+            "after": nullable(commits.offset),
+            "log_offset_before": nullable(before.at),
+        }
+        return structs(fields, REWIND)
+
+    def _removals(self, tombstones: Commits, before: Before) -> pa.Array:
+        times = tombstones.time
+        age = np.where((times == NULL) | (before.committed_at == NULL), NULL, times - before.committed_at)
+        fields = {
+            "at": positions(self._partition, tombstones.at, times),
+            "offset": nullable(before.offset),
+            "past_expiry": pa.array((before.expires >= 0) & (before.expires <= times)),
+            "age_ms": nullable(age),
+            "log_offset_before": nullable(before.at),
+        }
+        return structs(fields, REMOVAL)
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    def _hour_rows(self) -> pa.RecordBatch:
+        """Return the hours so far, and begin again."""
+        hours, self._hours = self._hours, Hours()
+        names = hours.names()
+        runs = pa.array(self._place.runs, pa.string()).take(pa.array(names[:, 2]))
+        starts = np.where(names[:, 1] < 0, -1, names[:, 1] * HOUR_MS)
+        owners, beside = hours.beside.all()
+        more = {"run_id": runs, "hour_ms": pa.array(starts), "beside": lists(owners, beside, len(names))}
+        return self._rows(names[:, 0], hours, more, np.arange(len(names)))
+
+    def _all_rows(self) -> pa.RecordBatch:
+        count = len(self._keys)
+        owners, pending = self._newest.pending()
+        more = {
+            "run_id": pa.array([self._place.runs[-1]] * count, pa.string()),
+            "log_end": pa.array(np.full(count, self._end)),
+            "committed": self._newest.held(count),
+            "ended": nullable(self._newest.columns["ended"][:count]),
+            "pending": lists(owners, pending, count),
+        }
+        names = np.array(list(self._keys.numbers), np.int64).reshape(-1, 3)
+        return self._rows(np.arange(count), self._newest, more, np.lexsort((names[:, 2], names[:, 1], names[:, 0])))
+
+    def _rows(self, keys: Ints, sums: Sums, more: dict[str, pa.Array], order: Ints) -> pa.RecordBatch:
+        """Return sums as rows of the table; ``keys`` has the key of each, and ``more`` the other columns."""
+        count, columns = len(keys), sums.columns
+        names = np.array(list(self._keys.numbers), np.int64).reshape(-1, 3)[keys]
+        groups, topics = (pa.array(list(ids.numbers), pa.string()) for ids in (self._groups, self._topics))
+        found = {
+            "cluster": pa.array([self._place.cluster] * count, pa.string()),
+            "log_topic": pa.array([self._place.log_topic] * count, pa.string()),
+            "log_partition": pa.array(np.full(count, self._partition)),
+            "group_id": groups.take(pa.array(names[:, 0])),
+            "topic": topics.take(pa.array(names[:, 1])),
+            "partition": pa.array(names[:, 2]),
+            **{name: pa.array(columns[name][:count]) for name in COUNTS},
+            **{name: nullable(columns[name][:count]) for name in ("first_offset", "last_offset")},
+        }
+        for name in ("first", "last"):
+            found[name] = positions(self._partition, columns[name][:count], columns[f"{name}_ms"][:count])
+        for name, of in (("rewinds", sums.rewinds), ("removals", sums.removals)):
+            found[name] = lists(*of.all(), count, MOST_KEPT)
+        found |= more
+        nothing = pa.nulls(count)
+        arrays = [found.get(field.name, nothing).cast(field.type) for field in SCHEMA]
+        return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA).take(pa.array(order))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks()
+
+
+def _where(table: pa.Table, which: Flags) -> pa.Table:
+    return table if which.all() else table.filter(pa.array(which))
+
+
+def _fates(commits: Commits) -> tuple[Flags, Flags, Flags]:
+    """Return which commits hold at once, which do once their transaction's marker comes, and which have none yet.
+
+    Those of aborted transactions are among none of them. Without a producer (a dump by a consumer does not show it) the
+    unknown outcome of a commit is no doubt.
+    """
+    outcome = _whole(commits.table["outcome"])
+    if outcome.null_count == len(outcome):
+        nothing = np.zeros(len(commits), np.bool_)
+        return ~nothing, nothing, nothing
+    committed, aborted, is_open, unknown = (
+        flags(pc.equal(outcome, each.value))
+        for each in (
+            TransactionOutcome.COMMITTED,
+            TransactionOutcome.ABORTED,
+            TransactionOutcome.OPEN,
+            TransactionOutcome.UNKNOWN,
+        )
+    )
+    has_producer = ints(commits.table["producer_id"]) >= 0
+    waits, has_no_end = committed & has_producer, is_open | (unknown & has_producer)
+    return ~(waits | aborted | has_no_end), waits, has_no_end
+
+
+def _following(commits: Commits, waits: Flags, producers: Ints, ends: Ints) -> Ints:
+    """Return for each waiting commit the offset of its producer's next marker; NULL where there is none."""
+    found = np.full(len(commits), NULL)
+    rows = np.flatnonzero(waits)
+    producer = np.concatenate([ints(commits.table["producer_id"])[rows], producers])
+    at = np.concatenate([commits.at[rows], ends])
+    order = np.lexsort((at, producer))
+    is_marker = order >= len(rows)
+    place = np.where(is_marker, np.arange(len(order)), len(order))
+    following = np.minimum.accumulate(place[::-1])[::-1]
+    known = following < len(order)
+    marker = order[np.where(known, following, 0)]
+    known &= producer[marker] == producer[order]
+    mine = order[~is_marker]
+    found[rows[mine]] = np.where(known, at[marker], NULL)[~is_marker]
+    return found

@@ -1,0 +1,163 @@
+"""Fill ``log_ranges``, the offsets that were read of each log partition, and read it.
+
+A range has no gap. So the table is small where the log is whole, and steps that ask what was read need not look at the
+log again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from jobs.pipeline.decoded_runs import decoded_runs
+from jobs.pipeline.log_start import is_start
+from jobs.tables.delta import Tables, sql_text
+from jobs.tables.log import LOG_PARTITION, LOG_RANGES, LOG_RECORDS, PLACED
+
+BLOCK: Final = 1 << 16
+"""Number of offsets in a block. Blocks are counted first; rows are put in order only in blocks with missing offsets."""
+
+OF: Final = ("cluster", "run_id", *LOG_PARTITION, "leader_epoch")
+"""All offsets of a range have these in common."""
+
+
+def update(tables: Tables) -> None:
+    """Take in the runs that were decoded since the last time."""
+    if not tables.exists(LOG_RECORDS):
+        return
+    tables.create(LOG_RANGES)
+    newest = F.max("run_id").alias("run_id")
+    known = {row.cluster: row.run_id for row in tables.read(LOG_RANGES).groupBy("cluster").agg(newest).collect()}
+    for cluster, runs in sorted(decoded_runs(tables).items()):
+        done = known.get(cluster, "")
+        if runs[-1] > done:
+            _add(tables, cluster, done, runs[-1])
+
+
+def _add(tables: Tables, cluster: str, done: str, upto: str) -> None:
+    log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & (F.col("run_id") <= upto))
+    is_new = F.col("run_id") > done
+    known = tables.read(LOG_RANGES).where((F.col("cluster") == cluster) & F.col("leader_epoch").isNull())
+    bare = known.select(*LOG_PARTITION).distinct().collect() if done else []
+    better = _learned(log, done, [(row.log_topic, row.log_partition) for row in bare]) if bare else []
+    if not better:
+        tables.append(LOG_RANGES, ranges(log.where(is_new)), f"{upto}/{cluster}")
+        return
+    places = " OR ".join(f"(log_topic = {sql_text(topic)} AND log_partition = {number})" for topic, number in better)
+    of_rows = f"cluster = {sql_text(cluster)} AND (run_id > {sql_text(done)} OR {places})"
+    tables.replace_where(LOG_RANGES, ranges(log.where(is_new | F.expr(places))), of_rows)
+
+
+def _learned(log: DataFrame, done: str, bare: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Return the log partitions without leader epochs in which a new run has told facts about known rows."""
+    revised = log.where((F.col("revised_by") > done) & (F.col("run_id") <= done) & F.expr(PLACED))
+    found = {(row.log_topic, row.log_partition) for row in revised.select(*LOG_PARTITION).distinct().collect()}
+    return sorted(found & set(bare))
+
+
+def ranges(log: DataFrame) -> DataFrame:
+    """Return rows of ``log_records`` as rows of ``log_ranges``."""
+    block = F.floor(F.col("log_offset") / BLOCK).alias("block")
+    placed = log.where(F.col("kind").isin("record", "control") & F.expr(PLACED))
+    rows = placed.select(*OF, block, "log_offset", "timestamp_ms", is_start().alias("has_start"))
+    time = F.when(F.col("timestamp_ms") >= 0, F.col("timestamp_ms"))
+    parts = rows.select(
+        *(*OF, "block", "has_start"),
+        F.col("log_offset").alias("first_offset"),
+        F.col("log_offset").alias("last_offset"),
+        time.alias("first_ms"),
+        time.alias("last_ms"),
+        F.lit(1).cast("long").alias("records"),
+    )
+    blocks = _summed(parts, *OF, "block")
+    is_whole = F.col("records") == F.col("last_offset") - F.col("first_offset") + 1
+    holed = blocks.where(~is_whole).select(*(F.col(name).alias(f"holed_{name}") for name in (*OF, "block")))
+    same = [F.col(name).eqNullSafe(F.col(f"holed_{name}")) for name in (*OF, "block")]
+    pieces = parts.join(F.broadcast(holed), same, "left_semi")
+    return joined(blocks.where(is_whole).unionByName(pieces).drop("block"))
+
+
+def joined(parts: DataFrame) -> DataFrame:
+    """Return the parts with those that follow each other as one."""
+    before = F.lag("last_offset").over(Window.partitionBy(*OF).orderBy("first_offset"))
+    begins = F.coalesce(before != F.col("first_offset") - 1, F.lit(True)).cast("int")
+    number = F.sum("begins").over(Window.partitionBy(*OF).orderBy("first_offset"))
+    return _summed(parts.withColumn("begins", begins).withColumn("range", number), *OF, "range").drop("range")
+
+
+def _summed(parts: DataFrame, *of: str) -> DataFrame:
+    return parts.groupBy(*of).agg(
+        F.min("first_offset").alias("first_offset"),
+        F.max("last_offset").alias("last_offset"),
+        F.sum("records").alias("records"),
+        F.min("first_ms").alias("first_ms"),
+        F.max("last_ms").alias("last_ms"),
+        F.bool_or("has_start").alias("has_start"),
+    )
+
+
+# --- what was read ---------------------------------------------------------------------------------------------------
+
+
+def extents(found: DataFrame) -> DataFrame:
+    """Return one row for each cluster and log partition of these ranges: first and last offset, times, counts."""
+    first, last, records = F.min("first_offset"), F.max("last_offset"), F.sum("records")
+    return found.groupBy("cluster", *LOG_PARTITION).agg(
+        first.alias("first_offset"),
+        last.alias("last_offset"),
+        F.coalesce(F.min("first_ms"), F.lit(-1)).alias("first_ms"),
+        F.coalesce(F.max("last_ms"), F.lit(-1)).alias("last_ms"),
+        records.alias("records"),
+        (last - first + 1 - records).alias("missing"),
+        F.bool_or("has_start").alias("from_start"),
+    )
+
+
+def gaps_between(found: DataFrame) -> DataFrame:
+    """Return the offsets that are missing between these ranges: cluster, log partition, ``first``, ``last``."""
+    order = Window.partitionBy("cluster", *LOG_PARTITION).orderBy("first_offset")
+    gaps = found.select(
+        *("cluster", *LOG_PARTITION),
+        (F.lag("last_offset").over(order) + 1).alias("first"),
+        (F.col("first_offset") - 1).alias("last"),
+    )
+    return gaps.where("first <= last")
+
+
+def coverage(found: DataFrame, places: DataFrame) -> DataFrame:
+    """Return what is known of the log at these ``places`` (log partition and offset) of one cluster.
+
+    Columns: the place, ``leader_epoch``, ``unbroken_since`` (the first offset of the range without a gap up to it),
+    ``gap_follows`` (the log goes on, but the next offset is missing), ``from_start`` (the log was read from its start).
+    """
+    order = Window.partitionBy(*LOG_PARTITION).orderBy("first_offset")
+    begins = F.when(
+        F.coalesce(F.lag("last_offset").over(order) == F.col("first_offset") - 1, F.lit(False)), None
+    ).otherwise(F.col("first_offset"))
+    whole = Window.partitionBy(*LOG_PARTITION)
+    known = found.select(
+        *LOG_PARTITION,
+        F.col("first_offset").alias("log_offset"),
+        F.struct(
+            "leader_epoch",
+            "last_offset",
+            (F.lead("first_offset").over(order) > F.col("last_offset") + 1).alias("gap_follows"),
+            F.bool_or("has_start").over(whole).alias("from_start"),
+        ).alias("range"),
+        begins.alias("begins"),
+    )
+    rows = known.withColumn("is_range", F.lit(0)).unionByName(
+        places.select(*LOG_PARTITION, "log_offset", F.lit(1).alias("is_range")), allowMissingColumns=True
+    )
+    upto = Window.partitionBy(*LOG_PARTITION).orderBy("log_offset", "is_range")
+    last_range, since = (F.last(name, ignorenulls=True).over(upto) for name in ("range", "begins"))
+    return (
+        rows.withColumns({"range": last_range, "unbroken_since": since})
+        .where("is_range = 1 AND log_offset <= range.last_offset")
+        .select(
+            *(*LOG_PARTITION, "log_offset", "unbroken_since", "range.leader_epoch", "range.from_start"),
+            (F.col("range.gap_follows") & (F.col("log_offset") == F.col("range.last_offset"))).alias("gap_follows"),
+        )
+    )
