@@ -66,7 +66,7 @@ STATE: Final = (
 Batches = Iterable[pa.RecordBatch]
 
 
-class Place(NamedTuple):
+class PassOver(NamedTuple):
     """What all rows of one pass have in common. ``runs``: the runs that added the rows, oldest first."""
 
     cluster: str
@@ -74,7 +74,7 @@ class Place(NamedTuple):
     runs: Sequence[str]
 
 
-def summarizer(place: Place) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def summarizer(place: PassOver) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return the pass as a function for ``mapInArrow``: rows of ``INPUT``, by log partition and in offset order."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -115,7 +115,7 @@ def _chunks(pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 class CommitPass:
     """The pass over one log partition."""
 
-    def __init__(self, place: Place, partition: int) -> None:
+    def __init__(self, place: PassOver, partition: int) -> None:
         self._place = place
         self._partition = partition
         self._groups, self._topics, self._topic_ids, self._keys = Ids(), Ids(), Ids(), Ids()

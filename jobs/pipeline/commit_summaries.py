@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.records import LOG_TOPICS, Family
-from jobs.pipeline.commit_fold import INPUT, STATE, Place, What, summarizer
+from jobs.pipeline.commit_fold import INPUT, STATE, PassOver, What, summarizer
 from jobs.pipeline.decoded_runs import decoded_runs
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table, Tables, sql_text
@@ -76,7 +76,7 @@ class _Update:
         self._done = done
 
     def run(self) -> None:
-        place = Place(self._cluster, LOG_TOPIC, self._runs)
+        place = PassOver(self._cluster, LOG_TOPIC, self._runs)
         if not self._done:
             self._tables.append(COMMIT_SUMMARIES, self._pass(self._rows(), place), self._runs[-1])
             return
@@ -126,7 +126,7 @@ class _Update:
             return F.lit(0)
         return F.array_position(F.array(*map(F.lit, self._runs)), F.col("run_id")).cast("int") - 1
 
-    def _pass(self, rows: DataFrame, place: Place) -> DataFrame:
+    def _pass(self, rows: DataFrame, place: PassOver) -> DataFrame:
         """Return the rows of the table: each log partition goes to one task, in offset order."""
         spark = self._tables.spark
         tasks = int(spark.conf.get("spark.sql.shuffle.partitions") or TASKS)

@@ -14,7 +14,7 @@ from coordinator_core.audit.findings.commits import CommitFold
 from coordinator_core.audit.findings.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
-from jobs.pipeline.commit_fold import INPUT, STATE, Place, What, summarizer
+from jobs.pipeline.commit_fold import INPUT, STATE, PassOver, What, summarizer
 
 LOG_TOPIC, CLUSTER = "__consumer_offsets", "c"
 TOPICS = {"orders": ["id-1", "id-2", None], "payments": [None]}
@@ -108,7 +108,7 @@ def summarized(log: GeneratedLog, rows: list[Row], chunk: int, run: str = "run")
         pa.RecordBatch.from_pylist([{name: row[name] for name in INPUT} for row in rows[at : at + chunk]], SCHEMA)
         for at in range(0, len(rows), chunk)
     ]
-    return [row for batch in summarizer(Place(CLUSTER, LOG_TOPIC, [run]))(batches) for row in batch.to_pylist()]
+    return [row for batch in summarizer(PassOver(CLUSTER, LOG_TOPIC, [run]))(batches) for row in batch.to_pylist()]
 
 
 def without_null(value: Any) -> Any:
