@@ -190,23 +190,31 @@ def on_target(kind: EpochType, recorder: HistoryWriter, record: MemberTargetReco
     state = _group(recorder)
     recorder.put(TARGET, member_id, kind.target(state.targets[member_id]), at, state.group_epoch)
     if isinstance(state, StreamsGroup):
-        recorder.explain_by_warmups(_ended_warmups(state, member_id), member_id, at)
+        ended = _ended_warmups(state, member_id)
+        recorder.explain_by_warmups(ended.turned, ended.dropped, member_id, at)
 
 
-def _ended_warmups(state: StreamsGroup, member_id: str) -> list[str]:
-    """Return the warm-up tasks of the member's process that its new target turns into something else.
-
-    They become active or standby tasks of the member, or the member no longer has them.
+class _EndedWarmups(NamedTuple):
+    """Warm-up tasks of a member's process that its new target ends: ``turned`` into active or standby tasks of the
+    member, or ``dropped`` by it.
     """
+
+    turned: list[str]
+    dropped: list[str]
+
+
+def _ended_warmups(state: StreamsGroup, member_id: str) -> _EndedWarmups:
+    """Return the warm-up tasks that the member's new target ends."""
     member, target = state.members.get(member_id), state.targets[member_id]
     if member is None:
-        return []
+        return _EndedWarmups([], [])
     kept, given = set(task_units(target.warmup)), {*task_units(target.active), *task_units(target.standby)}
-    ended = set(task_units(member.assigned.warmup)) - kept
+    turned: set[tuple[str, int]] = set()
     for other in state.members.values():
         if other.process_id == member.process_id:
-            ended |= given & set(task_units(other.assigned.warmup))
-    return [f"{subtopology_id}_{number}" for subtopology_id, number in sorted(ended)]
+            turned |= given & set(task_units(other.assigned.warmup))
+    dropped = set(task_units(member.assigned.warmup)) - kept - turned
+    return _EndedWarmups(*([f"{name}_{number}" for name, number in sorted(each)] for each in (turned, dropped)))
 
 
 def on_target_epoch(kind: EpochType, recorder: HistoryWriter, record: TargetEpochRecord, before: None) -> None:

@@ -71,7 +71,16 @@ class TrueCause(NamedTuple):
 DYNAMIC_LEFT, STATIC_LEFT = "member_left_or_expired", "static_member_left"
 _MEMBERSHIP = frozenset(("member_joined", "static_member_returned", DYNAMIC_LEFT, STATIC_LEFT))
 _TOPICS = frozenset(("topic_created", "topic_grown", "topic_deleted"))
-FLEETING = frozenset(("assignor_changed", "rack_changed", "static_member_returned", "static_member_replaced"))
+FLEETING = frozenset(
+    (
+        "assignor_changed",
+        "rack_changed",
+        "static_member_returned",
+        "static_member_replaced",
+        "topology_changed",
+        "warmup_caught_up",
+    )
+)
 """Causes that count only if they open an epoch at once."""
 
 

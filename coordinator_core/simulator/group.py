@@ -16,21 +16,12 @@ from coordinator_core.simulator.clients.share import ShareConsumer
 from coordinator_core.simulator.clients.streams import StreamsThread
 from coordinator_core.simulator.clients.worker import Worker
 from coordinator_core.simulator.paired_shards import PairedShard
-from coordinator_core.simulator.scenario import (
-    ASSIGNORS,
-    Deploy,
-    Event,
-    Flap,
-    GroupKind,
-    Scenario,
-    ScenarioGroup,
-    Slow,
-    Storm,
-    Zombie,
-)
+from coordinator_core.simulator.scenario import ASSIGNORS, GroupKind, Scenario, ScenarioGroup
+from coordinator_core.simulator.scenario_events import Deploy, Event, Flap, Slow, Storm, Zombie
 from coordinator_core.simulator.seeded_random import SeededRandom
 from coordinator_core.simulator.shard import Shard
 from coordinator_core.simulator.share_state import ShareStates
+from coordinator_core.simulator.state_directory import StateDirectory
 from coordinator_core.simulator.topics import TopicPlan
 
 CLIENTS: dict[str, type[Client]] = {
@@ -63,6 +54,7 @@ class GroupRun:
         self.protocol: str = script.type
         self.topics = [shard.scenario.topic_name(name, number) for name in script.topics]
         self.assignor = script.assignor
+        self.topology_epoch = 0
         self.clients: list[Client] = []
         self.configs = ConfigTopic()
         self.configs.write(script.connectors)
@@ -104,6 +96,8 @@ class GroupRun:
             self.script.revocation,
             self.configs,
             self.script.versions,
+            self.topology_epoch,
+            StateDirectory(self.shard.scenario.start_ms, self.script.streams.changes, self.script.streams.restores),
         )
 
     def _client(self, wish: Wish) -> Client:
@@ -232,6 +226,18 @@ class GroupRun:
         for client in self.clients:
             if isinstance(client, ConnectWorker):
                 client.configured()
+
+    def _topology(self, deploy: Deploy) -> None:
+        """A rolling restart, from which each client comes back with the next topology."""
+        self.topology_epoch += 1
+        for client in self.clients:
+            client.wish.topology_epoch = self.topology_epoch
+        self._deploy(deploy)
+
+    def _shutdown(self, _: bool) -> None:
+        for client in self.chance.some(self._running(), 1):
+            if isinstance(client, StreamsThread):
+                client.shut_down()
 
     def _delete(self, _: bool) -> None:
         self.shard.delete_group(self.group_id)

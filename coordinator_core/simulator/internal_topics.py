@@ -8,15 +8,17 @@ from coordinator_core.records import Fields
 from coordinator_core.simulator.scenario import Streams
 
 
-def topology(group_id: str, topics: Sequence[str], script: Streams) -> Fields:
+def topology(group_id: str, topics: Sequence[str], script: Streams, regex: str | None = None, epoch: int = 0) -> Fields:
     """Return the topology that the group's members send, in the form of StreamsGroupHeartbeat."""
     first: Fields = {"subtopologyId": "0", "sourceTopics": list(topics)}
+    if regex is not None:
+        first["sourceTopicRegex"] = [regex]
     if script.repartition is None:
-        return {"epoch": 0, "subtopologies": [_with_store(first, group_id, script)]}
+        return {"epoch": epoch, "subtopologies": [_with_store(first, group_id, script)]}
     between = _repartition(group_id)
     second = {"subtopologyId": "1", "repartitionSourceTopics": [_topic(between, script.repartition)]}
     return {
-        "epoch": 0,
+        "epoch": epoch,
         "subtopologies": [{**first, "repartitionSinkTopics": [between]}, _with_store(second, group_id, script)],
     }
 

@@ -6,42 +6,28 @@ Times are whole milliseconds from the scenario's start; a file writes them as ``
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from coordinator_core.groups import re2
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.records import Family
+from coordinator_core.simulator.scenario_events import (
+    Chaos,
+    Duration,
+    Event,
+    Few,
+    Many,
+    Part,
+    Positive,
+    Share,
+    Versions,
+)
 
-_UNITS = {None: 1, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _NUMBER = "{n}"
-
-
-def _milliseconds(value: Any) -> Any:
-    if isinstance(value, str):
-        found = _DURATION.fullmatch(value.strip())
-        if found is None:
-            raise ValueError("a duration is a number with a unit: 250ms, 30s, 5m, 2h, 1d")
-        return round(float(found[1]) * _UNITS[found[2]])
-    return value
-
-
-Duration = Annotated[int, BeforeValidator(_milliseconds), Field(ge=0, le=366 * 86_400_000)]
-Positive = Annotated[int, BeforeValidator(_milliseconds), Field(gt=0, le=366 * 86_400_000)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Few = Annotated[int, Field(ge=1, le=100_000)]
-Many = Annotated[int, Field(ge=1, le=10_000_000)]
-
-
-class Part(BaseModel):
-    """A part of a scenario: immutable, and without unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ScenarioTopic(Part):
@@ -113,122 +99,24 @@ class ScenarioDelivery(Part):
         return self
 
 
-def _ascending(versions: tuple[int, int]) -> tuple[int, int]:
-    if versions[0] > versions[1]:
-        raise ValueError("versions are written as [lowest, highest]")
-    return versions
-
-
-Version = Annotated[int, Field(ge=0, le=1_000)]
-Versions = Annotated[tuple[Version, Version], AfterValidator(_ascending)]
-
-
-class Deploy(Part):
-    """Every member in turn stops and returns after ``away``; the next one follows ``step`` later.
-
-    Workers of Connect on KIP-848 may return with assignors that know other ``versions`` of their metadata.
-    """
-
-    away: Duration = 3_000
-    step: Positive = 15_000
-    versions: Versions | None = None
-
-
-class Storm(Part):
-    """For the time ``lasts``, at the interval ``every``, some member leaves and is back at once."""
-
-    lasts: Positive = 120_000
-    every: Positive = 3_000
-
-
-class Flap(Part):
-    """For the time ``lasts``, one member joins and leaves in turn: it stays for ``stay`` and is away for ``away``."""
-
-    lasts: Positive = 300_000
-    stay: Positive = 20_000
-    away: Positive = 5_000
-
-
-class Slow(Part):
-    """From now on this many members take the time ``revocation`` to give up partitions."""
-
-    members: Few = 1
-    revocation: Positive
-
-
-class Zombie(Part):
-    """A member hangs (a long pause of its process) and then continues as if nothing had happened."""
-
-    lasts: Positive
-
-
-ACTIONS = (
-    "join",
-    "leave",
-    "crash",
-    "scale",
-    "deploy",
-    "subscribe",
-    "assignor",
-    "storm",
-    "flap",
-    "slow",
-    "zombie",
-    "replace",
-    "migrate",
-    "connectors",
-    "delete",
-)
-
-
-class Event(Part):
-    """Something that happens to a group at a time: exactly one of the actions; ``every`` repeats it to the end."""
-
-    at: Duration
-    every: Positive | None = None
-    join: Few | None = None
-    leave: Few | None = None
-    crash: Few | None = None
-    scale: Annotated[int, Field(ge=0, le=100_000)] | None = None
-    deploy: Deploy | None = None
-    subscribe: list[str] | None = None
-    assignor: str | None = None
-    storm: Storm | None = None
-    flap: Flap | None = None
-    slow: Slow | None = None
-    zombie: Zombie | None = None
-    replace: Few | None = None
-    migrate: Literal["classic", "consumer", "connect", "connect-kip-848"] | None = None
-    connectors: dict[str, Annotated[int, Field(ge=0, le=10_000)]] | None = None
-    delete: Literal[True] | None = None
-
-    @cached_property
-    def action(self) -> str:
-        """Return the name of the action."""
-        return next(name for name in ACTIONS if getattr(self, name) is not None)
-
-    @model_validator(mode="after")
-    def _one_action(self) -> Self:
-        named = [name for name in ACTIONS if getattr(self, name) is not None]
-        if len(named) != 1:
-            raise ValueError(f"an event needs exactly one action ({', '.join(ACTIONS)}), not {len(named)}")
-        return self
-
-
-class Chaos(Part):
-    """Random actions at the mean interval ``every``, for a group of at most ``most`` members."""
-
-    every: Positive
-    of: Annotated[list[Literal["join", "leave", "crash", "deploy", "zombie", "replace"]], Field(min_length=1)]
-    most: Few = 10
-
-
 class Streams(Part):
-    """The topology of a streams group: one subtopology that reads the topics; with ``repartition`` a second one."""
+    """The topology of a streams group: one subtopology that reads the topics; with ``repartition`` a second one.
+
+    With the profile ``kip-1071`` members report task offsets: each task writes ``changes`` records per second to its
+    changelog, and a process restores ``restores`` records per second of each of its tasks. Its disk survives restarts.
+    """
 
     stateful: bool = False
     repartition: Few | None = None
     standbys: Annotated[int, Field(ge=0, le=2)] = 0
+    changes: Annotated[float, Field(gt=0, le=1e6)] = 1_000.0
+    restores: Annotated[float, Field(gt=0, le=1e9)] = 20_000.0
+
+    @model_validator(mode="after")
+    def _catches_up(self) -> Self:
+        if self.restores <= self.changes:
+            raise ValueError("a task that restores fewer records than are written never catches up")
+        return self
 
 
 _WORKERS = ("connect", "connect-kip-848")
@@ -261,6 +149,10 @@ class ScenarioGroup(Part):
     a separate log; ``delay`` is how long the work of a worker that left waits for it. An event ``migrate`` restarts the
     members one after the other with the other protocol: ``consumer`` or ``classic`` for consumers, ``connect-kip-848``
     or ``connect`` for workers. A group of workers that migrates is in both logs.
+
+    Streams groups: an event ``shutdown`` is a member that asks to shut down the application. With the profile
+    ``kip-1071`` of the cluster they may have a regex and static members, and an event ``topology`` restarts the members
+    one after the other with the next topology epoch.
     """
 
     type: GroupKind
@@ -288,6 +180,17 @@ class ScenarioGroup(Part):
     config: dict[str, str] = {}
     events: list[Event] = []
     chaos: Chaos | None = None
+
+    @property
+    def needs_kip_1071(self) -> str | None:
+        """Return what of the group only KIP-1071 defines; None: nothing."""
+        if self.type != "streams":
+            return None
+        if self.regex is not None:
+            return "a regex of a streams group"
+        if self.static:
+            return "a static member of a streams group"
+        return "a new topology" if any(event.topology is not None for event in self.events) else None
 
     @property
     def family(self) -> Family:
@@ -320,8 +223,8 @@ class ScenarioGroup(Part):
         for named in (self.assignor, *(event.assignor for event in self.events)):
             if named is not None and named not in known:
                 raise ValueError(f"no assignor {named!r} for {self.type} groups; known: {', '.join(known) or 'none'}")
-        if self.regex is not None and (self.type != "consumer" or self.topics):
-            raise ValueError("only consumer groups can have a regex, and then no topics")
+        if self.regex is not None and (self.type not in ("consumer", "streams") or self.topics):
+            raise ValueError("only consumer and streams groups can have a regex, and then no topics")
         if self.type in ("connect", "connect-kip-848"):
             if self.topics:
                 raise ValueError("Connect groups have connectors, no topics")
@@ -329,7 +232,7 @@ class ScenarioGroup(Part):
             raise ValueError("a group needs topics")
         if self.family is Family.CONNECT and (self.session_timeout is not None or self.config):
             raise ValueError("the coordinator sets the session timeout of Connect groups on KIP-848, not the scenario")
-        if self.static and self.type not in ("consumer", "classic"):
+        if self.static and self.type not in ("consumer", "classic", "streams"):
             raise ValueError(f"{self.type} groups have no static members")
         if self.type != "share" and self.delivery != ScenarioDelivery():
             raise ValueError(f"members of {self.type} groups acknowledge no deliveries")
@@ -343,6 +246,8 @@ class ScenarioGroup(Part):
             "connectors": ("connect", "connect-kip-848"),
             "subscribe": ("consumer", "classic", "share"),
             "assignor": ("consumer", "classic", "connect-kip-848"),
+            "topology": ("streams",),
+            "shutdown": ("streams",),
         }.get(event.action)
         if only is not None and self.type not in only:
             raise ValueError(f"{event.action} is for {' and '.join(only)} groups, not for {self.type} groups")
@@ -369,13 +274,15 @@ class Cluster(Part):
 
     ``share_partitions`` is the number for the share state; for it all share groups are simulated a second time. A
     coordinator that takes over needs the time ``loading`` to read its partition, of which some is compacted; commits of
-    members are not delayed by it.
+    members are not delayed by it. With the ``profile`` ``kip-1071`` streams groups do what KIP-1071 defines beyond the
+    release: warm-up tasks, topology updates, regexes, static members.
     """
 
     brokers: Few = 3
     racks: list[str] = []
     partitions: Few = 4
     share_partitions: Few = 2
+    profile: Literal["kafka-4.3.1", "kip-1071"] = "kafka-4.3.1"
     config: dict[str, Any] = {}
     outages: list[Outage] = []
     loading: Positive = 500
@@ -427,6 +334,8 @@ class Scenario(Part):
             missing = [topic for topic in asked if topic not in self.topics]
             if missing:
                 raise ValueError(f"group {name}: no topic is named {missing[0]}")
+            if group.needs_kip_1071 is not None and self.cluster.profile != "kip-1071":
+                raise ValueError(f"group {name}: {group.needs_kip_1071} needs the profile kip-1071 of the cluster")
         return self
 
     @property
@@ -456,6 +365,16 @@ class Scenario(Part):
         """Yield the ids of the groups with this name, by number."""
         for number in range(self.groups[name].count):
             yield name.replace(_NUMBER, str(number))
+
+    def topics_of(self, group: ScenarioGroup) -> list[ScenarioTopic]:
+        """Return the topics that the group reads, by name or by its regex."""
+        if group.regex is None:
+            return [self.topics[name] for name in group.topics]
+        expanded = (
+            (topic, name.replace(_NUMBER, str(n))) for name, topic in self.topics.items() for n in range(topic.count)
+        )
+        found = {id(topic): topic for topic, name in expanded if re2.matching(group.regex, [name])}
+        return list(found.values())
 
     def topic_name(self, name: str, number: int) -> str:
         """Return the topic that the name stands for in the group with this number."""

@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from coordinator_core.assignors.connect.work import ConnectorOrTask
+from coordinator_core.assignors.profiles import PROFILES
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import coordinator
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
@@ -26,10 +27,12 @@ from coordinator_core.coordinator.protocol import Request, RequestOutcome, Task,
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.share.partitions import INITIALIZE_EFFECT
 from coordinator_core.coordinator.state import CoordinatorState
+from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups import re2
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.connect.state import units
 from coordinator_core.groups.share.state_log import SharePartition
+from coordinator_core.groups.streams.sources import readers
 from coordinator_core.records import (
     LOG_TOPICS,
     ConnectRecordType,
@@ -94,7 +97,7 @@ class Shard:
         self.memory: CoordinatorState = (
             ConnectCoordinatorState(config=config, partition=partition)
             if family is Family.CONNECT
-            else coordinator.new_state(config, partition=partition)
+            else coordinator.new_state(config, partition=partition, profile=PROFILES[scenario.cluster.profile])
         )
         self.topics = TopicImage.of([])
         self.clock = Clock(scenario.start_ms)
@@ -224,6 +227,11 @@ class Shard:
             for group_id, live in self.memory.live.items()
             if isinstance(live, LiveConsumerGroup)
             and any(re2.matching(regex, [name]) for regex in live.subscriptions.regexes)
+        }
+        by_regex |= {
+            group_id
+            for group_id, live in self.memory.live.items()
+            if isinstance(live, LiveStreamsGroup) and readers(live.log.topology, name)
         }
         return by_regex | {each for each in self.memory.subscribers.get(name, ()) if each in self.memory.live}
 

@@ -112,7 +112,10 @@ def _internal(scenario: Scenario, rates: dict[str, float]) -> Iterator[_Change]:
     for name, group in scenario.groups.items():
         if group.type != "streams":
             continue
-        sources = [scenario.topics[topic] for topic in group.topics]
+        sources = [topic for topic in scenario.topics_of(group) if topic.created <= group.starts]
+        sources = sources or scenario.topics_of(group)
+        if not sources:
+            continue
         at = max(group.starts + group.spread, *(topic.created for topic in sources)) + INTERNAL_TOPIC_DELAY_MS
         largest = max(topic.partitions for topic in sources)
         for group_id in scenario.ids(name):

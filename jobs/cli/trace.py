@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from coordinator_core.assignors.profiles import DEFAULT, profile
 from coordinator_core.coordinator.traces.compare import shown
 from coordinator_core.coordinator.traces.run import StepResult, run_traces
 from coordinator_core.errors import InputError
@@ -20,14 +21,29 @@ DIFFERS = 3
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="Traces as JSON lines, optionally gzipped.")]
 
 
-def trace_command(file: FileArgument, quiet: QuietOption = False, as_json: JsonOption = False) -> None:
+ProfileOption = Annotated[
+    str,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        help="Whose behaviour the model has: a Kafka release, or kip-1071. The header of a trace may name another one.",
+    ),
+]
+
+
+def trace_command(
+    file: FileArgument,
+    profile_name: ProfileOption = DEFAULT.name,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
     """Run recorded traces through the coordinator model and compare every step with the recording.
 
     With --json: one object for each step that differs, then a summary. With --quiet: only steps that differ. Exit code
     3: at least one step differs.
     """
     equal = steps = 0
-    for result in run_traces(read_lines(file)):
+    for result in run_traces(read_lines(file), profile(profile_name)):
         steps += 1
         equal += result.equal
         if as_json and not result.equal:

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from coordinator_core.assignors.profiles import KIP_1071
 from coordinator_core.coordinator.config import BrokerConfig, GroupConfig
 from coordinator_core.errors import InputError
 from coordinator_core.simulator.scenario import Scenario
@@ -38,7 +39,7 @@ def _check_configs(scenario: Scenario) -> None:
     broker = BrokerConfig.of(scenario.cluster.config)
     for name, group in scenario.groups.items():
         try:
-            GroupConfig.of(broker, group.config)
+            GroupConfig.of(broker, group.config, kip_1071=scenario.cluster.profile == KIP_1071)
         except InputError as error:
             raise InputError(f"groups.{name}.config: {error}") from None
 

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from coordinator_core.assignors.java_hash import utf16
+from coordinator_core.assignors.profiles import DEFAULT, Profile, profile
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.coordinator import coordinator, describe_api
 from coordinator_core.coordinator.config import BrokerConfig
@@ -52,14 +53,17 @@ class StepResult:
         return not self.differences
 
 
-def run_traces(lines: Iterable[Fields]) -> Iterator[StepResult]:
-    """Run a sequence of traces; raises InputError for lines that are not traces."""
+def run_traces(lines: Iterable[Fields], behaviour: Profile = DEFAULT) -> Iterator[StepResult]:
+    """Run a sequence of traces with a model of this behaviour, unless the header of a trace names another profile.
+
+    Raises InputError for lines that are not traces, UsageError for a profile that there is not.
+    """
     trace: _Trace | None = None
     for line in lines:
         kind = line.get("kind")
         try:
             if kind == "header":
-                trace = _Trace.begin(line)
+                trace = _Trace.begin(line, profile(line["profile"]) if "profile" in line else behaviour)
             elif kind == "step" and trace is not None:
                 yield trace.run(line)
             elif kind != "end" or trace is None:
@@ -80,8 +84,8 @@ class _Trace:
     differences: list[Difference] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, header: Fields) -> _Trace:
-        memory = coordinator.new_state(BrokerConfig.of(header["config"]))
+    def begin(cls, header: Fields, behaviour: Profile) -> _Trace:
+        memory = coordinator.new_state(BrokerConfig.of(header["config"]), profile=behaviour)
         memory.configure_group(header["group_id"], header["group_config"])
         version = header["image_version"]
         memory.publish(version)
@@ -181,7 +185,8 @@ class _Trace:
         if step.get("compacted"):
             newest = {(record.type, repr(record.key)): at for at, (record, _) in enumerate(kept)}
             kept = [each for at, each in enumerate(kept) if at in set(newest.values()) and each[0].value is not None]
-        memory = coordinator.new_state(self.memory.config, end_offset=self.memory.end_offset)
+        former = self.memory
+        memory = coordinator.new_state(former.config, end_offset=former.end_offset, profile=former.profile)
         memory.group_configs = self.memory.group_configs
         for record, producer_id in kept:
             memory.follow(record, producer_id)

@@ -17,6 +17,7 @@ from coordinator_core.simulator.ground_truth import GroupTruth, TrueCause
 from coordinator_core.simulator.scenario import ScenarioGroup
 from coordinator_core.simulator.seeded_random import SeededRandom
 from coordinator_core.simulator.share_activity import ShareActivity
+from coordinator_core.simulator.state_directory import StateDirectory
 from coordinator_core.simulator.transactions import Transactions
 
 COMMIT_VERSION = 9
@@ -51,6 +52,8 @@ class Wish:
     revocation_ms: int = 200
     configs: ConfigTopic = field(default_factory=ConfigTopic)
     versions: tuple[int, int] = (0, 2)
+    topology_epoch: int = 0
+    disk: StateDirectory = field(default_factory=StateDirectory)
 
 
 class ClientEnvironment(Protocol):

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from coordinator_core.assignors.inputs import TaskId
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
+from coordinator_core.coordinator.streams.heartbeat import Status
 from coordinator_core.coordinator.streams.validation import TASK_FIELDS
-from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
+from coordinator_core.groups import re2
+from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.streams.state import StreamsMemberState
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.epoch_client import ReconcilingClient
+from coordinator_core.simulator.ground_truth import TrueCause
 from coordinator_core.simulator.internal_topics import topology
 
 HEARTBEAT_VERSION = 0
@@ -24,7 +30,9 @@ class StreamsThread(ReconcilingClient):
     def reset(self) -> None:
         """Use the topology of the configured topics, as a new process does."""
         super().reset()
-        self._topology = topology(self.group_id, self.wish.topics, self.script.streams)
+        wish = self.wish
+        self._topology = topology(self.group_id, wish.topics, self.script.streams, wish.regex, wish.topology_epoch)
+        self._acceptable_lag = 0
 
     def abandon(self) -> None:
         """Return to epoch 0, without tasks."""
@@ -40,23 +48,50 @@ class StreamsThread(ReconcilingClient):
             "processId": f"{self.client_id}-process",
             "rackId": self.wish.rack,
             **{role: [] for role in TASK_FIELDS},
+            **self._offsets(),
         }
-        self.beat()
+        live = self.shard.memory.live.get(self.group_id)
+        known = live.log.topology if isinstance(live, LiveStreamsGroup) else None
+        is_new = known is not None and known.epoch < self.wish.topology_epoch
+        self.beat((TrueCause("topology_changed"),) if is_new else ())
 
-    def beat(self) -> None:
-        """Send a heartbeat with what changed since the last one."""
-        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, self.identity(self.epoch) | self._news)
+    def beat(self, why: tuple[TrueCause, ...] = ()) -> None:
+        """Send a heartbeat with what changed since the last one; ``why`` has the causes of an epoch that it opens."""
+        data = self.identity(self.epoch) | self._news
+        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data, why)
+
+    def identity(self, epoch: int) -> Fields:
+        """Return the fields of every heartbeat: group, member, epoch and instance."""
+        return super().identity(epoch) | {"instanceId": self.wish.instance_id}
 
     def say_goodbye(self) -> None:
-        """Leave for good."""
-        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, self.identity(LEAVE_GROUP_MEMBER_EPOCH))
+        """Leave the group; a static member tells that it may return, and its session goes on."""
+        if self.wish.instance_id is not None:
+            self._rouse()
+        epoch = LEAVE_GROUP_MEMBER_EPOCH if self.wish.instance_id is None else LEAVE_GROUP_STATIC_MEMBER_EPOCH
+        self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, self.identity(epoch))
+
+    def shut_down(self) -> None:
+        """Leave for good after a fatal error, and ask for the shutdown of the whole application."""
+        if self.running:
+            data = self.identity(LEAVE_GROUP_MEMBER_EPOCH) | {"shutdownApplication": True}
+            self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data)
+            self._stop()
+
+    def _stop(self) -> None:
+        self.wish.disk.open((), self.shard.now)
+        super()._stop()
 
     def answered(self, api: str, response: Fields) -> None:
         """Take over the new epoch, and begin to reconcile new tasks."""
         if api != self.heartbeat_api or response["memberEpoch"] < 0:
             return
         self.epoch = response["memberEpoch"]
+        self._acceptable_lag = response["acceptableRecoveryLag"]
         self._news = {}
+        if any(each["statusCode"] == Status.SHUTDOWN_APPLICATION for each in response["status"] or ()):
+            self.leave()
+            return
         if response["activeTasks"] is not None:
             self._wanted = frozenset(
                 (role, each["subtopologyId"], partition)
@@ -70,19 +105,13 @@ class StreamsThread(ReconcilingClient):
         """Run the assigned tasks, and commit for the active ones."""
         tasks = self._owned = self._wanted
         topics = self.shard.topics.by_name
-        sources = {
-            each["subtopologyId"]: [
-                *each.get("sourceTopics", ()),
-                *(topic["name"] for topic in each.get("repartitionSourceTopics", ())),
-            ]
-            for each in self._topology["subtopologies"]
-        }
+        sources = {each["subtopologyId"]: self._sources(each) for each in self._topology["subtopologies"]}
         self.commit(
             [
                 (name, topics[name].id, partition)
                 for role, subtopology, partition in sorted(tasks)
                 if role == "activeTasks"
-                for name in sources[subtopology]
+                for name in sources.get(subtopology, ())
                 if name in topics and partition < topics[name].partitions
             ]
         )
@@ -91,7 +120,43 @@ class StreamsThread(ReconcilingClient):
             for _, subtopology, partition in sorted(each for each in tasks if each[0] == role):
                 held.setdefault(subtopology, []).append(partition)
             self._news[role] = [{"subtopologyId": name, "partitions": numbers} for name, numbers in held.items()]
+        self._restore()
+        self._news |= self._offsets()
         self.beat_in(self.chance.between(1, 20))
+
+    def _sources(self, subtopology: Fields) -> list[str]:
+        """The topics that a subtopology reads now."""
+        internal = [topic["name"] for topic in subtopology.get("repartitionSourceTopics", ())]
+        own = {*internal, *(topic["name"] for topic in subtopology.get("stateChangelogTopics", ()))}
+        names = list(self.shard.topics.by_name)
+        matched = [name for regex in subtopology.get("sourceTopicRegex", ()) for name in re2.matching(regex, names)]
+        return [*subtopology.get("sourceTopics", ()), *(name for name in matched if name not in own), *internal]
+
+    @property
+    def _reports_offsets(self) -> bool:
+        return self.script.streams.stateful and self.shard.memory.profile.is_kip_1071
+
+    def _offsets(self) -> Fields:
+        return self.wish.disk.report(self.shard.now) if self._reports_offsets else {}
+
+    def _restore(self) -> None:
+        """Restore the state of the tasks, and report when one that warms up has caught up."""
+        if not self._reports_offsets:
+            return
+        stateful = {each["subtopologyId"] for each in self._topology["subtopologies"] if "stateChangelogTopics" in each}
+        held = {(subtopology, number): role for role, subtopology, number in self._owned if subtopology in stateful}
+        now, disk = self.shard.now, self.wish.disk
+        disk.open(held.keys(), now)
+        for task, role in held.items():
+            if role == "warmupTasks":
+                self.soon(disk.caught_up_in(task, self._acceptable_lag, now), partial(self._caught_up, task))
+
+    def _caught_up(self, task: TaskId) -> None:
+        if ("warmupTasks", *task) in self._owned and self.epoch > 0 and not self._revoking:
+            self._news |= self._offsets()
+            self._asleep = False
+            self._beat_number += 1
+            self.beat((TrueCause("warmup_caught_up", self.member_id),))
 
     def settled(self) -> bool:
         """Whether it is at its target and the group is ready."""

@@ -125,9 +125,9 @@ class World:
                     found.feed(record, producer_id)
         return log.groups.get(group_id) or GroupOffsets(), found
 
-    def verdicts(self) -> list[TargetAuditRow]:
+    def verdicts(self, settings: AuditSettings | None = None) -> list[TargetAuditRow]:
         """What the audit says of the targets."""
-        settings, found = AuditSettings(), []
+        settings, found = settings or AuditSettings(profile=self.scenario.cluster.profile), []
         for partition, records in self.logs.items():
             coverage = self.coverage(partition)
             auditors: dict[str, TargetAuditor] = {}

@@ -92,3 +92,54 @@ def test_input_that_is_no_trace_is_one_clear_line(tmp_path: Path, content: str, 
     assert result.exit_code == 1
     assert words in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+# --- the profile -----------------------------------------------------------------------------------------------------
+
+JOIN = {
+    "groupId": "g",
+    "memberId": "m",
+    "memberEpoch": 0,
+    "rebalanceTimeoutMs": 1000,
+    "topology": {"epoch": 0, "subtopologies": [{"subtopologyId": "0", "sourceTopicRegex": ["in.*"]}]},
+    "processId": "p",
+    "activeTasks": [],
+    "standbyTasks": [],
+    "warmupTasks": [],
+}
+REFUSED = {
+    "code": "INVALID_REQUEST",
+    "code_id": 42,
+    "message": "Regular expressions for source topics are not supported yet.",
+}
+
+
+def regex_trace(header: dict[str, Any]) -> list[dict[str, Any]]:
+    """A thread joins whose topology has a regular expression: Kafka 4.3.1 refuses it."""
+    begin = {"kind": "header", "seed": 1, "group_id": "g", "client_host": "/h", "config": {}, "group_config": {}}
+    begin |= {"image_version": 0, "topics": [], "brokers": {"0": None}}
+    request = {"api": "StreamsGroupHeartbeat", "version": 0, "client_id": "c", "data": JOIN}
+    step = {"kind": "step", "i": 0, "op": "request", "t_ms": 5, "request": request, "records": [], "error": REFUSED}
+    return [begin | header, step, {"kind": "end"}]
+
+
+@pytest.mark.parametrize(
+    ("header", "options", "code"),
+    [
+        ({}, (), 0),
+        ({}, ("--profile", "kip-1071"), DIFFERS),
+        ({"profile": "kip-1071"}, (), DIFFERS),
+        ({"profile": "kafka-4.3.1"}, ("--profile", "kip-1071"), 0),
+    ],
+)
+def test_the_profile_decides_what_the_model_does(
+    tmp_path: Path, header: dict[str, Any], options: tuple[str, ...], code: int
+) -> None:
+    result = trace(written(tmp_path / "t.jsonl", regex_trace(header)), *options)
+    assert result.exit_code == code, result.output
+
+
+def test_a_profile_that_there_is_not(tmp_path: Path) -> None:
+    result = trace(written(tmp_path / "t.jsonl", regex_trace({})), "--profile", "kip-1")
+    assert result.exit_code == 2
+    assert "no profile 'kip-1'" in result.stderr
