@@ -6,6 +6,7 @@ the whole run of records is compressed. Message formats v0 and v1 (KIP-31, KIP-3
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from coordinator_core.errors import DecodeError, LogFormatError
@@ -20,6 +21,9 @@ MIN_RECORD_BYTES = 7
 """Length, attributes, two deltas, key length, value length, header count: a byte each at least."""
 
 INT32_MAX = 2**31 - 1
+
+MOST_AT_ONCE = 1 << 17
+"""The most records of one batch that are held together; a batch of a few kilobytes may hold millions."""
 
 
 class LogRecord(NamedTuple):
@@ -39,28 +43,35 @@ class LogRecord(NamedTuple):
     batch: BatchHeader
 
 
-def batch_records(data: bytes | memoryview, header: BatchHeader) -> list[LogRecord]:
-    """Return the records of a v2 batch whose bytes are ``data``.
+def batch_records(data: bytes | memoryview, header: BatchHeader) -> Iterable[LogRecord]:
+    """Return the records of a v2 batch whose bytes are ``data``; very many are made one by one.
 
     Raises:
-        LogFormatError: a record is damaged; the message names it.
+        LogFormatError: a record is damaged; the message names it. It is raised before the first record is returned.
     """
     body = bytes(decompress(header.attributes & CODEC_MASK, memoryview(data)[HEADER_SIZE:]))
     if not 0 <= header.record_count <= len(body) // MIN_RECORD_BYTES:
         raise LogFormatError(f"{header.record_count} records in {len(body)} bytes")
-    records, at, number = [], 0, 0
+    if header.record_count <= MOST_AT_ONCE:
+        return list(_records(body, header))
+    for _ in _records(body, header):
+        pass
+    return _records(body, header)
+
+
+def _records(body: bytes, header: BatchHeader) -> Iterator[LogRecord]:
+    at = number = 0
     try:
         for number in range(header.record_count):
             length, at = read_varint(body, at)
             if not 0 <= length <= len(body) - at:
                 raise LogFormatError(f"record {number} has length {length}, {len(body) - at} bytes are left")
-            records.append(_record(body, at, at + length, header))
+            yield _record(body, at, at + length, header)
             at += length
     except DecodeError as error:
         raise LogFormatError(f"record {number}: {error.cause}") from None
     if at != len(body):
         raise LogFormatError(f"{len(body) - at} bytes after the last record")
-    return records
 
 
 def sequence_of(base_sequence: int, offset_delta: int) -> int:

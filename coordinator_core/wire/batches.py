@@ -24,13 +24,13 @@ from coordinator_core.wire.batch_format import (
     read_header,
     read_headers,
 )
-from coordinator_core.wire.batch_records import batch_records
+from coordinator_core.wire.batch_records import MIN_RECORD_BYTES, batch_records
 from coordinator_core.wire.compression import decompress
 from coordinator_core.wire.cursor import Ints
 from coordinator_core.wire.framing import Block, batch_size, damaged_batch, scan
 from coordinator_core.wire.legacy_messages import legacy_records
 from coordinator_core.wire.log_columns import LogRow, columns_of_records, columns_of_rows, in_file_order
-from coordinator_core.wire.record_columns import parse_records, record_bounds
+from coordinator_core.wire.record_columns import RecordBounds, parse_records, record_bounds, records_in_pieces
 
 GROUP_RECORDS = 1 << 17
 """About how many records are turned into columns together; enough to hide numpy's cost per call, few enough for L2."""
@@ -86,9 +86,12 @@ def _rows(block: Block, starts: Iterable[int]) -> Iterator[LogRow | Damage]:
 
 
 def _as_columns(rows: Iterable[LogRow | Damage], parts: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch | Damage]:
-    """Rows among columns that the fast path has made already."""
+    """Rows among columns that the fast path has made already; very many rows, which are of one batch, in pieces."""
     whole: list[LogRow] = []
     for row in rows:
+        if len(whole) >= GROUP_RECORDS and not parts:
+            yield columns_of_rows(whole)
+            whole = []
         if isinstance(row, Damage):
             yield row
         else:
@@ -109,7 +112,8 @@ def _block_columns(block: Block) -> Iterator[pa.RecordBatch | Damage]:
         high = max(low + 1, int(np.searchsorted(total, done + GROUP_RECORDS, "right")))
         data, begins, ends = _bodies(block, starts[low:high], headers[low:high])
         high = low + len(begins)
-        yield from _group_columns(block, starts[low:high], headers[low:high], data, begins, ends)
+        columns = _large_batch if headers["count"][low] > GROUP_RECORDS else _group_columns
+        yield from columns(block, starts[low:high], headers[low:high], data, begins, ends)
         low = high
 
 
@@ -135,6 +139,27 @@ def _bodies(block: Block, starts: Ints, headers: NDArray[np.void]) -> tuple[byte
             break
     edges = np.cumsum([0, *map(len, parts)])
     return b"".join(parts), edges[:-1], edges[1:]
+
+
+def _large_batch(
+    block: Block, starts: Ints, headers: NDArray[np.void], data: bytes, begins: Ints, ends: Ints
+) -> Iterator[pa.RecordBatch | Damage]:
+    """One batch of very many records, in pieces, once all of it was seen to be readable; else it is left to the
+    reference.
+    """
+    octets = np.frombuffer(data, np.uint8)
+    begin, end, count = int(begins[0]), int(ends[0]), int(headers["count"][0])
+
+    def pieces() -> Iterator[RecordBounds | None]:
+        return records_in_pieces(data, octets, begin, end, count, GROUP_RECORDS)
+
+    is_plausible = count * MIN_RECORD_BYTES <= end - begin
+    if is_plausible and all(piece is not None and not piece.odd.any() for piece in pieces()):
+        for piece in pieces():
+            assert piece is not None
+            yield columns_of_records(pa.py_buffer(data), octets, piece, headers, starts + block.position)
+    else:
+        yield from _as_columns(_rows(block, starts.tolist()), [])
 
 
 def _group_columns(

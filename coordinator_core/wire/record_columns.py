@@ -8,6 +8,7 @@ from it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -129,6 +130,26 @@ def _after_long_record(data: bytes | Octets, at: int) -> int:
         if octet < 0x80:
             return at + 1 + taken + (value >> 1)
     return len(data) + 1
+
+
+def records_in_pieces(
+    data: bytes, octets: Octets, start: int, end: int, count: int, most: int
+) -> Iterator[RecordBounds | None]:
+    """Yield the fields of the records of one batch, at most so many at a time; None where its lengths do not add up.
+
+    ``data[start:end]`` holds the ``count`` records, uncompressed.
+    """
+    at = start
+    for done in range(0, count, most):
+        wanted = min(most, count - done)
+        found = np.array(_walk(data, at, end, wanted), np.int64)
+        if len(found) < wanted or (done + wanted == count and found[-1] != end):
+            yield None
+            return
+        before = np.concatenate([[at], found[:-1]])
+        none = np.zeros(0, np.int64)
+        yield parse_records(octets, Bounds(np.zeros(wanted, np.int64), before, found, none))
+        at = int(found[-1])
 
 
 def parse_records(octets: Octets, bounds: Bounds) -> RecordBounds:

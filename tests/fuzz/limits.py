@@ -40,7 +40,7 @@ class OutOfTimeError(BaseException):
 
 def run(command: Sequence[str], folder: Path, limits: Limits) -> tuple[str, Failure | None]:
     """Run one command on the logs of a folder; return its output, and what went wrong."""
-    out = io.StringIO()
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     arguments = [*command, str(folder)] if command[0] == "dump" else [*command, "--log", str(folder)]
     try:
         with redirect_stdout(out), redirect_stderr(io.StringIO()), _limited(limits):
@@ -53,7 +53,8 @@ def run(command: Sequence[str], folder: Path, limits: Limits) -> tuple[str, Fail
         return "", Failure(tuple(command), "memory", _place(error))
     except Exception as error:
         return "", Failure(tuple(command), "crash", f"{type(error).__name__}: {error} {_place(error)}")
-    return out.getvalue(), None
+    out.flush()
+    return out.buffer.getvalue().decode(), None  # type: ignore[attr-defined]
 
 
 @contextmanager
