@@ -22,6 +22,10 @@ from coordinator_core.records import LogPosition
 NEWEST = "newest topics"
 MOST_VIEWS = 512
 """At most this many views without some topics are tried against one assignment."""
+TOPIC_FOUND_MS = 15_000
+"""After so long a client has found a topic that it subscribes to: while one is missing, it asks again each second
+(``retry.backoff.max.ms``).
+"""
 NAMED_TOPICS = 10
 """A story names at most this many of the topics that the leader did not know."""
 
@@ -97,8 +101,8 @@ class LeaderViews:
         self.settings = settings
         self.at = at
         self.names = {topic for member in members.values() for topic in member.topics}
-        own = members[leader].topics if leader in members else tuple(self.names)
-        self.outside = self.names - {*own} - assigned
+        self.own = {*members[leader].topics} if leader in members else self.names
+        self.outside = self.names - self.own - assigned
         self.assigns_all = assigns_all
         self.missing: str | None = None
 
@@ -133,7 +137,7 @@ class LeaderViews:
         if self.history is None or not len(self.history):
             return
         now = self.at.timestamp_ms
-        known = _since(floor, versions_around(self.history, self.settings, self.at, self.names))
+        known = self._asked_for(_since(floor, versions_around(self.history, self.settings, self.at, self.names)))
         versions = sorted(
             known, key=lambda version: (version.at.timestamp_ms > now, abs(version.at.timestamp_ms - now))
         )
@@ -144,6 +148,15 @@ class LeaderViews:
                 age = now - replaced.get(version.version, now)
                 story = f"topics that had changed {age} ms before" if age > 0 else "topics that changed at that time"
             yield PossibleView(version.image, version.at, story)
+
+    def _asked_for(self, versions: Sequence[ImageVersion]) -> Sequence[ImageVersion]:
+        """Leave out the versions without a topic that the leader subscribes to and must have found long ago."""
+        settled = self.at.timestamp_ms - TOPIC_FOUND_MS
+        then = next((each for each in reversed(versions) if each.at.timestamp_ms <= settled), None)
+        if then is None:
+            return versions
+        there = self.own & then.image.by_name.keys()
+        return [each for each in versions if each.version >= then.version or there <= each.image.by_name.keys()]
 
     def _unknown(self, image: TopicImage) -> Iterator[tuple[str, ...]]:
         """Return the sets of topics that the leader may not have known: all of them first, then the smaller ones.

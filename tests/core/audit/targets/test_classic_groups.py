@@ -104,6 +104,16 @@ def test_a_leader_knows_the_topics_of_its_own_subscription() -> None:
     assert row.verdict is Verdict.DIVERGENT
 
 
+@pytest.mark.parametrize(("age_ms", "verdict"), [(10_000, Verdict.IDENTICAL), (20_000, Verdict.DIVERGENT)])
+def test_a_leader_finds_a_new_topic_of_its_own_subscription_soon(age_ms: int, verdict: Verdict) -> None:
+    history = topics()
+    history.open_version(LogPosition(0, 3, GROWN_AT + 1))
+    history.put_topic(Topic("new", "n".ljust(22, "A"), 1))
+    none_of_it = generation(1, GROWN_AT + 1 + age_ms, "a", member("a", {}, ("new",)))
+    [row] = audit_group([none_of_it], Group("g", from_start=True), history, None, EVERYTHING)
+    assert row.verdict is verdict
+
+
 def many_topics(count: int) -> TopicHistory:
     history = TopicHistory()
     history.open_version(LogPosition(0, 1, 0))
