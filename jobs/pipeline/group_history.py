@@ -11,19 +11,32 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.audit.findings.group_history import GroupHistory, OpenTransaction, PartitionCommits, ShareLogs
+from coordinator_core.audit.findings.group_history import (
+    GroupHistory,
+    OpenTransaction,
+    PartitionCommits,
+    RecordSize,
+    ShareLogs,
+)
 from coordinator_core.audit.findings.share_deliveries import ShareDelivery
 from coordinator_core.history.share_rows import SharePartitionRow
 from jobs.pipeline import commit_summaries
 from jobs.pipeline.commit_history import open_transactions, partition_commits
+from jobs.pipeline.record_sizes import record_sizes
 from jobs.pipeline.share_delivery import share_deliveries, share_logs
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.delta import Tables
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, TOPIC_HISTORY
 from jobs.tables.log import LOG_PARTITION, LOG_RANGES
+from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.row_reader import reader
 
-SUMMED: Final = {PartitionCommits: "commits", OpenTransaction: "transactions", ShareDelivery: "deliveries"}
+SUMMED: Final = {
+    PartitionCommits: "commits",
+    OpenTransaction: "transactions",
+    ShareDelivery: "deliveries",
+    RecordSize: "sizes",
+}
 ROW_TYPES: Final[dict[str, Any]] = {name: row for row, name in {**FOLDED, **SUMMED}.items()}
 """The row types that make up a history, by the name of the column that holds them."""
 
@@ -54,6 +67,7 @@ def history_rows(tables: Tables, cluster: str, group_id: str | None = None, *, f
         commits = selected(commit_summaries.all_commits(tables))
         kinds.append(structs(partition_commits(tables, commits), "commits"))
         kinds.append(structs(open_transactions(commits), "transactions"))
+        kinds.append(structs(record_sizes(selected(tables.read(GROUP_RECORDS))), "sizes"))
     states = selected(tables.read(GROUP_STATES)).where(F.col("log_topic").isin(GROUP_TOPICS))
     known = states.select("group_id", *LOG_PARTITION)
     ends = tables.read(LOG_RANGES).where(F.col("cluster") == cluster)

@@ -68,6 +68,16 @@ class OpenTransaction(NamedTuple):
     partitions: Annotated[int, "partitions of which it has commits"]
 
 
+class RecordSize(NamedTuple):
+    """The largest record of one type that a group has in a log, or its largest batch."""
+
+    log_topic: Annotated[str, "topic of the log"]
+    record_type: Annotated[int | None, "record type; null: all records of the group in one batch"]
+    size: Annotated[int, "bytes of its value, or of all values"]
+    records: Annotated[int, "number of records"]
+    at: Annotated[LogPosition, "the record, or the first offset of the batch with the time of its last record"]
+
+
 class ShareLogs(NamedTuple):
     """What was read of the share state log: by partition the time (ms) of its last record; and which partitions
     were read from their beginning without a gap.
@@ -102,6 +112,7 @@ class GroupHistory:
     deliveries: Sequence[ShareDelivery] = ()
     commits: Sequence[PartitionCommits] = ()
     transactions: Sequence[OpenTransaction] = ()
+    sizes: Sequence[RecordSize] = ()
     partitions: Mapping[str, int] = field(default_factory=dict)
     own_ms: int = 0
     share_logs: ShareLogs = NO_SHARE_LOGS
@@ -111,7 +122,7 @@ class GroupHistory:
         cls,
         group_id: str,
         own_ms: int,
-        rows: Iterable[AuditedRow | ShareDelivery | PartitionCommits | OpenTransaction],
+        rows: Iterable[AuditedRow | ShareDelivery | PartitionCommits | OpenTransaction | RecordSize],
         partitions: Mapping[str, int],
         share_logs: ShareLogs,
     ) -> GroupHistory:
@@ -139,6 +150,7 @@ class GroupHistory:
             share_partitions=sorted(by_type[SharePartitionRow], key=_share_order),
             commits=sorted(by_type[PartitionCommits]),
             transactions=sorted(by_type[OpenTransaction]),
+            sizes=sorted(by_type[RecordSize], key=lambda row: (row.log_topic, row.record_type or -1)),
             deliveries=sorted(
                 by_type[ShareDelivery] or share_deliveries(by_type[SharePartitionRow]),
                 key=lambda row: (row.topic_id, row.partition),

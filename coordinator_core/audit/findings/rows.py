@@ -37,6 +37,7 @@ class FindingKind(StrEnum):
     OFFSETS_EXPIRED = "offsets_expired"
     FLOODS_THE_LOG = "floods_the_log"
     TRANSACTION_LEFT_OPEN = "transaction_left_open"
+    RECORD_NEAR_LIMIT = "record_near_limit"
     RULES_BROKEN = "rules_broken"
     TARGETS_WRONG = "targets_wrong"
     SHARE_ARCHIVED = "share_archived"
@@ -160,6 +161,14 @@ FINDINGS: tuple[FindingEntry, ...] = (
         "A share partition is initialized without state in the share state log, or has state that its group has not.",
         "share partitions",
         "share_state_orphaned",
+    ),
+    FindingEntry(
+        FindingKind.RECORD_NEAR_LIMIT,
+        7,
+        "A record of the group, or a batch of its records, comes close to the size that a broker takes (1 MiB by "
+        "default): beyond it the coordinator cannot write it, and the group cannot rebalance.",
+        "bytes",
+        "record_bytes",
     ),
     FindingEntry(
         FindingKind.REBALANCE_STORM,

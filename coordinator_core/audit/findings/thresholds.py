@@ -36,6 +36,7 @@ class Thresholds:
     commits_per_partition_minute: int
     flood_commits: int
     open_transaction_ms: int
+    record_bytes: int
     share_archived: int
     share_redelivered: int
     share_redelivered_ratio: float

@@ -93,6 +93,7 @@ def _together(connect: GroupHistory, classic: GroupHistory) -> GroupHistory:
             each.share_partitions or each.deliveries,
             each.commits,
             each.transactions,
+            each.sizes,
         )
         for each in (connect, classic)
     )
@@ -117,6 +118,7 @@ def _part(history: GroupHistory, *, on_kip_848: bool) -> GroupHistory:
         violations=[row for row in history.violations if _lives(epochs, row.at.timestamp_ms)],
         commits=() if on_kip_848 else history.commits,
         transactions=() if on_kip_848 else history.transactions,
+        sizes=[row for row in history.sizes if (row.log_topic == LOG_TOPICS[Family.CONNECT]) == on_kip_848],
     )
 
 

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from coordinator_core.audit.findings.commits import GROUP_ENDS, TOPIC_CLEANUP_MS, CommitFold
-from coordinator_core.audit.findings.group_history import GroupHistory, OpenTransaction, PartitionCommits, ShareLogs
+from coordinator_core.audit.findings.group_history import (
+    GroupHistory,
+    OpenTransaction,
+    PartitionCommits,
+    RecordSize,
+    ShareLogs,
+)
+from coordinator_core.audit.findings.record_sizes import RecordSizeFold
 from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.share_audit import ShareAudit
@@ -19,7 +26,7 @@ from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
 from jobs.queries.from_logs.log_partition import MARKERS
 from jobs.sources.files import LogPart
-from jobs.sources.log_reader import LogReader, Warn, by_partition
+from jobs.sources.log_reader import LogReader, LogRow, Warn, by_partition
 from jobs.sources.topics import topic_history
 
 
@@ -28,15 +35,19 @@ class _Gathered:
     """The folds of one group, and the rows that they have produced so far."""
 
     fold: GroupAudit
+    sizes: RecordSizeFold
     commits: CommitFold = field(default_factory=CommitFold)
     rows: list[AuditedRow] = field(default_factory=list)
 
-    def feed(self, record: AnyRecord, producer_id: int | None, leader_epoch: int) -> None:
-        self.rows += self.fold.feed(record, leader_epoch)
+    def feed(self, record: AnyRecord, row: LogRow) -> None:
+        producer_id = row.producer_id if row.is_transactional else None
+        self.rows += self.fold.feed(record, row.leader_epoch)
         if record.type <= RecordType.OFFSET_COMMIT:
             self.commits.feed(record, producer_id)
         elif record.value is None and record.type in GROUP_ENDS:
             self.commits.group_deleted(record.at)
+        if row.value is not None and record.type > RecordType.OFFSET_COMMIT:
+            self.sizes.feed(record.type, len(row.value), record.at, row.batch_base_offset)
 
 
 def group_histories(
@@ -119,14 +130,14 @@ class _Surroundings:
     shares: _ShareState
 
     def history(
-        self, group_id: str, own_ms: int, rows: Iterable[AuditedRow | PartitionCommits | OpenTransaction]
+        self, group_id: str, own_ms: int, rows: Iterable[AuditedRow | PartitionCommits | OpenTransaction | RecordSize]
     ) -> GroupHistory:
         """The history of these rows, and of those that the share state log gives."""
         of_share_state = self.shares.take(group_id)
         return GroupHistory.gather(
             group_id,
             own_ms,
-            chain[AuditedRow | PartitionCommits | OpenTransaction](rows, of_share_state),
+            chain[AuditedRow | PartitionCommits | OpenTransaction | RecordSize](rows, of_share_state),
             _partition_counts(self.topics),
             ShareLogs(self.shares.last_ms, frozenset(self.shares.whole)),
         )
@@ -158,8 +169,8 @@ def _partition(
             fold = GroupAudit.begin(
                 record.group_id, reader.family, topics, coverage, audit, from_start=reader.from_start
             )
-            known = groups[record.group_id] = _Gathered(fold)
-        known.feed(record, row.producer_id if row.is_transactional else None, row.leader_epoch)
+            known = groups[record.group_id] = _Gathered(fold, RecordSizeFold(reader.family))
+        known.feed(record, row)
     for group_id, gathered in groups.items():
         yield _as_history(group_id, gathered, last.timestamp_ms, surroundings)
 
@@ -167,8 +178,12 @@ def _partition(
 def _as_history(group_id: str, gathered: _Gathered, own_ms: int, surroundings: _Surroundings) -> GroupHistory:
     for topic, deleted_ms in _deletions(surroundings.topics):
         gathered.commits.topic_deleted(topic, deleted_ms, deleted_ms + TOPIC_CLEANUP_MS)
-    rows = chain[AuditedRow | PartitionCommits | OpenTransaction](
-        gathered.rows, gathered.fold.open_rows(), gathered.commits.partitions(), gathered.commits.transactions()
+    rows = chain[AuditedRow | PartitionCommits | OpenTransaction | RecordSize](
+        gathered.rows,
+        gathered.fold.open_rows(),
+        gathered.commits.partitions(),
+        gathered.commits.transactions(),
+        gathered.sizes.sizes(),
     )
     return surroundings.history(group_id, own_ms, rows)
 

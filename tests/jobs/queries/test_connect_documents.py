@@ -339,7 +339,7 @@ def test_the_tables_answer_as_the_logs_do(
     tables = StoredAnswers(FolderReader(audit.tables.location), audit.cluster, audit.settings.audit)
     expected = logs.history(GROUP)
     assert expected is not None
-    assert tables.history(GROUP) == replace(expected, commits=[], transactions=[])
+    assert tables.history(GROUP) == replace(expected, commits=[], transactions=[], sizes=[])
     assert list(tables.verdicts(GROUP, 0)) == list(logs.verdicts(GROUP, 0))
     assert [row.at for row in tables.rounds(GROUP)] == [row.at for row in logs.rounds(GROUP)] != []
     assert tables.findings(GROUP) == logs.findings(GROUP)

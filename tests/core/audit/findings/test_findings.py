@@ -15,8 +15,10 @@ from coordinator_core.audit.findings.group_history import (
     Removal,
     Rewind,
 )
+from coordinator_core.audit.findings.record_sizes import RecordSizeFold
 from coordinator_core.audit.findings.rows import FINDINGS, FindingKind, FindingRow, document_rows, score
 from coordinator_core.groups.violations import Rule, Violation
+from coordinator_core.records import Family, RecordType
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, cause, epoch, member, rebalance
 from tests.core.builders import GroupLog
@@ -209,6 +211,29 @@ def test_offsets_set_back_while_nobody_was_in_the_group_are_a_reset() -> None:
     deleted = epoch(2, at(2), members=("a",), ended=at(24), ended_by="group deleted")
     assert len(found(FindingKind.OFFSETS_RESET, commits=back, epochs=[deleted])) == 1
     assert len(found(FindingKind.OFFSETS_RESET, commits=back)) == 1
+
+
+def test_a_record_or_a_batch_near_the_limit_of_brokers() -> None:
+    fold = RecordSizeFold(Family.GROUP)
+    fold.feed(RecordType.GROUP_METADATA, 900_000, at(3), 3)
+    fold.feed(RecordType.GROUP_METADATA, 800_000, at(4), 4)
+    (row,) = found(FindingKind.RECORD_NEAR_LIMIT, sizes=list(fold.sizes()))
+    assert (row.number, row.subject, row.evidence) == (900_000, "GROUP_METADATA", (at(3),))
+    assert row.detail.startswith("one GROUP_METADATA has 900000 bytes, 85% of what a broker takes by default")
+
+
+def test_the_target_of_many_members_is_one_batch() -> None:
+    fold = RecordSizeFold(Family.GROUP)
+    for offset in range(10, 20):
+        fold.feed(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, 90_000, at(offset), 10)
+    fold.feed(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, 90_000, at(20), 20)
+    (row,) = found(FindingKind.RECORD_NEAR_LIMIT, sizes=list(fold.sizes()))
+    assert (row.number, row.subject) == (900_000, None)
+    assert row.detail.startswith("one batch of 10 records of the group has 900000 bytes")
+    small = RecordSizeFold(Family.GROUP)
+    for offset in range(10, 20):
+        small.feed(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, 90_000, at(offset), -1)
+    assert found(FindingKind.RECORD_NEAR_LIMIT, sizes=list(small.sizes())) == []
 
 
 def test_offsets_that_expired_and_those_that_went_with_their_topic() -> None:

@@ -16,6 +16,7 @@ from coordinator_core.audit.findings.group_history import (
     GroupHistory,
     OpenTransaction,
     PartitionCommits,
+    RecordSize,
     Removal,
     Rewind,
 )
@@ -24,7 +25,7 @@ from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.groups.streams.readiness import TaskCount, TopologyCheck
 from coordinator_core.groups.violations import Rule, Violation
 from coordinator_core.history.rows import AssignmentRow
-from coordinator_core.records import LogPosition
+from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, epoch, member, rebalance
 
@@ -213,6 +214,11 @@ def removed(kind: Kind) -> Parts:
     return {"commits": [commits(removals=(Removal(at(50), 5, "expired"),))], "epochs": [kind.epoch(2, at(1))]}
 
 
+def huge(kind: Kind) -> Parts:
+    log = LOG_TOPICS[Family.CONNECT if kind is CONNECT else Family.GROUP]
+    return {"sizes": [RecordSize(log, 3, 1_000_000, 1, at(5))], "epochs": [kind.epoch(2, at(1))]}
+
+
 def flood(kind: Kind) -> Parts:
     often = commits(commits=6_000, first=at(1, 0), last=at(2, 60_000))
     return {"commits": [often], "epochs": [kind.epoch(2, at(1))]}
@@ -282,6 +288,7 @@ CASES = (
     Case(FindingKind.OFFSETS_RESET, EVERY, set_back),
     Case(FindingKind.OFFSETS_EXPIRED, EVERY, removed),
     Case(FindingKind.FLOODS_THE_LOG, EVERY, flood),
+    Case(FindingKind.RECORD_NEAR_LIMIT, EVERY, huge),
     Case(FindingKind.TRANSACTION_LEFT_OPEN, EVERY, left_open),
     Case(FindingKind.ZOMBIE_GROUP, EVERY, dead),
     # Tasks of a streams group may read any topic: only one that is gone is certain.
