@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from coordinator_core.groups.connect.describe import common_assignor, is_reconciled, worker_url
 from coordinator_core.groups.connect.state import Assignor, ConnectGroup, ConnectMember, Work, max_delay_ms, unassigned
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.history.causes import CauseKind, cause
 from coordinator_core.history.held_units import work_held
@@ -174,6 +175,9 @@ def on_current(recorder: HistoryWriter, record: ConnectWorkerGroupCurrentMemberA
     member = state.members[member_id]
     assert member.current is not None
     recorder.own(member_id, work_held(member.current.work), at, member.member_epoch)
+    membership = ledger.memberships.get(member_id)
+    if membership is not None:
+        membership.away_since = at if member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH else None
     rebalance = ledger.rebalance
     if rebalance is not None:
         to_stop = len(_to_stop(state, member_id))

@@ -26,7 +26,7 @@ from coordinator_core.groups.connect.state import (
     unassigned,
     units,
 )
-from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
+from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.records import Fields
 
 FENCE = "connect worker fenced"
@@ -55,8 +55,8 @@ def computation_key(group_id: str) -> str:
 
 
 def handle_heartbeat(op: Operation, request: Request) -> Fields:
-    """Serve a heartbeat: a worker joins (epoch 0), leaves (-1) or stays; it reports what it runs and learns what
-    to run.
+    """Serve a heartbeat: a worker joins (epoch 0), leaves (-1; a static one for a while: -2) or stays; it reports what
+    it runs and learns what to run.
     """
     data = validation.check_heartbeat(request)
     memory = memory_of(op)
@@ -67,11 +67,15 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         group = ConnectGroup()
     if epoch == 0:
+        _release_instance(op, group, group_id, member_id, data["instanceId"])
         member = group.members.get(member_id) or ConnectMember(member_id)
     else:
         member = member_of(group.members, member_id, group_id)
     if epoch == LEAVE_GROUP_MEMBER_EPOCH:
         remove(op, group, group_id, member_id)
+        return heartbeat_response(epoch)
+    if epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        _leave_for_a_while(op, group_id, member, data["instanceId"])
         return heartbeat_response(epoch)
     known = member.member_epoch or 0
     if epoch not in (0, known) and not _lost_its_answer(group, member, data):
@@ -100,6 +104,37 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     if group_epoch > (group.assignment_epoch or 0) and member_id in group.members and _computes(op, group, data):
         answer["errorCode"] = int(ErrorCode.COMPUTE_ASSIGNMENT)
     return answer
+
+
+def _leave_for_a_while(op: Operation, group_id: str, member: ConnectMember, instance_id: str | None) -> None:
+    """Keep the place and the work of a static worker until its session ends: it comes back with its instance id."""
+    if instance_id is None or member.instance_id != instance_id:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    runs = member.current or WorkerAssignment(Work())
+    assignment = units(runs.work), *_of_assignor(runs)
+    op.write(*records.current(group_id, member.member_id, LEAVE_GROUP_STATIC_MEMBER_EPOCH, *assignment))
+    op.cancel(rebalance_key(group_id, member.member_id))
+
+
+def _release_instance(
+    op: Operation, group: ConnectGroup, group_id: str, member_id: str, instance_id: str | None
+) -> None:
+    """Remove the worker that had the instance id and has left for a while; raise ApiError if it has not left.
+
+    A worker's member id is its address, and the target names workers by it: who comes from another address joins, which
+    opens an epoch, and what its predecessor ran waits for it.
+    """
+    if instance_id is None:
+        return
+    for holder in group.members.values():
+        if holder.instance_id == instance_id and holder.member_id != member_id:
+            if holder.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+                message = f"Static member {member_id} with instance id {instance_id} cannot join the group because "
+                raise ApiError(
+                    ErrorCode.UNRELEASED_INSTANCE_ID, f"{message}the instance id is owned by {holder.member_id} member."
+                )
+            _take_out(op, group, group_id, holder.member_id)
+            return
 
 
 def _lost_its_answer(group: ConnectGroup, member: ConnectMember, data: Fields) -> bool:
@@ -293,12 +328,15 @@ def _assignment(some: set[ConnectorOrTask], version: int, metadata: bytes, error
 
 
 def remove(op: Operation, group: ConnectGroup, group_id: str, member_id: str, epoch: int | None = None) -> None:
-    """Remove the worker, which opens ``epoch`` (None: the next); if the group is configured so, what it ran waits for
-    its return.
-    """
+    """Remove the worker, which opens ``epoch`` (None: the next)."""
+    _take_out(op, group, group_id, member_id)
+    op.write(*records.group_epoch(group_id, (group.group_epoch or 0) + 1 if epoch is None else epoch))
+
+
+def _take_out(op: Operation, group: ConnectGroup, group_id: str, member_id: str) -> None:
+    """Drop the worker; if the group is configured so, what it ran waits for its return."""
     member = group.members[member_id]
     op.write_all(records.worker_tombstones(group_id, member_id))
-    op.write(*records.group_epoch(group_id, (group.group_epoch or 0) + 1 if epoch is None else epoch))
     op.cancel(session_key(group_id, member_id))
     op.cancel(rebalance_key(group_id, member_id))
     delay = max_delay_ms(group)

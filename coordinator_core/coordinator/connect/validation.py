@@ -15,7 +15,7 @@ from coordinator_core.coordinator.request_fields import (
     strings,
     structs,
 )
-from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.records import Fields
 
 _WORK = (strings("connectors", []), structs("tasks", string("connectorId"), int32("taskId"), default=[]))
@@ -57,8 +57,10 @@ INSTALL = RequestShape(
 
 def check_heartbeat(request: Request) -> Fields:
     """Return the data of a ConnectGroupHeartbeat; raises ApiError if it is invalid in itself."""
-    data = _of_a_member(request, HEARTBEAT, LEAVE_GROUP_MEMBER_EPOCH)
+    data = _of_a_member(request, HEARTBEAT, LEAVE_GROUP_STATIC_MEMBER_EPOCH)
     not_blank(data["instanceId"], "InstanceId can't be empty.")
+    if data["memberEpoch"] == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        _require(data["instanceId"] is not None, "InstanceId can't be null.")
     if data["serverAssignor"] is not None:
         _require(not data["clientAssignors"], "ServerAssignor and ClientAssignors cannot be used together.")
         message = f"ServerAssignor {data['serverAssignor']} is not supported."

@@ -3,7 +3,7 @@
     work UNITS                             the connectors and tasks that are configured
     settings NAME=VALUE...                 the configuration of the group
     loads EPOCH NAME=UNITS...              the coordinator loads a group that has settled at this epoch
-    worker NAME join|beat|leave versions=LOW-HIGH assignor=NAME reason=N epoch=N runs=UNITS
+    worker NAME join|beat|leave|away versions=LOW-HIGH assignor=NAME reason=N epoch=N runs=UNITS instance=ID
     compute NAME WORKER=UNITS... error=N   the worker prepares an assignment and installs this one
     prepare NAME; install NAME epoch=N...  the same in two steps
     wait SECONDS; live SECONDS NAME...     time passes; these workers heartbeat every 30 s, shown where it matters
@@ -110,12 +110,13 @@ class ConnectPlay:
         worker.assignor = given.get("assignor", worker.assignor)
         if action == "join":
             worker.epoch, worker.runs = 0, []
-        epoch = int(given.get("epoch", -1 if action == "leave" else worker.epoch))
+        epoch = int(given.get("epoch", {"leave": -1, "away": -2}.get(action, worker.epoch)))
         data: Fields = {
             "groupId": GROUP,
             "memberId": name,
             "memberEpoch": epoch,
             "connectorsAndTasks": as_fields(_units(given["runs"]) if "runs" in given else worker.runs),
+            "instanceId": given.get("instance"),
         }
         if epoch == 0 or "reason" in given:
             data["rebalanceTimeoutMs"] = 60_000
@@ -251,7 +252,7 @@ class ConnectPlay:
         if "memberEpoch" not in response:
             return "installed"
         if response["memberEpoch"] < 0:
-            return "left"
+            return "left" if response["memberEpoch"] == -1 else "left for a while"
         text = f"epoch {response['memberEpoch']}"
         if response["assignment"] is not None:
             text += f", is to run {_text(response['assignment']['connectorsAndTasks'])}"

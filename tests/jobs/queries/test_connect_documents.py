@@ -245,6 +245,21 @@ def test_the_worker_that_covers_all_versions_is_described(played: Callable[..., 
     assert {name: ranges[name] for name in "ABC"} == {"A": (1, 5), "B": (3, 4), "C": (2, 4)}
 
 
+def test_a_static_worker_leaves_for_a_while(played: Callable[..., Pipeline]) -> None:
+    away = played("connect_static", "The instance id is in use")
+    assert [(row.member_id, row.instance_id, row.away_since, row.left) for row in away.history().memberships] == [
+        ("W1", "one", None, None),
+        ("W2", "two", None, None),
+    ]
+    history = played("connect_static").history()
+    gone = {row.member_id: row for row in history.memberships}
+    assert gone["W3"].away_since is not None
+    assert gone["W3"].left is not None
+    assert [(row.epoch, row.members) for row in history.epochs][-2:] == [(3, ("W1", "W3")), (4, ("W1",))]
+    found = {row.kind for row in played("connect_static").answers().findings(GROUP)}
+    assert {FindingKind.STATIC_MEMBER_EXPIRED, FindingKind.UNASSIGNED_WORK} <= found
+
+
 # --- migration -------------------------------------------------------------------------------------------------------
 
 
