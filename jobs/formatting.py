@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +15,17 @@ def plain(value: Any) -> Any:
             return {name: plain(each) for name, each in zip(fields, value, strict=True)}
         return [plain(each) for each in value]
     return value
+
+
+def visible(text: str) -> str:
+    """Return a text for a terminal: control characters, bidirectional marks and the like are escaped."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def json_text(value: Any) -> str:
+    """Return a value as one line of JSON in which no character can act on a terminal."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def number_ranges(numbers: Iterable[int]) -> str:

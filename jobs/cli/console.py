@@ -13,6 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
+from jobs.formatting import visible
+
 
 class LogFormat(StrEnum):
     """Format of messages: lines for people, or JSON objects for a log collector."""
@@ -99,7 +101,7 @@ class Console:
         elif self.json:
             line = json.dumps({level: message, **facts})
         else:
-            line = f"{level}: {' '.join(message.split())}"
+            line = f"{level}: {visible(' '.join(message.split()))}"
         print(line, file=sys.stderr, flush=True)
 
 

@@ -29,6 +29,7 @@ from coordinator_core.wire.batches import read_columns, read_rows
 from coordinator_core.wire.json_lines import Place, lines
 from coordinator_core.wire.kafka_text import FORMATTERS, batch_line, formatted, record_line
 from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.formatting import visible
 from jobs.sources.files import KNOWN_TOPICS, SNAPSHOT, LogFile, find_logs, refuse_empty_files
 
 T = TypeVar("T")
@@ -85,7 +86,8 @@ def dump(
     _leave_pandas_out()
     logs = [log for path in paths for log in _chosen(path, topic, console)]
     refuse_empty_files(paths, logs)
-    printer = Printer(console, sys.stdout.buffer)
+    out = VisibleText(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
+    printer = Printer(console, out)
     with console.progress(sum(log.size for log in logs), "dump") as advance:
         for log in logs:
             with log.open() as read_at:
@@ -98,7 +100,7 @@ def dump(
                     printer.formatted(log, watched, formatter.value)
     printer.out.flush()
     for gap in printer.gaps:
-        print(gap, file=sys.stderr)
+        print(visible(gap), file=sys.stderr)
     if printer.lost:
         raise typer.Exit(1)
 
@@ -146,6 +148,19 @@ def _watched(read_at: ReadAt, advance: Callable[[int], None]) -> ReadAt:
     return read
 
 
+class VisibleText:
+    """A terminal as a binary stream of whole lines: what could act on it is escaped."""
+
+    def __init__(self, terminal: BinaryIO) -> None:
+        self._terminal = terminal
+        self.flush = terminal.flush
+
+    def write(self, lines: bytes | memoryview) -> int:
+        """Write lines of UTF-8."""
+        text = bytes(lines).decode("utf-8", "backslashreplace")
+        return self._terminal.write("\n".join(map(visible, text.split("\n"))).encode())
+
+
 class Printer:
     """Prints logs to a binary stream.
 
@@ -153,7 +168,7 @@ class Printer:
     prints at its end on standard error.
     """
 
-    def __init__(self, console: Console, out: BinaryIO) -> None:
+    def __init__(self, console: Console, out: BinaryIO | VisibleText) -> None:
         self.console = console
         self.out = out
         self.lost = 0

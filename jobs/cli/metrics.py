@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from jobs.cli.answer_source import AnswerSource
 from jobs.cli.gaps import lists_all, warn_of_gaps
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import EndsOption
+from jobs.formatting import visible
 from jobs.metrics.families import GroupFacts, MetricNames
 from jobs.queries.interface import AsOf, RebalanceFilter
 from jobs.sources.end_offsets import newest_ends
@@ -66,7 +68,7 @@ def metrics_command(
     write = openmetrics.generate_latest if text_format is MetricFormat.OPENMETRICS else exposition.generate_latest
     text = write(facts.registry()).decode("utf-8")
     if out is None:
-        typer.echo(text, nl=False)
+        print("\n".join(map(visible, text.split("\n"))) if sys.stdout.isatty() else text, end="")
         return
     # A collector may read at any time: the file appears whole, under its name, or not at all.
     unfinished = out.with_name(f"{out.name}.unfinished")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from rich.console import Console as Terminal
 from rich.text import Text
 
 from jobs.cli.terminal_table import EMPTY, UNBOUNDED, TerminalTable, print_blocks
-from jobs.formatting import number_ranges
+from jobs.formatting import json_text, number_ranges, visible
 from jobs.times import utc_datetime
 
 Line = Mapping[str, Any]
@@ -30,7 +29,7 @@ def print_lines(lines: Sequence[Line], *, as_json: bool, title: str) -> None:
 
 def print_json(line: Line) -> None:
     """Print one object on one line."""
-    print(json.dumps(line, ensure_ascii=False))
+    print(json_text(line))
 
 
 def print_written(what: str, where: Path, *, as_json: bool) -> None:
@@ -73,7 +72,7 @@ def cell(value: Any) -> str:
     """Return a value as text, ``-`` for an empty one. Control characters in ids are escaped."""
     if value is None or value == "":
         return EMPTY
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(value))
+    return visible(str(value))
 
 
 def ranges(topic_partitions: Iterable[str]) -> str:
