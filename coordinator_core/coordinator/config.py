@@ -38,11 +38,16 @@ class MigrationPolicy(StrEnum):
         return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
 
 
+REBALANCE_PROTOCOLS = ("classic", "consumer", "share", "streams")
+"""The values of ``group.coordinator.rebalance.protocols``; all are enabled unless a configuration says otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
     """The broker's settings, times in milliseconds. The first of the consumer assignors is the default one.
 
-    The last six are of KIP-1071 and in no release. No streams assignor: the coordinator chooses one.
+    ``group_coordinator_rebalance_protocols`` are the enabled protocols; the classic one always is. The last six are of
+    KIP-1071 and in no release. No streams assignor: the coordinator chooses one.
     """
 
     offset_metadata_max_bytes: int = 4_096
@@ -50,6 +55,7 @@ class BrokerConfig:
     offsets_commit_timeout_ms: int = 5_000
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
+    group_coordinator_rebalance_protocols: tuple[str, ...] = REBALANCE_PROTOCOLS
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = _MAX_INT
     group_consumer_session_timeout_ms: int = 45_000
@@ -123,6 +129,8 @@ class BrokerConfig:
                 raise InputError(f"the coordinator has no configuration {name!r}")
             if key == "group_consumer_assignors":
                 values[key] = tuple(str(each).strip() for each in _list(value))
+            elif key == "group_coordinator_rebalance_protocols":
+                values[key] = _protocols(name, value)
             elif key == "group_consumer_migration_policy":
                 values[key] = _policy(name, value)
             elif key == "group_streams_assignor_name":
@@ -290,6 +298,16 @@ def _int(name: str, value: Any, most: int = _MAX_INT) -> int:
 
 def _list(value: Any) -> list[Any]:
     return value.split(",") if isinstance(value, str) else list(value)
+
+
+def _protocols(name: str, value: Any) -> tuple[str, ...]:
+    protocols = tuple(str(each).strip() for each in _list(value))
+    for each in protocols:
+        if each not in REBALANCE_PROTOCOLS:
+            raise InputError(f"{name}: {each!r} is none of {', '.join(REBALANCE_PROTOCOLS)}")
+    if "classic" not in protocols:
+        raise InputError(f"{name}: the protocol 'classic' cannot be disabled")
+    return protocols
 
 
 def _streams_assignor(name: str, value: Any) -> str | None:

@@ -52,6 +52,8 @@ REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
 }
 """API name to the function that serves it; it returns None for a request that stays pending."""
 
+PROTOCOL_OF = {"ConsumerGroupHeartbeat": "consumer", "ShareGroupHeartbeat": "share", "StreamsGroupHeartbeat": "streams"}
+"""The heartbeats that need a protocol to be enabled, which ``group.coordinator.rebalance.protocols`` lists."""
 CONNECT_REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {**REQUESTS, **classic_workers.REQUESTS}
 """The same in a coordinator of Connect groups: it serves workers of the classic protocol in its own way."""
 
@@ -100,6 +102,11 @@ def handle(
     handler = requests.get(request.api)
     if handler is None:
         operation.outcome.error = ApiError(ErrorCode.INVALID_REQUEST, f"no such API: {request.api}")
+        return operation.outcome
+    protocol = PROTOCOL_OF.get(request.api)
+    if protocol is not None and protocol not in memory.config.group_coordinator_rebalance_protocols:
+        message = f"The {protocol} group protocol is not enabled by group.coordinator.rebalance.protocols."
+        operation.outcome.error = ApiError(ErrorCode.UNSUPPORTED_VERSION, message)
         return operation.outcome
     outcome = _run(operation, handler, request)
     _own_answer(outcome, request)

@@ -10,8 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.assignors.profiles import KIP_1071, profile
-from coordinator_core.coordinator.protocol import ErrorCode, RequestOutcome
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.coordinator import coordinator
+from coordinator_core.coordinator.config import BrokerConfig
+from coordinator_core.coordinator.protocol import ErrorCode, Request, RequestOutcome
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
+from coordinator_core.errors import InputError
 from tests.core.coordinator.clients import GROUP, Cluster
 from tests.core.coordinator.newer_clients import ROLES, StreamsThread, topology
 from tests.core.coordinator.test_coordinator_properties import check_compacted, check_replay, in_bytes
@@ -260,3 +264,23 @@ def test_threads_converge(threads: int, partitions: int, standbys: int, data: st
         for number in each["partitions"]
     ]
     assert len(held) == len(set(held))
+
+
+@pytest.mark.parametrize(
+    ("api", "protocol"),
+    [("StreamsGroupHeartbeat", "streams"), ("ConsumerGroupHeartbeat", "consumer"), ("ShareGroupHeartbeat", "share")],
+)
+def test_a_protocol_that_is_not_enabled(api: str, protocol: str) -> None:
+    others = [each for each in ("classic", "consumer", "share", "streams") if each != protocol]
+    memory = coordinator.new_state(BrokerConfig.of({"group.coordinator.rebalance.protocols": ",".join(others)}))
+    request = Request(api, 1, "c", {"groupId": "g", "memberId": "m", "memberEpoch": 0}, "/h", 1)
+    outcome = coordinator.handle(memory, request, TopicImage.of([]), 5, iter(()))
+    assert outcome.error is not None
+    assert outcome.error.code is ErrorCode.UNSUPPORTED_VERSION
+    assert outcome.records == []
+
+
+@pytest.mark.parametrize("value", ["consumer,streams", "classic,other"])
+def test_protocols_that_a_broker_does_not_start_with(value: str) -> None:
+    with pytest.raises(InputError, match=r"group\.coordinator\.rebalance\.protocols"):
+        BrokerConfig.of({"group.coordinator.rebalance.protocols": value})
