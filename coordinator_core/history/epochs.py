@@ -26,9 +26,9 @@ from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, Epoc
 from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE
-from coordinator_core.groups.streams.readiness import check_topology
+from coordinator_core.groups.streams.readiness import NO_TOPOLOGY, check_topology
 from coordinator_core.groups.streams.sources import matched_topics, named_topics
-from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, StreamsMemberState, task_units
+from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, StreamsMemberState
 from coordinator_core.history.causes import CauseKind, cause, config_causes, member_changes, member_facts
 from coordinator_core.history.departure_hints import departure_hint
 from coordinator_core.history.held_units import (
@@ -47,6 +47,7 @@ from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
 from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import Cause
 from coordinator_core.history.topics import Used, changes_between, image_used, topics_used
+from coordinator_core.history.warmups import ended_warmups, explain_by_warmups
 from coordinator_core.history.work_units import Held
 from coordinator_core.record_fields.streams_group import StreamsGroupMetadataRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition
@@ -190,31 +191,7 @@ def on_target(kind: EpochType, recorder: HistoryWriter, record: MemberTargetReco
     state = _group(recorder)
     recorder.put(TARGET, member_id, kind.target(state.targets[member_id]), at, state.group_epoch)
     if isinstance(state, StreamsGroup):
-        ended = _ended_warmups(state, member_id)
-        recorder.explain_by_warmups(ended.turned, ended.dropped, member_id, at)
-
-
-class _EndedWarmups(NamedTuple):
-    """Warm-up tasks of a member's process that its new target ends: ``turned`` into active or standby tasks of the
-    member, or ``dropped`` by it.
-    """
-
-    turned: list[str]
-    dropped: list[str]
-
-
-def _ended_warmups(state: StreamsGroup, member_id: str) -> _EndedWarmups:
-    """Return the warm-up tasks that the member's new target ends."""
-    member, target = state.members.get(member_id), state.targets[member_id]
-    if member is None:
-        return _EndedWarmups([], [])
-    kept, given = set(task_units(target.warmup)), {*task_units(target.active), *task_units(target.standby)}
-    turned: set[tuple[str, int]] = set()
-    for other in state.members.values():
-        if other.process_id == member.process_id:
-            turned |= given & set(task_units(other.assigned.warmup))
-    dropped = set(task_units(member.assigned.warmup)) - kept - turned
-    return _EndedWarmups(*([f"{name}_{number}" for name, number in sorted(each)] for each in (turned, dropped)))
+        explain_by_warmups(recorder.ledger, ended_warmups(state, member_id), member_id, at)
 
 
 def on_target_epoch(kind: EpochType, recorder: HistoryWriter, record: TargetEpochRecord, before: None) -> None:
@@ -244,6 +221,9 @@ def on_streams_epoch(
     """Apply group metadata of a streams group, which also contains the group's configs."""
     state, last = recorder.group.state, recorder.ledger.epoch
     is_new = record.value is not None and last is not None and last.epoch != record.value["epoch"]
+    if last is not None and last.topology is not None and last.topology.detail == NO_TOPOLOGY and not before:
+        # A classic group that was converted just now had no configurations of this kind.
+        is_new = False
     if before is not None and is_new and isinstance(state, StreamsGroup):
         recorder.ledger.changes += config_causes(before, state.last_assignment_configs, record.at)
     on_epoch(kind, recorder, record, None)

@@ -27,8 +27,6 @@ SHARE = GroupType.SHARE.value
 CURRENT = "current"
 TARGET = "target"
 NOT_SEEN_TO_JOIN = "the log does not show when it joined"
-NO_LONGER_ASSIGNED = ", no longer assigned"
-"""What the detail of a cause says of a warm-up task that became nothing else."""
 RESTART_MS = 60_000
 """How long after the start of a broker a rebalance without a cause may be its consequence."""
 FIRST_EPOCH = 2
@@ -263,29 +261,6 @@ class HistoryWriter:
             self.end_rebalance("emptied", at)
         ledger.past.open_epoch()
         return epoch
-
-    def explain_by_warmups(self, turned: list[str], dropped: list[str], member_id: str, at: LogPosition) -> None:
-        """Name warm-up tasks that caught up as the cause of the epoch for which the log shows no other (KIP-1071).
-
-        Nothing else bumps the group epoch without a record. A task that caught up is ``turned`` into an active or
-        standby task; only where the target turns none can it be one that it ``dropped``. It is not the cause where
-        records may be missing.
-        """
-        epoch, rebalance = self.ledger.epoch, self.ledger.rebalance
-        if epoch is None or rebalance is None or rebalance.target is not None or not (turned or dropped):
-            return
-        if rebalance.missing is not None or self.ledger.past.missing is not None:
-            return
-        if not all(each.kind in (CauseKind.UNKNOWN, CauseKind.WARMUP_CAUGHT_UP) for each in epoch.causes):
-            return
-        known = [each for each in epoch.causes if each.kind == CauseKind.WARMUP_CAUGHT_UP]
-        named = [each for each in known if not (each.detail or "").endswith(NO_LONGER_ASSIGNED)]
-        if not turned and named:
-            return
-        tasks = turned or dropped
-        detail = f"task{'' if len(tasks) == 1 else 's'} {', '.join(tasks)}{'' if turned else NO_LONGER_ASSIGNED}"
-        caught_up = cause(CauseKind.WARMUP_CAUGHT_UP, at, member=member_id, detail=detail)
-        epoch.causes = rebalance.causes = (*(named if turned else known), caught_up)
 
     def _unsettled(self, last_epoch: int | None) -> str | None:
         """Return what is not known about the time before, to be counted in the next rebalance; None: nothing."""

@@ -122,7 +122,10 @@ class Streams(Part):
 _WORKERS = ("connect", "connect-kip-848")
 """Types of groups of Connect workers: on the classic protocol, and on KIP-848."""
 
-GroupKind = Literal["consumer", "classic", "share", "streams", "connect", "connect-kip-848"]
+_STREAMS = ("streams", "classic-streams")
+"""Types of groups of Kafka Streams: on the protocol of KIP-1071, and on the classic protocol."""
+
+GroupKind = Literal["consumer", "classic", "share", "streams", "classic-streams", "connect", "connect-kip-848"]
 
 ASSIGNORS: dict[str, tuple[str, ...]] = {
     "consumer": ("uniform", "range"),
@@ -131,6 +134,7 @@ ASSIGNORS: dict[str, tuple[str, ...]] = {
     "connect-kip-848": ("default", "compatible", "sessioned"),
     "share": (),
     "streams": (),
+    "classic-streams": (),
 }
 """The assignors that a group of each type can name; without a name the first is used (consumer groups: the
 broker's).
@@ -151,8 +155,10 @@ class ScenarioGroup(Part):
     or ``connect`` for workers. A group of workers that migrates is in both logs.
 
     Streams groups: an event ``shutdown`` is a member that asks to shut down the application. With the profile
-    ``kip-1071`` of the cluster they may have a regex and static members, and an event ``topology`` restarts the members
-    one after the other with the next topology epoch.
+    ``kip-1071`` of the cluster they may have a regex and static members, an event ``topology`` restarts the members one
+    after the other with the next topology epoch, and ``migrate`` moves the threads of a group of type
+    ``classic-streams`` to ``streams``, or back. Threads on the classic protocol are eager, and their leader assigns as
+    ``sticky`` does.
     """
 
     type: GroupKind
@@ -184,8 +190,10 @@ class ScenarioGroup(Part):
     @property
     def needs_kip_1071(self) -> str | None:
         """Return what of the group only KIP-1071 defines; None: nothing."""
-        if self.type != "streams":
+        if self.type not in _STREAMS:
             return None
+        if any(event.migrate is not None for event in self.events):
+            return "a migration of Kafka Streams"
         if self.regex is not None:
             return "a regex of a streams group"
         if self.static:
@@ -213,7 +221,7 @@ class ScenarioGroup(Part):
         configs = dict(self.config)
         if self.type in ("consumer", "share", "streams") and self.session_timeout is not None:
             configs[f"{self.type}.session.timeout.ms"] = str(self.session_timeout)
-        if self.type == "streams" and self.streams.standbys:
+        if self.type in _STREAMS and self.streams.standbys:
             configs["streams.num.standby.replicas"] = str(self.streams.standbys)
         return configs
 
@@ -242,7 +250,7 @@ class ScenarioGroup(Part):
 
     def _allows(self, event: Event) -> None:
         only = {
-            "migrate": ("consumer", "classic", "connect", "connect-kip-848"),
+            "migrate": ("consumer", "classic", "streams", "classic-streams", "connect", "connect-kip-848"),
             "connectors": ("connect", "connect-kip-848"),
             "subscribe": ("consumer", "classic", "share"),
             "assignor": ("consumer", "classic", "connect-kip-848"),
@@ -253,8 +261,9 @@ class ScenarioGroup(Part):
             raise ValueError(f"{event.action} is for {' and '.join(only)} groups, not for {self.type} groups")
         if event.deploy is not None and event.deploy.versions is not None and self.family is not Family.CONNECT:
             raise ValueError(f"workers on KIP-848 have versions, members of {self.type} groups have none")
-        if event.migrate is not None and (event.migrate in _WORKERS) != (self.type in _WORKERS):
-            raise ValueError(f"members of {self.type} groups cannot migrate to {event.migrate}")
+        for kinds in (_WORKERS, _STREAMS):
+            if event.migrate is not None and (event.migrate in kinds) != (self.type in kinds):
+                raise ValueError(f"members of {self.type} groups cannot migrate to {event.migrate}")
         if event.delete and self.migrates_workers:
             raise ValueError("a group of workers that migrates cannot be deleted")
         if event.action == "replace" and not self.static:

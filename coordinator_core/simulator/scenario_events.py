@@ -125,7 +125,7 @@ class Event(Part):
     slow: Slow | None = None
     zombie: Zombie | None = None
     replace: Few | None = None
-    migrate: Literal["classic", "consumer", "connect", "connect-kip-848"] | None = None
+    migrate: Literal["classic", "consumer", "streams", "classic-streams", "connect", "connect-kip-848"] | None = None
     connectors: dict[str, Annotated[int, Field(ge=0, le=10_000)]] | None = None
     topology: Deploy | None = None
     shutdown: Literal[True] | None = None

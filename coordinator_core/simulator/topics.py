@@ -110,7 +110,7 @@ def _scripted(scenario: Scenario, rates: dict[str, float]) -> Iterator[_Change]:
 def _internal(scenario: Scenario, rates: dict[str, float]) -> Iterator[_Change]:
     """What brokers create for streams groups; their partition counts follow those of the sources at that time."""
     for name, group in scenario.groups.items():
-        if group.type != "streams":
+        if group.type not in ("streams", "classic-streams"):
             continue
         sources = [topic for topic in scenario.topics_of(group) if topic.created <= group.starts]
         sources = sources or scenario.topics_of(group)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from coordinator_core.audit.rows import Verdict
+from coordinator_core.audit.rows import Basis, Verdict
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.state_directory import StateDirectory
 from tests.core.simulator.simulations import World, happened, told
@@ -42,6 +42,13 @@ GROUPS: dict[str, dict[str, Any]] = {
     },
     "regex": {"regex": "orders-.*", "members": 2, "events": [{"at": "2m", "join": 1}]},
     "shutdown": {"topics": ["quiet"], "members": 3, "events": [{"at": "3m", "shutdown": True}]},
+    "migration": {
+        "type": "classic-streams",
+        "topics": ["quiet"],
+        "members": 3,
+        "streams": {"stateful": True, "standbys": 1},
+        "events": [{"at": "2m", "migrate": "streams"}, {"at": "6m", "migrate": "classic-streams"}],
+    },
 }
 CAUSES = {
     "warm": {"member_joined", "member_left_or_expired", "topic_created", "warmup_caught_up"},
@@ -56,6 +63,13 @@ CAUSES = {
     "static": {"member_joined", "static_member_left", "topic_created", "warmup_caught_up"},
     "regex": {"member_joined", "topic_created"},
     "shutdown": {"member_joined", "member_left_or_expired"},
+    "migration": {
+        "member_joined",
+        "member_left_or_expired",
+        "group_upgraded",
+        "group_downgraded",
+        "warmup_caught_up",
+    },
 }
 
 
@@ -79,10 +93,20 @@ def test_history_finds_each_rebalance_with_its_causes(name: str, world: World) -
 
 
 def test_no_target_is_called_wrong_and_no_rule_is_broken(world: World) -> None:
-    verdicts = world.verdicts()
+    verdicts = [row for row in world.verdicts() if row.basis is not Basis.LEADER]
     assert {row.verdict for row in verdicts} <= {Verdict.IDENTICAL, Verdict.UNKNOWN}
     assert all(row.missing is not None and row.missing.startswith("task offsets") for row in verdicts if row.missing)
     assert world.violations() == []
+
+
+def test_the_copies_of_a_migration_are_right() -> None:
+    world = World.of(2, lasts="10m", cluster=CLUSTER, topics=TOPICS, groups={"migration": GROUPS["migration"]})
+    copies = [(row.basis, row.group_type, row.verdict) for row in world.verdicts() if row.assignor is None]
+    copies += [(row.basis, row.group_type, row.verdict) for row in world.verdicts() if row.basis is Basis.DOWNGRADE]
+    assert copies == [
+        (Basis.UPGRADE, "STREAMS", Verdict.IDENTICAL),
+        (Basis.DOWNGRADE, "CLASSIC", Verdict.IDENTICAL),
+    ]
 
 
 def test_all_members_follow_a_shutdown() -> None:
@@ -98,6 +122,7 @@ def test_all_members_follow_a_shutdown() -> None:
         ({"regex": "orders-.*"}, "a regex of a streams group"),
         ({"topics": ["quiet"], "static": True}, "a static member of a streams group"),
         ({"topics": ["quiet"], "events": [{"at": "2m", "topology": {}}]}, "a new topology"),
+        ({"topics": ["quiet"], "events": [{"at": "2m", "migrate": "classic-streams"}]}, "a migration of Kafka Streams"),
     ],
 )
 def test_what_only_the_document_has_needs_its_profile(group: dict[str, Any], what: str) -> None:

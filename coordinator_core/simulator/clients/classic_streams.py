@@ -1,0 +1,156 @@
+"""A thread of Kafka Streams on the classic protocol, with the eager protocol of its assignor (KIP-1071, migration)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from coordinator_core.assignors.inputs import (
+    StreamsConfigs,
+    StreamsGroupSpec,
+    StreamsMemberSpec,
+    SubtopologyTasks,
+    Tasks,
+)
+from coordinator_core.assignors.registry import assign
+from coordinator_core.coordinator.streams import classic_blobs
+from coordinator_core.coordinator.streams.group import LiveStreamsGroup
+from coordinator_core.coordinator.streams.records import topology_value
+from coordinator_core.coordinator.timer_keys import session_key
+from coordinator_core.groups.classic.protocols import STREAMS_PROTOCOL
+from coordinator_core.groups.streams.classic_tasks import assigned_tasks
+from coordinator_core.groups.streams.replay import topology_of
+from coordinator_core.groups.streams.state import StreamsMemberState, Topology, task_units
+from coordinator_core.groups.streams.topology import ConfiguredTopology, configure
+from coordinator_core.record_fields.embedded import ConsumerProtocolSubscription, StreamsSubscriptionInfo
+from coordinator_core.records import Fields
+from coordinator_core.simulator.clients.blobs import PROTOCOL_VERSION
+from coordinator_core.simulator.clients.classic import ClassicClient
+from coordinator_core.simulator.internal_topics import topology
+from coordinator_core.wire.embedded import encode_blob, of_version
+from coordinator_core.wire.primitives import uuid_text
+
+INFO_VERSION = 11
+"""The newest version of Streams' own subscription and assignment."""
+
+
+_NOTHING: Fields = {
+    "sourceTopics": [],
+    "sourceTopicRegex": [],
+    "stateChangelogTopics": [],
+    "repartitionSinkTopics": [],
+    "repartitionSourceTopics": [],
+    "copartitionGroups": [],
+}
+"""A subtopology without topics."""
+
+
+class ClassicThread(ClassicClient):
+    """Runs the tasks that the leader, or the coordinator of a streams group, assigns; gives all up before it joins."""
+
+    def forget(self) -> None:
+        """Run nothing, as a new process does."""
+        self._tasks = Tasks()
+
+    @property
+    def _topology(self) -> Topology:
+        given = topology(self.group_id, self.wish.topics, self.script.streams)
+        whole = [_NOTHING | each for each in given["subtopologies"]]
+        return topology_of(topology_value({**given, "subtopologies": whole}))
+
+    @property
+    def _process(self) -> str:
+        return uuid_text(self.chance.fork("process").uuid().bytes)
+
+    def protocols(self) -> Mapping[str, bytes]:
+        """Return the protocol of Streams, with the process and the state that it has."""
+        info: StreamsSubscriptionInfo = {
+            "latestSupportedVersion": INFO_VERSION,
+            "processId": self._process,
+            "userEndPoint": b"",
+            "taskOffsetSums": [],
+            "uniqueField": 0,
+            "errorCode": 0,
+            "clientTags": [],
+        }
+        fields: ConsumerProtocolSubscription = {
+            "topics": list(self.wish.topics),
+            "userData": encode_blob(
+                StreamsSubscriptionInfo, INFO_VERSION, of_version(StreamsSubscriptionInfo, INFO_VERSION, info)
+            ),
+            "ownedPartitions": [],
+            "generationId": self.epoch,
+            "rackId": self.wish.rack,
+        }
+        return {STREAMS_PROTOCOL: encode_blob(ConsumerProtocolSubscription, PROTOCOL_VERSION, fields)}
+
+    def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
+        """Return, as the leader, the tasks of every member for the topics of this moment."""
+        image, configured = self.shard.topics, self._configured
+        self.shard.groups[self.group_id].assigned(self.wish.topics, image)
+        threads = {
+            each["memberId"]: StreamsMemberSpec(classic_blobs.thread_info(each["metadata"]).process_id)
+            for each in members
+        }
+        subtopologies = [
+            SubtopologyTasks(name, each.tasks, bool(each.state_changelog_topics))
+            for name, each in configured.subtopologies.items()
+        ]
+        spec = StreamsGroupSpec(threads, subtopologies, StreamsConfigs(self.script.streams.standbys))
+        decided = assign("sticky", spec, image).members
+        return {
+            each["memberId"]: classic_blobs.assignment(
+                decided.get(each["memberId"], Tasks()), configured, image, each["metadata"], self.shard.now
+            )
+            for each in members
+        }
+
+    @property
+    def _configured(self) -> ConfiguredTopology:
+        return configure(self._topology, self.shard.topics)
+
+    def assigned(self, data: bytes) -> None:
+        """Run the assigned tasks, and commit for the active ones."""
+        self._tasks = assigned_tasks(data)
+        sources = {name: each.sources for name, each in self._configured.subtopologies.items()}
+        topics = self.shard.topics.by_name
+        self.commit(
+            [
+                (name, None, number)
+                for subtopology, number in sorted(task_units(self._tasks.active))
+                for name in sorted(sources.get(subtopology, ()))
+                if name in topics and number < topics[name].partitions
+            ]
+        )
+
+    def prepare(self) -> int:
+        """Give up all tasks; return how long that takes, in ms."""
+        had = any(True for _ in task_units(self._tasks.active))
+        self.lose()
+        return self.chance.between(1, self.wish.revocation_ms) if had else 1
+
+    def lose(self) -> None:
+        """Drop all tasks."""
+        self._tasks = Tasks()
+        self.commit(())
+
+    # --- in a group that became a streams group --------------------------------------------------------------------
+
+    def session_key(self) -> str:
+        """Return the key of the member's session timer, for the type that its group has now."""
+        if isinstance(self.shard.memory.live.get(self.group_id), LiveStreamsGroup):
+            return session_key(self.group_id, self.member_id)
+        return super().session_key()
+
+    def settled(self) -> bool:
+        """Whether the group is stable, or, in a streams group, the member is at its target."""
+        live = self.shard.memory.live.get(self.group_id)
+        if not isinstance(live, LiveStreamsGroup):
+            return super().settled()
+        member = live.log.members.get(self.member_id)
+        return (
+            not self._joining
+            and member is not None
+            and member.state == StreamsMemberState.STABLE
+            and member.member_epoch == live.group_epoch == live.assignment_epoch
+            and not live.metadata_expired(self.shard.now)
+        )
