@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from coordinator_core.audit.findings.rows import FindingKind
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.errors import UsageError
@@ -53,12 +54,32 @@ class NightlySettings(Section):
     lease_minutes: Annotated[float, Field(gt=0)]
 
 
+class ExpectedFindings(Section):
+    """Findings that are no surprise: of groups whose ids match ``groups`` (``*`` and ``?`` stand for any characters).
+
+    ``kinds``: empty for all kinds. ``max_score``: a finding with a higher score is a surprise; None: none is.
+    """
+
+    groups: Annotated[str, Field(min_length=1)] = "*"
+    kinds: list[FindingKind] = []
+    max_score: Annotated[float, Field(ge=0)] | None = None
+
+
+class FindingCheckSettings(Section):
+    """Which findings the checks count, and of which kinds they fail the run."""
+
+    min_score: Annotated[float, Field(ge=0)]
+    fail_on: list[FindingKind | Literal["any"]]
+    expected: list[ExpectedFindings]
+
+
 class CheckSettings(Section):
     """The suites of expectations to check, and facts about the cluster that the tables may lack."""
 
     suites: Path | None
     offsets_partitions: Annotated[int, Field(gt=0)] | None
     data_docs: Path | None
+    findings: FindingCheckSettings
 
 
 class MaintenanceSettings(Section):

@@ -285,7 +285,8 @@ def _add_rebalance(
 ) -> None:
     ledger, last = recorder.ledger, recorder.ledger.epoch
     tally = ledger.ownership.tally() if missing is None else None
-    began_after = last.opened.timestamp_ms if last is not None else None
+    # A generation is written again only while the group is stable, so a rebalance that follows began after that.
+    began_after = (last.rewritten or last.opened).timestamp_ms if last is not None else None
     began_before = new.current_state_timestamp or at.timestamp_ms
     recorder.rows.append(
         RebalanceRow(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+from collections.abc import Iterable
 from datetime import datetime
 from functools import reduce
 from typing import Final
@@ -12,11 +14,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.audit.rules.table import RULES, Severity
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.pipeline import gaps, given_partitions
+from jobs.settings import CheckSettings, ExpectedFindings, FindingCheckSettings
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.log import LOG_PARTITION, LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.records import GROUP_RECORDS
+from jobs.tables.results import FINDINGS
 
 NOTICES = [entry.rule.value for entry in RULES if entry.severity is Severity.NOTICE]
 """Rules that clients of a healthy broker may violate, or that newer brokers do not have."""
@@ -35,6 +39,8 @@ MEASURES = (
     "notices",
     "invalid_targets",
     "divergent_targets",
+    "failing_findings",
+    "unexpected_findings",
     "hours_since_last_record",
 )
 NO_COUNTS: Final = ("absent_partitions", "quarantine_rate", "misplaced_groups", "hours_since_last_record")
@@ -46,16 +52,15 @@ Parts = dict[tuple[str, ...], DataFrame]
 """Names of measures, and rows with them by cluster. Clusters without a row have nothing to count, or are unknown."""
 
 
-def measure(tables: Tables, now: datetime, offsets_partitions: int | None) -> DataFrame:
+def measure(tables: Tables, now: datetime, chosen: CheckSettings) -> DataFrame:
     """Return one row for each cluster with a column for each of MEASURES; null: the tables do not show it.
-
-    ``offsets_partitions`` is the partition count of ``__consumer_offsets``; None: as the metadata log has it.
 
     Raises:
         MissingTableError: nothing was ingested yet.
     """
-    parts = _ledger(tables) | _gaps(tables) | _quarantine(tables) | _placement(tables, offsets_partitions)
-    parts |= _absent(tables, offsets_partitions) | _protocol(tables) | _freshness(tables, now)
+    parts = _ledger(tables) | _gaps(tables) | _quarantine(tables) | _placement(tables, chosen.offsets_partitions)
+    parts |= _absent(tables, chosen.offsets_partitions) | _protocol(tables) | _freshness(tables, now)
+    parts |= _findings(tables, chosen.findings)
     measured = {name for names in parts for name in names}
     # One aggregation over one row for each cluster and part. Joins would shuffle once for each part.
     rows = [
@@ -109,8 +114,7 @@ def _gaps(tables: Tables) -> Parts:
 
 
 def _absent(tables: Tables, offsets_partitions: int | None) -> Parts:
-    found = given_partitions.absent(tables, OFFSETS_TOPIC, offsets_partitions)
-    return {} if found is None else {("absent_partitions",): found}
+    return {("absent_partitions",): given_partitions.absent(tables, OFFSETS_TOPIC, offsets_partitions)}
 
 
 def _quarantine(tables: Tables) -> Parts:
@@ -167,6 +171,28 @@ def _protocol(tables: Tables) -> Parts:
     verdict = F.col("verdict")
     targets = {"invalid_targets": verdict == "invalid", "divergent_targets": verdict == "divergent"}
     return _counted(tables, "violations", rules) | _counted(tables, "target_audits", targets)
+
+
+def _findings(tables: Tables, chosen: FindingCheckSettings) -> Parts:
+    """Return how many findings count, and how many of them fail the run, if the setting names kinds that do."""
+    counts = (F.col("score") >= chosen.min_score) & ~_is_expected(chosen.expected)
+    conditions = {"unexpected_findings": counts}
+    if chosen.fail_on:
+        fails = F.lit(True) if "any" in chosen.fail_on else F.col("kind").isin(list(map(str, chosen.fail_on)))
+        conditions["failing_findings"] = counts & fails
+    return _counted(tables, FINDINGS.name, conditions)
+
+
+def _is_expected(expected: Iterable[ExpectedFindings]) -> Column:
+    found = F.lit(False)
+    for each in expected:
+        is_expected = F.col("group_id").rlike(fnmatch.translate(each.groups))
+        if each.kinds:
+            is_expected &= F.col("kind").isin(list(map(str, each.kinds)))
+        if each.max_score is not None:
+            is_expected &= F.col("score") <= each.max_score
+        found |= is_expected
+    return found
 
 
 def _counted(tables: Tables, name: str, conditions: dict[str, Column]) -> Parts:

@@ -56,7 +56,7 @@ def run(tables: Tables, chosen: CheckSettings, now: datetime) -> list[Result]:
         InputError: a suite is invalid.
     """
     loaded = load_suites(chosen.suites or conf() / "expectations")
-    measures = cast(pd.DataFrame, measure(tables, now, chosen.offsets_partitions).toPandas())
+    measures = cast(pd.DataFrame, measure(tables, now, chosen).toPandas())
     if measures.empty:
         return []
     results = evaluate(measures, loaded, runs.new_run_id(), now, chosen.data_docs)

@@ -6,6 +6,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.groups.proven_state import GroupThen
 from jobs.cli.console import Console
 from jobs.queries.interface import GroupsThen
+from jobs.queries.missing_records import incomplete, whole_from
 
 
 def lists_all(then: GroupsThen) -> bool:
@@ -15,14 +16,10 @@ def lists_all(then: GroupsThen) -> bool:
 
 def warn_of_gaps(console: Console, then: GroupsThen) -> None:
     """Say once from which offset on each log partition is whole up to the moment."""
-    gaps = {name: each for name, each in sorted(then.gaps().items()) if not each.lists_all}
-    whole = ", ".join(
-        f"{name} {each.whole_from}" + (f" (lost up to {each.lost})" if each.lost >= 0 else "")
-        for name, each in gaps.items()
-    )
+    gaps = incomplete(then.gaps())
     console.warn(
         "the log lacks records from before this moment, and what they may have said is unknown; "
-        f"from these offsets on it is whole: {whole}",
+        f"from these offsets on it is whole: {whole_from(gaps)}",
         whole_from={name: each.whole_from for name, each in gaps.items()},
         lost={name: each.lost for name, each in gaps.items() if each.lost >= 0},
     )

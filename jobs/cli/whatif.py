@@ -74,8 +74,11 @@ def whatif_command(
 
 
 def _idle_ms(rows: Sequence[RebalanceRow]) -> int | None:
-    """Return the total idle time of partitions; None if it is unknown: the log of a classic group does not show it."""
-    if any(row.group_type == GroupType.CLASSIC for row in rows):
+    """Return the total idle time of partitions; None if it is unknown.
+
+    The log of a classic group does not show it, and where records are missing, some of it is missing too.
+    """
+    if any(row.group_type == GroupType.CLASSIC or not row.history_complete for row in rows):
         return None
     known = [row.idle_ms for row in rows if row.idle_ms is not None]
     return sum(known) if known else None

@@ -30,26 +30,26 @@ def given(tables: Tables) -> DataFrame:
     return places.where(F.col("log_topic").isin(known) & F.col("log_partition").isNotNull()).distinct()
 
 
-def absent(tables: Tables, offsets_topic: str, offsets_partitions: int | None) -> DataFrame | None:
+def absent(tables: Tables, offsets_topic: str, offsets_partitions: int | None) -> DataFrame:
     """Return ``cluster`` and ``absent_partitions``: how many partitions of its given log topics were not given.
 
-    ``offsets_partitions`` is the partition count of ``offsets_topic``; None: as the metadata log says. A cluster whose
-    counts are not known has no row. None if they are known for no cluster.
+    ``offsets_partitions`` is the partition count of ``offsets_topic``; None: as the metadata log says. Partitions below
+    the highest one given exist, even if no count is known. The number is null if none is known to be absent, and the
+    count of a topic is not known.
     """
-    there = given(tables).groupBy("cluster", "log_topic").agg(F.count("*").alias("given"))
-    counts = None
+    highest = (F.max("log_partition") + 1).alias("least")
+    there = given(tables).groupBy("cluster", "log_topic").agg(F.count("*").alias("given"), highest)
+    counts = F.lit(None).cast("int")
     if tables.exists(TOPIC_HISTORY):
-        counts = (
-            tables.read(TOPIC_HISTORY).where("until IS NULL").selectExpr("cluster", "topic AS log_topic", "partitions")
+        topics = tables.read(TOPIC_HISTORY).where("until IS NULL")
+        there = there.join(
+            topics.selectExpr("cluster", "topic AS log_topic", "partitions"), ["cluster", "log_topic"], "left"
         )
+        counts = F.col("partitions")
     if offsets_partitions is not None:
-        clusters = there.select("cluster").distinct()
-        stated = clusters.select("cluster", F.lit(offsets_topic).alias("log_topic"), F.lit(offsets_partitions))
-        stated = stated.toDF("cluster", "log_topic", "partitions")
-        others = None if counts is None else counts.where(F.col("log_topic") != offsets_topic)
-        counts = stated if others is None else stated.unionByName(others)
-    if counts is None:
-        return None
-    missing = F.greatest(F.lit(0), F.col("partitions") - F.col("given"))
-    known = there.join(counts, ["cluster", "log_topic"])
-    return known.groupBy("cluster").agg(F.sum(missing).alias("absent_partitions"))
+        counts = F.when(F.col("log_topic") == offsets_topic, F.lit(offsets_partitions)).otherwise(counts)
+    missing = F.greatest(F.lit(0), F.greatest(counts, F.col("least")) - F.col("given"))
+    found = there.select("cluster", missing.alias("missing"), counts.isNotNull().alias("is_known"))
+    total = F.sum("missing")
+    number = F.when((total > 0) | F.bool_and("is_known"), total).alias("absent_partitions")
+    return found.groupBy("cluster").agg(number)

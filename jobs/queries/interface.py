@@ -37,6 +37,18 @@ class AsOf:
     offsets: Mapping[int, int] = field(default_factory=dict)
 
 
+def sure_ms(end: int | None, left_out: int, left_out_ms: int, last_ms: int | None) -> int:
+    """Return the latest time that was not later than the moment with this end offset of a log partition.
+
+    ``left_out`` is the offset of the first record that the moment leaves out, ``left_out_ms`` its time. If it is beyond
+    the end offset, the record there was removed, and the moment was between ``last_ms``, the time of the last record
+    that counts (None: there is none), and ``left_out_ms``.
+    """
+    if end is None or left_out == end:
+        return left_out_ms - 1
+    return -1 if last_ms is None else last_ms - 1
+
+
 class RebalanceFilter(NamedTuple):
     """Selects rebalances: by group (None: all), earliest time, cause, and number of the slowest ones."""
 

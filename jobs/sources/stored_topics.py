@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
-from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory, hole_before
 from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.records import AnyRecord, Family, LogPosition, MetadataRecordType
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
@@ -65,7 +65,33 @@ def read(tables: TableReader, cluster: str) -> TopicHistory | None:
     history = fold_metadata_log(_records(log), begin)
     if seen["last_ms"] is not None:
         history.last_seen_ms = max(history.last_seen_ms, seen["last_ms"])
+    hole = first_hole(tables, cluster)
+    if hole is not None:
+        history.gaps.append(hole)
     return history
+
+
+def first_hole(tables: TableReader, cluster: str) -> HistoryGap | None:
+    """Return the first place at which the metadata log of a cluster lacks records, None if there is none."""
+    log = (
+        f"FROM $log_records WHERE cluster = :cluster AND log_topic = :topic AND {IN_LOG} "
+        "AND kind IN ('record', 'control')"
+    )
+    given = {"cluster": cluster, "topic": METADATA_TOPIC}
+    counts = tables.rows(
+        f"SELECT max(log_offset) - min(log_offset) + 1 AS offsets, count(*) AS records {log} GROUP BY log_partition",
+        **given,
+    )
+    if all(row["offsets"] <= row["records"] for row in counts):
+        return None
+    before = "lag(log_offset) OVER (PARTITION BY log_partition ORDER BY log_offset) AS before"
+    places = tables.rows(
+        "SELECT log_partition, log_offset, timestamp_ms FROM "
+        f"(SELECT log_partition, log_offset, timestamp_ms, {before} {log}) AS places "
+        "WHERE before < log_offset - 1 ORDER BY log_offset LIMIT 1",
+        **given,
+    )
+    return next((hole_before(LogPosition(*row.values())) for row in places), None)
 
 
 def news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> int | None:

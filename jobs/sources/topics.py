@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
-from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
+from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory, hole_before
 from coordinator_core.errors import DecodeError
 from coordinator_core.records import AnyRecord, LogPosition
 from coordinator_core.wire.batch_format import Kind
@@ -23,8 +23,15 @@ def topic_history(files: list[LogPart], warn: Warn) -> TopicHistory:
     log = _Whole(LogReader(segments, warn))
     history = fold_metadata_log(log.records(), snapshot)
     if log.hole is not None:
-        history.gaps.append(HistoryGap(log.hole, f"the metadata log has a hole before offset {log.hole.offset}"))
+        gap = hole_before(log.hole)
+        history.gaps.append(gap)
+        warn(hole_warning(gap))
     return history
+
+
+def hole_warning(hole: HistoryGap) -> str:
+    """Return what answers that depend on topics warn of, where the metadata log has this hole."""
+    return f"{hole.cause}: topics that were created, changed or deleted in it are not known"
 
 
 class _Whole:
@@ -38,7 +45,7 @@ class _Whole:
         """The decoded records, without control records."""
         reader, last = self._reader, -1
         for row in reader.rows():
-            if self.hole is None and (reader.damages or -1 < last != row.offset - 1):
+            if self.hole is None and -1 < last != row.offset - 1:
                 self.hole = LogPosition(reader.partition, row.offset, row.timestamp)
             last = row.offset
             record = reader.decoded(row) if row.kind == Kind.RECORD.value else None

@@ -39,11 +39,28 @@ def _wrong(said: Description, true: Description, path: str) -> Iterator[tuple[st
         if part not in true:
             yield part, f"{path}: in truth a group of another type"
             continue
+        if isinstance(said[part], list):
+            is_whole = part not in incomplete and "share_offsets" not in said["unknownFields"]
+            yield from _wrong_partitions(part, said, true, is_whole=is_whole, path=path)
+            continue
         for name, value in said[part].items():
             if name == "members":
                 yield from _wrong_members(said, value, true[part]["members"], path=f"{path}.{part}")
             elif value is not None and value != true[part].get(name):
                 yield f"{part}.{name}", f"{path}: {value}, in truth {true[part].get(name)}"
+
+
+def _wrong_partitions(
+    part: str, said: Description, true: Description, *, is_whole: bool, path: str
+) -> Iterator[tuple[str, str]]:
+    """Of share partitions; what is not known is null or ``unknown``, and then nothing is counted."""
+    mine, theirs = ({(each["topic"], each["partition"]): each for each in of[part]} for of in (said, true))
+    for key, row in mine.items():
+        for name, value in row.items():
+            if value not in (None, [], "unknown") and value != theirs.get(key, {}).get(name):
+                yield f"{part}.{name}", f"{path} {key}: {value}, in truth {theirs.get(key)}"
+    if is_whole and theirs.keys() - mine.keys():
+        yield f"{part} not listed", f"{path}: {sorted(theirs.keys() - mine.keys())}"
 
 
 def _wrong_offsets(

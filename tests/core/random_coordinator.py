@@ -34,6 +34,18 @@ class Entry(NamedTuple):
     producer_id: int | None = None
     ends: bool | None = None
 
+    @property
+    def key(self) -> bytes | None:
+        return None if self.record is None else key_of(self.record)
+
+    @property
+    def is_tombstone(self) -> bool:
+        return self.record is not None and self.record.value is None
+
+
+def key_of(record: CoordinatorRecord) -> bytes:
+    return repr((int(record.type), sorted(record.key.items()))).encode()
+
 
 class RandomCoordinator:
     """A partition of the log of groups, or with ``family`` CONNECT of the log of Connect groups."""
@@ -321,84 +333,7 @@ class _Connect(_Epochs):
         return {"error": 0, "connectorsTasks": self._work(), "version": 1, "metadata": b""}
 
 
-# --- what is left ----------------------------------------------------------------------------------------------------
-
-
-def compact(log: list[Entry], clean_end: int, tombstones_end: int, chance: Random) -> list[Entry]:
-    """What the log cleaner leaves that has cleaned the log up to an offset: of each key the newest record there.
-
-    The segment that is written to is not cleaned. What transactions wrote that were aborted goes, what those wrote that
-    are open stays, and from the first of them on nothing is cleaned. Tombstones below ``tombstones_end`` go too, and
-    markers of which no record is left, or not.
-    """
-    outcomes = _outcomes(log)
-    clean_end = min(
-        [clean_end, len(log) - 1, *(entry.offset for entry in log if outcomes.get(entry.offset, True) is None)]
-    )
-    tombstones_end = min(tombstones_end, clean_end)
-    newest: dict[bytes, int] = {}
-    for entry in log[:clean_end]:
-        if entry.record is not None and outcomes.get(entry.offset, True):
-            newest[key_of(entry.record)] = entry.offset
-    kept: list[Entry] = []
-    for entry in log[:clean_end]:
-        record = entry.record
-        if record is None:
-            kept.append(entry)
-            continue
-        is_gone = record.value is None and entry.offset < tombstones_end
-        if newest.get(key_of(record)) == entry.offset and not is_gone:
-            kept.append(entry)
-    kept += log[clean_end:]
-    begins = _begins(log)
-    with_data = {begins[entry.offset] for entry in kept if entry.offset in begins and entry.record is not None}
-    return [
-        entry
-        for entry in kept
-        if entry.record is not None
-        or begins.get(entry.offset) in with_data
-        or entry.offset >= tombstones_end
-        or chance.random() < 0.5
-    ]
-
-
-def lose(log: list[Entry], first: int, last: int) -> list[Entry]:
-    """The log without the batches that have an offset in this range."""
-    return [entry for entry in log if entry.batch[1] < first or entry.batch[0] > last]
-
-
-def _outcomes(log: Iterable[Entry]) -> dict[int, bool | None]:
-    """Of each record of a transaction whether it was committed; None: it is open."""
-    outcomes: dict[int, bool | None] = {}
-    waiting: dict[int, list[int]] = {}
-    for entry in log:
-        if entry.producer_id is None:
-            continue
-        if entry.ends is None:
-            waiting.setdefault(entry.producer_id, []).append(entry.offset)
-            outcomes[entry.offset] = None
-        else:
-            outcomes |= dict.fromkeys(waiting.pop(entry.producer_id, ()), entry.ends)
-    return outcomes
-
-
-def _begins(log: Iterable[Entry]) -> dict[int, tuple[int, int]]:
-    """Of each record and marker of a transaction the transaction: its producer, and its number."""
-    numbers: dict[int, int] = {}
-    found = {}
-    for entry in log:
-        if entry.producer_id is not None:
-            found[entry.offset] = (entry.producer_id, numbers.get(entry.producer_id, 0))
-            if entry.ends is not None:
-                numbers[entry.producer_id] = numbers.get(entry.producer_id, 0) + 1
-    return found
-
-
-def key_of(record: CoordinatorRecord) -> bytes:
-    return repr((int(record.type), sorted(record.key.items()))).encode()
-
-
-# --- as bytes --------------------------------------------------------------------------------------------------------
+# --- as bytes ---------------------------------------------------------------------------------------------------------
 
 
 def segment(log: Iterable[Entry], family: Family = Family.GROUP) -> bytes:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from coordinator_core.records import CoordinatorRecord, Family
@@ -38,6 +39,15 @@ def batch(*records: CoordinatorRecord, family: Family = Family.GROUP, producer_i
 
 def marker(control_type: int, producer_id: int, offset: int, timestamp: int) -> bytes:
     return encode_marker_batch(control_type, 0, offset=offset, timestamp=timestamp, producer=Producer(producer_id, 1))
+
+
+def batches(segment: bytes) -> Iterator[tuple[int, bytes]]:
+    """The record batches of a segment, each with its first offset."""
+    position = 0
+    while position < len(segment):
+        base, length = struct.unpack_from(">qi", segment, position)
+        yield base, segment[position : position + 12 + length]
+        position += 12 + length
 
 
 def _version(record: CoordinatorRecord, family: Family) -> int:

@@ -86,6 +86,10 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
     ]
     if len(rebalances) < limits.rolling_deploy_rebalances:
         return
+    # What is missing from the log just before the wave may be more of it, and then it was no rolling restart.
+    since_ms = min(each.left.timestamp_ms for each in wave) - limits.rolling_deploy_gap_ms
+    until_ms = max(each.back.timestamp_ms for each in wave)
+    known = [row for row in history.rebalances if since_ms <= row.at.timestamp_ms <= until_ms]
     moved = sum(row.units_moved or 0 for row in rebalances)
     remedy = "static members would have kept their assignments"
     if history.is_connect:
@@ -100,6 +104,7 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
         limits.rolling_deploy_rebalances,
         detail,
         [at for each in wave for at in (each.left, each.back)],
+        complete=all(row.history_complete for row in known),
     )
 
 

@@ -179,23 +179,29 @@ class ShareStateLog:
     """The state of all share partitions, folded from one or all partitions of the share state log.
 
     ``lost`` are the log partitions of which records before the moment are lost. Brokers do not compact this log: they
-    remove its beginning when all share partitions have newer snapshots.
+    remove its beginning when all share partitions have newer snapshots. Records later than ``sure_ms`` may be later
+    than the moment (None: all are earlier), and share partitions that have one are ``undated``: their state then is not
+    known.
     """
 
     partitions: dict[SharePartition, SharePartitionState] = field(default_factory=dict)
     lost: set[int] = field(default_factory=set)
+    sure_ms: int | None = None
+    undated: set[SharePartition] = field(default_factory=set)
 
     def knows(self, which: SharePartition) -> bool:
         """Return whether the state of a share partition is known, or that it has none."""
         state = self.partitions.get(which)
         if state is None:
-            return not self.lost
+            return not self.lost and which not in self.undated
         return state.is_whole or state.at.partition not in self.lost
 
     def apply(self, record: ShareStateRecord) -> None:
         """Change the state by a record; records of one share partition come in the order of the log."""
         which = SharePartition.of(record)
-        state = next_state(self.partitions.get(which), record)
+        if self.sure_ms is not None and record.at.timestamp_ms > self.sure_ms:
+            self.undated.add(which)
+        state = None if which in self.undated else next_state(self.partitions.get(which), record)
         if state is None:
             self.partitions.pop(which, None)
         else:

@@ -51,13 +51,10 @@ class ReplayedGroups:
         return Surroundings(self.image(), self.share_state, oldest_broker=oldest_broker)
 
 
-def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHistory | None = None) -> ReplayedGroups:
-    """Replay the logs up to the moment. What cannot be read or decoded is skipped, and ``warn`` is called.
-
-    ``listed`` are the topics where the metadata log is not given.
-    """
+def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn) -> ReplayedGroups:
+    """Replay the logs up to the moment. What cannot be read or decoded is skipped, and ``warn`` is called."""
     partitions = by_partition(logs)
-    replayed = ReplayedGroups(topics=listed, time_ms=moment.time_ms)
+    replayed = ReplayedGroups(time_ms=moment.time_ms)
     cuts: list[Cut] = []
     for family in (Family.GROUP, Family.CONNECT):
         for number, files in partitions[family].items():
@@ -66,12 +63,12 @@ def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHisto
             replayed.partitions.append(partition)
             if cut is not None and moment.time_ms is None:
                 cuts.append(cut)
-    share_time = moment.time_ms
+    share_time, sure = moment.time_ms, None
     if cuts:
-        share_time = min(cut.before_ms for cut in cuts)
+        share_time, sure = min(cut.before_ms for cut in cuts), min(cut.sure_ms for cut in cuts)
         replayed.time_ms = max((cut.last_ms for cut in cuts if cut.last_ms is not None), default=share_time)
     for files in partitions[Family.SHARE].values():
-        replayed.share_state = replayed.share_state or ShareStateLog()
+        replayed.share_state = replayed.share_state or ShareStateLog(sure_ms=sure)
         _replay_share_state(replayed.share_state, LogReader(files, warn), share_time)
     for files in partitions[Family.METADATA].values():
         replayed.topics = topic_history(files, warn)

@@ -20,11 +20,13 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.audit.targets.rounds import Round, rounds
 from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
 from jobs.queries.from_logs.log_partition import MARKERS
+from jobs.queries.missing_records import about_history
 from jobs.sources.files import LogPart
 from jobs.sources.log_reader import LogReader, LogRow, Warn, by_partition
 from jobs.sources.topics import topic_history
@@ -51,49 +53,52 @@ class _Gathered:
 
 
 def group_histories(
-    logs: Iterable[LogPart],
-    warn: Warn,
-    group_id: str | None = None,
-    audit: AuditSettings | None = None,
-    listed: TopicHistory | None = None,
+    logs: Iterable[LogPart], warn: Warn, group_id: str | None = None, audit: AuditSettings | None = None
 ) -> Iterator[GroupHistory]:
     """Yield the history of each group, or of one. ``warn`` is called for what cannot be read or decoded.
 
-    Targets are recomputed with the settings ``audit``; None: they are not. ``listed`` are the topics where the metadata
-    log is not given.
+    Targets are recomputed with the settings ``audit``; None: they are not.
     """
-    readers, topics, share_readers = _opened(logs, warn, listed)
+    readers, topics, share_readers = _opened(logs, warn)
     surroundings = _Surroundings(topics, _ShareState.read(share_readers, topics, group_id))
     for reader in readers:
         yield from _partition(reader, surroundings, group_id, audit)
+    _warn_of_losses(readers, warn)
     for other in list(surroundings.shares.groups):
         yield surroundings.history(other, 0, ())
 
 
-def group_rounds(
-    logs: Iterable[LogPart], warn: Warn, settings: AuditSettings, group_id: str, listed: TopicHistory | None = None
-) -> list[Round]:
+def group_rounds(logs: Iterable[LogPart], warn: Warn, settings: AuditSettings, group_id: str) -> list[Round]:
     """Return the assignment rounds of one group. ``warn`` is called for what cannot be read."""
-    readers, topics, _ = _opened(logs, warn, listed)
+    readers, topics, _ = _opened(logs, warn)
     found: list[Round] = []
     for reader in readers:
         records = (record for record in reader.records() if record.group_id == group_id)
         group = Group(group_id, from_start=reader.from_start, family=reader.family)
         found += rounds(records, group, topics, settings)
+    _warn_of_losses(readers, warn)
     return sorted(found, key=lambda each: each.at.timestamp_ms)
 
 
-def _opened(
-    logs: Iterable[LogPart], warn: Warn, listed: TopicHistory | None
-) -> tuple[list[LogReader], TopicHistory | None, list[LogReader]]:
-    """Return readers of the logs of groups, the topics of the metadata log, readers of the share state log."""
+def _opened(logs: Iterable[LogPart], warn: Warn) -> tuple[list[LogReader], TopicHistory | None, list[LogReader]]:
+    """Readers of the logs of groups, the topics that the metadata log tells of, readers of the share state log."""
     partitions = by_partition(logs)
-    topics = listed
+    topics = None
     for files in partitions[Family.METADATA].values():
         topics = topic_history(files, warn)
     of_groups = [*partitions[Family.CONNECT].values(), *partitions[Family.GROUP].values()]
     of_share_state = [LogReader(files, warn) for files in partitions[Family.SHARE].values()]
     return [LogReader(files, warn) for files in of_groups], topics, of_share_state
+
+
+def _warn_of_losses(readers: Iterable[LogReader], warn: Warn) -> None:
+    """Warn of the records that the partitions lack; all of them were read to their end."""
+    gaps = {
+        str(reader): LogGaps(reader.gaps.last_missing_below(None), reader.gaps.last_lost_below(None))
+        for reader in readers
+    }
+    if (missing := about_history(gaps)) is not None:
+        warn(missing)
 
 
 @dataclass(slots=True)

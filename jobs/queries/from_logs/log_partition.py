@@ -21,6 +21,7 @@ from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import control_name
 from coordinator_core.wire.primitives import INT16
 from coordinator_core.wire.record_codec import decode_key
+from jobs.queries.interface import sure_ms
 from jobs.sources.log_reader import LogReader, LogRow, log_rows
 
 COMMIT_TYPES = (RecordType.OFFSET_COMMIT, RecordType.LEGACY_OFFSET_COMMIT)
@@ -37,12 +38,14 @@ ABORTED = control_name(control.ABORT)
 class Cut(NamedTuple):
     """Where a moment leaves out records of a partition.
 
-    ``last_ms`` is the time of the last record that does (None: there is
-    none), ``before_ms`` a time before the first one that does not.
+    ``last_ms`` is the time of the last record that counts (None: there is none), ``before_ms`` a time before the first
+    one that is left out. Where records may have been removed between the end offset and that one, the moment may have
+    been earlier: ``sure_ms`` is the latest time that was not later than the moment.
     """
 
     last_ms: int | None
     before_ms: int
+    sure_ms: int
 
 
 class LogPartition:
@@ -80,7 +83,8 @@ class LogPartition:
             if cut_at is not None:
                 self._apply_commits()
                 self._look_beyond(cut_at, chain([rest], batches))
-                return Cut(last_ms, next(log_rows(rest)).timestamp - 1)
+                left_out = next(log_rows(rest))
+                return Cut(last_ms, left_out.timestamp - 1, sure_ms(end, left_out.offset, left_out.timestamp, last_ms))
         self._note_losses(last_offset, end)
         self._apply_commits()
         self.gaps = self._gaps_below(end, at_end=True)

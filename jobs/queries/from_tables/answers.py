@@ -8,7 +8,10 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobs.queries.from_tables.groups import StoredMoment
+from jobs.queries.from_tables.log_extent import extents_at, gaps_by_name
 from jobs.queries.interface import CURRENT, AsOf, GroupsThen, OwnedBy, RebalanceFilter
+from jobs.queries.missing_records import about_history
+from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
 
@@ -21,26 +24,30 @@ if TYPE_CHECKING:  # what a history consists of is imported once it is asked for
     from coordinator_core.audit.targets.rounds import Round
     from coordinator_core.groups.violations import Violation
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
+    from jobs.sources.log_reader import Warn
 
 Kind = TypeVar("Kind")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StoredAnswers:
-    """Answers from the tables of one cluster."""
+    """Answers from the tables of one cluster. ``warn`` is called before the first answer for what the logs lack."""
 
     tables: TableReader
     cluster: str
     audit: AuditSettings
+    warn: Warn | None
 
     def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
         """Folded from the records of the groups asked for."""
+        self._warn_once(of_history=False)
         return StoredMoment(self.tables, self.cluster, moment, group_id)
 
     def history(self, group_id: str) -> GroupHistory | None:
         """From the tables of history, of which nothing is read for a group that has no state."""
         from jobs.queries.from_tables.history import stored_history
 
+        self._warn_once()
         return stored_history(self.tables, self.cluster, group_id)
 
     def resets(self, history: GroupHistory) -> list[OffsetReset]:
@@ -66,6 +73,7 @@ class StoredAnswers:
         """From ``assignments``."""
         from coordinator_core.history.rows import AssignmentRow
 
+        self._warn_once()
         rows = self.tables.rows(
             "SELECT * FROM $assignments WHERE cluster = :cluster AND kind = :kind "
             "AND (topic = :name OR topic_id = :name OR connector = :name OR resource = :name OR group_id IN :groups)",
@@ -78,6 +86,7 @@ class StoredAnswers:
 
     def group_of(self, partition: int, offset: int) -> str | None:
         """From ``rebalances``."""
+        self._warn_once()
         rows = self.tables.rows(
             "SELECT r.group_id FROM $rebalances AS r WHERE cluster = :cluster "
             "AND r.at.partition = :partition AND r.at.offset = :offset",
@@ -112,13 +121,30 @@ class StoredAnswers:
         """From the records of the group."""
         from coordinator_core.audit.targets.rounds import rounds
 
+        self._warn_once()
         then = StoredMoment(self.tables, self.cluster, AsOf(), group_id)
         topics = then.topics()
         found = [each for group, records in then.records() for each in rounds(records, group, topics, self.audit)]
         return sorted(found, key=lambda each: each.at.timestamp_ms)
 
+    def _warn_once(self, *, of_history: bool = True) -> None:
+        """Warn before the first answer of what the logs lack; a moment says itself what its groups lack."""
+        warn, self.warn = self.warn, None
+        if warn is None:
+            return
+        from jobs.sources import stored_topics
+        from jobs.sources.topics import hole_warning
+
+        if (hole := stored_topics.first_hole(self.tables, self.cluster)) is not None:
+            warn(hole_warning(hole))
+        if of_history:
+            extents = extents_at(self.tables, self.cluster, AsOf(), GROUP_TOPICS)
+            if (missing := about_history(gaps_by_name(extents))) is not None:
+                warn(missing)
+
     def _rows(self, table: str, of: type[Kind], group_id: str | None, since_ms: int | None = None) -> Iterator[Kind]:
-        """Yield the rows of a table about one group or all, as the core has them."""
+        """Return the rows of a table about one group or all, as the core has them."""
+        self._warn_once()
         wanted = "cluster = :cluster"
         if group_id is not None:
             wanted += " AND group_id = :group_id"

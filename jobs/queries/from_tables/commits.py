@@ -72,7 +72,10 @@ class CommitsThen:
         )
 
     def records(self) -> Iterator[Row]:
-        """Yield what ``CommitRecords`` has of the partitions of each group for which it decides anything."""
+        """Yield what ``CommitRecords`` has of the partitions of each group for which it decides anything.
+
+        A partition that only aborted transactions name is none of them.
+        """
         doubtful = any_of(of for of, extent in self._extents.items() if not extent.gaps.lists_all)
         gaps = {of: extent.gaps for of, extent in self._extents.items()}
         may_be_lost = any_of(of for of, each in gaps.items() if each.lost >= 0 or each.lost_later)
@@ -88,9 +91,11 @@ class CommitsThen:
             f"coalesce(max(CASE WHEN outcome = '{OPEN}' AND NOT is_tombstone THEN log_offset END), -1) AS opened, "
             f"coalesce(max(CASE WHEN is_tombstone THEN log_offset END), -1) AS ended, "
             f"coalesce(bool_or(outcome = '{OPEN}' AND NOT is_tombstone AND is_decided_later), FALSE) "
-            f"AS is_decided_later, bool_or(follows) AS is_followed FROM about GROUP BY {KEY}) "
+            f"AS is_decided_later, bool_or(follows) AS is_followed, "
+            f"coalesce(bool_or(NOT follows AND {UNDECIDED}), FALSE) AS is_undecided FROM about GROUP BY {KEY}) "
             f"SELECT {KEY}, last, CASE WHEN opened > ended THEN opened ELSE -1 END AS pending, is_followed, "
-            f"is_decided_later FROM found WHERE is_followed OR opened > ended OR {may_be_lost}"
+            f"is_decided_later FROM found "
+            f"WHERE is_followed OR opened > ended OR ((last >= 0 OR is_undecided) AND {may_be_lost})"
         )
 
     def _commits(self) -> str:
@@ -136,7 +141,8 @@ def read_offsets(held: Iterable[Row]) -> GroupOffsets:
             LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"]),
             producer_id,
         )
-        of = found.committed if row["status"] == "committed" else found.pending.setdefault(producer_id or -1, {})
+        opened_by = -1 if producer_id is None else producer_id
+        of = found.committed if row["status"] == "committed" else found.pending.setdefault(opened_by, {})
         of[TopicPartition(row["topic"], row["partition"])] = commit
     return found
 

@@ -22,9 +22,9 @@ from coordinator_core.records import AnyRecord, Family, LogPosition
 from coordinator_core.wire.record_codec import decode_key
 from coordinator_core.wire.record_decoder import RecordDecoder
 from jobs.queries.from_tables.commits import CommitsThen, read_offsets, read_records
-from jobs.queries.from_tables.log_extent import Extents, before_end, extents_at, followed
+from jobs.queries.from_tables.log_extent import Extents, before_end, extents_at, followed, gaps_by_name
 from jobs.queries.from_tables.selection import Selection
-from jobs.queries.interface import AsOf
+from jobs.queries.interface import AsOf, sure_ms
 from jobs.sources import stored_topics
 from jobs.sources.files import FAMILIES, GROUP_TOPICS, SHARE_TOPICS
 from jobs.tables.reader import TableReader
@@ -48,10 +48,12 @@ class StoredMoment:
         if not self._extents:
             raise InputError(f"{tables.location}: no log of a cluster {cluster!r}")
         self._time_ms = self._share_ms = moment.time_ms
+        self._sure_ms: int | None = None
         cuts = [of for of in self._extents.values() if of.left_out_ms is not None]
         if cuts and moment.time_ms is None:
             # Topics as of the last record that counts; share state before the first that does not.
             self._share_ms = min(of.left_out_ms or 0 for of in cuts) - 1
+            self._sure_ms = min(sure_ms(of.asked, of.left_out or 0, of.left_out_ms or 0, of.last_ms) for of in cuts)
             self._time_ms = max((of.last_ms for of in cuts if of.last_ms is not None), default=self._share_ms)
         self._known_topics: list[TopicHistory | None] = []
 
@@ -71,7 +73,7 @@ class StoredMoment:
 
     def gaps(self) -> dict[str, LogGaps]:
         """Return what is missing in each partition of the group logs, by the name of the partition."""
-        return {f"{topic}-{partition}": extent.gaps for (topic, partition), extent in self._extents.items()}
+        return gaps_by_name(self._extents)
 
     def _each_group(self, others: Iterable[GroupKey]) -> Iterator[tuple[GroupKey, list[Row]]]:
         """Yield the records of each group, in the order of the groups; for the other groups no record."""
@@ -167,7 +169,7 @@ class StoredMoment:
         if not extents:
             return None
         lost = {partition for (_, partition), of in extents.items() if of.gaps.lost >= 0}
-        log, decoder = ShareStateLog(lost=lost), RecordDecoder(Family.SHARE)
+        log, decoder = ShareStateLog(lost=lost, sure_ms=self._sure_ms), RecordDecoder(Family.SHARE)
         shares = replace(self._selected, topics=SHARE_TOPICS)
         mine = f"{shares.condition} AND {before_end(extents)}"
         snapshots = shares.rows(

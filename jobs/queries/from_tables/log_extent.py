@@ -22,16 +22,17 @@ class StoredLogExtent:
     """One log partition. ``epochs`` are its leader epochs with the offset at which each begins.
 
     ``end`` is the first offset that is later than the moment, None if there is none, and ``asked`` the end offset that
-    the moment names. Where the moment names an offset,
-    and a record is left out for it, ``left_out_ms`` is the time of the first one, ``last_ms`` that of the last record
-    below it (None: there is none). ``gaps`` is what is missing as seen from the moment, and ``transactions_are_known``
-    says whether no transaction can have been open then of which nothing is left.
+    the moment names. Where the moment names an offset, and a record is left out for it, ``left_out`` is the offset of
+    the first one, ``left_out_ms`` its time, and ``last_ms`` that of the last record below it (None: there is none).
+    ``gaps`` is what is missing as seen from the moment, and ``transactions_are_known`` says whether no transaction can
+    have been open then of which nothing is left.
     """
 
     from_start: bool = False
     epochs: list[tuple[int, int]] = field(default_factory=list)
     end: int | None = None
     asked: int | None = None
+    left_out: int | None = None
     left_out_ms: int | None = None
     last_ms: int | None = None
     gaps: LogGaps = field(default_factory=LogGaps)
@@ -101,6 +102,11 @@ def extents_at(tables: TableReader, cluster: str, moment: AsOf, topics: list[str
     return extents
 
 
+def gaps_by_name(extents: Extents) -> dict[str, LogGaps]:
+    """Return what is missing in each log partition, by the name of the partition."""
+    return {f"{topic}-{partition}": extent.gaps for (topic, partition), extent in extents.items()}
+
+
 def _place(row: Mapping[str, Any]) -> Place:
     return row["log_topic"], row["log_partition"]
 
@@ -122,7 +128,8 @@ def _cut_off(extents: Extents, records: list[Mapping[str, Any]], tables: TableRe
         if place in before:
             extent.last_ms = times[place, before[place]]
         if place in left_out and extent.asked is not None and (extent.end is None or extent.asked < extent.end):
-            extent.end, extent.left_out_ms = extent.asked, times[place, left_out[place]]
+            extent.end, extent.left_out = extent.asked, left_out[place]
+            extent.left_out_ms = times[place, left_out[place]]
 
 
 def _times(tables: TableReader, cluster: str, wanted: list[tuple[Place, int]]) -> dict[tuple[Place, int], int]:

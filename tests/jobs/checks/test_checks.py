@@ -10,11 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.errors import InputError
+from coordinator_core.errors import InputError, UsageError
 from jobs import settings
+from jobs.api import CoordinatorAudit
 from jobs.checks import suites as quality
-from jobs.checks.measures import MEASURES, coordinator_partition
+from jobs.checks.measures import MEASURES, coordinator_partition, measure
 from jobs.tables.delta import Tables
+from jobs.tables.results import FINDINGS
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 GOOD = dict.fromkeys(MEASURES, 0.0)
@@ -96,6 +98,38 @@ def test_the_partition_of_a_group_is_that_of_java(spark: SparkSession) -> None:
         found = rows.select("name", coordinator_partition(F.col("name"), F.lit(partitions)).alias("at")).collect()
         expected = {name: 0 if (h := java_hash(name)) == -(1 << 31) else abs(h) % partitions for name in names}
         assert {row.name: row["at"] for row in found} == expected
+
+
+def failing_and_unexpected(sample: CoordinatorAudit, **findings: object) -> tuple[float | None, float]:
+    chosen = settings.load(flags={f"checks.findings.{name}": value for name, value in findings.items()})
+    (row,) = measure(sample.tables, NOW, chosen.checks).collect()
+    return row.failing_findings, row.unexpected_findings
+
+
+def test_findings_that_are_expected_or_have_a_low_score_do_not_count(sample: CoordinatorAudit) -> None:
+    rows = [(row.group_id, row.kind, row.score) for row in sample.tables.read(FINDINGS).collect()]
+    assert failing_and_unexpected(sample) == (None, len(rows)), "no kind fails the run unless the setting names it"
+    group_id, kind, score = max(rows, key=lambda row: row[2])
+    others = [row for row in rows if row[:2] != (group_id, kind)]
+    pattern = f"*{group_id[1:]}"
+    alike = [row for row in rows if row[1] == kind and row[0].endswith(group_id[1:])]
+    assert failing_and_unexpected(sample, fail_on=[kind]) == (sum(row[1] == kind for row in rows), len(rows))
+    assert failing_and_unexpected(sample, fail_on=["any"], min_score=score) == (
+        sum(row[2] >= score for row in rows),
+        sum(row[2] >= score for row in rows),
+    )
+    expected = {"groups": pattern, "kinds": [kind]}
+    left = len(rows) - len(alike)
+    assert 0 < left <= len(others)
+    assert failing_and_unexpected(sample, fail_on=["any"], expected=[expected]) == (left, left)
+    low = {"groups": "*", "max_score": score - 1}
+    assert failing_and_unexpected(sample, expected=[low]) == (None, sum(row[2] > score - 1 for row in rows))
+    assert failing_and_unexpected(sample, fail_on=["any"], expected=[{}]) == (0, 0)
+
+
+def test_an_expected_finding_of_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(UsageError, match="kinds"):
+        settings.load(flags={"checks.findings.expected": [{"kinds": ["zombie"]}]})
 
 
 def test_tables_without_a_run_are_nothing_to_check(spark: SparkSession, tmp_path: Path) -> None:

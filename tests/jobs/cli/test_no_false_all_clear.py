@@ -117,6 +117,7 @@ def test_several_clusters_are_listed(spark, tmp_path: Path) -> None:
 def test_absent_partitions_are_counted_and_empty_ones_are_not(spark, tmp_path: Path) -> None:
     from jobs.api import CoordinatorAudit
     from jobs.checks.measures import measure
+    from jobs.settings import load
 
     log = GroupLog("g")
     write_segment(tmp_path / "logs" / "__consumer_offsets-0", [batch(log.commit("orders", 0, 5))])
@@ -126,8 +127,13 @@ def test_absent_partitions_are_counted_and_empty_ones_are_not(spark, tmp_path: P
     audit.ingest(str(tmp_path / "logs"))
     audit.decode()
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    assert measure(audit.tables, now, 3).collect()[0].absent_partitions == 1
-    assert measure(audit.tables, now, None).collect()[0].absent_partitions is None
+    absent = {
+        partitions: measure(audit.tables, now, load(flags={"checks.offsets_partitions": partitions}).checks)
+        .collect()[0]
+        .absent_partitions
+        for partitions in (5, 3, None)
+    }
+    assert absent == {5: 3, 3: 1, None: 1}
 
 
 def test_the_headline_of_the_report_names_absent_partitions(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def logs(sample: CoordinatorAudit) -> LogAnswers:
 
 @pytest.fixture(scope="module", params=[folder_reader, SparkReader], ids=["in-process", "spark"])
 def tables(sample: CoordinatorAudit, request: pytest.FixtureRequest) -> StoredAnswers:
-    return StoredAnswers(request.param(sample.tables), sample.cluster, sample.settings.audit)
+    return StoredAnswers(request.param(sample.tables), sample.cluster, sample.settings.audit, pytest.fail)
 
 
 def moments() -> list[AsOf]:

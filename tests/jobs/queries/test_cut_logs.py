@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.proven_state import GroupKeys, prove
 from jobs.cli.app import app
 from tests.core.builders import GroupLog
+from tests.jobs.logs import batches
 from tests.shared_data import ROOT
 
 SAMPLES = ROOT / "data" / "samples" / "logs"
@@ -38,15 +38,6 @@ def rows(*arguments: object) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def truth() -> dict[str, dict[str, Any]]:
     return {each["group"]: each for each in rows("describe", "--all", "--log", SAMPLES)}
-
-
-def batches(segment: bytes) -> Iterator[tuple[int, bytes]]:
-    """The record batches of a segment, each with its first offset."""
-    position = 0
-    while position < len(segment):
-        base, length = struct.unpack_from(">qi", segment, position)
-        yield base, segment[position : position + 12 + length]
-        position += 12 + length
 
 
 def without_beginning(folder: Path, rng: random.Random) -> None:

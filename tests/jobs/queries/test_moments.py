@@ -12,7 +12,8 @@ from coordinator_core.records import Family
 from jobs.queries.from_logs.groups import ReplayedGroups, replay
 from jobs.queries.interface import AsOf
 from tests.core.certainties import KeyedRecord, Rule, needlessly_unknown, wrong_certainties
-from tests.core.random_coordinator import Entry, RandomCoordinator, compact, key_of, lose, segment
+from tests.core.log_cleaner import compact, lose
+from tests.core.random_coordinator import Entry, RandomCoordinator, key_of, segment
 from tests.jobs.queries.memory_logs import MemoryLog
 from tests.jobs.queries.same_answers import described
 

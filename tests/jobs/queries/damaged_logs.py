@@ -1,0 +1,195 @@
+"""Copies of the samples, each damaged in one way or in all of them, and what files and tables answer about them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from coordinator_core.audit.explain import explain
+from coordinator_core.audit.whatif.replay import WhatIf, what_if
+from coordinator_core.wire.batch_format import CONTROL_BIT, read_header
+from jobs.queries.from_logs.answers import LogAnswers
+from jobs.queries.interface import Answers, AsOf, RebalanceFilter
+from jobs.settings import load
+from jobs.sources.files import find_logs
+from tests.core.log_cleaner import compact
+from tests.core.random_coordinator import RandomCoordinator, segment
+from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.logs import batches
+
+if TYPE_CHECKING:
+    from jobs.api import CoordinatorAudit
+    from jobs.queries.from_tables.answers import StoredAnswers
+
+TOPIC = "__consumer_offsets"
+METADATA = "__cluster_metadata-0"
+FIRST = f"{0:020}.log"
+COMPACTED_PARTITION = 2
+"""The samples have nothing of this log partition."""
+
+Damage = Callable[[Path], None]
+
+
+def marker_lost(folder: Path, partition: int = 0) -> None:
+    """The first end of a transaction behind the first segment, where keys have occurred before."""
+    for file in _segments(folder, partition)[1:]:
+        for number, (_, data) in enumerate(batches(file.read_bytes())):
+            if read_header(data, 0, 0).attributes & CONTROL_BIT:
+                _without_batch(file, number)
+                return
+    raise AssertionError(f"{folder}: no end of a transaction")
+
+
+def wrong_checksum(folder: Path, partition: int = 0) -> None:
+    file = _segments(folder, partition)[1]
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(bytes(data))
+
+
+def missing_segment(folder: Path, partition: int = 0) -> None:
+    _segments(folder, partition)[1].unlink()
+
+
+def hole_in_metadata(folder: Path) -> None:
+    file = folder / METADATA / FIRST
+    _without_batch(file, len(list(batches(file.read_bytes()))) // 2)
+
+
+def absent_partition(folder: Path) -> None:
+    shutil.rmtree(folder / f"{TOPIC}-1")
+
+
+def compacted(folder: Path) -> None:
+    """A log partition of random groups of every type that was cleaned in part."""
+    file = folder / f"{TOPIC}-{COMPACTED_PARTITION}" / FIRST
+    chance = Random(4)
+    file.write_bytes(segment(compact(random_log(chance), 200, 100, chance)))
+
+
+def all_of_them(folder: Path) -> None:
+    """Each in a log partition of its own."""
+    marker_lost(folder, 0)
+    wrong_checksum(folder, 1)
+    missing_segment(folder, 3)
+    hole_in_metadata(folder)
+    compacted(folder)
+
+
+DAMAGES: dict[str, Damage] = {
+    each.__name__: each
+    for each in (marker_lost, wrong_checksum, missing_segment, hole_in_metadata, absent_partition, compacted)
+}
+
+
+def random_log(chance: Random) -> list[Any]:
+    return RandomCoordinator(chance).run(120)
+
+
+def whole_logs(folder: Path) -> Path:
+    """The samples, and one more log partition of groups of every type."""
+    shutil.copytree(SAMPLE_LOGS, folder)
+    (folder / f"{TOPIC}-{COMPACTED_PARTITION}").mkdir()
+    (folder / f"{TOPIC}-{COMPACTED_PARTITION}" / FIRST).write_bytes(segment(random_log(Random(4))))
+    return folder
+
+
+def _segments(folder: Path, partition: int) -> list[Path]:
+    return sorted((folder / f"{TOPIC}-{partition}").glob("*.log"))
+
+
+def _without_batch(file: Path, number: int) -> None:
+    found = [data for _, data in batches(file.read_bytes())]
+    file.write_bytes(b"".join(found[:number] + found[number + 1 :]))
+
+
+# --- answers ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class FromFiles:
+    """Answers from a folder of logs, and the warnings that they came with."""
+
+    folder: Path
+    warnings: list[str] = field(default_factory=list)
+
+    def answers(self) -> LogAnswers:
+        """Answers that have not warned yet."""
+        self.warnings.clear()
+        return LogAnswers(find_logs([self.folder]), self.warnings.append, load())
+
+    @property
+    def about_records(self) -> list[str]:
+        """The warnings without those of bytes that cannot be read, which the tables meet when they take them in."""
+        return [each for each in self.warnings if "bytes left out" not in each]
+
+
+@dataclass
+class FromTables:
+    """Answers from the tables of a cluster, and the warnings that they came with."""
+
+    audit: CoordinatorAudit
+    warnings: list[str] = field(default_factory=list)
+
+    def answers(self) -> StoredAnswers:
+        """Answers that have not warned yet."""
+        from jobs.queries.from_tables.answers import StoredAnswers
+        from jobs.tables.folder_reader import FolderReader
+
+        self.warnings.clear()
+        settings = self.audit.settings
+        return StoredAnswers(
+            FolderReader(self.audit.tables.location), self.audit.cluster, settings.audit, self.warnings.append
+        )
+
+
+class Damaged:
+    """Both kinds of answers about one damaged copy."""
+
+    def __init__(self, folder: Path, damage: Damage, tables: CoordinatorAudit) -> None:
+        damage(whole_logs(folder))
+        self.files = FromFiles(folder)
+        self.tables = FromTables(tables)
+
+
+def moments(ends: Iterable[int] = (120, 200)) -> list[AsOf]:
+    """The end of the log, and end offsets that every log partition has."""
+    return [AsOf(), *(AsOf(offsets=dict.fromkeys(range(4), end)) for end in ends)]
+
+
+BUSY = 3
+"""The histories of so many groups are compared."""
+
+
+def busiest(answers: Answers) -> list[str]:
+    """The groups with most rebalances."""
+    names = [row.group_id for row in answers.rebalances(RebalanceFilter())]
+    return sorted(set(names), key=lambda name: (-names.count(name), name))[:BUSY]
+
+
+QUESTIONS: dict[str, Callable[[Answers, list[str]], object]] = {
+    "rebalances": lambda source, groups: list(source.rebalances(RebalanceFilter())),
+    "verdicts": lambda source, groups: list(source.verdicts(None, 0)),
+    "violations": lambda source, groups: list(source.violations(None, 0)),
+    "findings": lambda source, groups: list(source.findings(None)),
+    "explain": lambda source, groups: [list(_stories(source, name)) for name in groups],
+    "whatif": lambda source, groups: [_supposed(source, name) for name in groups],
+}
+"""The questions about what groups went through, each with the groups that it may be about."""
+
+
+def _stories(source: Answers, name: str) -> Iterable[object]:
+    history = source.history(name)
+    assert history is not None
+    for row in history.rebalances:
+        yield explain(history, row)
+    yield from (history.epochs, history.memberships, history.assignments, history.initializations)
+
+
+def _supposed(source: Answers, name: str) -> object:
+    rounds = source.rounds(name)
+    return rounds, what_if(rounds, WhatIf(static_timeout_ms=60_000)) if rounds else None

@@ -1,0 +1,85 @@
+"""Damaged and compacted logs, read from files: what is stated about a moment or about history is true."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_core.audit.rows import Verdict
+from jobs.queries.interface import RebalanceFilter
+from tests.core.certainties import wrong_certainties
+from tests.jobs.queries.damaged_logs import (
+    DAMAGES,
+    Damage,
+    FromFiles,
+    absent_partition,
+    compacted,
+    hole_in_metadata,
+    moments,
+    whole_logs,
+)
+from tests.jobs.queries.same_answers import described
+
+
+@pytest.fixture(scope="module")
+def truth(tmp_path_factory: pytest.TempPathFactory) -> FromFiles:
+    return FromFiles(whole_logs(tmp_path_factory.mktemp("whole") / "logs"))
+
+
+@pytest.fixture(scope="module", params=DAMAGES.values(), ids=DAMAGES)
+def damage(request: pytest.FixtureRequest) -> Damage:
+    found: Damage = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def damaged(damage: Damage, tmp_path_factory: pytest.TempPathFactory) -> FromFiles:
+    folder = whole_logs(tmp_path_factory.mktemp("damaged") / "logs")
+    damage(folder)
+    return FromFiles(folder)
+
+
+def test_groups_at_moments(damage: Damage, damaged: FromFiles, truth: FromFiles) -> None:
+    for moment in moments():
+        said, true = (source.answers().at(moment) for source in (damaged, truth))
+        # Groups of an absent log partition are not listed: the report and the checks say that it is absent.
+        lists_all = damage is not absent_partition and all(gaps.lists_all for gaps in said.gaps().values())
+        wrong = [*wrong_certainties(described(said), described(true), lists_all=lists_all)]
+        if damage is hole_in_metadata:  # topics that were created in the hole have no names
+            wrong = [each for each in wrong if "assign" not in each[0].lower()]
+        assert wrong == []
+
+
+def test_history(damaged: FromFiles, truth: FromFiles) -> None:
+    true = {(row.group_id, row.at): row for row in truth.answers().rebalances(RebalanceFilter())}
+    about_commits = {"hint", "causes"}
+    for row in damaged.answers().rebalances(RebalanceFilter()):
+        if row.history_complete:
+            known = true[row.group_id, row.at]
+            assert [
+                (name, getattr(row, name), getattr(known, name))
+                for name in row._fields
+                if name not in about_commits and getattr(row, name) != getattr(known, name)
+            ] == []
+
+
+def test_verdicts_and_violations(damaged: FromFiles, truth: FromFiles) -> None:
+    verdicts = {(row.group_id, row.at): row.verdict for row in truth.answers().verdicts(None, 0)}
+    for row in damaged.answers().verdicts(None, 0):
+        assert row.verdict in (Verdict.UNKNOWN, verdicts.get((row.group_id, row.at))), row
+    broken = {(row.group_id, row.rule, row.at) for row in truth.answers().violations(None, 0)}
+    for each in damaged.answers().violations(None, 0):
+        assert (each.group_id, each.rule, each.at) in broken, each
+
+
+def test_findings(damaged: FromFiles, truth: FromFiles) -> None:
+    true = {(row.group_id, row.kind, row.subject) for row in truth.answers().findings(None)}
+    for row in damaged.answers().findings(None):
+        assert (row.group_id, row.kind, row.subject) in true or not row.history_complete, row
+
+
+def test_what_is_lost_is_warned_of(damage: Damage, damaged: FromFiles) -> None:
+    list(damaged.answers().rebalances(RebalanceFilter()))
+    topics = [each for each in damaged.warnings if "metadata log has a hole" in each]
+    records = [each for each in damaged.warnings if "the log lacks records" in each]
+    assert len(topics) == (damage is hole_in_metadata)
+    assert len(records) == (damage not in (hole_in_metadata, absent_partition, compacted))
