@@ -91,11 +91,13 @@ class TopicHistory:
 
     ``complete``: the first version is the beginning of the cluster or a whole snapshot, so that a topic that is not in
     it did not exist. Otherwise that is unknown. ``last_seen_ms`` is the time up to which the source reaches; for later
-    times the last known image is returned. ``gaps`` lists what the source does not contain.
+    times the last known image is returned. ``gaps`` lists what the source does not contain. ``is_listed``: the source
+    has lists of topics at some times. Since when a list holds is unknown: a hash may prove it for a time before.
     """
 
-    def __init__(self, *, complete: bool = True) -> None:
+    def __init__(self, *, complete: bool = True, is_listed: bool = False) -> None:
         self.complete = complete
+        self.is_listed = is_listed
         self.last_seen_ms = -1
         self.gaps: list[HistoryGap] = []
         self.positions: list[LogPosition] = []
@@ -232,7 +234,7 @@ class TopicHistory:
         arrives, it may also work with old racks: these are tried too, newest first, and the returned image has the
         racks that match. None if no known image matches.
         """
-        newest = self.version_at(before_ms + slack_ms)
+        newest = self._newest if self.is_listed else self.version_at(before_ms + slack_ms)
         if newest < 0:
             return None
         asked = (wanted, newest, frozenset(names))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from coordinator_core.cluster.image import MOST_PARTITIONS, Topic
-from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
 from coordinator_core.errors import InputError
 from coordinator_core.records import LogPosition
 
@@ -32,8 +32,11 @@ def fold_snapshots(rows: Iterable[Mapping[str, Any]]) -> TopicHistory:
     for number, row in enumerate(rows):
         time_ms, topic = _read(number, row)
         listings.setdefault(time_ms, {})[topic.name] = topic
-    history = TopicHistory()
+    history = TopicHistory(complete=False, is_listed=True)
     before: dict[str, Topic] = {}
+    if listings:
+        first = snapshot_position(min(listings))
+        history.gaps.append(HistoryGap(first, "snapshots show the topics at their times only"))
     for time_ms, topics in sorted(listings.items()):
         history.open_version(snapshot_position(time_ms))
         for name in before.keys() - topics.keys():

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import typer
 
 from coordinator_core.errors import InputError
+from coordinator_core.records import Family
 from jobs import settings
 from jobs.cli.arrow_start import start_without_pandas
 from jobs.cli.console import Console, JsonOption, QuietOption
-from jobs.cli.options import ClusterOption, ConfigOption, LogsOption, StoreOption
+from jobs.cli.options import ClusterOption, ConfigOption, LogsOption, StoreOption, TopicsOption
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.interface import Answers
-from jobs.sources.files import find_logs
+from jobs.sources.files import LogFile, find_logs
+
+if TYPE_CHECKING:
+    from coordinator_core.cluster.topic_history import TopicHistory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +28,7 @@ class AnswerSource:
 
     context: typer.Context
     log: LogsOption = None
+    topics: TopicsOption = None
     tables: StoreOption = None
     cluster: ClusterOption = None
     config: ConfigOption = None
@@ -40,15 +47,30 @@ class AnswerSource:
         flags = {"tables": self.tables, "cluster": self.cluster}
         if self.tables is None:
             logs = find_logs(self.log or [], snapshots=True)
-            return LogAnswers(logs, self.console.warn, settings.load(self.config, flags=flags))
+            return LogAnswers(
+                logs, self.console.warn, settings.load(self.config, flags=flags), self.listed_topics(logs)
+            )
         from jobs.cli.stored_source import open_stored
         from jobs.queries.from_tables.answers import StoredAnswers
 
         tables, chosen = open_stored(self.console, self.config, flags)
         return StoredAnswers(tables, chosen.cluster, chosen.audit, self.console.warn)
 
+    def listed_topics(self, logs: Sequence[LogFile]) -> TopicHistory | None:
+        """Return the topics of ``--topics``; the metadata log, which knows every change, goes before them."""
+        if self.topics is None:
+            return None
+        if any(log.family is Family.METADATA for log in logs):
+            self.console.warn(f"{self.topics} is not read: the logs contain the metadata log")
+            return None
+        from jobs.sources.cluster_snapshot import read_topics
+
+        return read_topics(self.topics)
+
     def check(self) -> None:
         """Raise BadParameter unless exactly one of ``--log`` and ``--tables`` is given."""
+        if self.topics is not None and self.tables is not None:
+            raise typer.BadParameter("--topics goes with --log: the tables have the topics of the metadata log")
         if bool(self.log) == (self.tables is not None):
             raise typer.BadParameter("give either --log PATH or --tables PLACE")
 

@@ -107,6 +107,12 @@ COMMANDS: dict[str, Entry] = {
         NIGHTLY,
         "data/samples/logs --tables tables --report report.html",
     ),
+    "snapshot": Entry(
+        "snapshot:snapshot_command",
+        "Store the topics and end offsets of a running cluster as a file, for lag and verdicts.",
+        NIGHTLY,
+        "kafka://broker-1:9092 --out cluster.jsonl",
+    ),
     "ingest": Entry(
         "pipeline:ingest_command",
         "Ingest dumped coordinator logs into the tables, each record once.",

@@ -20,6 +20,14 @@ _LOG = typer.Option(
     "repeatable.",
 )
 LogsOption = Annotated[list[Path] | None, _LOG]
+TopicsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--topics",
+        metavar="FILE.jsonl",
+        help="Snapshots of the cluster (command snapshot): its topics, where the logs lack the metadata log.",
+    ),
+]
 StoreOption = Annotated[
     str | None,
     typer.Option(

@@ -46,7 +46,7 @@ def report_command(
     if source.tables is None:
         logs = find_logs(source.log or [], snapshots=True)
         known = {} if ends is None else newest_ends(ends)
-        made = _of_logs(source.console, logs, load(source.config, flags=flags), known)
+        made = _of_logs(source, logs, load(source.config, flags=flags), known)
     elif ends is not None:
         raise UsageError("--end-offsets needs --log: for tables, give the end offsets to `replay --end-offsets`")
     else:
@@ -57,9 +57,12 @@ def report_command(
     print_written("report", out, as_json=source.json)
 
 
-def _of_logs(console: Console, logs: list[LogFile], settings: Settings, ends: Mapping[TopicPartition, int]) -> Report:
+def _of_logs(
+    source: AnswerSource, logs: list[LogFile], settings: Settings, ends: Mapping[TopicPartition, int]
+) -> Report:
     warnings: list[str] = []
-    with console.step(f"reading {len(logs)} logs"):
+    listed = source.listed_topics(logs)
+    with source.console.step(f"reading {len(logs)} logs"):
         covered = list(coverage(logs))
         there = {(log.topic, log.partition) for log in covered}
         origin = Origin(
@@ -67,12 +70,12 @@ def _of_logs(console: Console, logs: list[LogFile], settings: Settings, ends: Ma
             software=software_version(),
             made_ms=time.time_ns() // 1_000_000,
             coverage=covered,
-            topics_known=any(file.family is Family.METADATA for file in logs),
+            topics_known=listed is not None or any(file.family is Family.METADATA for file in logs),
             warnings=warnings,
             ends=ends,
             empty=[place for log in logs if (place := (log.topic, log.partition)) not in there and log.topic],
         )
-        histories = combined(group_histories(logs, warnings.append, audit=settings.audit))
+        histories = combined(group_histories(logs, warnings.append, audit=settings.audit, listed=listed))
         return build(histories, settings.findings, origin)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # what judges histories is imported once a history is asked f
     from coordinator_core.audit.rows import TargetAuditRow
     from coordinator_core.audit.settings import AuditSettings
     from coordinator_core.audit.targets.rounds import Round
+    from coordinator_core.cluster.topic_history import TopicHistory
     from coordinator_core.groups.violations import Violation
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
     from jobs.settings import Settings
@@ -25,15 +26,19 @@ if TYPE_CHECKING:  # what judges histories is imported once a history is asked f
 
 @dataclass(slots=True)
 class LogAnswers:
-    """Answers from log files. ``warn`` is called once for each problem with reading or decoding them."""
+    """Answers from log files. ``warn`` is called once for each problem with reading or decoding them.
+
+    ``listed`` are the topics of snapshots of the cluster, for logs without the metadata log.
+    """
 
     logs: Sequence[LogPart]
     warn: Warn
     settings: Settings
+    listed: TopicHistory | None = None
 
     def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
         """Replay all groups, also if only one is asked for."""
-        return replay(self.logs, moment, self._warn_once())
+        return replay(self.logs, moment, self._warn_once(), self.listed)
 
     def history(self, group_id: str) -> GroupHistory | None:
         """One pass over the logs."""
@@ -95,13 +100,13 @@ class LogAnswers:
         """One pass over the logs."""
         from jobs.queries.from_logs.history import group_rounds
 
-        return group_rounds(self.logs, self._warn_once(), self.settings.audit, group_id)
+        return group_rounds(self.logs, self._warn_once(), self.settings.audit, group_id, self.listed)
 
     def _histories(self, group_id: str | None, audit: AuditSettings | None = None) -> Iterator[GroupHistory]:
         """Yield the histories of one group or all; targets are judged if there are settings for it."""
         from jobs.queries.from_logs.history import group_histories
 
-        return group_histories(self.logs, self._warn_once(), group_id, audit)
+        return group_histories(self.logs, self._warn_once(), group_id, audit, self.listed)
 
     def _warn_once(self) -> Warn:
         """Return ``warn`` for the first pass only: every pass meets the same problems."""

@@ -51,10 +51,13 @@ class ReplayedGroups:
         return Surroundings(self.image(), self.share_state, oldest_broker=oldest_broker)
 
 
-def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn) -> ReplayedGroups:
-    """Replay the logs up to the moment. What cannot be read or decoded is skipped, and ``warn`` is called."""
+def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHistory | None = None) -> ReplayedGroups:
+    """Replay the logs up to the moment. What cannot be read or decoded is skipped, and ``warn`` is called.
+
+    ``listed`` are the topics where the metadata log is not given.
+    """
     partitions = by_partition(logs)
-    replayed = ReplayedGroups(time_ms=moment.time_ms)
+    replayed = ReplayedGroups(topics=listed, time_ms=moment.time_ms)
     cuts: list[Cut] = []
     for family in (Family.GROUP, Family.CONNECT):
         for number, files in partitions[family].items():

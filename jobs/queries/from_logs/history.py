@@ -53,13 +53,18 @@ class _Gathered:
 
 
 def group_histories(
-    logs: Iterable[LogPart], warn: Warn, group_id: str | None = None, audit: AuditSettings | None = None
+    logs: Iterable[LogPart],
+    warn: Warn,
+    group_id: str | None = None,
+    audit: AuditSettings | None = None,
+    listed: TopicHistory | None = None,
 ) -> Iterator[GroupHistory]:
     """Yield the history of each group, or of one. ``warn`` is called for what cannot be read or decoded.
 
-    Targets are recomputed with the settings ``audit``; None: they are not.
+    Targets are recomputed with the settings ``audit``; None: they are not. ``listed`` are the topics where the metadata
+    log is not given.
     """
-    readers, topics, share_readers = _opened(logs, warn)
+    readers, topics, share_readers = _opened(logs, warn, listed)
     surroundings = _Surroundings(topics, _ShareState.read(share_readers, topics, group_id))
     for reader in readers:
         yield from _partition(reader, surroundings, group_id, audit)
@@ -68,9 +73,11 @@ def group_histories(
         yield surroundings.history(other, 0, ())
 
 
-def group_rounds(logs: Iterable[LogPart], warn: Warn, settings: AuditSettings, group_id: str) -> list[Round]:
+def group_rounds(
+    logs: Iterable[LogPart], warn: Warn, settings: AuditSettings, group_id: str, listed: TopicHistory | None = None
+) -> list[Round]:
     """Return the assignment rounds of one group. ``warn`` is called for what cannot be read."""
-    readers, topics, _ = _opened(logs, warn)
+    readers, topics, _ = _opened(logs, warn, listed)
     found: list[Round] = []
     for reader in readers:
         records = (record for record in reader.records() if record.group_id == group_id)
@@ -80,10 +87,12 @@ def group_rounds(logs: Iterable[LogPart], warn: Warn, settings: AuditSettings, g
     return sorted(found, key=lambda each: each.at.timestamp_ms)
 
 
-def _opened(logs: Iterable[LogPart], warn: Warn) -> tuple[list[LogReader], TopicHistory | None, list[LogReader]]:
-    """Readers of the logs of groups, the topics that the metadata log tells of, readers of the share state log."""
+def _opened(
+    logs: Iterable[LogPart], warn: Warn, listed: TopicHistory | None
+) -> tuple[list[LogReader], TopicHistory | None, list[LogReader]]:
+    """Return readers of the logs of groups, the topics of the metadata log, readers of the share state log."""
     partitions = by_partition(logs)
-    topics = None
+    topics = listed
     for files in partitions[Family.METADATA].values():
         topics = topic_history(files, warn)
     of_groups = [*partitions[Family.CONNECT].values(), *partitions[Family.GROUP].values()]

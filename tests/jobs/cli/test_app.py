@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import datetime
@@ -164,10 +165,10 @@ def test_version_is_the_installed_one():
     assert (result.exit_code, result.stdout) == (0, f"coordinator-audit {software_version()}\n")
 
 
-WITHOUT_TABLES = [name for name in OWN if "--tables" not in COMMANDS[name].example]
+RUNS_ALONE = [name for name in OWN if not re.search("--tables|kafka:", COMMANDS[name].example)]
 
 
-@pytest.mark.parametrize("name", WITHOUT_TABLES)
+@pytest.mark.parametrize("name", RUNS_ALONE)
 def test_the_example_in_the_help_of_a_command_runs(name, tmp_path, monkeypatch):
     """From the root of a checkout; what an example writes goes elsewhere."""
     assert COMMANDS[name].example in " ".join(CliRunner().invoke(app, [name, "--help"]).output.split())
@@ -180,7 +181,7 @@ def test_the_example_in_the_help_of_a_command_runs(name, tmp_path, monkeypatch):
     assert result.stdout or list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", sorted(set(OWN) - set(WITHOUT_TABLES)))
-def test_the_example_with_tables_has_options_that_the_command_has(name):
+@pytest.mark.parametrize("name", sorted(set(OWN) - set(RUNS_ALONE)))
+def test_the_example_with_tables_or_a_cluster_has_options_that_the_command_has(name):
     options = {option for each in application.load(name).params for option in each.opts}
     assert {each for each in COMMANDS[name].example.split() if each.startswith("--")} <= options
