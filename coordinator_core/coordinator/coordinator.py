@@ -17,6 +17,7 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import classic_protocol, offset_commit, offset_expiry, offset_fetch
 from coordinator_core.coordinator.classic import handlers as classic
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
+from coordinator_core.coordinator.classic.responses import heartbeat_response
 from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.connect import classic_workers, conversion
 from coordinator_core.coordinator.connect import handlers as connect
@@ -30,7 +31,7 @@ from coordinator_core.coordinator.share import handlers as share
 from coordinator_core.coordinator.share import offsets as share_offsets
 from coordinator_core.coordinator.share import partitions as share_partitions
 from coordinator_core.coordinator.share.group import LiveShareGroup
-from coordinator_core.coordinator.state import CoordinatorState, GroupClass, GroupClasses
+from coordinator_core.coordinator.state import CoordinatorPhase, CoordinatorState, GroupClass, GroupClasses
 from coordinator_core.coordinator.streams import handlers as streams
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
@@ -94,10 +95,15 @@ def handle(
 ) -> RequestOutcome:
     """Serve one request at ``now`` (ms) and return its outcome.
 
-    A refusal becomes ``RequestOutcome.error``, never an exception. ``ids`` gives the random UUIDs that the broker would
+    A refusal becomes ``RequestOutcome.error``, never an exception: COORDINATOR_LOAD_IN_PROGRESS and NOT_COORDINATOR
+    while the memory is not in the phase ACTIVE. ``ids`` gives the random UUIDs that the broker would
     draw, at most one per request.
     """
     operation = Operation(memory, topics, now, ids)
+    if memory.phase is CoordinatorPhase.LOADING and request.api == "Heartbeat":
+        # Kafka takes a member of a classic group for alive while it does not know the group yet.
+        operation.outcome.response = heartbeat_response(request.version)
+        return operation.outcome
     requests = CONNECT_REQUESTS if isinstance(memory, ConnectCoordinatorState) else REQUESTS
     handler = requests.get(request.api)
     if handler is None:
@@ -232,9 +238,10 @@ def downgrade_connect_group(
 
 
 def take_over(memory: CoordinatorState, topics: TopicImage, now: int) -> RequestOutcome:
-    """Expect a heartbeat of every member, as a new coordinator does once ``CoordinatorState.follow`` has loaded
-    the log.
+    """Serve requests from now on, and expect a heartbeat of every member, as a new coordinator does once
+    ``CoordinatorState.follow`` has loaded the log.
     """
+    memory.phase = CoordinatorPhase.ACTIVE
     return _run(Operation(memory, topics, now, iter(())), _take_over)
 
 
@@ -285,6 +292,7 @@ def _run(operation: Operation, handler: Callable[..., Fields | None], *args: Any
     """An operation that fails writes nothing; soft state that it changed before stays changed, as in Kafka."""
     outcome = operation.outcome
     try:
+        _check_phase(operation.memory)
         outcome.response = handler(operation, *args)
     except ApiError as error:
         outcome.error = error
@@ -292,6 +300,13 @@ def _run(operation: Operation, handler: Callable[..., Fields | None], *args: Any
         return outcome
     operation.commit()
     return outcome
+
+
+def _check_phase(memory: CoordinatorState) -> None:
+    if memory.phase is CoordinatorPhase.LOADING:
+        raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    if memory.phase is CoordinatorPhase.RESIGNED:
+        raise ApiError(ErrorCode.NOT_COORDINATOR)
 
 
 def _own_answer(outcome: RequestOutcome, request: Request) -> None:

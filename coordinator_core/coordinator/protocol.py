@@ -21,7 +21,9 @@ class ErrorCode(IntEnum):
     UNKNOWN_TOPIC_OR_PARTITION = 3
     NOT_LEADER_OR_FOLLOWER = 6
     OFFSET_METADATA_TOO_LARGE = 12
+    COORDINATOR_LOAD_IN_PROGRESS = 14
     COORDINATOR_NOT_AVAILABLE = 15
+    NOT_COORDINATOR = 16
     ILLEGAL_GENERATION = 22
     INCONSISTENT_GROUP_PROTOCOL = 23
     INVALID_GROUP_ID = 24
@@ -60,7 +62,9 @@ MESSAGES = {
     ErrorCode.UNKNOWN_MEMBER_ID: "The coordinator is not aware of this member.",
     ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
     ErrorCode.REBALANCE_IN_PROGRESS: "The group is rebalancing, so a rejoin is needed.",
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "The coordinator is loading and hence can't process requests.",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+    ErrorCode.NOT_COORDINATOR: "This is not the correct coordinator.",
     ErrorCode.FENCED_INSTANCE_ID: (
         "The broker rejected this static consumer since another consumer with the same group.instance.id has "
         "registered with a different member.id."

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Protocol
 
 from coordinator_core.assignors.profiles import DEFAULT, Profile
@@ -25,6 +26,16 @@ from coordinator_core.coordinator.record_templates import Unwritten
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.records import CoordinatorRecord, RecordType
+
+
+class CoordinatorPhase(StrEnum):
+    """Whether a broker coordinates the groups of a log partition."""
+
+    LOADING = "loading"
+    """It became the partition's leader, and still reads the log."""
+    ACTIVE = "active"
+    RESIGNED = "resigned"
+    """It is not the partition's leader."""
 
 
 class LiveGroup(Protocol):
@@ -70,7 +81,8 @@ class CoordinatorState:
 
     ``group_classes`` has every record type that makes a group; offsets make one of the class of GROUP_METADATA. Topics
     are by name; ``new_topics_version`` is the newest image version with new topics. ``profile`` says whose behaviour it
-    is: that of a release, or for streams groups what KIP-1071 defines beyond it.
+    is: that of a release, or for streams groups what KIP-1071 defines beyond it. Requests are served in the ``phase``
+    ACTIVE only.
     """
 
     group_classes: GroupClasses
@@ -86,6 +98,7 @@ class CoordinatorState:
     new_topics_version: int = -1
     group_configs: dict[str, GroupConfig] = field(default_factory=dict)
     profile: Profile = DEFAULT
+    phase: CoordinatorPhase = CoordinatorPhase.ACTIVE
     default_group_config: GroupConfig = field(init=False)
 
     def __post_init__(self) -> None:

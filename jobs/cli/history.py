@@ -85,7 +85,7 @@ def history_command(
     for reset in resets:
         moment = TimelineEntry(reset.at, "offsets reset", reset.detail)
         moments.append(((reset.at.timestamp_ms, 0, reset.at.offset), moment))
-    for moment in _share_moments(known.share_partitions):
+    for moment in _share_moments(known):
         moments.append(((moment.at.timestamp_ms, 1, moment.at.offset), moment))
     moments.sort(key=lambda each: each[0])
     lines = [
@@ -220,10 +220,15 @@ def _phase_moments(row: ShareInitializationRow) -> Iterator[TimelineEntry]:
         yield TimelineEntry(row.until, f"share state: {row.outcome}", f"{what}{asked}")
 
 
-def _share_moments(rows: Iterable[SharePartitionRow]) -> Iterator[TimelineEntry]:
-    """What the share state log tells of share partitions; deliveries only where records were given up."""
-    for row in rows:
+def _share_moments(known: GroupHistory) -> Iterator[TimelineEntry]:
+    """What the share state log tells of share partitions; deliveries only where records were given up.
+
+    The group's own log tells when share state begins; where it has nothing of that, the share state log does.
+    """
+    for row in known.share_partitions:
         what = f"{row.topic or row.topic_id}-{row.partition}"
+        if row.write in (ShareWrite.INITIALIZED, ShareWrite.FIRST_SEEN) and not known.initializations:
+            yield TimelineEntry(row.since, f"share: state {row.write}", what, SHARE_LOG)
         if row.archived_now:
             ranges = ", ".join(
                 f"{each.first} to {each.last} (delivered {each.delivery_count})" for each in row.archived_now

@@ -8,12 +8,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.audit.findings.group_history import ShareLogs
-from coordinator_core.audit.findings.share_deliveries import MOST_GIVEN_UP
+from coordinator_core.audit.findings.share_deliveries import BEGINNINGS, MOST_GIVEN_UP
 from coordinator_core.history.share_rows import SharePartitionRow
+from coordinator_core.records import LOG_TOPICS, Family
 from jobs.pipeline import log_ranges
-from jobs.sources.files import SHARE_TOPICS
+from jobs.pipeline.gaps import find_gaps
+from jobs.pipeline.log_start import is_start
+from jobs.sources.files import GROUP_TOPICS, SHARE_TOPICS
 from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_RANGES
+from jobs.tables.history import GROUP_STATES
+from jobs.tables.log import LOG_RANGES, LOG_RECORDS
 
 OF: Final = ("cluster", "group_id", "topic_id", "partition")
 """A share partition of one cluster."""
@@ -32,6 +36,8 @@ def share_deliveries(rows: DataFrame) -> DataFrame:
     ended = f"accepted_now + {RECORDS('archived_now')} + {RECORDS('released_now')}"
     highest = "array_max(transform(counts, each -> each.delivery_count))"
     redelivery = "if(redelivered_now > 0, since, null)"
+    writes = ", ".join(f"'{write}'" for write in BEGINNINGS)
+    begins = f"max_by(since, if(write IN ({writes}), since.offset, null))"
     return (
         rows.groupBy(*OF)
         .agg(
@@ -47,6 +53,7 @@ def share_deliveries(rows: DataFrame) -> DataFrame:
             ),
             F.expr(f"min_by({redelivery}, if(redelivered_now > 0, since.offset, null))").alias("first_redelivery"),
             F.expr(f"max_by({redelivery}, if(redelivered_now > 0, since.offset, null))").alias("last_redelivery"),
+            F.expr(f"coalesce({begins}, min_by(since, since.offset))").alias("began"),
             F.max_by(F.struct(*SharePartitionRow._fields), F.col("since.offset")).alias("newest"),
         )
         .withColumns(
@@ -63,4 +70,23 @@ def share_logs(tables: Tables, cluster: str) -> ShareLogs:
     ranges = tables.read(LOG_RANGES).where((F.col("cluster") == cluster) & F.col("log_topic").isin(SHARE_TOPICS))
     found = log_ranges.extents(ranges).collect()
     whole = frozenset(row.log_partition for row in found if row.records == row.last_offset + 1)
-    return ShareLogs({row.log_partition: row.last_ms for row in found}, whole)
+    return ShareLogs({row.log_partition: row.last_ms for row in found}, whole, _whole_logs_of_groups(tables, cluster))
+
+
+def _whole_logs_of_groups(tables: Tables, cluster: str) -> dict[int, int]:
+    """Return what ``ShareLogs.groups_ms`` is; nothing if each group with share state is in the log of groups."""
+    states = tables.read(GROUP_STATES).where(F.col("cluster") == cluster).select("group_id", "log_topic").distinct()
+    of_shares = states.where(F.col("log_topic").isin(SHARE_TOPICS))
+    of_groups = states.where(F.col("log_topic").isin(GROUP_TOPICS))
+    if of_shares.join(of_groups, ["group_id"], "left_anti").isEmpty():
+        return {}
+    is_of_groups = (F.col("log_topic") == LOG_TOPICS[Family.GROUP]) & F.col("log_partition").isNotNull()
+    log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & is_of_groups)
+    lost = find_gaps(log, log).where(~F.col("cause").isin("compaction", "unknown"))
+    ends = log.groupBy("log_partition").agg(
+        F.max(F.expr("if(kind IN ('record', 'control'), timestamp_ms, null)")).alias("last_ms"),
+        F.bool_or(is_start()).alias("has_start"),
+        F.bool_or(F.col("kind") == "damaged").alias("is_damaged"),
+    )
+    found = ends.where("has_start AND NOT is_damaged").join(lost, ["log_partition"], "left_anti")
+    return {row.log_partition: row.last_ms for row in found.collect()}

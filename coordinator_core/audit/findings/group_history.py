@@ -80,11 +80,14 @@ class RecordSize(NamedTuple):
 
 class ShareLogs(NamedTuple):
     """What was read of the share state log: by partition the time (ms) of its last record; and which partitions
-    were read from their beginning without a gap.
+    were read from their beginning without a gap. ``groups_ms`` has the time of the last record for each partition of
+    the log of groups that was read from its beginning and that lacks only what compaction removed; it is empty for a
+    group that is in that log.
     """
 
     last_ms: Mapping[int, int] = MappingProxyType({})
     whole: frozenset[int] = frozenset()
+    groups_ms: Mapping[int, int] = MappingProxyType({})
 
 
 NO_SHARE_LOGS = ShareLogs()
@@ -135,6 +138,8 @@ class GroupHistory:
             by_type[type(row)].append(row)
         shares = by_type[SharePartitionRow] or by_type[ShareDelivery]
         now_ms = max(own_ms, *share_logs.last_ms.values(), 0) if shares else own_ms
+        if own_ms:
+            share_logs = share_logs._replace(groups_ms={})
         return cls(
             group_id,
             now_ms,

@@ -20,6 +20,7 @@ from coordinator_core.history.share_rows import SharePartitionRow
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 
 SHARE_LOG = LOG_TOPICS[Family.SHARE]
+GROUP_LOG = LOG_TOPICS[Family.GROUP]
 MOST_NAMED = 5
 """How many ranges of offsets, or partitions, a finding names."""
 CERTAIN_COUNT = 2
@@ -104,9 +105,11 @@ def stalled(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             continue
         idle = history.now_ms - since.timestamp_ms
         what = "nothing was written" if since == row.since else "the first unsettled offset stays"
+        locked = _locked(row)
+        held = f", {counted(locked, 'record')} were locked by members" if locked else ""
         detail = (
             f"{_share_partition(delivery)}: {what} for {idle} ms; offset {row.next_offset} holds it up, "
-            f"{counted(row.available or 0, 'record')} wait for the next delivery"
+            f"{counted(row.available or 0, 'record')} wait for the next delivery{held}"
         )
         yield history.finding(
             FindingKind.SHARE_STALLED,
@@ -122,13 +125,26 @@ def stalled(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 
 def _stalled_since(row: SharePartitionRow, now_ms: int, limit_ms: int) -> LogPosition | None:
-    """Since when a share partition stalls: no write while records wait, or writes that settle only later offsets."""
-    if row.available and now_ms - row.since.timestamp_ms >= limit_ms:
+    """Since when a share partition stalls: no write while records wait or are locked, or writes that settle only later
+    offsets.
+    """
+    if (row.available or _locked(row)) and now_ms - row.since.timestamp_ms >= limit_ms:
         return row.since
     held_up = row.next_offset is not None and row.end_offset is not None and row.next_offset < row.end_offset
     if held_up and row.since.timestamp_ms - row.advanced.timestamp_ms >= limit_ms:
         return row.advanced
     return None
+
+
+def _locked(row: SharePartitionRow) -> int:
+    """How many records members had in their hands at the last write: at least so many, 0 where it is not known.
+
+    They are the offsets of which the log has no state, less those that count as complete without one, such as records
+    of an aborted transaction.
+    """
+    if row.unknown is None or row.complete is None or row.acknowledged is None or row.archived is None:
+        return 0
+    return max(0, row.unknown - max(0, row.complete - row.acknowledged - row.archived))
 
 
 def initializing(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -186,12 +202,15 @@ def orphaned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     left = [
         each.current
         for unit, each in states.items()
-        if each.current is not None and unit not in known and (unit[0], ALL_PARTITIONS) not in known
+        if each.current is not None
+        and unit not in known
+        and (unit[0], ALL_PARTITIONS) not in known
+        and _is_left_over(history, each, each.current)
     ]
-    left = [row for row in left if _is_left_over(history, row)]
     if left:
         named = ", ".join(f"{row.topic or row.topic_id}-{row.partition}" for row in left[:MOST_NAMED])
-        detail = f"{counted(len(left), 'share partition')} with state in {SHARE_LOG} that the group has not: {named}"
+        lacks = f"of a group that is not in {GROUP_LOG}" if history.own_ms == 0 else "that the group has not"
+        detail = f"{counted(len(left), 'share partition')} with state in {SHARE_LOG} {lacks}: {named}"
         yield _orphans(history, limits, detail, [row.since for row in left], in_share_state=True)
 
 
@@ -219,8 +238,10 @@ def _would_show(history: GroupHistory, unit: tuple[str, int], at: LogPosition) -
     return number in logs.whole and logs.last_ms[number] >= at.timestamp_ms
 
 
-def _is_left_over(history: GroupHistory, row: SharePartitionRow) -> bool:
+def _is_left_over(history: GroupHistory, delivery: ShareDelivery, row: SharePartitionRow) -> bool:
     """Whether the group's whole log, which goes on after the state was written, does not have the share partition."""
+    if history.own_ms == 0:
+        return _has_no_group(history, delivery.began)
     ends = [each.until for each in history.initializations if each.until is not None and each.topic_id == row.topic_id]
     gone_ms = max((at.timestamp_ms for at in ends), default=0)
     is_seen = bool(history.initializations or history.epochs)
@@ -229,6 +250,14 @@ def _is_left_over(history: GroupHistory, row: SharePartitionRow) -> bool:
     )
     later_ms = history.share_logs.last_ms.get(row.since.partition, 0)
     return is_seen and is_whole and history.own_ms >= row.since.timestamp_ms and later_ms > gone_ms
+
+
+def _has_no_group(history: GroupHistory, began: LogPosition) -> bool:
+    """Whether a log in which the group would be goes on after its share state began, and does not have the group."""
+    count = history.partitions.get(GROUP_LOG, 0)
+    number = log_partition_of(history.group_id, count) if count else -1
+    last_ms = history.share_logs.groups_ms.get(number)
+    return last_ms is not None and last_ms >= began.timestamp_ms
 
 
 def _by_topic(deliveries: Iterable[ShareDelivery]) -> dict[str, list[ShareDelivery]]:

@@ -6,9 +6,11 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, NamedTuple
 
-from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow
+from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow, ShareWrite
 from coordinator_core.records import LogPosition
 
+BEGINNINGS = (ShareWrite.INITIALIZED, ShareWrite.ALTERED, ShareWrite.FIRST_SEEN)
+"""Writes with which the state of a share partition begins."""
 MOST_GIVEN_UP = 1_000
 """How many ranges of archived offsets of one share partition are kept: the latest ones."""
 
@@ -41,6 +43,7 @@ class ShareDelivery(NamedTuple):
     first_redelivery: Annotated[LogPosition | None, "the first record of a redelivery that ended"]
     last_redelivery: Annotated[LogPosition | None, "the last one"]
     current: Annotated[SharePartitionRow | None, "what holds now; null: the state was deleted"]
+    began: Annotated[LogPosition, "the record with which the newest state began, or the first one that is known of it"]
 
 
 def share_deliveries(rows: Iterable[SharePartitionRow]) -> Iterator[ShareDelivery]:
@@ -72,6 +75,7 @@ def _delivery(rows: Sequence[SharePartitionRow]) -> ShareDelivery:
         first_redelivery=redelivered[0].since if redelivered else None,
         last_redelivery=redelivered[-1].since if redelivered else None,
         current=last if last.is_open else None,
+        began=next((row.since for row in reversed(rows) if row.write in BEGINNINGS), rows[0].since),
     )
 
 

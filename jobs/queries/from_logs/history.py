@@ -112,11 +112,15 @@ def _warn_of_losses(readers: Iterable[LogReader], warn: Warn) -> None:
 
 @dataclass(slots=True)
 class _ShareState:
-    """The share state log, read: the rows of each group whose history was not made yet."""
+    """The share state log, read: the rows of each group whose history was not made yet.
+
+    ``groups_ms`` is as in ``ShareLogs``: the partitions of the log of groups that have been read so far.
+    """
 
     groups: dict[str, tuple[ShareAudit, list[AuditedRow]]] = field(default_factory=dict)
     last_ms: dict[int, int] = field(default_factory=dict)
     whole: set[int] = field(default_factory=set)
+    groups_ms: dict[int, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, readers: Iterable[LogReader], topics: TopicHistory | None, wanted: str | None) -> _ShareState:
@@ -162,7 +166,7 @@ class _Surroundings:
             own_ms,
             chain[AuditedRow | PartitionCommits | OpenTransaction | RecordSize](rows, of_share_state),
             _partition_counts(self.topics),
-            ShareLogs(self.shares.last_ms, frozenset(self.shares.whole)),
+            ShareLogs(self.shares.last_ms, frozenset(self.shares.whole), self.shares.groups_ms),
         )
 
 
@@ -194,6 +198,8 @@ def _partition(
             )
             known = groups[record.group_id] = _Gathered(fold, RecordSizeFold(reader.family))
         known.feed(record, row)
+    if reader.family is Family.GROUP and reader.from_start and not reader.gaps.lost:
+        surroundings.shares.groups_ms[reader.partition] = last.timestamp_ms
     for group_id, gathered in groups.items():
         yield _as_history(group_id, gathered, last.timestamp_ms, surroundings)
 

@@ -12,6 +12,7 @@ empty line. ``run`` gives the text again with what comes of the commands now. Co
     wait SECONDS                            time passes, timers run
     resolve                                 background work is done
     describe, timers, delete                the group as it is; what is armed; delete it
+    resigns; loading                        the coordinator is none any more; the next one begins to load the log
     takeover                                another coordinator loads the log
 
 Other groups: see ``transcript_streams``, ``transcript_threads``, ``transcript_share`` and ``transcript_connect``.
@@ -35,7 +36,7 @@ from coordinator_core.coordinator import coordinator, describe_api
 from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.protocol import Completed, Request, RequestOutcome
 from coordinator_core.coordinator.share.group import LiveShareGroup
-from coordinator_core.coordinator.state import CoordinatorState
+from coordinator_core.coordinator.state import CoordinatorPhase, CoordinatorState
 from coordinator_core.groups import consumer_protocol
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 from coordinator_core.wire.embedded import encode_blob
@@ -152,6 +153,14 @@ class Play:
             yield f"{name} <- {threads.synced(client, outcome.response['assignment'])}"
             name = ""
         yield from self._shown(outcome, name)
+
+    def _loading(self, _: list[str]) -> Iterator[str]:
+        self.memory.phase = CoordinatorPhase.LOADING
+        yield from ()
+
+    def _resigns(self, _: list[str]) -> Iterator[str]:
+        self.memory.phase = CoordinatorPhase.RESIGNED
+        yield from ()
 
     def _takeover(self, _: list[str]) -> Iterator[str]:
         before = self.memory

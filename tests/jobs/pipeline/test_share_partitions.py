@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from typer.testing import CliRunner
 
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.settings import AuditSettings
 from jobs.api import CoordinatorAudit
+from jobs.cli.app import app
 from jobs.formatting import plain
 from jobs.pipeline import replay
 from jobs.pipeline.group_history import histories
 from jobs.queries.from_logs.history import group_histories
 from jobs.sources.files import find_logs
+from jobs.sources.log_reader import LogReader
 from jobs.tables.history import HISTORY
 from tests.core.groups.share_delivery import RECORDING
+from tests.jobs.logs import batch, write_segment
 from tests.jobs.split_nights import by_offset, decoded, in_nights, rows_of
 
 pytestmark = pytest.mark.long
@@ -84,3 +90,42 @@ def test_late_records_make_the_groups_begin_anew(recorded, tmp_path):
     (again,) = replay.run(late)
     assert again.rebuilt > 0
     assert rows_of(late) == rows_of(whole)
+
+
+SCENARIO = """
+lasts: 2m
+cluster: {partitions: 1, share_partitions: 1}
+topics: {orders: {partitions: 2, rate: 20}}
+groups:
+  known: {type: share, topics: [orders], commits: {every: 2s}}
+  forgotten: {type: share, topics: [orders], commits: {every: 2s}}
+"""
+
+
+@pytest.fixture
+def forgotten(tmp_path: Path) -> Path:
+    """Logs of two share groups; the log of groups does not have one of them."""
+    scenario, logs = tmp_path / "scenario.yaml", tmp_path / "logs"
+    scenario.write_text(SCENARIO)
+    assert CliRunner().invoke(app, ["simulate", str(scenario), "--out", str(logs)]).exit_code == 0
+    log_of_groups = logs / "__consumer_offsets-0"
+    records = list(LogReader(find_logs([log_of_groups]), pytest.fail).records())
+    kept = [record for record in records if record.group_id == "known"]
+    placed = [replace(each, at=each.at._replace(offset=number)) for number, each in enumerate(kept)]
+    batches = [batch(*together) for _, together in groupby(placed, key=lambda each: each.batch)]
+    write_segment(log_of_groups, batches)
+    return logs
+
+
+def test_state_of_a_group_that_no_log_has_is_found_in_tables_as_in_logs(forgotten, spark, tmp_path):
+    made = CoordinatorAudit(spark, str(tmp_path / "tables"), CLUSTER)
+    made.ingest(str(forgotten))
+    made.decode()
+    made.replay()
+    made.audit()
+    logs = group_histories(find_logs([forgotten]), pytest.fail, audit=AuditSettings())
+    expected = {each.group_id: replace(each, share_partitions=[]) for each in logs}
+    assert expected["forgotten"].share_logs.groups_ms.keys() == {0}
+    assert {each.group_id: each for each in histories(made.tables, CLUSTER)} == expected
+    found = made.table("findings").where("group_id = 'forgotten'").collect()
+    assert [(row.kind, row.number) for row in found] == [("share_state_orphaned", 2)]

@@ -10,6 +10,7 @@ import pytest
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.group_history import GroupHistory, ShareLogs
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.share import GROUP_LOG
 from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.groups.group import Group
@@ -120,6 +121,24 @@ def test_a_first_offset_that_stays_while_later_ones_are_settled_is_a_stall() -> 
     assert stalls(moved, moved[2].at.timestamp_ms) == []
 
 
+def test_records_that_stay_locked_are_a_stall() -> None:
+    """A member took offsets 0 to 2 and says nothing; of 3 to 5 all is said. Complete records are 3."""
+    log = ShareLog()
+    records = [log.snapshot(), log.update(0, [(3, 5, 2, 1)], 3)]
+    since = records[1].at.timestamp_ms
+    (row,) = stalls(records, since + 5 * MINUTE)
+    assert (row.number, row.evidence) == (5 * MINUTE, (records[1].at,))
+    assert "offset 0 holds it up, 0 records wait for the next delivery, 3 records were locked by members" in row.detail
+    assert stalls(records, since + 5 * MINUTE - 1) == []
+
+
+def test_offsets_of_an_aborted_transaction_are_not_locked() -> None:
+    """Offsets 0 to 2 are complete without a state in the log."""
+    log = ShareLog()
+    records = [log.snapshot(), log.update(0, [(3, 5, 2, 1)], 6)]
+    assert stalls(records, records[1].at.timestamp_ms + 60 * MINUTE) == []
+
+
 def test_a_share_partition_that_is_settled_does_not_stall() -> None:
     log = ShareLog()
     records = [log.snapshot(), log.update(0, [(0, 3, 2, 1)], 4)]
@@ -207,6 +226,27 @@ def test_state_that_its_group_has_not_is_an_orphan() -> None:
     group_goes_on = phases([initializing(GroupLog(), ORDERS)])
     assert found(FindingKind.SHARE_STATE_ORPHANED, [*group_goes_on, *state]) == []
     assert found(FindingKind.SHARE_STATE_ORPHANED, state) == []
+
+
+def test_state_of_a_group_that_no_log_has_is_an_orphan() -> None:
+    """Group ``g`` would be in partition 0 of the log of groups, which goes on after the state was written."""
+    records = [ShareLog().snapshot()]
+    whole = ShareLogs({0: MINUTE}, frozenset((0,)), {0: MINUTE})
+    state = share_rows(records)
+
+    def orphans(logs: ShareLogs, partitions: dict[str, int]) -> list[FindingRow]:
+        history = GroupHistory.gather("g", 0, state, partitions, logs)
+        return [row for row in findings(history, LIMITS) if row.kind == FindingKind.SHARE_STATE_ORPHANED]
+
+    (row,) = orphans(whole, {GROUP_LOG: 1})
+    assert row.detail == (
+        "1 share partition with state in __share_group_state of a group that is not in __consumer_offsets: "
+        f"{TOPIC_ID}-0"
+    )
+    assert (row.evidence, row.group_type) == ((records[0].at,), None)
+    assert orphans(whole, {}) == []
+    assert orphans(whole._replace(groups_ms={}), {GROUP_LOG: 1}) == []
+    assert orphans(whole._replace(groups_ms={0: records[0].at.timestamp_ms - 1}), {GROUP_LOG: 1}) == []
 
 
 def test_the_log_partition_of_a_share_partition() -> None:
