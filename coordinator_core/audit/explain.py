@@ -132,8 +132,8 @@ def _opening(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
             f"The log does not say when it began: some time within the {spread} ms before it completed.", (row.at,)
         )
     if row.skipped_generations:
-        count = counted(row.skipped_generations, "generation")
-        yield Sentence(f"{count} in between never completed, or are not in the log.", (row.at,))
+        count, verb = counted(row.skipped_generations, "generation"), "is" if row.skipped_generations == 1 else "are"
+        yield Sentence(f"{count} in between never completed, or {verb} not in the log.", (row.at,))
 
 
 def _why(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
