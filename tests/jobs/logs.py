@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from coordinator_core.records import CoordinatorRecord, Family
+from coordinator_core.simulator.brokers import MetadataRecord
 from coordinator_core.wire.batch_writer import NewRecord, Producer, encode_batch, encode_marker_batch
 from coordinator_core.wire.record_codec import encode_key, encode_value
 
@@ -35,6 +36,18 @@ def batch(*records: CoordinatorRecord, family: Family = Family.GROUP, producer_i
     if producer_id is None:
         return encode_batch(new)
     return encode_batch(new, producer=Producer(producer_id, 0, 0), transactional=True)
+
+
+def metadata_batches(metadata: Iterable[tuple[int, Sequence[MetadataRecord]]]) -> Iterator[bytes]:
+    """The metadata log with these records, which were written at these times (ms), as batches."""
+    offset = 0
+    for time_ms, records in metadata:
+        new = [
+            NewRecord(offset + at, time_ms, None, encode_value(each.type, each.version, each.value, Family.METADATA))
+            for at, each in enumerate(records)
+        ]
+        yield encode_batch(new, leader_epoch=1)
+        offset += len(new)
 
 
 def marker(control_type: int, producer_id: int, offset: int, timestamp: int) -> bytes:

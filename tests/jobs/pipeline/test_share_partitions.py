@@ -111,7 +111,7 @@ def forgotten(tmp_path: Path) -> Path:
     log_of_groups = logs / "__consumer_offsets-0"
     records = list(LogReader(find_logs([log_of_groups]), pytest.fail).records())
     kept = [record for record in records if record.group_id == "known"]
-    placed = [replace(each, at=each.at._replace(offset=number)) for number, each in enumerate(kept)]
+    placed = [each._replace(at=each.at._replace(offset=number)) for number, each in enumerate(kept)]
     batches = [batch(*together) for _, together in groupby(placed, key=lambda each: each.batch)]
     write_segment(log_of_groups, batches)
     return logs

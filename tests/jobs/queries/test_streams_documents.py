@@ -5,7 +5,7 @@ The coordinator model writes each transcript; the log files are read, replayed, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -20,9 +20,7 @@ from coordinator_core.audit.findings.rows import FindingKind
 from coordinator_core.audit.rows import Basis, Verdict
 from coordinator_core.coordinator import describe_api
 from coordinator_core.groups.describe import describe
-from coordinator_core.records import Family, Fields
-from coordinator_core.wire.batch_writer import NewRecord, encode_batch
-from coordinator_core.wire.record_codec import encode_value
+from coordinator_core.records import Fields
 from jobs.api import CoordinatorAudit
 from jobs.cli.app import app
 from jobs.queries.from_logs.answers import LogAnswers
@@ -32,7 +30,7 @@ from jobs.settings import ENVIRONMENT_PREFIX, load
 from jobs.sources.files import find_logs
 from tests.core.audit.transcribed import TRANSCRIPTS, RecordedPlay, played
 from tests.core.coordinator.transcript import GROUP
-from tests.jobs.logs import batch, write_segment
+from tests.jobs.logs import batch, metadata_batches, write_segment
 
 NAMES = sorted(path.stem for path in TRANSCRIPTS.glob("streams_*.txt"))
 PROFILE = {"AUDIT__PROFILE": "kip-1071"}
@@ -46,20 +44,8 @@ class Written:
         self.play, self.folder = play, folder
         groups = groupby(play.log, key=lambda each: (each.batch, each.at.timestamp_ms))
         write_segment(folder / "__consumer_offsets-0", [batch(*records) for _, records in groups])
-        write_segment(folder / "__cluster_metadata-0", self._metadata())
+        write_segment(folder / "__cluster_metadata-0", metadata_batches(play.metadata))
         self.answers = LogAnswers(find_logs([folder]), pytest.fail, load(environment=environment()))
-
-    def _metadata(self) -> Iterator[bytes]:
-        offset = 0
-        for time_ms, records in self.play.metadata:
-            new = [
-                NewRecord(
-                    offset + at, time_ms, None, encode_value(each.type, each.version, each.value, Family.METADATA)
-                )
-                for at, each in enumerate(records)
-            ]
-            yield encode_batch(new, leader_epoch=1)
-            offset += len(new)
 
     @property
     def history(self) -> GroupHistory:
