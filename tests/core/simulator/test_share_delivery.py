@@ -24,6 +24,7 @@ from coordinator_core.simulator.group import share_states
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.topics import plan_topics
 from jobs.settings import load
+from tests.core.audit.histories import assignment
 from tests.core.simulator.simulations import decoded, rows_of
 
 Truth = list[dict[str, Any]]
@@ -99,6 +100,39 @@ def test_the_log_says_what_happened(seed):
     (archived,) = [row for row in found(records, rows) if row.kind == FindingKind.SHARE_ARCHIVED]
     after_redelivery = [row for row in told if row["delivery_count"] > 1]
     assert archived.number == sum(row["last_offset"] - row["first_offset"] + 1 for row in after_redelivery)
+
+
+@pytest.mark.parametrize(
+    "habits", [{"releases": 0.3}, {"releases": 0.2, "forgets": 0.1}], ids=["released", "timed out"]
+)
+def test_redeliveries_are_found_as_they_were(habits):
+    """All members leave in the end, so that each delivery has ended."""
+    records, truth = simulated(delivery=habits, events=[{"at": "9m", "scale": 0}])
+    again = [row for row in found(records, audited(records)) if row.kind == FindingKind.SHARE_REDELIVERED]
+    assert [row.number for row in again] == [totals(truth)["redelivered"]]
+
+
+def test_a_member_that_hangs_with_long_locks_stalls_its_partition():
+    """It holds 40 records of one partition; the others settle what follows, until the partition has all its locks."""
+    longest = {"group.share.max.record.lock.duration.ms": 3_600_000}
+    records, truth = simulated(
+        members=3,
+        lasts="12m",
+        events=[{"at": "2m", "zombie": {"lasts": "15m"}}],
+        config={"share.record.lock.duration.ms": "3600000"},
+        cluster={"config": longest},
+    )
+    rows = audited(records)
+    current = [row for row in rows if isinstance(row, SharePartitionRow) and row.is_open]
+    held = [
+        assignment("m", row.partition, row.since, group_type="SHARE", topic_id=row.topic_id, topic="orders")
+        for row in current
+    ]
+    (stall,) = [row for row in found(records, [*rows, *held]) if row.kind == FindingKind.SHARE_STALLED]
+    (stuck,) = [row for row in truth if row["kind"] == "share-offset" and row["next_offset"] < 10_000]
+    assert f"offset {stuck['next_offset']} holds it up" in stall.detail
+    assert "40 records were locked by members" in stall.detail
+    assert stall.number == records[-1].at.timestamp_ms - stall.evidence[0].timestamp_ms
 
 
 def test_a_record_that_nobody_can_process_is_given_up_at_the_limit():
