@@ -8,13 +8,17 @@ from typing import Annotated
 import typer
 
 from coordinator_core.audit.whatif.replay import WhatIf, what_if
+from coordinator_core.audit.whatif.share import LOWEST_LIMIT, with_delivery_limit
 from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.group import GroupType
 from coordinator_core.history.rows import RebalanceRow
+from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.option_groups import with_options
 from jobs.cli.output import print_lines
-from jobs.queries.interface import RebalanceFilter
+from jobs.queries.interface import Answers, RebalanceFilter
+
+SHARE_LOG = LOG_TOPICS[Family.SHARE]
 
 
 @with_options(AnswerSource)
@@ -57,6 +61,15 @@ def whatif_command(
     delay: Annotated[
         int | None, typer.Option("--delay", metavar="MS", min=0, help="Scheduled rebalance delay (Connect).")
     ] = None,
+    delivery_limit: Annotated[
+        int | None,
+        typer.Option(
+            "--delivery-limit",
+            metavar="N",
+            min=LOWEST_LIMIT,
+            help="Delivery limit of a share group, without other options: compare how many records are given up.",
+        ),
+    ] = None,
 ) -> None:
     """Replay a group's history with another assignor or setting, and compare it with what happened.
 
@@ -64,6 +77,11 @@ def whatif_command(
     """
     change = WhatIf(assignor, static, cooperative, standbys, warmups, recovery_lag, _counts(partitions or []), delay)
     known = source.answers()
+    if delivery_limit is not None:
+        if change != WhatIf(partitions={}):
+            raise UsageError("--delivery-limit cannot be combined with other changes")
+        _deliveries(source, known, group, delivery_limit)
+        return
     happened = known.rounds(group)
     if not happened:
         raise InputError(f"group {group!r} has no assignment in these logs for which the topics are known")
@@ -71,6 +89,20 @@ def whatif_command(
     print_lines(
         [{"": name, **outcome._asdict()} for name, outcome in found._asdict().items()], as_json=source.json, title=group
     )
+
+
+def _deliveries(source: AnswerSource, known: Answers, group: str, limit: int) -> None:
+    """Print what a share group gives up with another delivery limit."""
+    history = known.history(group)
+    if history is None or not history.share_partitions:
+        raise InputError(
+            f"group {group!r} has no share state in these logs: a share group's deliveries are in {SHARE_LOG}"
+        )
+    found = with_delivery_limit(history.share_partitions, limit)
+    if not found.is_whole:
+        source.console.warn("records of the share state are missing: the figures are what the others prove")
+    figures = {"actual": found.actual, "hypothetical": found.hypothetical}
+    print_lines([{"": name, **each._asdict()} for name, each in figures.items()], as_json=source.json, title=group)
 
 
 def _idle_ms(rows: Sequence[RebalanceRow]) -> int | None:

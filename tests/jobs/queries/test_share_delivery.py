@@ -147,3 +147,18 @@ def test_history_tells_of_both_logs() -> None:
         "__share_group_state-0:",
     ):
         assert text in result.stdout
+
+
+def test_another_delivery_limit() -> None:
+    """By the account of the clients, 24 records of warehouse were delivered three times: their limit is 3."""
+    thrice = {
+        (line["topic"], line["partition"], line["offset"])
+        for line in known_lines("truth")
+        if line["row"] == "delivery" and line["group"] == "warehouse" and line["delivery_count"] == 3
+    }
+    actual, lower = printed("whatif", "warehouse", "--delivery-limit", "2")
+    assert (actual["given_up"], lower["given_up"], lower["accepted"]) == (12, len(thrice), len(thrice) - 12)
+    actual, same = printed("whatif", "warehouse", "--delivery-limit", "3")
+    assert {**actual, "": None} == {**same, "": None}
+    result = CliRunner().invoke(app, ["whatif", "warehouse", "--delivery-limit", "1", "--log", str(LOGS)])
+    assert result.exit_code == 2

@@ -1,0 +1,78 @@
+"""What-if for share groups: another delivery limit (KIP-932, ``share.delivery.count.limit``).
+
+What members do with a record does not depend on the limit, up to the delivery that was the last one. So the log tells
+what a lower limit gives up. What a delivery beyond the limit in force would have led to, no log tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import NamedTuple
+
+from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow
+
+LOWEST_LIMIT = 2
+"""The lowest delivery limit that brokers take (``group.share.min.delivery.count.limit``)."""
+
+
+class GivenUpRecords(NamedTuple):
+    """Records that a group gives up after their second delivery or a later one.
+
+    ``accepted`` of them a later delivery did settle, or may still settle. ``undecided`` is how many others would get
+    another delivery, whose end is unknown.
+    """
+
+    given_up: int
+    accepted: int
+    undecided: int
+
+
+class DeliveryComparison(NamedTuple):
+    """What a group gave up, and what it would have given up. ``is_whole``: no record of its share state is missing."""
+
+    actual: GivenUpRecords
+    hypothetical: GivenUpRecords
+    is_whole: bool
+
+
+def with_delivery_limit(rows: Iterable[SharePartitionRow], limit: int) -> DeliveryComparison:
+    """Return what the rows of a group say of another delivery limit, which is at least ``LOWEST_LIMIT``.
+
+    Offsets that were archived at their first delivery are left out: rejected, or without a record.
+    """
+    ordered = sorted(rows, key=lambda row: (row.topic_id, row.partition, row.since.offset))
+    actual = given_up = accepted = undecided = 0
+    for _, mine in groupby(ordered, lambda row: (row.topic_id, row.partition)):
+        of_partition = list(mine)
+        archived = [(row, each) for row in of_partition for each in row.archived_now if each.delivery_count > 1]
+        released = [each for row in of_partition for each in row.released_now if each.delivery_count >= limit]
+        late = [each for _, each in archived if each.delivery_count > limit]
+        sooner = _records(_merged([*released, *late]))
+        more = [each for row, each in archived if each.delivery_count < limit and _was_the_limit(row, each)]
+        actual += _records(each for _, each in archived)
+        given_up += sooner + _records(each for _, each in archived if each.delivery_count <= limit) - _records(more)
+        accepted += sooner - _records(_merged(late))
+        undecided += _records(more)
+    is_whole = all(row.history_complete for row in ordered)
+    return DeliveryComparison(GivenUpRecords(actual, 0, 0), GivenUpRecords(given_up, accepted, undecided), is_whole)
+
+
+def _was_the_limit(row: SharePartitionRow, archived: OffsetRange) -> bool:
+    """Whether it may have been the last delivery; without a limit in the metadata log each may have been."""
+    return row.delivery_limit is None or archived.delivery_count >= row.delivery_limit
+
+
+def _merged(ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
+    """Each offset once."""
+    found: list[OffsetRange] = []
+    for each in sorted(ranges):
+        if found and each.first <= found[-1].last + 1:
+            found[-1] = found[-1]._replace(last=max(found[-1].last, each.last))
+        else:
+            found.append(each)
+    return found
+
+
+def _records(ranges: Iterable[OffsetRange]) -> int:
+    return sum(each.last - each.first + 1 for each in ranges)
