@@ -19,6 +19,7 @@ from coordinator_core.audit.rules import table as rules
 from coordinator_core.records import Family
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.wire.schema import record_schemas
+from jobs import docs_coverage
 from jobs.cli.app import COMMANDS, load
 from jobs.simulate.scenario_file import sections
 from jobs.tables.catalog import CATALOG
@@ -63,6 +64,7 @@ def pages() -> dict[str, str]:
         "records.md": ("Record types", _records()),
         "commands.md": ("Commands", _commands()),
         "scenarios.md": ("Scenarios", _scenario()),
+        "coverage.md": ("Protocol documents", docs_coverage.page()),
     }
     return {name: "\n".join((MADE, "", f"# {title}", "", *body, "")) for name, (title, body) in bodies.items()}
 

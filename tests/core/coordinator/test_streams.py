@@ -13,6 +13,7 @@ from coordinator_core.assignors.profiles import KIP_1071, profile
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import coordinator
 from coordinator_core.coordinator.config import BrokerConfig
+from coordinator_core.coordinator.describe_api import DESCRIBE
 from coordinator_core.coordinator.protocol import ErrorCode, Request, RequestOutcome
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.errors import InputError
@@ -50,6 +51,13 @@ def test_internal_topics_are_to_be_created_before_tasks_are_assigned() -> None:
     cluster.set_topics({"in": 3, "changelog": 3})
     one.beat()
     assert one.active == {0, 1, 2}
+
+
+def test_the_empty_group_id_is_invalid() -> None:
+    memory = Cluster.of({}).memory
+    for api in ("StreamsGroupDescribe", "ConsumerGroupDescribe", "ShareGroupDescribe", "ConnectGroupDescribe"):
+        assert DESCRIBE[api](memory, "", TopicImage.of(()))["errorCode"] == ErrorCode.INVALID_GROUP_ID
+        assert DESCRIBE[api](memory, "g", TopicImage.of(()))["errorCode"] == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_the_first_assignment_waits_for_more_members() -> None:

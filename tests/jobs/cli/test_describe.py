@@ -16,6 +16,7 @@ from jobs.cli.app import app
 from tests.core.builders import GroupLog, classic_member
 from tests.core.random_coordinator import RandomCoordinator, segment
 from tests.jobs.logs import batch, marker, write_segment
+from tests.shared_data import ROOT
 
 ORDERS = "b3JkZXJzIHRvcGljIGlkIQ"
 ASSIGNMENT = bytes.fromhex("0001 00000001 0006 6f7264657273 00000002 00000000 00000001 ffffffff")
@@ -177,6 +178,12 @@ def test_tables_for_people(folder: Path) -> None:
     described = run("describe", "payments", "--log", folder).stdout
     assert "RECONCILING" in described
     assert "orders 0-1" in described
+
+
+def test_a_streams_group_has_its_subtopologies() -> None:
+    table = run("describe", "E-count", "--log", ROOT / "data" / "samples" / "logs").stdout
+    assert "subtopologies (1)" in table
+    assert "e-in2     E-count-cnt-changelog (4)" in table
 
 
 def test_without_the_metadata_log_topics_have_ids(folder: Path) -> None:
