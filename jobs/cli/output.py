@@ -41,13 +41,16 @@ def print_written(what: str, where: Path, *, as_json: bool) -> None:
 
 
 def print_table(title: str, lines: Sequence[Line]) -> None:
-    """Print a table. Columns that are empty in every line are left out.
+    """Print a table. A column that only some lines have is empty in the others. Columns that are empty in every line
+    are left out.
 
     On a terminal the table is made to fit; if that is impossible, each line is printed as a block with one row for each
     field. In a pipe or a file each line is one row, whatever its length.
     """
     terminal = _terminal()
-    names = [name for name in (lines[0] if lines else ()) if any(line[name] is not None for line in lines)]
+    every = dict.fromkeys(name for line in lines for name in line)
+    lines = [{name: line.get(name) for name in every} for line in lines]
+    names = [name for name in every if any(line[name] is not None for line in lines)]
     terminal.print(f"{cell(title)} ({len(lines)})")
     if not lines:
         return

@@ -38,7 +38,8 @@ def print_description(described: Description) -> None:
     if "topology_check" in described:
         print_table("topics do not fit the topology", [described["topology_check"]])
     members = [_member(member, unknown) for member in own.get("members") or ()]
-    members += [_unknown_member(member_id) for member_id in described["unknownMembers"]]
+    columns = list(members[0]) if members else UNKNOWN_COLUMNS
+    members += [dict.fromkeys(columns, UNKNOWN) | {"member": each} for each in described["unknownMembers"]]
     if members or "members" in described["incompleteLists"]:
         print_table(_title("members", described), members)
     if own.get("subtopologies"):
@@ -87,6 +88,10 @@ def _title(part: str, described: Description) -> str:
 _DESCRIBES = ("describe_consumer", "describe_share", "describe_streams", "describe_connect", "describe_classic")
 
 
+UNKNOWN_COLUMNS = ("member", "instance", "client", "host", "rack", "epoch", "assigned", "target")
+"""The columns of members where none is certain."""
+
+
 def _member(member: Description, unknown: set[str]) -> Description:
     member_id = member.get("consumerId") or member.get("memberId")
 
@@ -118,11 +123,6 @@ def _thread(member: Description) -> Description:
         "tags": None if not tags else " ".join(f"{key}={value}" for key, value in sorted(tags.items())),
         "topology epoch": member["topologyEpoch"],
     }
-
-
-def _unknown_member(member_id: str) -> Description:
-    names = ("instance", "client", "host", "rack", "epoch", "assigned", "target")
-    return {"member": member_id, **dict.fromkeys(names, UNKNOWN)}
 
 
 def _assigned(assignment: Description | None) -> str | None:

@@ -108,6 +108,13 @@ def test_a_table_without_a_row_says_so(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out.split() == ["findings", "(0)"]
 
 
+def test_a_column_that_only_some_lines_have_is_empty_in_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table("members", [{"member": "m1", "process": "p"}, {"member": "m2", "url": "u"}])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert rows[1] == ["member", "process", "url"]
+    assert rows[-2:] == [["m1", "p", "-"], ["m2", "-", "u"]]
+
+
 def test_names_of_clients_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     print_table("members", [{"client": "\x1b[2Jé\n日本 [bold]:smile:", "n": 1}])
     assert r" \x1b[2Jé\n日本 [bold]:smile:  " in capsys.readouterr().out
