@@ -202,6 +202,9 @@ def _moments(rows: Iterable[TimelineRow]) -> Iterator[TimelineEntry]:
             if row.left is not None:
                 yield TimelineEntry(row.left, f"member gone: {row.went_by}", f"{who} {row.hint or ''}".strip())
         elif isinstance(row, GroupEpochRow):
+            if row.assignment_error and row.target is not None:
+                detail = f"error {row.assignment_error} at epoch {row.epoch}: the workers keep what they run"
+                yield TimelineEntry(row.target, "assignor failed", detail)
             if row.ended is not None and row.ended_by != "next epoch":
                 yield TimelineEntry(row.ended, row.ended_by or "ended", f"{row.group_type} group at epoch {row.epoch}")
         elif isinstance(row, ShareInitializationRow):

@@ -131,6 +131,7 @@ class GroupLine(NamedTuple):
     group_id: Annotated[str, "the group"]
     group_type: Annotated[str, "CLASSIC, CONSUMER, SHARE, STREAMS, CONNECT, or OFFSETS (only offset commits)"]
     state: Annotated[str, "last known state; GONE: deleted; UNKNOWN: records of the group are missing"]
+    not_running: Annotated[str | None, "streams: why the group does not run although it has members; null: it runs"]
     epoch: Annotated[int | None, "last known epoch or generation"]
     assignor: Annotated[str | None, "assignor; null: not in the log"]
     members: Annotated[int, "number of current members"]

@@ -16,8 +16,10 @@ from coordinator_core.audit.findings.two_logs import by_log, log_topic, time_ord
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.rules.table import RULE
 from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.groups.streams.readiness import reason
+from coordinator_core.groups.streams.state import StreamsGroupState
 from coordinator_core.groups.violations import Violation
-from coordinator_core.history.rows import AssignmentRow, RebalanceRow
+from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, RebalanceRow
 from coordinator_core.records import LogPosition
 from jobs.report.data import Broken, Count, GroupDetail, GroupLine, Member, Offsets, Rebalance
 from jobs.report.holding_periods import spells_of_members
@@ -63,6 +65,7 @@ def _line(history: GroupHistory, parts: Sequence[GroupHistory], found: Sequence[
         group_id=history.group_id,
         group_type=newest.group_type or "OFFSETS",
         state="-" if last is None else "GONE" if present is None else present.state or "UNKNOWN",
+        not_running=_why_it_stands_still(present),
         epoch=None if last is None else last.epoch,
         assignor=next((row.assignor for row in reversed(epochs) if row.assignor is not None), None),
         members=sum(1 for row in history.memberships if row.left is None),
@@ -77,6 +80,11 @@ def _line(history: GroupHistory, parts: Sequence[GroupHistory], found: Sequence[
         last_ms=max(times, default=None),
         complete=_is_complete(history),
     )
+
+
+def _why_it_stands_still(present: GroupEpochRow | None) -> str | None:
+    is_waiting = present is not None and present.state == StreamsGroupState.NOT_READY and present.members != ()
+    return reason(present.topology) if present is not None and is_waiting else None
 
 
 def _last_event(part: GroupHistory) -> tuple[bool, int]:

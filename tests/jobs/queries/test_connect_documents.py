@@ -225,6 +225,9 @@ def test_an_assignor_fails(played: Callable[..., Pipeline]) -> None:
     (kept,) = [row for row in pipeline.history().targets if row.basis == Basis.KEPT]
     assert (kept.epoch, kept.verdict) == (2, Verdict.IDENTICAL)
     assert "The assignor reported error 1: the workers keep what they run." in pipeline.story(2)
+    told = CliRunner().invoke(app, ["history", GROUP, "--log", str(pipeline.folder)]).stdout
+    assert "assignor failed" in told
+    assert "error 1 at epoch 2" in told
 
 
 def test_a_target_of_work_that_was_removed_meanwhile_is_right(played: Callable[..., Pipeline]) -> None:

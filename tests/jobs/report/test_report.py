@@ -26,6 +26,7 @@ from jobs.report.holding_periods import spells_of_members
 from jobs.report.render import GRID_LINES, chart, duration, to_html, to_json
 from jobs.settings import load
 from jobs.sources.files import find_logs
+from tests.core.audit.findings.test_unassigned import DELETED, HOUR, gathered, running, stopped
 from tests.core.history.logs import GROUP, GroupLog, alone, current, epoch, gone, member, target, target_epoch
 from tests.jobs.logs import batch, write_segment
 from tests.shared_data import ROOT
@@ -126,6 +127,20 @@ def test_a_history_of_nothing_is_a_page_that_says_so():
     assert "No rebalance was seen" in page
     assert "odd bytes" in page
     assert json.loads(to_json(report)) == plain(report)
+
+
+def test_groups_that_do_not_run_are_listed_with_the_reason():
+    stopped_now = gathered(stopped(), DELETED, HOUR, {})
+    report = report_of(stopped_now)
+    (group,) = report.groups
+    reason = "MISSING_SOURCE_TOPICS: Source topics in are missing."
+    assert (group.line.state, group.line.not_running) == ("NOT_READY", reason)
+    section = to_html(report).split('id="not-running-title"')[1].split("</section>")[0]
+    assert reason in section
+    assert "1 with members" in section
+    runs = report_of(gathered(running(GroupLog()), DELETED, HOUR, {}))
+    assert runs.groups[0].line.not_running is None
+    assert "not-running-title" not in to_html(runs)
 
 
 def test_what_a_member_held_over_time():
