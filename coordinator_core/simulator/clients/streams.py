@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from coordinator_core.assignors.inputs import TaskId
@@ -50,10 +51,18 @@ class StreamsThread(ReconcilingClient):
             **{role: [] for role in TASK_FIELDS},
             **self._offsets(),
         }
+        self.beat(tuple(self._new_topology()))
+
+    def _new_topology(self) -> Iterator[TrueCause]:
+        """The causes of an epoch that this topology is, as that of the group and as that of a static member."""
         live = self.shard.memory.live.get(self.group_id)
-        known = live.log.topology if isinstance(live, LiveStreamsGroup) else None
-        is_new = known is not None and known.epoch < self.wish.topology_epoch
-        self.beat((TrueCause("topology_changed"),) if is_new else ())
+        if not isinstance(live, LiveStreamsGroup) or live.log.topology is None:
+            return
+        if live.log.topology.epoch < self.wish.topology_epoch:
+            yield TrueCause("topology_changed")
+        former = live.static_member(self.wish.instance_id)
+        if former is not None and (former.topology_epoch or 0) < self.wish.topology_epoch:
+            yield TrueCause("topology_changed", self.member_id)
 
     def beat(self, why: tuple[TrueCause, ...] = ()) -> None:
         """Send a heartbeat with what changed since the last one; ``why`` has the causes of an epoch that it opens."""
