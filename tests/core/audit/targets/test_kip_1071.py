@@ -7,11 +7,22 @@ from typing import Any
 
 import pytest
 
+from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.groups.violations import Rule
-from coordinator_core.records import CoordinatorRecord, Fields, RecordType
-from tests.core.audit.transcribed import TRANSCRIPTS, RecordedPlay, audited, broken, played
+from coordinator_core.records import CoordinatorRecord, Family, Fields, RecordType
+from tests.core.audit.transcribed import (
+    EVERYTHING,
+    KIP_1071,
+    TRANSCRIPTS,
+    RecordedPlay,
+    audited,
+    broken,
+    group_records,
+    played,
+)
+from tests.core.coordinator.transcript import GROUP
 
 TARGET = RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER
 NAMES = sorted(path.stem for path in TRANSCRIPTS.glob("streams_*.txt"))
@@ -201,3 +212,17 @@ def _epoch_after(play: RecordedPlay, at: int) -> int:
     """The epoch of the next target metadata after this record."""
     following = (each for each in play.log[at:] if each.type == RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA)
     return next(each.value["assignmentEpoch"] for each in following if each.value is not None)
+
+
+@pytest.mark.parametrize("name", ["streams_migration", "streams_regex", "streams_topology_update", "streams_warmup"])
+def test_a_night_that_ends_anywhere_changes_no_row(name: str) -> None:
+    play = played(name)
+    records = group_records(play)
+    whole = GroupAudit.begin(GROUP, Family.GROUP, play.history, EVERYTHING, KIP_1071, from_start=True)
+    expected = [row for record in records for row in whole.feed(record, 0)]
+    for cut in range(1, len(records)):
+        first = GroupAudit.begin(GROUP, Family.GROUP, play.history, EVERYTHING, KIP_1071, from_start=True)
+        rows = [row for record in records[:cut] for row in first.feed(record, 0)]
+        second = GroupAudit.resume(first.state(), play.history, EVERYTHING, KIP_1071)
+        rows += [row for record in records[cut:] for row in second.feed(record, 0)]
+        assert rows == expected
