@@ -11,15 +11,15 @@ from typing import Any, NamedTuple, Protocol
 
 from coordinator_core.coordinator.config import GroupConfig, duration_ms
 from coordinator_core.coordinator.protocol import ApiError
-from coordinator_core.coordinator.share.leader import (
+from coordinator_core.coordinator.share.delivery_types import (
     Acknowledge,
     Acknowledgement,
     Delivery,
     DeliverySettings,
     LogBatch,
-    SharePartitionLeader,
     StateWrite,
 )
+from coordinator_core.coordinator.share.leader import SharePartitionLeader
 from coordinator_core.coordinator.share.share_coordinator import ShareCoordinator
 from coordinator_core.groups.share.delivery import DeliveryState, StateBatch
 from coordinator_core.groups.share.state_log import UNSET, ShareStateRecord

@@ -13,7 +13,7 @@ from typing import Any
 from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
 from coordinator_core.coordinator.share.combined_batches import combine_batches
-from coordinator_core.coordinator.share.leader import StateWrite
+from coordinator_core.coordinator.share.delivery_types import StateWrite
 from coordinator_core.groups.share.delivery import StateBatch
 from coordinator_core.groups.share.state_log import (
     SHARE_SNAPSHOT,

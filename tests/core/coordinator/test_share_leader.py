@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
-from coordinator_core.coordinator.share.leader import (
+from coordinator_core.coordinator.share.delivery_types import (
     Acknowledge,
     Acknowledgement,
     DeliverySettings,
     LogBatch,
-    SharePartitionLeader,
     StateWrite,
 )
+from coordinator_core.coordinator.share.leader import SharePartitionLeader
 from tests.core.coordinator.share_delivery import Line, ModelOfDelivery
 
 RECORDED = Path(__file__).parents[2] / "data" / "share_leader.jsonl.gz"

@@ -17,14 +17,14 @@ import pytest
 from coordinator_core.audit.findings.rows import FindingKind
 from coordinator_core.audit.rows import Verdict
 from coordinator_core.coordinator.config import BrokerConfig
-from coordinator_core.coordinator.share.leader import (
+from coordinator_core.coordinator.share.delivery_types import (
     Acknowledge,
     Acknowledgement,
     DeliverySettings,
     LogBatch,
-    SharePartitionLeader,
     StateWrite,
 )
+from coordinator_core.coordinator.share.leader import SharePartitionLeader
 from coordinator_core.coordinator.share.share_coordinator import ShareCoordinator
 from coordinator_core.groups.share.state_log import SharePartition
 from coordinator_core.records import Family

@@ -1,0 +1,198 @@
+"""One fetch of a member from a share partition: which records it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from coordinator_core.coordinator.share.delivery_types import Delivery, LogBatch
+from coordinator_core.coordinator.share.in_flight import ACQUIRED, AVAILABLE, InFlightBatch, InFlightRun
+from coordinator_core.coordinator.share.window import ShareWindow
+
+ALONE_FROM = 2
+"""With a higher delivery limit than this, the last delivery of a record is of it alone."""
+
+
+class _Acquired(NamedTuple):
+    deliveries: list[Delivery]
+    records: int
+
+
+class Fetch:
+    """One fetch of a member: which records it gets."""
+
+    def __init__(
+        self,
+        window: ShareWindow,
+        member_id: str,
+        fetched: Sequence[LogBatch],
+        now: int,
+        last: int,
+        room: int,
+        batch_size: int,
+        is_strict: bool,
+    ) -> None:
+        self._window = window
+        self._flight = window.flight
+        self._member_id = member_id
+        self._fetched = fetched
+        self._deadline_ms = now + window.settings.lock_ms
+        self._last = last
+        self._room = room
+        self._batch_size = batch_size
+        self._is_strict = is_strict
+
+    def acquire(self, fetch_offset: int) -> _Acquired:
+        """Lock records, the fetch of which began at an offset."""
+        base = first = self._fetched[0].first
+        self._window.archive_compacted(fetch_offset, base)
+        floor = self._flight.floor(first)
+        if floor is None:
+            first = max(first, self._window.start_offset)
+        elif floor.last >= first:
+            first = floor.first
+        known = self._flight.between(min(base, first), self._last)
+        if not known:
+            return self._acquire_new(first, self._last, self._room)
+        found, is_full = self._acquire_known(known, base, first)
+        if not is_full and found.records < self._room and known[-1].last < self._last:
+            new = self._acquire_new(known[-1].last + 1, self._last, self._room - found.records)
+            found = _Acquired(found.deliveries + new.deliveries, found.records + new.records)
+        if found.deliveries:
+            self._window.narrow_gap(found.deliveries[-1].last + 1)
+        return found
+
+    def _acquire_known(self, known: Iterable[InFlightBatch], base: int, gap: int) -> tuple[_Acquired, bool]:
+        """What it gets of records that were in flight before, and whether it must get no more."""
+        deliveries: list[Delivery] = []
+        records = 0
+        for batch in known:
+            if records >= self._room:
+                break
+            if self._window.open_gap is not None:
+                if gap < batch.first:
+                    new = self._acquire_new(gap, batch.first - 1, self._room - records)
+                    deliveries += new.deliveries
+                    records += new.records
+                gap = batch.last + 1
+                if records >= self._room:
+                    break
+            is_whole = base <= batch.first and batch.last <= self._last
+            is_throttled = self._throttles(batch, base)
+            if is_throttled and records:
+                return _Acquired(deliveries, records), True
+            exceeds = self._is_strict and batch.records > self._room - records
+            if not is_whole or exceeds or is_throttled:
+                if not batch.is_split and not batch.whole.is_available:
+                    continue
+                self._window.split(batch)
+            if batch.is_split:
+                part = self._acquire_part(batch, base, self._room - records)
+                deliveries += _joined(part)
+                got = sum(each.records for each in part)
+                records += got
+                if is_throttled and got:
+                    return _Acquired(deliveries, records), True
+            elif batch.whole.is_available:
+                self._lock(batch.whole, self._window.next_turn())
+                deliveries.append(Delivery(batch.first, batch.last, batch.whole.delivery_count))
+                records += batch.records
+        return _Acquired(deliveries, records), False
+
+    def _throttles(self, batch: InFlightBatch, base: int) -> bool:
+        runs = (run for run in batch.runs if run.is_available)
+        if batch.is_split:
+            runs = (run for run in runs if run.last >= base and run.first <= self._last)
+        return max((run.delivery_count for run in runs), default=0) >= self._window.settings.throttled_from
+
+    def _lock(self, run: InFlightRun, turn: int) -> None:
+        run.state, run.member_id = ACQUIRED, self._member_id
+        run.delivery_count += 1
+        run.lock(self._deadline_ms, turn)
+
+    def _acquire_part(self, batch: InFlightBatch, base: int, room: int) -> list[Delivery]:
+        """What it gets of a batch whose offsets have their own states."""
+        settings = self._window.settings
+        limit, alone = settings.delivery_limit, settings.delivery_limit > ALONE_FROM
+        found: list[Delivery] = []
+        records, most = 0, None
+        for run in batch.within(max(base, batch.first), min(self._last, batch.last)):
+            if not run.is_available:
+                continue
+            count = run.delivery_count
+            is_last = alone and count == limit - 1
+            if is_last and records:
+                break
+            if count >= settings.throttled_from and most is None:
+                most = max(1, batch.records >> (count - settings.throttled_from + 1))
+            allowed = run.records
+            if is_last:
+                allowed = 1
+            if self._is_strict:
+                allowed = min(allowed, room - records)
+            if most is not None and records < most:
+                allowed = min(allowed, most - records)
+            if allowed < run.records:
+                run = batch.within(run.first, run.first + allowed - 1)[0]
+            self._lock(run, self._window.next_turn(run.records))
+            records += run.records
+            found.append(Delivery(run.first, run.last, run.delivery_count))
+            if is_last or (self._is_strict and records == room) or records == most:
+                break
+        return found
+
+    def _acquire_new(self, first: int, last: int, room: int) -> _Acquired:
+        """What it gets of records that are not in flight."""
+        window = self._window
+        if not self._flight:
+            first = max(first, window.end_offset)
+        if room < last - first + 1:
+            end = _batch_end(self._fetched, first + room - 1)
+            last = end if window.open_gap is None else min(end, last)
+        deliveries = self._new_batches(first, last, room)
+        if self._flight.batches[0].first == first:
+            window.start_offset = first
+        window.end_offset = max(window.end_offset, last)
+        if self._is_strict:
+            last = deliveries[0].last
+        window.narrow_gap(last + 1)
+        return _Acquired(deliveries, last - first + 1)
+
+    def _new_batches(self, first: int, last: int, room: int) -> list[Delivery]:
+        found: list[Delivery] = []
+        if not self._is_strict and last - first + 1 > self._batch_size:
+            for base, _ in self._fetched:
+                if base > last:
+                    break
+                if base - first >= self._batch_size:
+                    found.append(Delivery(first, base - 1, 1))
+                    first = base
+        found.append(Delivery(first, last, 1))
+        if self._is_strict and last - first + 1 > room:
+            batch = InFlightBatch.of(first, last, AVAILABLE, 0)
+            batch.is_split = True
+            (run,) = batch.within(first, first + room - 1)
+            self._lock(run, self._window.next_turn(run.records))
+            self._flight.put(batch)
+            self._window.must_search = True
+            return [Delivery(run.first, run.last, 1)]
+        for each in found:
+            batch = InFlightBatch.of(each.first, each.last, AVAILABLE, 0)
+            self._lock(batch.whole, self._window.next_turn())
+            self._flight.put(batch)
+        return found
+
+
+def _batch_end(fetched: Sequence[LogBatch], offset: int) -> int:
+    """The last offset of the batch with an offset; the offset itself if no batch has it."""
+    return next((batch.last for batch in fetched if batch.first <= offset <= batch.last), offset)
+
+
+def _joined(deliveries: Iterable[Delivery]) -> list[Delivery]:
+    joined: list[Delivery] = []
+    for each in deliveries:
+        if joined and joined[-1].last + 1 == each.first and joined[-1].delivery_count == each.delivery_count:
+            joined[-1] = joined[-1]._replace(last=each.last)
+        else:
+            joined.append(each)
+    return joined
