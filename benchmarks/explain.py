@@ -39,7 +39,7 @@ def main(megabytes: int) -> None:
         store.decode()
         store.replay()
         filled = time.perf_counter() - start
-        source = StoredAnswers(FolderReader(store.tables.location), store.cluster, store.settings.audit, None)
+        source = StoredAnswers(FolderReader(store.tables.location), store.cluster, store.settings.audit)
         (slowest,) = source.rebalances(RebalanceFilter(slowest=1))
         start = time.perf_counter()
         history = source.history(slowest.group_id)

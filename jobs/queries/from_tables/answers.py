@@ -36,7 +36,7 @@ class StoredAnswers:
     tables: TableReader
     cluster: str
     audit: AuditSettings
-    warn: Warn | None
+    warn: Warn | None = None
 
     def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
         """Folded from the records of the groups asked for."""
