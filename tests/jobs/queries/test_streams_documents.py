@@ -28,6 +28,7 @@ from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.interface import AsOf
 from jobs.settings import ENVIRONMENT_PREFIX, load
 from jobs.sources.files import find_logs
+from jobs.tables.folder_reader import FolderReader
 from tests.core.audit.transcribed import TRANSCRIPTS, RecordedPlay, played
 from tests.core.coordinator.transcript import GROUP
 from tests.jobs.logs import batch, metadata_batches, write_segment
@@ -305,7 +306,7 @@ def test_the_tables_answer_as_the_logs_do(
     audit.decode()
     audit.replay()
     audit.audit()
-    tables = StoredAnswers(audit.tables, audit.cluster, of.answers.settings.audit)
+    tables = StoredAnswers(FolderReader(audit.tables.location), audit.cluster, of.answers.settings.audit)
     assert tables.history(GROUP) == replace(of.history, commits=[], transactions=[])
     assert list(tables.verdicts(GROUP, 0)) == list(of.answers.verdicts(GROUP, 0))
     assert tables.findings(GROUP) == of.answers.findings(GROUP)
