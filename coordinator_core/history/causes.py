@@ -44,7 +44,9 @@ class CauseKind(StrEnum):
     """Another part of a member's metadata changed (streams groups: any does)."""
     GROUP_CONFIG_CHANGED = "group_config_changed"
     WARMUP_CAUGHT_UP = "warmup_caught_up"
-    """A member reported that a warm-up task had caught up (KIP-1071): the next target turns it into something else."""
+    """A member reported that a warm-up task had caught up (KIP-1071). No record says so: nothing else opens an epoch
+    without a record, and its target turns the task into something else.
+    """
     SHARE_STATE_INITIALIZED = "share_state_initialized"
     """Share partitions became assignable."""
     PARTITIONS_REVOKED = "partitions_revoked"
