@@ -35,7 +35,7 @@ COUNTED = {
 
 def events(folder: Path) -> Iterator[tuple[str, int]]:
     """The counted events of a session, with their time in ms."""
-    for file in folder.rglob("*"):
+    for file in folder.rglob("[!.]*"):
         for line in file.read_text().splitlines() if file.is_file() else ():
             event = json.loads(line)
             if (counted := COUNTED.get(event["Event"])) is not None:

@@ -21,7 +21,7 @@ from jobs.checks.suites import Result
 from jobs.errors import one_line
 from jobs.pipeline import decode, findings, ingest, maintenance, offsets, replay, runs, seen_files
 from jobs.report.render import check_name, write
-from jobs.report.stored import stored_report
+from jobs.report.stored import is_current, stored_report
 from jobs.settings import Settings
 from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, open_dump
 from jobs.tables.catalog import CATALOG
@@ -251,6 +251,9 @@ def _checks(nightly: NightlyRun) -> dict[str, int]:
 def _report(nightly: NightlyRun) -> dict[str, int] | None:
     out = nightly.settings.nightly.report
     if out is None:
+        return None
+    # Findings know the thresholds that they were made with, and so the report does, too.
+    if "findings" in nightly.settings.nightly.steps and is_current(nightly.tables, nightly.settings, out):
         return None
     report = stored_report(nightly.tables, nightly.settings)
     write(report, out)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.pipeline.commit_fold import INPUT, STATE, PassOver, What, summarizer
-from jobs.pipeline.decoded_runs import decoded_runs
+from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table, Tables, sql_text
 from jobs.tables.log import LOG_RECORDS, PLACED
@@ -42,8 +42,7 @@ def update(tables: Tables) -> None:
         return
     tables.create(COMMIT_SUMMARIES)
     runs = decoded_runs(tables)
-    newest = F.max("run_id").alias("run_id")
-    known = {row.cluster: row.run_id for row in all_commits(tables).groupBy("cluster").agg(newest).collect()}
+    known = newest_runs(tables, COMMIT_SUMMARIES)
     for cluster, names in sorted(runs.items()):
         if names[-1] > known.get(cluster, ""):
             _Update(tables, cluster, names, known.get(cluster, "")).run()

@@ -1,15 +1,21 @@
-"""Which runs were decoded."""
+"""Which runs were decoded, and which of them a table has."""
 
 from __future__ import annotations
 
-from jobs.tables.delta import Tables
-from jobs.tables.log import RUNS
+from jobs.tables.delta import Table, Tables
+from jobs.tables.lookup import lookup
 
 
 def decoded_runs(tables: Tables) -> dict[str, list[str]]:
     """Return for each cluster the runs that brought records and were decoded, oldest first."""
-    decoded = tables.read(RUNS).where("job = 'decode' AND records > 0").select("cluster", "run_id").distinct()
+    decoded = "SELECT DISTINCT cluster, run_id FROM $runs WHERE job = 'decode' AND records > 0"
     runs: dict[str, list[str]] = {}
-    for row in decoded.collect():
-        runs.setdefault(row.cluster, []).append(row.run_id)
+    for row in lookup(tables).rows(decoded):
+        runs.setdefault(row["cluster"], []).append(row["run_id"])
     return {cluster: sorted(names) for cluster, names in runs.items()}
+
+
+def newest_runs(tables: Tables, table: Table) -> dict[str, str]:
+    """Return for each cluster the newest run of which a table has rows."""
+    newest = f"SELECT cluster, max(run_id) AS run_id FROM ${table.name} GROUP BY cluster"
+    return {row["cluster"]: row["run_id"] for row in lookup(tables).rows(newest)}

@@ -26,8 +26,9 @@ from jobs.pipeline.record_sizes import record_sizes
 from jobs.pipeline.share_delivery import share_deliveries, share_logs
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.delta import Tables
-from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, TOPIC_HISTORY
+from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY
 from jobs.tables.log import LOG_PARTITION, LOG_RANGES
+from jobs.tables.lookup import lookup
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.row_reader import reader
 
@@ -84,8 +85,8 @@ def by_group(rows: DataFrame) -> DataFrame:
 
 def partition_counts(tables: Tables, cluster: str) -> dict[str, int]:
     """Return the partition count of each topic that exists at the end of the metadata log."""
-    topics = tables.read(TOPIC_HISTORY).where((F.col("cluster") == cluster) & F.col("until").isNull())
-    return {row.topic: row.partitions for row in topics.select("topic", "partitions").collect()}
+    topics = "SELECT topic, partitions FROM $topic_history WHERE cluster = :cluster AND until IS NULL"
+    return {row["topic"]: row["partitions"] for row in lookup(tables).rows(topics, cluster=cluster)}
 
 
 def gathered(rows: Iterable[Given], partitions: Mapping[str, int], share_logs: ShareLogs) -> Iterator[GroupHistory]:

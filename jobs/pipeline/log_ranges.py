@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.pipeline.decoded_runs import decoded_runs
+from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.pipeline.log_start import is_start
 from jobs.tables.delta import Tables, sql_text
 from jobs.tables.log import LOG_PARTITION, LOG_RANGES, LOG_RECORDS, PLACED
@@ -28,8 +28,7 @@ def update(tables: Tables) -> None:
     if not tables.exists(LOG_RECORDS):
         return
     tables.create(LOG_RANGES)
-    newest = F.max("run_id").alias("run_id")
-    known = {row.cluster: row.run_id for row in tables.read(LOG_RANGES).groupBy("cluster").agg(newest).collect()}
+    known = newest_runs(tables, LOG_RANGES)
     for cluster, runs in sorted(decoded_runs(tables).items()):
         done = known.get(cluster, "")
         if runs[-1] > done:

@@ -15,7 +15,8 @@ from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.pipeline import commit_history, commit_summaries
 from jobs.tables.delta import Tables
 from jobs.tables.history import TOPIC_HISTORY
-from jobs.tables.log import PLACED, RUNS
+from jobs.tables.log import PLACED
+from jobs.tables.lookup import lookup
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import COMMIT, GROUP_OFFSETS, OFFSET_KEY
 
@@ -40,10 +41,12 @@ def run(tables: Tables, ends: DataFrame | None = None) -> int:
     for table in (GROUP_OFFSETS, TOPIC_HISTORY):
         tables.create(table)
     commit_summaries.update(tables)
-    (newest,) = tables.read(RUNS).where("job = 'decode'").agg(F.max("run_id")).collect()
-    run_id = newest[0]
+    (newest,) = lookup(tables).rows("SELECT max(run_id) AS run_id FROM $runs WHERE job = 'decode'")
+    run_id = newest["run_id"]
     if run_id is None:
         return 0
+    if stored := _stored(tables, run_id):
+        return stored
     shared = share_offsets(tables)
     found = (
         newest_offsets(commit_summaries.all_commits(tables))
@@ -52,7 +55,13 @@ def run(tables: Tables, ends: DataFrame | None = None) -> int:
     )
     found = with_lag(found, ends).withColumn("run_id", F.lit(run_id))
     tables.append(GROUP_OFFSETS, found, run_id)
-    return tables.read(GROUP_OFFSETS).where(F.col("run_id") == run_id).count()
+    return _stored(tables, run_id)
+
+
+def _stored(tables: Tables, run_id: str) -> int:
+    """Return how many offsets are stored as of a run."""
+    (found,) = lookup(tables).rows("SELECT count(*) AS rows FROM $group_offsets WHERE run_id = :run", run=run_id)
+    return int(found["rows"])
 
 
 def with_lag(found: DataFrame, ends: DataFrame | None) -> DataFrame:

@@ -27,12 +27,14 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.groups.violations import Violation
 from jobs.pipeline import commit_summaries, log_ranges
 from jobs.pipeline import topics as topic_log
+from jobs.pipeline.decoded_runs import decoded_runs
 from jobs.pipeline.replay_arrow import INPUT, folder
 from jobs.sources import stored_topics
 from jobs.sources.files import REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.delta import Table, Tables
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
-from jobs.tables.log import LOG_PARTITION, LOG_RANGES, PLACED, RUNS
+from jobs.tables.log import LOG_PARTITION, LOG_RANGES, PLACED
+from jobs.tables.lookup import lookup
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.spark_reader import SparkReader
 
@@ -66,24 +68,23 @@ def run(tables: Tables, audit: AuditSettings | None = None, *, rebuild: bool = F
         tables.create(table)
     log_ranges.update(tables)
     commit_summaries.update(tables)
-    decoded = tables.read(RUNS).where("job = 'decode' AND records > 0").groupBy("cluster")
-    is_current = F.bool_and(F.col("version") == STATE_VERSION).alias("is_current")
-    states = tables.read(GROUP_STATES).groupBy("cluster").agg(F.max("run_id").alias("run_id"), is_current)
-    stored = {row.cluster: row for row in states.collect()}
-    staged = tables.read(REPLAYED).select("cluster").first()
-    interrupted = None if staged is None else staged.cluster
+    found = lookup(tables)
+    states = "SELECT cluster, max(run_id) AS run_id, min(version) AS oldest, max(version) AS newest FROM $group_states"
+    stored = {row["cluster"]: row for row in found.rows(f"{states} GROUP BY cluster")}
+    interrupted = next((row["cluster"] for row in found.rows("SELECT cluster FROM $replayed LIMIT 1")), None)
     summaries = []
     # The cluster of an interrupted run comes first, before another cluster replaces its rows in ``replayed``.
-    newest = decoded.agg(F.max("run_id").alias("run_id")).collect()
-    for row in sorted(newest, key=lambda row: (row.cluster != interrupted, row.cluster)):
-        known = stored.get(row.cluster)
-        done = "" if rebuild or known is None else known.run_id
-        if known is not None and known.is_current and done >= row.run_id:
+    runs = decoded_runs(tables)
+    for cluster in sorted(runs, key=lambda name: (name != interrupted, name)):
+        known, newest = stored.get(cluster), runs[cluster][-1]
+        done = "" if rebuild or known is None else known["run_id"]
+        is_current = known is not None and known["oldest"] == known["newest"] == STATE_VERSION
+        if is_current and done >= newest:
             no_rows = dict.fromkeys(FOLDED.values(), 0)
-            summaries.append(ReplaySummary(cluster=row.cluster, groups=0, rebuilt=0, unplaced=0, rows=no_rows))
+            summaries.append(ReplaySummary(cluster=cluster, groups=0, rebuilt=0, unplaced=0, rows=no_rows))
         else:
-            span = _Span(done, row.run_id, is_first=known is None and row.cluster != interrupted)
-            summaries.append(_Run(tables, row.cluster, audit or AuditSettings(), span).run())
+            span = _Span(done, newest, is_first=known is None and cluster != interrupted)
+            summaries.append(_Run(tables, cluster, audit or AuditSettings(), span).run())
     return summaries
 
 

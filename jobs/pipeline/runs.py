@@ -19,6 +19,7 @@ from coordinator_core.errors import CoordinatorAuditError
 from jobs.pipeline import gaps
 from jobs.tables.delta import Table, Tables
 from jobs.tables.log import LOG_PARTITION, LOG_RECORDS, QUARANTINE, RUNS
+from jobs.tables.lookup import lookup
 from jobs.versions import software_version
 
 
@@ -33,8 +34,10 @@ def new_run_id() -> str:
 
 def unaccounted(tables: Tables) -> list[str]:
     """Return the runs that added records but were killed before they wrote the ledger, oldest first."""
-    added = {row.run_id for row in tables.read(LOG_RECORDS).select("run_id").distinct().collect()}
-    return sorted(added - {row.run_id for row in tables.read(RUNS).where("job = 'ingest'").select("run_id").collect()})
+    found = lookup(tables)
+    added = {row["run_id"] for row in found.rows("SELECT DISTINCT run_id FROM $log_records")}
+    known = {row["run_id"] for row in found.rows("SELECT DISTINCT run_id FROM $runs WHERE job = 'ingest'")}
+    return sorted(added - known)
 
 
 class Undecoded(NamedTuple):
@@ -47,11 +50,10 @@ class Undecoded(NamedTuple):
 def undecoded(tables: Tables) -> list[Undecoded]:
     """Return the runs to decode, oldest first."""
     runs = (
-        tables.read(RUNS)
-        .groupBy("run_id")
-        .agg(F.sum("records").alias("records"), F.bool_or(F.col("job") == "decode").alias("is_decoded"))
+        "SELECT run_id, sum(records) AS records FROM $runs GROUP BY run_id "
+        "HAVING sum(CASE WHEN job = 'decode' THEN 1 ELSE 0 END) = 0"
     )
-    return sorted(Undecoded(row.run_id, row.records) for row in runs.where("NOT is_decoded").collect())
+    return sorted(Undecoded(row["run_id"], row["records"]) for row in lookup(tables).rows(runs))
 
 
 def account_ingest(

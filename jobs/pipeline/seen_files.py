@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark.sql import functions as F  # noqa: N812
-
 from jobs.sources.dump import DumpFormat, format_of
 from jobs.sources.files import find_logs
 from jobs.tables.delta import Tables
+from jobs.tables.lookup import lookup
 from jobs.tables.nightly import DUMPED_FILES
 
 
@@ -39,8 +38,10 @@ def changes(tables: Tables, cluster: str, paths: Iterable[str], dump_format: Dum
         InputError: a path does not exist.
     """
     tables.create(DUMPED_FILES)
-    rows = tables.read(DUMPED_FILES).where(F.col("cluster") == cluster).select(*DumpedFile._fields).collect()
-    known = {DumpedFile(*row) for row in rows}
+    rows = lookup(tables).rows(
+        f"SELECT {', '.join(DumpedFile._fields)} FROM $dumped_files WHERE cluster = :cluster", cluster=cluster
+    )
+    known = {DumpedFile(**row) for row in rows}
     wanted: list[str] = []
     new: list[DumpedFile] = []
     for path in paths:

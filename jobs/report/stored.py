@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
@@ -11,15 +13,18 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
 from jobs.pipeline import given_partitions, log_ranges
+from jobs.pipeline.findings import INPUTS
 from jobs.pipeline.group_history import histories
 from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import MOST_GAPS
-from jobs.report.data import Gap, LogCoverage, Report
+from jobs.report.data import FORMAT, Gap, LogCoverage, Report
 from jobs.settings import Settings
 from jobs.sources.files import FAMILIES
 from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_PARTITION, LOG_RANGES
-from jobs.tables.results import GROUP_OFFSETS
+from jobs.tables.log import LOG_PARTITION, LOG_RANGES, RUNS
+from jobs.tables.lookup import changed_ms
+from jobs.tables.nightly import DUMPED_FILES
+from jobs.tables.results import FINDINGS, GROUP_OFFSETS
 from jobs.versions import software_version
 
 
@@ -40,6 +45,21 @@ def stored_report(tables: Tables, settings: Settings) -> Report:
         empty=[place for place in places if place not in there],
     )
     return build(histories(tables, settings.cluster), settings.findings, source)
+
+
+def is_current(tables: Tables, settings: Settings, out: Path) -> bool:
+    """Return whether the report in this file is what ``stored_report`` would return now.
+
+    Thresholds are those of the findings in the tables.
+    """
+    data = out.with_suffix(".json")
+    if not (out.is_file() and data.is_file()):
+        return False
+    made = json.loads(data.read_text(encoding="utf-8"))
+    same = (made.get("format"), made.get("software"), made.get("cluster"))
+    if same != (FORMAT, software_version(), settings.cluster):
+        return False
+    return bool(changed_ms(tables, (*INPUTS, FINDINGS, GROUP_OFFSETS, RUNS, DUMPED_FILES)) < made["made_ms"])
 
 
 def stored_ends(tables: Tables, cluster: str) -> dict[TopicPartition, int]:

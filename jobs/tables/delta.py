@@ -63,6 +63,7 @@ class Tables:
         self.spark = spark
         self._by_name = is_catalog_name(location)
         is_local = not self._by_name and "://" not in location and not location.startswith("dbfs:")
+        self.is_folder = is_local
         self._created: set[str] = set()
         self._empty: set[str] = set()
         self._is_format_checked = False
@@ -147,9 +148,9 @@ class Tables:
         """Append rows as one transaction. If a transaction of this name was committed before, change nothing."""
         self._write(table, rows, "append", txnAppId=f"{transaction}/{table.name}", txnVersion="1")
 
-    def replace(self, table: Table, rows: DataFrame) -> None:
-        """Replace all rows of the table by these, in one commit."""
-        self._write(table, rows, "overwrite")
+    def replace(self, table: Table, rows: DataFrame, note: str | None = None) -> None:
+        """Replace all rows of the table by these, in one commit, which may have a note."""
+        self._write(table, rows, "overwrite", **({} if note is None else {"userMetadata": note}))
 
     def replace_where(self, table: Table, rows: DataFrame, condition: str) -> None:
         """Replace the rows that meet a condition (SQL) by these, which all meet it, in one commit."""

@@ -17,7 +17,7 @@ NIGHTLY_STEPS: Final = Table(
             column("night", STRING, "Id of the run; sorts by time"),
             column("number", INT, "Position of the step in the run, from 1"),
             column("step", STRING, "Name of the step, as in the setting nightly.steps"),
-            column("ended", STRING, "done, failed, or skipped (not due, or not configured)"),
+            column("ended", STRING, "done, failed, or skipped (not due, not configured, or nothing has changed)"),
             column("started_at", TimestampType(), "When the step began"),
             column("seconds", DoubleType(), "Duration in seconds"),
             column("counts", MapType(STRING, LONG), "Counts of the step, by name"),

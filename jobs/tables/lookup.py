@@ -1,0 +1,61 @@
+"""Small questions to the tables between the steps of a night: in this process where the tables are here.
+
+A question that Spark plans and runs takes longer than the reading of a small table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql.utils import is_remote
+
+from jobs.tables.delta import Table, Tables
+from jobs.tables.folder_reader import FolderReader
+from jobs.tables.reader import TableReader
+from jobs.tables.spark_reader import SparkReader
+
+
+def lookup(tables: Tables) -> TableReader:
+    """Return a reader of the tables as they are now."""
+    return FolderReader(tables.location) if is_here(tables) else SparkReader(tables)
+
+
+def is_here(tables: Tables) -> bool:
+    """Return whether the tables are in a folder of this machine, and Spark runs in a process beside this one."""
+    if not tables.is_folder or is_remote():
+        return False
+    return (tables.spark.conf.get("spark.master", "") or "").startswith("local")
+
+
+def versions(tables: Tables, wanted: Sequence[Table]) -> dict[str, int]:
+    """Return the newest version of each of these tables; those that do not exist are left out."""
+    return {table.name: int(_newest(tables, table)["version"]) for table in wanted if tables.exists(table)}
+
+
+def changed_ms(tables: Tables, wanted: Sequence[Table]) -> int:
+    """Return when one of these tables was changed last, ms since the epoch; 0: none exists."""
+    times = [_newest(tables, table)["timestamp"] for table in wanted if tables.exists(table)]
+    return max((at if isinstance(at, int) else round(at.timestamp() * 1000) for at in times), default=0)
+
+
+def note_of(tables: Tables, table: Table) -> str | None:
+    """Return the note that the newest commit of a table has."""
+    note = _newest(tables, table).get("userMetadata")
+    return None if note is None else str(note)
+
+
+def made_from(tables: Tables, inputs: Sequence[Table], **settings: Any) -> str:
+    """Return a note that says what a table was made from: the versions of other tables, and settings."""
+    return json.dumps({"tables": versions(tables, inputs), **settings}, sort_keys=True, default=str)
+
+
+def _newest(tables: Tables, table: Table) -> dict[str, Any]:
+    if is_here(tables):
+        from deltalake import DeltaTable
+
+        (found,) = DeltaTable(f"{tables.location}/{table.name}").history(1)
+        return found
+    (row,) = tables.spark.sql(f"DESCRIBE HISTORY {tables.name(table)} LIMIT 1").collect()
+    return row.asDict()
