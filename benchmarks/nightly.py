@@ -1,19 +1,23 @@
-"""A large log through a whole night: ``python -m benchmarks.nightly [--records N] [--groups N]``.
+"""A large log through three nights: ``python -m benchmarks.nightly [--records N] [--groups N]``.
 
-Prints JSON: seconds and counts of each step, records a second over all, and the peak memory (resident, MiB) of the JVM
-and of the largest Python process beside it. The log is generated: commits of consumer groups, and their rebalances.
+The first night has all but the last hundredth of the log, the second nothing new, the third the last hundredth. Prints
+JSON for each: seconds of the clock and of processors and counts of each step, records a second over all, and the peak
+memory (resident, MiB) of the JVM and of the largest Python process beside it. The log is generated: commits of consumer
+groups, and their rebalances.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -23,6 +27,7 @@ from jobs.tables import session
 from jobs.tables.delta import Tables
 
 EVERY_S = 0.5
+LATER = 0.01
 
 
 @contextmanager
@@ -51,6 +56,69 @@ def peaks() -> Iterator[dict[str, int]]:
         looker.join()
 
 
+def processor_seconds() -> float:
+    """The processor time of this process, of the JVM and of the Python workers, of those that have ended, too."""
+    spent = 0.0
+    for process in [(me := psutil.Process()), *me.children(recursive=True)]:
+        try:
+            spent += sum(process.cpu_times()[:4])
+        except psutil.NoSuchProcess:
+            continue
+    return spent
+
+
+class StepTimes(nightly_run.NullListener):
+    """Notes the processor time of each step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spent: dict[str, float] = {}
+        self._before = processor_seconds()
+
+    def note(self, message: str, **facts: Any) -> None:
+        """Note the time since the message before."""
+        now = processor_seconds()
+        if "step" in facts:
+            self.spent[facts["step"]] = round(now - self._before, 1)
+        self._before = now
+
+
+def hold_back(log: Path, out: Path, share: float) -> None:
+    """Move the last batches of each log partition, about this share of it, to a segment of its own in ``out``."""
+    for folder in log.iterdir():
+        files = sorted(folder.glob("*.log"))
+        wanted = share * sum(file.stat().st_size for file in files)
+        data, cut = files[-1].read_bytes(), 0
+        while len(data) - cut > wanted:
+            cut += 12 + int.from_bytes(data[cut + 8 : cut + 12], "big")
+        held = out / folder.name / f"{int.from_bytes(data[cut : cut + 8], 'big'):020d}.log"
+        held.parent.mkdir(parents=True)
+        held.write_bytes(data[cut:])
+        if cut:
+            files[-1].write_bytes(data[:cut])
+        else:
+            files[-1].unlink()
+
+
+def night(tables: Tables, chosen: settings.Settings) -> dict[str, Any]:
+    """Run one night; return its figures."""
+    times, start, before = StepTimes(), time.monotonic(), processor_seconds()
+    steps = nightly_run.run(tables, chosen, times).steps
+    seconds = time.monotonic() - start
+    records = next(step.counts.get("records", 0) for step in steps)
+    return {
+        "records": records,
+        "seconds": round(seconds, 1),
+        "processor_seconds": round(processor_seconds() - before, 1),
+        "records_a_second": round(records / seconds),
+        "steps": {
+            step.step: {"seconds": step.seconds, "processor_seconds": times.spent[step.step], **step.counts}
+            | ({} if step.error is None else {"error": step.error})
+            for step in steps
+        },
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=20_000_000)
@@ -58,27 +126,20 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=4)
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="nightly-") as place:
-        log = Path(place, "log")
-        count = generate(log, wanted.records, wanted.groups, partitions=wanted.partitions)
+        log, later = Path(place, "log"), Path(place, "later")
+        generate(log, wanted.records, wanted.groups, partitions=wanted.partitions)
+        hold_back(log, later, LATER)
         flags = {"input.paths": [str(log)], "spark.master": "local[2]", "nightly.report": Path(place, "report.html")}
         chosen = settings.load(environment={}, flags=flags)
         tables = Tables(session.get_or_create(chosen.spark), str(Path(place, "tables")))
+        nights = {}
         with peaks() as found:
-            start = time.monotonic()
-            steps = nightly_run.run(tables, chosen, nightly_run.NullListener()).steps
-            seconds = time.monotonic() - start
-    print(
-        json.dumps(
-            {
-                "records": count,
-                "seconds": round(seconds, 1),
-                "records_a_second": round(count / seconds),
-                **{f"{kind}_mib": size for kind, size in found.items()},
-                "steps": {step.step: {"seconds": step.seconds, **step.counts, "error": step.error} for step in steps},
-            },
-            indent=1,
-        )
-    )
+            for name in ("first", "nothing new", "a hundredth new"):
+                if name == "a hundredth new":
+                    for file in later.rglob("*.log"):
+                        shutil.move(file, log / file.parent.name)
+                nights[name] = night(tables, chosen)
+    print(json.dumps({**nights, **{f"{kind}_mib": size for kind, size in found.items()}}, indent=1))
 
 
 if __name__ == "__main__":
