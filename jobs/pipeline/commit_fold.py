@@ -19,7 +19,20 @@ import pyarrow.compute as pc
 
 from coordinator_core.audit.findings.commits import MOST_KEPT
 from coordinator_core.wire.transactions import TransactionOutcome
-from jobs.pipeline.commit_columns import NULL, Flags, Ids, Ints, flags, ints, lists, nullable, runs_of, structs
+from jobs.pipeline.commit_columns import (
+    NULL,
+    Flags,
+    Ids,
+    Ints,
+    distinct,
+    flags,
+    ints,
+    lists,
+    nullable,
+    order_of,
+    runs_of,
+    structs,
+)
 from jobs.pipeline.commit_state import (
     BESIDE,
     COUNTS,
@@ -183,9 +196,9 @@ class CommitPass:
 
     def _key_ids(self, groups: Ints, topics: Ints, partitions: Ints) -> Ints:
         """Return the id of each group, topic and partition; new ones get a row in all columns."""
-        numbers, place = np.unique(partitions, return_inverse=True)
-        together = (groups * max(1, len(self._topics)) + topics) * max(1, len(numbers)) + place
-        _, first, inverse = np.unique(together, return_index=True, return_inverse=True)
+        rows, place = distinct(partitions - partitions.min(initial=0))
+        together = (groups * max(1, len(self._topics)) + topics) * max(1, len(rows)) + place
+        first, inverse = distinct(together)
         named = zip(groups[first].tolist(), topics[first].tolist(), partitions[first].tolist(), strict=True)
         ids = self._keys.of(named)[inverse]
         self._newest.columns.grow(len(self._keys))
@@ -243,7 +256,7 @@ class CommitPass:
         """Take in commits and tombstones that hold, in the order in which they do."""
         if not len(commits):
             return
-        mine = self._newest.in_their_order(commits.take(np.argsort(commits.key, kind="stable")))
+        mine = self._newest.in_their_order(commits.take(order_of(commits.key)))
         if not len(mine):
             return
         before = self._newest.before(mine)

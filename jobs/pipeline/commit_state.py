@@ -10,7 +10,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.pipeline.commit_columns import NULL, Flags, GrowingColumns, Ids, Ints, ints, nullable, runs_of, structs
+from jobs.pipeline.commit_columns import (
+    NULL,
+    Flags,
+    GrowingColumns,
+    Ids,
+    Ints,
+    distinct,
+    ints,
+    nullable,
+    order_of,
+    runs_of,
+    structs,
+)
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.results import COMMIT
 
@@ -110,7 +122,7 @@ class Sums:
 
     def add_counted(self, owners: Ints, commits: Commits) -> None:
         """Add commits that hold; ``owners`` has the row of each. Those of one owner come in their order."""
-        order = np.argsort(owners, kind="stable")
+        order = order_of(owners)
         begins, ends = runs_of(owners[order])
         ids = owners[order][begins]
         first, last = order[begins], order[ends]
@@ -283,9 +295,8 @@ class Hours(Sums):
 
     def of(self, keys: Ints, hours: Ints, runs: Ints) -> Ints:
         """Return the row of each hour; new ones get a row in all columns."""
-        (hour_values, hour), (run_values, run) = (np.unique(each, return_inverse=True) for each in (hours, runs))
-        together = (keys * max(1, len(hour_values)) + hour) * max(1, len(run_values)) + run
-        _, first, inverse = np.unique(together, return_index=True, return_inverse=True)
+        (hour_rows, hour), (run_rows, run) = (distinct(each) for each in (hours - hours.min(initial=0), runs))
+        first, inverse = distinct((keys * max(1, len(hour_rows)) + hour) * max(1, len(run_rows)) + run)
         named = zip(keys[first].tolist(), hours[first].tolist(), runs[first].tolist(), strict=True)
         ids = self._ids.of(named)
         self.columns.grow(len(self._ids))
@@ -334,7 +345,7 @@ class CommitsBesideRecords:
 
         The last ones of the chunk are kept, as more may follow.
         """
-        order = np.argsort(commits.key, kind="stable")
+        order = order_of(commits.key)
         mine, stretch = commits.take(order), stretches[order]
         changes = np.stack([mine.key, stretch, mine.topic, mine.run], axis=1)
         differs = (changes[1:] != changes[:-1]).any(axis=1)
