@@ -20,8 +20,9 @@ from typer.testing import CliRunner
 from coordinator_core.errors import InputError
 from jobs import nightly_run, settings
 from jobs.cli.app import app
-from jobs.pipeline import ingest, maintenance
+from jobs.pipeline import commit_summaries, ingest, maintenance
 from jobs.sources.dump import open_dump
+from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Tables
 from jobs.tables.format import FORMAT
 from jobs.tables.history import HISTORY
@@ -94,7 +95,7 @@ def test_nights_that_are_killed_are_made_good_by_the_next(
 ) -> None:
     """Each gets one write further than the one before, and all that those have done is done."""
     tables = Tables(spark, str(tmp_path))
-    for writes in range(1, 9):
+    for writes in range(1, 11):
         left = iter(range(writes))
 
         def dying(whole: Callable[..., None], left: Iterator[int] = left) -> Callable[..., None]:
@@ -106,12 +107,14 @@ def test_nights_that_are_killed_are_made_good_by_the_next(
             return write
 
         with monkeypatch.context() as patch, suppress(Killed):
-            for name in ("append", "replace", "merge", "delete"):
+            for name in ("append", "replace", "replace_where", "merge", "delete"):
                 patch.setattr(Tables, name, dying(getattr(Tables, name)))
             nightly_run.run(Tables(spark, tables.location), chosen(), Heard())
     nightly_run.run(tables, chosen(), Heard())
     for table in COMPARED:
         assert content(tables, table, "default") == content(undisturbed, table, "default"), table.name
+    summaries = (content(of, COMMIT_SUMMARIES, "default", commit_summaries.ALL) for of in (tables, undisturbed))
+    assert next(summaries) == next(summaries)
 
 
 def test_a_step_that_fails_ends_the_night_and_says_why(spark: SparkSession, tmp_path: Path) -> None:
