@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, Protocol
 
-from pyspark.sql import functions as F  # noqa: N812
-
 from coordinator_core.errors import InputError, UsageError
 from jobs.checks import suites
 from jobs.checks.suites import Result
@@ -27,6 +25,7 @@ from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, open_du
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
 from jobs.tables.lease import WRITER, held
+from jobs.tables.lookup import lookup
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.versions import software_version
 
@@ -267,10 +266,10 @@ def _maintain(nightly: NightlyRun) -> dict[str, int] | None:
         return None
     due = nightly.started_at - timedelta(days=every)
     if nightly.tables.exists(NIGHTLY_STEPS):
-        steps = nightly.tables.read(NIGHTLY_STEPS)
-        last = F.max(F.when((F.col("step") == "maintenance") & (F.col("ended") == "done"), F.col("started_at")))
-        (row,) = steps.agg(F.coalesce(last, F.min("started_at")).alias("since")).collect()
-        since = nightly.started_at if row.since is None else row.since.astimezone(UTC)
+        last = "max(CASE WHEN step = 'maintenance' AND ended = 'done' THEN started_at END)"
+        steps = f"SELECT coalesce({last}, min(started_at)) AS since FROM $nightly_steps"
+        (row,) = lookup(nightly.tables).rows(steps)
+        since = nightly.started_at if row["since"] is None else row["since"].astimezone(UTC)
     else:
         since = nightly.started_at
     if since > due:

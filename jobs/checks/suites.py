@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from coordinator_core.errors import InputError
-from jobs.checks.measures import MEASURES, measure
+from jobs.checks.measures import MEASURES
+from jobs.checks.unchanged import measured
 from jobs.pipeline import runs
 from jobs.settings import CheckSettings, conf
 from jobs.tables.delta import Tables
@@ -56,12 +57,12 @@ def run(tables: Tables, chosen: CheckSettings, now: datetime) -> list[Result]:
         InputError: a suite is invalid.
     """
     loaded = load_suites(chosen.suites or conf() / "expectations")
-    measures = cast(pd.DataFrame, measure(tables, now, chosen).toPandas())
+    measures, note = measured(tables, now, chosen)
     if measures.empty:
         return []
     results = evaluate(measures, loaded, runs.new_run_id(), now, chosen.data_docs)
     tables.create(CHECK_RESULTS)
-    tables.append(CHECK_RESULTS, tables.spark.createDataFrame(results, CHECK_RESULTS.schema), results[0].run_id)
+    tables.append(CHECK_RESULTS, tables.spark.createDataFrame(results, CHECK_RESULTS.schema), results[0].run_id, note)
     return results
 
 

@@ -59,10 +59,14 @@ def hours(tables: Tables) -> DataFrame:
 
 
 class _News(NamedTuple):
-    """The log partitions that change; those in ``again`` from their beginning."""
+    """The log partitions that change; those in ``again`` from their beginning.
+
+    ``settles``: a new run has learned something of commits of earlier runs.
+    """
 
     changed: list[int]
     again: list[int]
+    settles: bool
 
 
 class _Update:
@@ -88,7 +92,7 @@ class _Update:
         state = F.to_json(F.struct(*STATE)).alias("state")
         names = ("log_partition", "group_id", "topic", "partition")
         states = on.select(_what(What.STATE), *names, state, F.lit(AHEAD).cast("long").alias("log_offset"))
-        rows = _together([rows, states, self._settled(is_again)])
+        rows = _together([rows, states, *([self._settled(is_again)] if news.settles else [])])
         changed, again = (", ".join(map(str, each)) for each in (news.changed, news.again))
         of_rows = [f"({ALL} AND log_partition IN ({changed}))", f"run_id > {sql_text(self._done)}"]
         of_rows += [f"log_partition IN ({again})"] if again else []
@@ -150,9 +154,10 @@ class _Update:
         ends = known.groupBy("log_partition").agg(F.max("log_end").alias("end"))
         found = first.join(ends, "log_partition", "left").collect()
         again = {row.log_partition for row in found if row.end is None or row.first <= row.end}
-        again |= {row.log_partition for row in self._unexpected().select("log_partition").distinct().collect()}
-        settled = {row.log_partition for row in self._revised().select("log_partition").distinct().collect()}
-        return _News(sorted({row.log_partition for row in found} | again | settled), sorted(again))
+        revised = {row.log_partition for row in self._revised().select("log_partition").distinct().collect()}
+        if revised:
+            again |= {row.log_partition for row in self._unexpected().select("log_partition").distinct().collect()}
+        return _News(sorted({row.log_partition for row in found} | revised), sorted(again), bool(revised))
 
     def _revised(self) -> DataFrame:
         """Return the places of commits of earlier runs of which a new run has learned something."""

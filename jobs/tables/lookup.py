@@ -9,24 +9,18 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql.utils import is_remote
-
 from jobs.tables.delta import Table, Tables
-from jobs.tables.folder_reader import FolderReader
 from jobs.tables.reader import TableReader
 from jobs.tables.spark_reader import SparkReader
 
 
 def lookup(tables: Tables) -> TableReader:
     """Return a reader of the tables as they are now."""
-    return FolderReader(tables.location) if is_here(tables) else SparkReader(tables)
+    if not tables.is_here():
+        return SparkReader(tables)
+    from jobs.tables.folder_reader import FolderReader  # not at the top: Python workers of Spark have no use for it
 
-
-def is_here(tables: Tables) -> bool:
-    """Return whether the tables are in a folder of this machine, and Spark runs in a process beside this one."""
-    if not tables.is_folder or is_remote():
-        return False
-    return (tables.spark.conf.get("spark.master", "") or "").startswith("local")
+    return FolderReader(tables.location)
 
 
 def versions(tables: Tables, wanted: Sequence[Table]) -> dict[str, int]:
@@ -52,7 +46,7 @@ def made_from(tables: Tables, inputs: Sequence[Table], **settings: Any) -> str:
 
 
 def _newest(tables: Tables, table: Table) -> dict[str, Any]:
-    if is_here(tables):
+    if tables.is_here():
         from deltalake import DeltaTable
 
         (found,) = DeltaTable(f"{tables.location}/{table.name}").history(1)
