@@ -27,7 +27,8 @@ from jobs.tables.delta import Tables
 from jobs.tables.format import FORMAT
 from jobs.tables.history import HISTORY
 from jobs.tables.lease import LEASES, WRITER, BusyError, LeaseLostError, LeaseOwner, held
-from jobs.tables.log import LOG_RECORDS, RUNS
+from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
+from jobs.tables.lookup import versions
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import FINDINGS, GROUP_OFFSETS
@@ -78,8 +79,10 @@ def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 
 def test_a_second_night_finds_nothing_new_and_both_are_in_the_ledger(undisturbed: Tables) -> None:
     before = {table.name: content(undisturbed, table, "default") for table in (*COMPARED, RUNS)}
+    written = versions(undisturbed, [*COMPARED, COMMIT_SUMMARIES, LOG_RANGES, RUNS])
     done = nightly_run.run(undisturbed, chosen(), Heard())
     assert {table.name: content(undisturbed, table, "default") for table in (*COMPARED, RUNS)} == before
+    assert versions(undisturbed, [*COMPARED, COMMIT_SUMMARIES, LOG_RANGES, RUNS]) == written
     assert [step.step for step in done.steps] == list(nightly_run.STEPS)
     assert {step.step for step in done.steps if step.ended != "done"} == {"report", "maintenance"}
     assert {step.ended for step in done.steps} == {"done", "skipped"}
