@@ -89,8 +89,10 @@ def hold_back(log: Path, out: Path, share: float) -> None:
         files = sorted(folder.glob("*.log"))
         wanted = share * sum(file.stat().st_size for file in files)
         data, cut = files[-1].read_bytes(), 0
-        while len(data) - cut > wanted:
-            cut += 12 + int.from_bytes(data[cut + 8 : cut + 12], "big")
+        while len(data) - cut > wanted and (end := cut + 12 + int.from_bytes(data[cut + 8 : cut + 12], "big")) < len(
+            data
+        ):
+            cut = end
         held = out / folder.name / f"{int.from_bytes(data[cut : cut + 8], 'big'):020d}.log"
         held.parent.mkdir(parents=True)
         held.write_bytes(data[cut:])
