@@ -65,6 +65,11 @@ def log_topic(history: GroupHistory) -> str:
     return LOG_TOPICS[Family.CONNECT if history.group_type == GroupType.CONNECT else Family.GROUP]
 
 
+def told_rebalances(history: GroupHistory) -> list[RebalanceRow]:
+    """Return the rebalances of all logs of a group, with the conversions named."""
+    return [row for part in by_log(history) for row in part.rebalances]
+
+
 def time_order(part: GroupHistory, at: LogPosition) -> tuple[int, int, int]:
     """Return a key that orders records of both logs of a group: by time, then by what the conversions prove.
 

@@ -54,14 +54,16 @@ class LogAnswers:
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """One pass over the logs."""
+        from coordinator_core.audit.findings.two_logs import combined, told_rebalances
+
         rows = [
             row
-            for history in self._histories(wanted.group_id)
-            for row in history.rebalances
+            for history in combined(self._histories(wanted.group_id))
+            for row in told_rebalances(history)
             if row.at.timestamp_ms >= wanted.since_ms
             and (wanted.cause is None or any(each.kind == wanted.cause for each in row.causes))
         ]
-        rows.sort(key=lambda row: (row.at.timestamp_ms, row.at.partition, row.at.offset))
+        rows.sort(key=lambda row: (row.at.timestamp_ms, row.at.partition, row.at.offset, row.group_type))
         if wanted.slowest is None:
             return rows
         return sorted(rows, key=lambda row: -(row.duration_min_ms or 0))[: wanted.slowest]

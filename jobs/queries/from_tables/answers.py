@@ -58,15 +58,25 @@ class StoredAnswers:
         return offset_resets(history.epochs, stored_rewinds(self.tables, self.cluster, history.group_id))
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
-        """From ``rebalances``."""
+        """From ``rebalances``; of a group that lives in two logs from its history, which names the conversions."""
+        from coordinator_core.audit.findings.two_logs import told_rebalances
         from coordinator_core.history.rows import RebalanceRow
 
-        rows = self._rows("rebalances", RebalanceRow, wanted.group_id, wanted.since_ms)
+        joined = self._in_two_logs(wanted.group_id)
+        rows = [
+            row
+            for row in self._rows("rebalances", RebalanceRow, wanted.group_id, wanted.since_ms)
+            if row.group_id not in joined
+        ]
+        for group_id in joined:
+            history = self.history(group_id)
+            told = [] if history is None else told_rebalances(history)
+            rows += (row for row in told if row.at.timestamp_ms >= wanted.since_ms)
         found = (
             row for row in rows if wanted.cause is None or any(each.kind == wanted.cause for each in row.causes or ())
         )
         if wanted.slowest is None:
-            return sorted(found, key=_order)
+            return sorted(found, key=lambda row: (*_order(row), row.group_type))
         return nsmallest(wanted.slowest, found, key=lambda row: (-(row.duration_min_ms or 0), *_order(row)))
 
     def owned(self, wanted: OwnedBy) -> Sequence[AssignmentRow]:
@@ -126,6 +136,16 @@ class StoredAnswers:
         topics = then.topics()
         found = [each for group, records in then.records() for each in rounds(records, group, topics, self.audit)]
         return sorted(found, key=lambda each: each.at.timestamp_ms)
+
+    def _in_two_logs(self, group_id: str | None) -> list[str]:
+        """Return the groups with records in two logs: Connect workers that moved from one protocol to the other."""
+        rows = self.tables.rows(
+            "SELECT group_id FROM $group_states WHERE cluster = :cluster AND log_topic IN :topics "
+            "GROUP BY group_id HAVING count(DISTINCT log_topic) > 1",
+            cluster=self.cluster,
+            topics=GROUP_TOPICS,
+        )
+        return sorted(row["group_id"] for row in rows if group_id in (None, row["group_id"]))
 
     def _warn_once(self, *, of_history: bool = True) -> None:
         """Warn before the first answer of what the logs lack; a moment says itself what its groups lack."""

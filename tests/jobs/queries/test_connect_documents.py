@@ -30,7 +30,7 @@ from jobs.api import CoordinatorAudit
 from jobs.cli.app import app
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
-from jobs.queries.interface import AsOf
+from jobs.queries.interface import AsOf, RebalanceFilter
 from jobs.report.build import ReportHeader, build
 from jobs.report.stored import stored_report
 from jobs.settings import load
@@ -311,6 +311,15 @@ def test_explain_and_history_name_the_log(played: Callable[..., Pipeline]) -> No
     assert "group downgraded" in lines
 
 
+def test_rebalances_name_conversions(played: Callable[..., Pipeline]) -> None:
+    answers = played("connect_migration").answers()
+    (upgraded,) = answers.rebalances(RebalanceFilter(cause="group_upgraded"))
+    assert (upgraded.group_type, upgraded.to_epoch) == ("CONNECT", 2)
+    outcomes = [row.outcome for row in answers.rebalances(RebalanceFilter())]
+    assert "group downgraded" in outcomes
+    assert "group deleted" not in outcomes
+
+
 def test_a_conversion_is_judged_by_what_the_workers_ran(played: Callable[..., Pipeline]) -> None:
     (row,) = [row for row in played("connect_migration").history().targets if row.basis == Basis.UPGRADE]
     assert (row.epoch, row.verdict, row.members) == (2, Verdict.IDENTICAL, 2)
@@ -361,6 +370,7 @@ def test_the_tables_answer_as_the_logs_do(
     assert list(tables.verdicts(GROUP, 0)) == list(logs.verdicts(GROUP, 0))
     assert [row.at for row in tables.rounds(GROUP)] == [row.at for row in logs.rounds(GROUP)] != []
     assert tables.findings(GROUP) == logs.findings(GROUP)
+    assert tables.rebalances(RebalanceFilter()) == logs.rebalances(RebalanceFilter())
     source = ReportHeader(audit.cluster, "", 0, (), False, [])
     (from_logs,) = build([expected], audit.settings.findings, source).groups
     settings = load(environment={}, flags={"cluster": audit.cluster})
