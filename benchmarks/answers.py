@@ -136,8 +136,10 @@ def same(value: str | int | bool, count: int) -> pa.Array:
     return pa.repeat(value, count)
 
 
-def measured(tables: Path) -> Iterator[dict[str, Any]]:
+def measured(tables: Path, questions: list[str]) -> Iterator[dict[str, Any]]:
     for name, command in QUESTIONS.items():
+        if questions and name not in questions:
+            continue
         words = [word for part in command for word in part.split()]
         if name == "help":
             yield {"question": name, "clock_s": round(ask(*words).clock, 2)}
@@ -158,6 +160,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=Path)
     parser.add_argument("--records", type=int, default=0)
+    parser.add_argument("questions", nargs="*", help=f"default: all of {', '.join(QUESTIONS)}")
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         tables = Path(folder) / "tables"
@@ -167,7 +170,7 @@ def main() -> None:
             shutil.copytree(wanted.tables, tables)
         if wanted.records:
             enlarge(tables, wanted.records)
-        for line in measured(tables):
+        for line in measured(tables, wanted.questions):
             print(json.dumps({"records": wanted.records, **line}), flush=True)
 
 
