@@ -6,11 +6,13 @@ work, with the same result. Only one run at a time writes the tables.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from coordinator_core.errors import InputError, UsageError
@@ -18,15 +20,20 @@ from jobs.checks import suites
 from jobs.checks.suites import Result
 from jobs.errors import one_line
 from jobs.pipeline import decode, findings, ingest, maintenance, offsets, replay, runs, seen_files
+from jobs.pipeline.findings import INPUTS
+from jobs.report.data import FORMAT
 from jobs.report.render import check_name, write
-from jobs.report.stored import is_current, stored_report
+from jobs.report.stored import stored_report
 from jobs.settings import Settings
 from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, open_dump
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
 from jobs.tables.lease import WRITER, held
-from jobs.tables.lookup import lookup
-from jobs.tables.nightly import NIGHTLY_STEPS
+from jobs.tables.log import RUNS
+from jobs.tables.lookup import changed_ms, lookup
+from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
+from jobs.tables.results import FINDINGS, GROUP_OFFSETS
+from jobs.tables.spark_reader import SparkReader
 from jobs.versions import software_version
 
 
@@ -247,14 +254,29 @@ def _checks(nightly: NightlyRun) -> dict[str, int]:
     return {"checks": len(nightly.check_results), "failed": failed}
 
 
+def _is_current(tables: Tables, settings: Settings, out: Path) -> bool:
+    """Return whether the report in this file is what ``stored_report`` would return now.
+
+    Thresholds are those of the findings in the tables.
+    """
+    data = out.with_suffix(".json")
+    if not (out.is_file() and data.is_file()):
+        return False
+    made = json.loads(data.read_text(encoding="utf-8"))
+    same = (made.get("format"), made.get("software"), made.get("cluster"))
+    if same != (FORMAT, software_version(), settings.cluster):
+        return False
+    return bool(changed_ms(tables, (*INPUTS, FINDINGS, GROUP_OFFSETS, RUNS, DUMPED_FILES)) < made["made_ms"])
+
+
 def _report(nightly: NightlyRun) -> dict[str, int] | None:
     out = nightly.settings.nightly.report
     if out is None:
         return None
     # Findings know the thresholds that they were made with, and so the report does, too.
-    if "findings" in nightly.settings.nightly.steps and is_current(nightly.tables, nightly.settings, out):
+    if "findings" in nightly.settings.nightly.steps and _is_current(nightly.tables, nightly.settings, out):
         return None
-    report = stored_report(nightly.tables, nightly.settings)
+    report = stored_report(SparkReader(nightly.tables), nightly.settings)
     write(report, out)
     return {"groups": len(report.groups), "findings": report.findings_seen}
 

@@ -80,9 +80,9 @@ def _of_logs(
 
 
 def _of_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> Report:
-    from jobs.cli.table_options import open_filled_tables
+    from jobs.cli.stored_source import open_stored
     from jobs.report.stored import stored_report
 
-    at, chosen = open_filled_tables(console, config, flags)
+    at, chosen = open_stored(console, config, flags)
     with console.step("reading the tables"):
         return stored_report(at, chosen)

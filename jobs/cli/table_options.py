@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,12 +16,10 @@ from jobs import settings
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.options import ConfigOption, RemoteOption, TablesOption
 from jobs.tables import session
-from jobs.tables.clusters import choose_cluster
 from jobs.tables.delta import Tables
 from jobs.tables.jvm_output import jvm_output
 from jobs.tables.lease import WRITER, held
 from jobs.tables.log import LOG_RECORDS
-from jobs.tables.spark_reader import SparkReader
 
 
 def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> tuple[Tables, settings.Settings]:
@@ -38,20 +35,6 @@ def name_jvm_output(console: Console) -> None:
     """Print where the output of Spark is, if this process started it: an error may have more to it there."""
     if (file := jvm_output()) is not None:
         console.note(f"the output of Spark is in {file}")
-
-
-def open_filled_tables(
-    console: Console, config: Path | None, flags: dict[str, Any]
-) -> tuple[Tables, settings.Settings]:
-    """Open the tables for a query. The returned settings name the cluster that the query is about.
-
-    Raises:
-        InputError: the tables do not have the named cluster, or none is named and they do not have exactly one.
-    """
-    tables, chosen = open_tables(console, config, flags)
-    is_named = settings.is_given("cluster", settings.layers(config, os.environ, flags))
-    cluster = choose_cluster(SparkReader(tables), chosen.cluster if is_named else None)
-    return tables, chosen.model_copy(update={"cluster": cluster})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-import json
+import re
 import time
-from collections.abc import Iterator
-from pathlib import Path
-
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
+from collections.abc import Iterator, Mapping
+from heapq import nlargest
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
 
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
-from jobs.pipeline import given_partitions, log_ranges
-from jobs.pipeline.findings import INPUTS
-from jobs.pipeline.group_history import histories
 from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import MOST_GAPS
-from jobs.report.data import FORMAT, Gap, LogCoverage, Report
+from jobs.report.data import Gap, LogCoverage, Report
+from jobs.report.stored_histories import stored_histories
 from jobs.settings import Settings
-from jobs.sources.files import FAMILIES
-from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_PARTITION, LOG_RANGES, RUNS
-from jobs.tables.lookup import changed_ms
-from jobs.tables.nightly import DUMPED_FILES
-from jobs.tables.results import FINDINGS, GROUP_OFFSETS
+from jobs.sources.files import FAMILIES, METADATA_TOPIC
+from jobs.tables.reader import TableReader
 from jobs.versions import software_version
 
+IN_FOLDER: Final = re.compile(r"(?:^|/)([a-zA-Z0-9._-]+)-(\d+)/[^/]+$")
+"""Matches a file in the folder of a log partition, as brokers name it."""
+PLACE: Final = itemgetter("log_topic", "log_partition")
 
-def stored_report(tables: Tables, settings: Settings) -> Report:
+
+def stored_report(tables: TableReader, settings: Settings) -> Report:
     """Return the report about the cluster of the settings, at the end of what was replayed; empty if nothing was."""
     covered = list(stored_coverage(tables, settings.cluster))
     there = {(log.topic, log.partition) for log in covered}
-    given = given_partitions.given(tables).where(F.col("cluster") == settings.cluster)
-    places = [(row.log_topic, row.log_partition) for row in given.collect()]
     source = ReportHeader(
         cluster=settings.cluster,
         software=software_version(),
@@ -42,63 +38,75 @@ def stored_report(tables: Tables, settings: Settings) -> Report:
         topics_known=any(FAMILIES[log.topic] is Family.METADATA for log in covered),
         warnings=[],
         ends=stored_ends(tables, settings.cluster),
-        empty=[place for place in places if place not in there],
+        empty=sorted(_given(tables, settings.cluster) - there),
     )
-    return build(histories(tables, settings.cluster), settings.findings, source)
+    return build(stored_histories(tables, settings.cluster), settings.findings, source)
 
 
-def is_current(tables: Tables, settings: Settings, out: Path) -> bool:
-    """Return whether the report in this file is what ``stored_report`` would return now.
-
-    Thresholds are those of the findings in the tables.
-    """
-    data = out.with_suffix(".json")
-    if not (out.is_file() and data.is_file()):
-        return False
-    made = json.loads(data.read_text(encoding="utf-8"))
-    same = (made.get("format"), made.get("software"), made.get("cluster"))
-    if same != (FORMAT, software_version(), settings.cluster):
-        return False
-    return bool(changed_ms(tables, (*INPUTS, FINDINGS, GROUP_OFFSETS, RUNS, DUMPED_FILES)) < made["made_ms"])
-
-
-def stored_ends(tables: Tables, cluster: str) -> dict[TopicPartition, int]:
+def stored_ends(tables: TableReader, cluster: str) -> dict[TopicPartition, int]:
     """Return the end offsets that were given when the committed offsets were stored last."""
-    if not tables.exists(GROUP_OFFSETS):
+    if not tables.exists("group_offsets"):
         return {}
-    kept = tables.read(GROUP_OFFSETS).where(F.col("cluster") == cluster)
-    newest = kept.select(F.max("run_id").alias("run_id"))
-    known = kept.join(newest, "run_id").where("end_offset IS NOT NULL").select("topic", "partition", "end_offset")
-    return {TopicPartition(row.topic, row.partition): row.end_offset for row in known.distinct().collect()}
+    (newest,) = tables.rows(
+        "SELECT max(run_id) AS run_id FROM $group_offsets WHERE cluster = :cluster", cluster=cluster
+    )
+    rows = tables.rows(
+        "SELECT DISTINCT topic, partition, end_offset FROM $group_offsets "
+        "WHERE cluster = :cluster AND run_id = :run_id AND end_offset IS NOT NULL",
+        cluster=cluster,
+        run_id=newest["run_id"],
+    )
+    return {TopicPartition(row["topic"], row["partition"]): row["end_offset"] for row in rows}
 
 
-def stored_coverage(tables: Tables, cluster: str) -> Iterator[LogCoverage]:
+def stored_coverage(tables: TableReader, cluster: str) -> Iterator[LogCoverage]:
     """Yield the coverage of each log partition in ``log_ranges``, by kind of log, topic and partition."""
-    ranges = tables.read(LOG_RANGES).where((F.col("cluster") == cluster) & F.col("log_topic").isin(*FAMILIES))
-    found = log_ranges.extents(ranges).collect()
-    gaps = _largest_gaps(ranges) if any(row.missing for row in found) else {}
-    for row in sorted(found, key=lambda row: (FAMILIES[row.log_topic].value, row.log_topic, row.log_partition)):
-        count, largest = gaps.get((row.log_topic, row.log_partition), (0, ()))
-        yield LogCoverage(
-            topic=row.log_topic,
-            partition=row.log_partition,
-            first_offset=row.first_offset,
-            last_offset=row.last_offset,
-            first_ms=row.first_ms,
-            last_ms=row.last_ms,
-            records=row.records,
-            missing=row.missing,
-            gap_count=count,
-            gaps=largest,
-            from_start=row.from_start,
-        )
+    rows = tables.rows(
+        "SELECT log_topic, log_partition, first_offset, last_offset, first_ms, last_ms, records, has_start "
+        "FROM $log_ranges WHERE cluster = :cluster AND log_topic IN :topics "
+        "ORDER BY log_topic, log_partition, first_offset",
+        cluster=cluster,
+        topics=sorted(FAMILIES),
+    )
+    found = [_coverage(place, list(ranges)) for place, ranges in groupby(rows, PLACE)]
+    yield from sorted(found, key=lambda each: (FAMILIES[each.topic].value, each.topic, each.partition))
 
 
-def _largest_gaps(ranges: DataFrame) -> dict[tuple[str, int], tuple[int, tuple[Gap, ...]]]:
-    """Return for each log partition with gaps: their number, and the largest ones in log order."""
-    of_partition = Window.partitionBy(*LOG_PARTITION)
-    rank = F.row_number().over(of_partition.orderBy((F.col("last") - F.col("first")).desc(), "first"))
-    ranked = log_ranges.gaps_between(ranges).withColumns({"rank": rank, "count": F.count("*").over(of_partition)})
-    listed = F.sort_array(F.collect_list(F.struct("first", "last"))).alias("gaps")
-    found = ranked.where(F.col("rank") <= MOST_GAPS).groupBy(*LOG_PARTITION, "count").agg(listed).collect()
-    return {(row.log_topic, row.log_partition): (row["count"], tuple(Gap(*gap) for gap in row.gaps)) for row in found}
+def _coverage(place: tuple[str, int], ranges: list[Mapping[str, Any]]) -> LogCoverage:
+    """Return the coverage of a log partition from its ranges in the order of the log."""
+    first, last = ranges[0]["first_offset"], max(each["last_offset"] for each in ranges)
+    records = sum(each["records"] for each in ranges)
+    gaps, end = [], first
+    for each in ranges:
+        if each["first_offset"] > end:
+            gaps.append(Gap(end, each["first_offset"] - 1))
+        end = max(end, each["last_offset"] + 1)
+    largest = nlargest(MOST_GAPS, gaps, key=lambda gap: (gap.last - gap.first, -gap.first))
+    return LogCoverage(
+        topic=place[0],
+        partition=place[1],
+        first_offset=first,
+        last_offset=last,
+        first_ms=min((each["first_ms"] for each in ranges if each["first_ms"] is not None), default=-1),
+        last_ms=max((each["last_ms"] for each in ranges if each["last_ms"] is not None), default=-1),
+        records=records,
+        missing=last - first + 1 - records,
+        gap_count=len(gaps),
+        gaps=tuple(sorted(largest)),
+        from_start=any(each["has_start"] for each in ranges),
+    )
+
+
+def _given(tables: TableReader, cluster: str) -> set[tuple[str, int]]:
+    """Return each partition of a log that a dump had, empty ones included; of the metadata log none."""
+    rows = tables.rows(
+        "SELECT DISTINCT log_topic, log_partition FROM $runs WHERE cluster = :cluster AND job = 'ingest'",
+        cluster=cluster,
+    )
+    places = {(row["log_topic"], row["log_partition"]) for row in rows}
+    if tables.exists("dumped_files"):
+        files = tables.rows("SELECT path FROM $dumped_files WHERE cluster = :cluster", cluster=cluster)
+        named = (IN_FOLDER.search(row["path"]) for row in files)
+        places |= {(found[1], int(found[2])) for found in named if found is not None}
+    logs = FAMILIES.keys() - {METADATA_TOPIC}
+    return {(topic, number) for topic, number in places if topic in logs and number is not None}

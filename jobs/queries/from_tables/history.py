@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from coordinator_core.audit.findings.group_history import GroupHistory, ShareLogs
+from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.group_audit import AUDITED_TABLES
 from coordinator_core.cluster.topic_history import TopicInterval
-from jobs.sources.files import GROUP_TOPICS, SHARE_TOPICS
+from jobs.sources.files import GROUP_TOPICS
+from jobs.sources.stored_logs import partition_counts, share_logs
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
 
 OF_GROUP: Final = {table.name: table.row for table in AUDITED_TABLES if table.row is not TopicInterval}
 """The row type of each table that has rows of groups."""
-IN_LOG: Final = "cluster = :cluster AND kind IN ('record', 'control') AND log_offset IS NOT NULL"
 
 
 def stored_history(tables: TableReader, cluster: str, group_id: str) -> GroupHistory | None:
@@ -43,9 +43,7 @@ def stored_history(tables: TableReader, cluster: str, group_id: str) -> GroupHis
         found += map(reader(row_type), rows)
     places = [(row["log_topic"], row["log_partition"]) for row in states if row["log_topic"] in GROUP_TOPICS]
     own_ms = max((_last_ms(tables, cluster, *place) for place in places), default=0)
-    return GroupHistory.gather(
-        group_id, own_ms, found, _partition_counts(tables, cluster), _share_logs(tables, cluster)
-    )
+    return GroupHistory.gather(group_id, own_ms, found, partition_counts(tables, cluster), share_logs(tables, cluster))
 
 
 def _places_of_commits(tables: TableReader, cluster: str, group_id: str) -> list[Mapping[str, Any]]:
@@ -61,32 +59,10 @@ def _places_of_commits(tables: TableReader, cluster: str, group_id: str) -> list
 def _last_ms(tables: TableReader, cluster: str, topic: str, partition: int) -> int:
     """Return the latest time of a log partition."""
     (row,) = tables.rows(
-        f"SELECT max(timestamp_ms) AS last_ms FROM $log_records WHERE {IN_LOG} "
-        "AND log_topic = :topic AND log_partition = :partition",
+        "SELECT max(last_ms) AS last_ms FROM $log_ranges "
+        "WHERE cluster = :cluster AND log_topic = :topic AND log_partition = :partition",
         cluster=cluster,
         topic=topic,
         partition=partition,
     )
     return row["last_ms"] or 0
-
-
-def _partition_counts(tables: TableReader, cluster: str) -> dict[str, int]:
-    """Return the partition count of each topic that exists at the end of the metadata log."""
-    rows = tables.rows(
-        "SELECT topic, partitions FROM $topic_history WHERE cluster = :cluster AND until IS NULL", cluster=cluster
-    )
-    return {row["topic"]: row["partitions"] for row in rows}
-
-
-def _share_logs(tables: TableReader, cluster: str) -> ShareLogs:
-    """Return what of the share state log is in the tables."""
-    rows = tables.rows(
-        "SELECT log_partition, max(timestamp_ms) AS last_ms, max(log_offset) AS last, "
-        f"count(DISTINCT log_offset) AS offsets FROM $log_records WHERE {IN_LOG} AND log_topic IN :topics "
-        "AND log_partition IS NOT NULL GROUP BY log_partition",
-        cluster=cluster,
-        topics=SHARE_TOPICS,
-    )
-    found = list(rows)
-    whole = frozenset(row["log_partition"] for row in found if row["offsets"] == row["last"] + 1)
-    return ShareLogs({row["log_partition"]: row["last_ms"] for row in found}, whole)

@@ -14,7 +14,9 @@ from jobs.report import stored
 from jobs.report.coverage import MOST_GAPS
 from jobs.report.data import Gap
 from jobs.tables.delta import Tables
+from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import LOG_RECORDS, RUNS
+from jobs.tables.spark_reader import SparkReader
 
 CLUSTER, TOPIC = "c", "__consumer_offsets"
 
@@ -53,8 +55,9 @@ def test_gaps_within_blocks_and_between_them(
     tables.append(RUNS, decoded, "run")
     log_ranges.update(tables)
 
-    found = list(stored.stored_coverage(tables, CLUSTER))
+    found = list(stored.stored_coverage(FolderReader(tables.location), CLUSTER))
 
+    assert found == list(stored.stored_coverage(SparkReader(tables), CLUSTER))
     assert [each.partition for each in found] == list(logs)
     for each, kept in zip(found, logs.values(), strict=True):
         gaps = [Gap(before + 1, after - 1) for before, after in pairwise(kept) if after > before + 1]

@@ -62,3 +62,7 @@ def test_a_command_on_log_files_imports_no_spark(command: list[str], tmp_path: P
 def test_a_command_on_a_folder_of_tables_imports_no_spark(command: list[str], sample: CoordinatorAudit) -> None:
     found = answered(*command, "--store", sample.tables.location)
     assert found == answered(*command, "--log", str(SAMPLE_LOGS)) != []
+
+
+def test_the_report_on_a_folder_of_tables_imports_no_spark(sample: CoordinatorAudit, tmp_path: Path) -> None:
+    assert answered("report", "--out", str(tmp_path / "report.html"), "--store", sample.tables.location)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from coordinator_core.groups.offsets import TopicPartition
@@ -13,27 +15,32 @@ from jobs.report.stored import stored_ends, stored_report
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.tables.delta import Tables
+from jobs.tables.folder_reader import FolderReader
+from jobs.tables.reader import TableReader
 from jobs.tables.results import GROUP_OFFSETS
+from jobs.tables.spark_reader import SparkReader
 from jobs.versions import software_version
 from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.queries.same_answers import folder_reader
 
 pytestmark = pytest.mark.long
 """The whole sample goes through all jobs first."""
 
 
-def test_tables_and_log_files_give_one_report(sample: CoordinatorAudit) -> None:
+@pytest.mark.parametrize("read", [folder_reader, SparkReader], ids=["in-process", "spark"])
+def test_tables_and_log_files_give_one_report(sample: CoordinatorAudit, read: Callable[[Tables], TableReader]) -> None:
     chosen = load(environment={}, flags={"cluster": sample.cluster})
     logs = find_logs([SAMPLE_LOGS])
     source = ReportHeader(chosen.cluster, software_version(), 0, list(coverage(logs)), True, [])
     of_logs = build(group_histories(logs, pytest.fail, audit=chosen.audit), chosen.findings, source)
-    of_tables = stored_report(sample.tables, chosen)._replace(made_ms=0)
+    of_tables = stored_report(read(sample.tables), chosen)._replace(made_ms=0)
     for name, value in of_logs._asdict().items():
         assert getattr(of_tables, name) == value, name
 
 
 def test_the_end_offsets_are_those_of_the_last_time(spark, tmp_path):
     tables = Tables(spark, str(tmp_path))
-    assert stored_ends(tables, "c") == {}
+    assert stored_ends(FolderReader(tables.location), "c") == {}
     tables.create(GROUP_OFFSETS)
     names = ("cluster", "group_id", "topic", "partition", "end_offset")
     kept = {
@@ -44,9 +51,9 @@ def test_the_end_offsets_are_those_of_the_last_time(spark, tmp_path):
         told = [dict(zip(names, row, strict=True), run_id=run_id) for row in rows]
         given = [tuple(map(each.get, GROUP_OFFSETS.schema.names)) for each in told]
         tables.append(GROUP_OFFSETS, spark.createDataFrame(given, GROUP_OFFSETS.schema), run_id)
-    assert stored_ends(tables, "c") == {TopicPartition("t", 0): 7}
+    assert stored_ends(FolderReader(tables.location), "c") == {TopicPartition("t", 0): 7}
 
 
 def test_a_cluster_of_which_nothing_is_there_has_an_empty_report(sample: CoordinatorAudit) -> None:
-    empty = stored_report(Tables(sample.tables.spark, sample.tables.location), load(flags={"cluster": "nobody's"}))
+    empty = stored_report(FolderReader(sample.tables.location), load(flags={"cluster": "nobody's"}))
     assert (empty.groups, empty.findings, empty.coverage, empty.first_ms) == ((), (), (), None)

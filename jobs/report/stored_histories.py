@@ -1,0 +1,166 @@
+"""The histories of all groups with what their findings need, from the tables, one group after the other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+from coordinator_core.audit.findings.commits import GROUP_ENDS, TOPIC_CLEANUP_MS
+from coordinator_core.audit.findings.group_history import (
+    GroupHistory,
+    OpenTransaction,
+    PartitionCommits,
+    Removal,
+    Rewind,
+)
+from coordinator_core.audit.group_audit import AUDITED_TABLES
+from coordinator_core.cluster.topic_history import TopicInterval
+from coordinator_core.records import LogPosition
+from coordinator_core.wire.transactions import TransactionOutcome
+from jobs.sources.files import GROUP_TOPICS
+from jobs.sources.stored_logs import partition_counts, share_logs
+from jobs.tables.reader import TableReader
+from jobs.tables.row_reader import reader
+
+OF_GROUP: Final = {table.name: table.row for table in AUDITED_TABLES if table.row is not TopicInterval}
+"""The row type of each table that has rows of groups."""
+
+Place = tuple[str, int, str]
+"""Log topic, log partition and group."""
+
+
+def stored_histories(tables: TableReader, cluster: str) -> Iterator[GroupHistory]:
+    """Yield the history of each group, by group id; the rows of one group are in memory at a time."""
+    rows = merge(
+        *(_rows_of(tables, cluster, table, row_type) for table, row_type in OF_GROUP.items()),
+        _commits(tables, cluster),
+        _own_times(tables, cluster),
+        key=itemgetter(0),
+    )
+    partitions, shares = partition_counts(tables, cluster), share_logs(tables, cluster)
+    for group_id, mine in groupby(rows, itemgetter(0)):
+        found = [each for _, each in mine]
+        own_ms = max((each for each in found if isinstance(each, int)), default=0)
+        others = [each for each in found if not isinstance(each, int)]
+        yield GroupHistory.gather(group_id, own_ms, others, partitions, shares)
+
+
+def _rows_of(tables: TableReader, cluster: str, table: str, row_type: type) -> Iterator[tuple[str, Any]]:
+    read = reader(row_type)
+    rows = tables.rows(f"SELECT * FROM ${table} WHERE cluster = :cluster ORDER BY group_id", cluster=cluster)
+    return ((row["group_id"], read(row)) for row in rows)
+
+
+def _own_times(tables: TableReader, cluster: str) -> Iterator[tuple[str, int]]:
+    """Yield each group that was replayed, and the latest time (ms) of its log partition."""
+    rows = tables.rows(
+        "SELECT s.group_id AS group_id, max(r.last_ms) AS own_ms FROM $group_states AS s JOIN $log_ranges AS r "
+        "ON s.cluster = r.cluster AND s.log_topic = r.log_topic AND s.log_partition = r.log_partition "
+        "WHERE s.cluster = :cluster AND s.log_topic IN :topics GROUP BY s.group_id ORDER BY group_id",
+        cluster=cluster,
+        topics=GROUP_TOPICS,
+    )
+    return ((row["group_id"], row["own_ms"] or 0) for row in rows)
+
+
+def _commits(tables: TableReader, cluster: str) -> Iterator[tuple[str, PartitionCommits | OpenTransaction]]:
+    """Yield the sums of the commits of each group for each partition, and its open transactions."""
+    rows = tables.rows(
+        "SELECT log_topic, log_partition, group_id, topic, partition, commits, first, last, committed, rewinds, "
+        "removals, pending, ended FROM $commit_summaries WHERE cluster = :cluster AND hour_ms IS NULL "
+        "ORDER BY group_id, log_topic, log_partition",
+        cluster=cluster,
+    )
+    group_ends, topic_ends = _group_ends(tables, cluster), _topic_ends(tables, cluster)
+    for place, of_group in groupby(rows, itemgetter("log_topic", "log_partition", "group_id")):
+        summaries = list(of_group)
+        for each in summaries:
+            if each["commits"]:
+                ends = _Ends(group_ends.get(place, ()), topic_ends.get(each["topic"], ()))
+                yield place[2], _partition_commits(each, ends)
+        for transaction in _open_transactions(summaries):
+            yield place[2], transaction
+
+
+class _Ends:
+    """Positions of the tombstones of a group, and the times (ms) at which a topic was deleted."""
+
+    def __init__(self, of_group: Sequence[LogPosition], of_topic: Sequence[int]) -> None:
+        self._of_group = of_group
+        self._of_topic = of_topic
+
+    def cause(self, at: LogPosition, *, past_expiry: bool) -> str:
+        """Return the cause of a tombstone of an offset.
+
+        A coordinator that deletes a group writes the tombstones of its offsets before that of the group, at the same
+        time.
+        """
+        if any(end_ms <= at.timestamp_ms <= end_ms + TOPIC_CLEANUP_MS for end_ms in self._of_topic):
+            return "topic deleted"
+        if any(end.timestamp_ms == at.timestamp_ms and end.offset > at.offset for end in self._of_group):
+            return "group deleted"
+        return "expired" if past_expiry else "expired or deleted"
+
+
+def _partition_commits(row: Mapping[str, Any], ends: _Ends) -> PartitionCommits:
+    removals = []
+    for each in row["removals"] or ():
+        at = LogPosition(**each["at"])
+        removals.append(Removal(at, each["offset"], ends.cause(at, past_expiry=bool(each["past_expiry"]))))
+    return PartitionCommits(
+        row["topic"],
+        row["partition"],
+        row["commits"],
+        LogPosition(**row["first"]),
+        LogPosition(**row["last"]),
+        None if row["committed"] is None else row["committed"]["committed_offset"],
+        tuple(Rewind(LogPosition(**each["at"]), each["before"], each["after"]) for each in row["rewinds"] or ()),
+        tuple(removals),
+    )
+
+
+def _open_transactions(summaries: Sequence[Mapping[str, Any]]) -> Iterator[OpenTransaction]:
+    """Yield the transactions of one group without an end in the log, as far as no tombstone ended their commits."""
+    positions: dict[int, list[LogPosition]] = defaultdict(list)
+    partitions: dict[int, set[tuple[str, int]]] = defaultdict(set)
+    for row in summaries:
+        ended = -1 if row["ended"] is None else row["ended"]
+        for each in row["pending"] or ():
+            if each["outcome"] == TransactionOutcome.OPEN.value and each["log_offset"] > ended:
+                producer_id = each["producer_id"]
+                positions[producer_id].append(
+                    LogPosition(row["log_partition"], each["log_offset"], each["timestamp_ms"])
+                )
+                partitions[producer_id].add((row["topic"], row["partition"]))
+    for producer_id, found in positions.items():
+        yield OpenTransaction(producer_id, min(found), len(partitions[producer_id]))
+
+
+def _group_ends(tables: TableReader, cluster: str) -> dict[Place, list[LogPosition]]:
+    rows = tables.rows(
+        "SELECT log_topic, log_partition, group_id, log_offset, timestamp_ms FROM $group_records "
+        "WHERE cluster = :cluster AND is_tombstone AND record_type IN :types",
+        cluster=cluster,
+        types=sorted(each.value for each in GROUP_ENDS),
+    )
+    found: dict[Place, list[LogPosition]] = defaultdict(list)
+    for row in rows:
+        place = row["log_topic"], row["log_partition"], row["group_id"]
+        found[place].append(LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"]))
+    return found
+
+
+def _topic_ends(tables: TableReader, cluster: str) -> dict[str, list[int]]:
+    rows = tables.rows(
+        "SELECT t.topic AS topic, t.until.timestamp_ms AS ended_ms FROM $topic_history AS t "
+        "WHERE cluster = :cluster AND ended_by IN ('deleted', 'replaced')",
+        cluster=cluster,
+    )
+    found: dict[str, list[int]] = defaultdict(list)
+    for row in rows:
+        found[row["topic"]].append(row["ended_ms"])
+    return found
