@@ -14,6 +14,7 @@ from coordinator_core.audit.findings.group_history import (
     GroupHistory,
     OpenTransaction,
     PartitionCommits,
+    RecordSize,
     Removal,
     Rewind,
 )
@@ -29,6 +30,33 @@ from jobs.tables.row_reader import reader
 OF_GROUP: Final = {table.name: table.row for table in AUDITED_TABLES if table.row is not TopicInterval}
 """The row type of each table that has rows of groups."""
 
+OF_LOG: Final = "log_topic, log_partition, group_id"
+
+SIZES: Final = f"""
+WITH sized AS (
+  SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, CAST(bytes_of(value) AS BIGINT) AS size,
+    coalesce(batch_base, log_offset) AS base
+  FROM $group_records WHERE cluster = :cluster AND log_topic IN :topics AND log_offset IS NOT NULL
+    AND log_partition IS NOT NULL AND value IS NOT NULL
+), in_batches AS (
+  SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, size, base,
+    row_number() OVER (PARTITION BY {OF_LOG}, record_type ORDER BY size DESC, log_offset) AS nth,
+    sum(size) OVER (PARTITION BY {OF_LOG}, base) AS total,
+    count(*) OVER (PARTITION BY {OF_LOG}, base) AS records,
+    row_number() OVER (PARTITION BY {OF_LOG}, base ORDER BY log_offset DESC) AS from_end
+  FROM sized
+), batches AS (
+  SELECT {OF_LOG}, base, total, records, timestamp_ms,
+    row_number() OVER (PARTITION BY {OF_LOG} ORDER BY total DESC, base) AS nth
+  FROM in_batches WHERE from_end = 1
+)
+SELECT {OF_LOG}, CAST(record_type AS INT) AS record_type, size, CAST(1 AS BIGINT) AS records, log_offset, timestamp_ms
+FROM in_batches WHERE nth = 1
+UNION ALL SELECT {OF_LOG}, CAST(NULL AS INT), total, records, base, timestamp_ms FROM batches WHERE nth = 1
+ORDER BY group_id
+"""
+"""The largest record of each type, and the largest batch, which has no type; of equal ones the first in the log."""
+
 Place = tuple[str, int, str]
 """Log topic, log partition and group."""
 
@@ -38,6 +66,7 @@ def stored_histories(tables: TableReader, cluster: str) -> Iterator[GroupHistory
     rows = merge(
         *(_rows_of(tables, cluster, table, row_type) for table, row_type in OF_GROUP.items()),
         _commits(tables, cluster),
+        _sizes(tables, cluster),
         _own_times(tables, cluster),
         key=itemgetter(0),
     )
@@ -84,6 +113,13 @@ def _commits(tables: TableReader, cluster: str) -> Iterator[tuple[str, Partition
                 yield place[2], _partition_commits(each, ends)
         for transaction in _open_transactions(summaries):
             yield place[2], transaction
+
+
+def _sizes(tables: TableReader, cluster: str) -> Iterator[tuple[str, RecordSize]]:
+    """Yield the largest records and batches of each group; ``audit.findings.record_sizes`` finds the same in a log."""
+    for row in tables.rows(SIZES, cluster=cluster, topics=GROUP_TOPICS):
+        at = LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"])
+        yield row["group_id"], RecordSize(row["log_topic"], row["record_type"], row["size"], row["records"], at)
 
 
 class _Ends:

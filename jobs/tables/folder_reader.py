@@ -13,7 +13,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from coordinator_core.errors import InputError
 from jobs.tables.format import check_format
-from jobs.tables.reader import MissingTableError, Value, is_catalog_name, with_names
+from jobs.tables.reader import Dialect, MissingTableError, Value, is_catalog_name, with_names
 
 SCHEMES: Final = ("file", "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
 """The URIs that delta-rs opens. It takes credentials from the environment and from the machine."""
@@ -47,7 +47,7 @@ class FolderReader:
 
     def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, Any]]:
         """Yield the rows of a query; see ``TableReader``."""
-        text = with_names(sql, self._open, values, _text)
+        text = with_names(sql, self._open, values, DIALECT)
         try:
             for batch in self._engine.execute(text):
                 yield from pa.record_batch(batch).to_pylist()
@@ -82,6 +82,9 @@ def can_open(location: str) -> bool:
 
 def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
+
+
+DIALECT: Final = Dialect(_text, "octet_length(encode({}, 'hex')) / 2")
 
 
 def _one_line(error: Exception) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from coordinator_core.errors import InputError
 
@@ -13,8 +13,8 @@ Value = str | int | None | Sequence[str] | Sequence[int]
 
 CATALOG_NAME: Final = re.compile(r"\w+\.\w+(\.\w+)?")
 
-NAMED: Final = re.compile(r"\$(?P<table>\w+)|(?<!:):(?P<value>[a-z_]\w*)")
-"""A table or a given value in an SQL text."""
+NAMED: Final = re.compile(r"\$(?P<table>\w+)|(?<!:):(?P<value>[a-z_]\w*)|bytes_of\((?P<bytes>\w+)\)")
+"""A table, a given value, or the size of a binary column in an SQL text."""
 
 
 class MissingTableError(InputError):
@@ -38,8 +38,9 @@ class TableReader(Protocol):
     def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, Any]]:
         """Yield the rows of a query by the names of the columns; structs are mappings, arrays are lists.
 
-        In the SQL, ``$name`` is a table of that name, and ``:name`` one of ``values``. Only what DataFusion and Spark
-        both know may be used. One batch of rows is in memory at a time.
+        In the SQL, ``$name`` is a table of that name, ``:name`` one of ``values``, and ``bytes_of(name)`` the number of
+        bytes in a binary column. Otherwise only what DataFusion and Spark both know may be used. One batch of rows is
+        in memory at a time.
 
         Raises:
             MissingTableError: a table does not exist.
@@ -47,15 +48,22 @@ class TableReader(Protocol):
         """
 
 
-def with_names(sql: str, table: Callable[[str], str], values: Mapping[str, Value], text: Callable[[str], str]) -> str:
-    """Return the SQL with the names of its tables as ``table`` gives them, and with its values.
+class Dialect(NamedTuple):
+    """What engines write differently: a text as a literal, and the number of bytes in a binary column."""
 
-    ``text`` returns a text as a literal of the engine.
-    """
+    text: Callable[[str], str]
+    bytes_of: str
+
+
+def with_names(sql: str, table: Callable[[str], str], values: Mapping[str, Value], dialect: Dialect) -> str:
+    """Return the SQL of an engine: with the names of its tables as ``table`` gives them, and with the values."""
 
     def replacement(found: re.Match[str]) -> str:
-        name = found["table"]
-        return table(name) if name is not None else literal(values[found["value"]], text)
+        if found["table"] is not None:
+            return table(found["table"])
+        if found["bytes"] is not None:
+            return dialect.bytes_of.format(found["bytes"])
+        return literal(values[found["value"]], dialect.text)
 
     return NAMED.sub(replacement, sql)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables, sql_text
-from jobs.tables.reader import Value, with_names
+from jobs.tables.reader import Dialect, Value, with_names
+
+DIALECT: Final = Dialect(sql_text, "octet_length({})")
 
 
 class SparkReader:
@@ -27,7 +29,7 @@ class SparkReader:
 
     def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, Any]]:
         """Yield the rows of a query; see ``TableReader``."""
-        found = self._tables.spark.sql(with_names(sql, self._name, values, sql_text))
+        found = self._tables.spark.sql(with_names(sql, self._name, values, DIALECT))
         return (row.asDict(recursive=True) for row in found.toLocalIterator())
 
     def _name(self, table: str) -> str:

@@ -29,6 +29,12 @@ def test_any_text_can_be_given(reader: FolderReader, name: str) -> None:
     assert [each["group_id"] for each in found] == [name]
 
 
+def test_the_bytes_of_a_binary_column(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "runs", pa.table({"value": pa.array([b"", b"\xff\x00\xfe", None], pa.binary())}))
+    found = FolderReader(str(tmp_path)).rows("SELECT bytes_of(value) AS size FROM $runs ORDER BY size")
+    assert [row["size"] for row in found] == [0, 3, None]
+
+
 def test_an_empty_list_equals_nothing(reader: FolderReader) -> None:
     assert not list(reader.rows("SELECT * FROM $groups WHERE size IN :sizes", sizes=[]))
 
