@@ -84,7 +84,7 @@ def group_rounds(
         group = Group(group_id, from_start=reader.from_start, family=reader.family)
         found += rounds(records, group, topics, settings)
     _warn_of_losses(readers, warn)
-    return sorted(found, key=lambda each: each.at.timestamp_ms)
+    return sorted(found, key=lambda each: (each.at.timestamp_ms, each.at.partition, each.at.offset, each.is_declared))
 
 
 def _opened(

@@ -135,7 +135,9 @@ class StoredAnswers:
         then = StoredMoment(self.tables, self.cluster, AsOf(), group_id)
         topics = then.topics()
         found = [each for group, records in then.records() for each in rounds(records, group, topics, self.audit)]
-        return sorted(found, key=lambda each: each.at.timestamp_ms)
+        return sorted(
+            found, key=lambda each: (each.at.timestamp_ms, each.at.partition, each.at.offset, each.is_declared)
+        )
 
     def _in_two_logs(self, group_id: str | None) -> list[str]:
         """Return the groups with records in two logs: Connect workers that moved from one protocol to the other."""
