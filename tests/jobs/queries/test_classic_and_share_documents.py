@@ -289,7 +289,7 @@ def test_the_tables_answer_as_the_logs_do(
     audit.decode()
     audit.replay()
     audit.audit()
-    tables = StoredAnswers(FolderReader(audit.tables.location), audit.cluster, audit.settings.audit)
+    tables = StoredAnswers(FolderReader(audit.tables.location), audit.cluster, audit.settings.audit, pytest.fail)
     expected = from_logs.history(GROUP)
     assert expected is not None
     assert tables.history(GROUP) == replace(expected, commits=[], transactions=[])
