@@ -95,6 +95,7 @@ class Rule(StrEnum):
     REGEX_TOPICS_WRONG = "regex_topics_wrong"
     REGEX_TOPIC_LOST = "regex_topic_lost"
     TOPOLOGY_EPOCH_WRONG = "topology_epoch_wrong"
+    INTERNAL_TOPIC_CONFIG_DIFFERS = "internal_topic_config_differs"
     TASK_OUTSIDE_TOPOLOGY = "task_outside_topology"
     GENERATION_CHANGED_IN_PLACE = "generation_changed_in_place"
     MEMBER_LISTED_TWICE = "member_listed_twice"

@@ -277,6 +277,14 @@ RULES: tuple[RuleEntry, ...] = (
         _PROTOCOL,
     ),
     RuleEntry(
+        Rule.INTERNAL_TOPIC_CONFIG_DIFFERS,
+        (_STREAMS,),
+        "An internal topic has the configuration that the topology gives it. The broker goes on if it has another one; "
+        "it is looked at when the topology or the topics of the group change.",
+        _KIP1071,
+        _NOTICE,
+    ),
+    RuleEntry(
         Rule.SHARE_STATE_MISSING,
         (_SHARE,),
         "A target contains only partitions whose share state is initialised.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from coordinator_core.audit.rules.epochs import EpochsBefore, on_epoch, on_target
 from coordinator_core.audit.rules.group_types import SHARE_KIND, STREAMS_KIND
 from coordinator_core.audit.rules.judged_group import JudgedGroup
@@ -25,6 +27,17 @@ from coordinator_core.record_fields.streams_group import (
     StreamsGroupTopologyRecord,
 )
 from coordinator_core.records import CoordinatorRecord, LogPosition
+
+TOPIC_RESOURCE = 2
+"""The type of a topic in records of configurations."""
+
+DEFAULT_TOPIC_CONFIGS: Final = {
+    "cleanup.policy": "delete",
+    "message.timestamp.type": "CreateTime",
+    "retention.ms": "604800000",
+    "segment.bytes": "1073741824",
+}
+"""Kafka's defaults of what topologies configure, for topics without a record of it; another one is not compared."""
 
 
 def on_partition_metadata(scene: JudgedGroup, record: ConsumerGroupPartitionMetadataRecord, before: None) -> None:
@@ -173,6 +186,28 @@ def on_streams_epoch(scene: JudgedGroup, record: StreamsGroupMetadataRecord, bef
     elif validated > state.topology.epoch:
         detail = f"topology epoch {validated} was validated, the topology is of epoch {state.topology.epoch}"
         scene.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, detail)
+    if state.topology is not None and state.metadata_hash != before.metadata_hash:
+        _internal_topic_configs(scene, state.topology, record.at)
+
+
+def _internal_topic_configs(scene: JudgedGroup, topology: Topology, at: LogPosition) -> None:
+    """An internal topic that exists has the configurations of the topology, by whichever clock (KIP-1071)."""
+    topics = scene.topics
+    if topics is None or not topics.complete or topics.doubt(at.timestamp_ms) is not None:
+        return
+    versions = {topics.version_at(at.timestamp_ms), topics.version_at(at.timestamp_ms + CLOCK_SLACK_MS)}
+    for each in topology.subtopologies:
+        for topic in (*each.repartition_source_topics, *each.state_changelog_topics):
+            if topics.topic_at(topic.name, at.timestamp_ms) is None:
+                continue
+            found = [topics.config(TOPIC_RESOURCE, topic.name, version) for version in versions]
+            for name, wanted in sorted(topic.configs.items()):
+                actual = {configs.get(name, DEFAULT_TOPIC_CONFIGS.get(name)) for configs in found}
+                if wanted not in actual and None not in actual:
+                    origin = "" if name in found[0] else " by default"
+                    said = ", ".join(sorted(map(str, actual))) + origin
+                    detail = f"{topic.name}: {name} is {said}, the topology gives {wanted}"
+                    scene.broken(Rule.INTERNAL_TOPIC_CONFIG_DIFFERS, at, None, detail)
 
 
 def on_streams_target(scene: JudgedGroup, record: StreamsGroupTargetAssignmentMemberRecord, before: None) -> None:

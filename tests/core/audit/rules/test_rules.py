@@ -21,7 +21,7 @@ from coordinator_core.wire.embedded import encode_blob
 from tests.core import recorded
 from tests.core.audit.rules.mutations import CONNECT_MUTATIONS, MUTATIONS, Mutation, mutations_of
 from tests.core.audit.rules.test_share_state import BROKEN as BROKEN_SHARE_STATE
-from tests.core.builders import GroupLog, at_once, classic_member
+from tests.core.builders import GroupLog, at_once, classic_member, internal_topic, subtopology
 from tests.core.stored import next_rules
 from tests.differential.logs_by_group import Log, recorded_log
 from tests.shared_data import ROOT
@@ -371,6 +371,40 @@ def test_a_metadata_hash_is_that_of_the_topics_not_long_ago(metadata_hash: int, 
     assert broken(records, topics=whole) == set(), "some other version may have it"
 
 
+def changelog_topics(**configs: str) -> TopicHistory:
+    topics = orders(m0=1)
+    topics.put_topic(Topic("app-changelog", "c".ljust(22, "A"), 1))
+    for name, value in configs.items():
+        topics.put_config(2, "app-changelog", name.replace("_", "."), value)
+    return topics
+
+
+@pytest.mark.parametrize(
+    ("configs", "details"),
+    [
+        ({"cleanup_policy": "compact", "retention_ms": "9"}, []),
+        ({"cleanup_policy": "compact,delete", "retention_ms": "9"}, ["cleanup.policy is compact,delete, the topology"]),
+        ({"retention_ms": "9"}, ["cleanup.policy is delete by default, the topology gives compact"]),
+        ({}, ["cleanup.policy is delete by default", "retention.ms is 604800000 by default, the topology gives 9"]),
+    ],
+)
+def test_internal_topics_have_the_configurations_of_the_topology(configs: dict[str, str], details: list[str]) -> None:
+    log, topics = GroupLog(), changelog_topics(**configs)
+    wanted = {"cleanup.policy": "compact", "retention.ms": "9", "min.compaction.lag.ms": "5"}
+    changelog = internal_topic("app-changelog") | {
+        "topicConfigs": [{"key": name, "value": value} for name, value in wanted.items()]
+    }
+    topology = [subtopology("0", ["orders"], stateChangelogTopics=[changelog])]
+    records = at_once([log.streams_member("m1", processId="p"), log.topology(topology), log.streams_epoch(2)])
+    rule = Rule.INTERNAL_TOPIC_CONFIG_DIFFERS
+    found = [each for each in judge(records, Group("g", from_start=True), WHOLE, topics=topics) if each.rule is rule]
+    assert len(found) == len(details)
+    assert all(detail in each.detail for detail, each in zip(details, found, strict=True))
+    assert found == [] or {each.at for each in found} == {records[-1].at}
+    topics.gaps.append(HistoryGap(LogPosition(0, 1, 0), "a hole"))
+    assert not any(each.rule is rule for each in judge(records, Group("g", from_start=True), WHOLE, topics=topics))
+
+
 # --- coverage and pieces ---------------------------------------------------------------------------------------------
 
 
@@ -400,5 +434,6 @@ def test_every_rule_is_in_the_table_once_and_is_tested() -> None:
     assert sorted(entry.rule for entry in RULES) == sorted(Rule)
     tested = {rule for mutation in MUTATIONS for rule in mutation.rules} | {Rule(make.__name__) for make in BY_HAND}
     tested |= {rule for mutation in CONNECT_MUTATIONS for rule in mutation.rules}
+    tested.add(Rule.INTERNAL_TOPIC_CONFIG_DIFFERS)  # needs topics: see above
     assert tested | {*BROKEN_SHARE_STATE.values()} == set(Rule)
     assert document_rows()[0].keys() == {"Rule", "Groups", "Says", "Source", "Severity"}
