@@ -9,6 +9,7 @@ from typing import Any
 from jobs import settings
 from jobs.cli.console import Console
 from jobs.tables.clusters import choose_cluster
+from jobs.tables.folder_or_spark import FolderOrSparkReader
 from jobs.tables.folder_reader import FolderReader, UnsupportedTableError, can_open
 from jobs.tables.reader import TableReader
 
@@ -31,18 +32,19 @@ def open_stored(console: Console, config: Path | None, flags: dict[str, Any]) ->
 def open_reader(console: Console, config: Path | None, flags: dict[str, Any]) -> TableReader:
     """Return a reader of the tables; ``flags`` (by dotted name) override the settings file."""
     chosen = settings.load(config, flags=flags)
-    if _is_here(chosen):
-        tables = FolderReader(chosen.tables)
-        try:
-            tables.exists("runs")
-            return tables
-        except UnsupportedTableError as error:
-            console.note(f"{error}; Spark reads them instead")
-    from jobs.cli.table_options import open_tables
-    from jobs.tables.spark_reader import SparkReader
 
-    opened, _ = open_tables(console, config, flags)
-    return SparkReader(opened)
+    def through_spark(error: UnsupportedTableError | None = None) -> TableReader:
+        from jobs.cli.table_options import open_tables
+        from jobs.tables.spark_reader import SparkReader
+
+        if error is not None:
+            console.note(f"{error}; Spark reads it instead")
+        opened, _ = open_tables(console, config, flags)
+        return SparkReader(opened)
+
+    if _is_here(chosen):
+        return FolderOrSparkReader(FolderReader(chosen.tables), through_spark)
+    return through_spark()
 
 
 def _is_here(chosen: settings.Settings) -> bool:

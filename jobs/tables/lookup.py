@@ -18,9 +18,11 @@ def lookup(tables: Tables) -> TableReader:
     """Return a reader of the tables as they are now."""
     if not tables.is_here():
         return SparkReader(tables)
-    from jobs.tables.folder_reader import FolderReader  # not at the top: Python workers of Spark have no use for it
+    # Not at the top: Python workers of Spark have no use for it.
+    from jobs.tables.folder_or_spark import FolderOrSparkReader
+    from jobs.tables.folder_reader import FolderReader
 
-    return FolderReader(tables.location)
+    return FolderOrSparkReader(FolderReader(tables.location), lambda error: SparkReader(tables))
 
 
 def versions(tables: Tables, wanted: Sequence[Table]) -> dict[str, int]:
@@ -48,8 +50,12 @@ def made_from(tables: Tables, inputs: Sequence[Table], **settings: Any) -> str:
 def _newest(tables: Tables, table: Table) -> dict[str, Any]:
     if tables.is_here():
         from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
 
-        (found,) = DeltaTable(f"{tables.location}/{table.name}").history(1)
-        return found
+        try:
+            (found,) = DeltaTable(f"{tables.location}/{table.name}").history(1)
+            return found
+        except DeltaError:  # a feature of Delta that delta-rs does not know: Spark says what is wrong if it is not that
+            pass
     (row,) = tables.spark.sql(f"DESCRIBE HISTORY {tables.name(table)} LIMIT 1").collect()
     return row.asDict()
