@@ -60,7 +60,7 @@ class Situation(NamedTuple):
     spec: GroupSpec | StreamsGroupSpec
 
 
-class Measured(NamedTuple):
+class MeasuredAssignor(NamedTuple):
     """The median time, and what was assigned in the reference's form."""
 
     ms: float
@@ -119,13 +119,13 @@ def streams_groups(members: int, tasks: int) -> Iterator[Situation]:
         yield Situation("sticky", f"{standbys} standby", "join", StreamsGroupSpec(joined, subtopologies, configs))
 
 
-def measure(situation: Situation, image: TopicImage) -> Measured:
+def measure(situation: Situation, image: TopicImage) -> MeasuredAssignor:
     times = []
     for _ in range(REPETITIONS):
         start = time.perf_counter()
         assignment = assign(situation.assignor, situation.spec, image)
         times.append((time.perf_counter() - start) * 1e3)
-    return Measured(statistics.median(times), as_result(assignment))
+    return MeasuredAssignor(statistics.median(times), as_result(assignment))
 
 
 def as_result(assignment: Assignment[Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Section(_Strict):
+class DocumentSection(_Strict):
     """A section of a document."""
 
     section: str
@@ -52,7 +52,7 @@ class ProtocolDocument(_Strict):
     """A protocol document."""
 
     document: str
-    sections: list[Section]
+    sections: list[DocumentSection]
     rows: list[Capability]
 
 
@@ -68,7 +68,7 @@ def page() -> Iterator[str]:
     for each in documents():
         done = sum(1 for row in each.rows if row.state == "done")
         yield f"\n## {each.document}\n"
-        yield "| Section | Commands | Tests |\n| --- | --- | --- |"
+        yield "| DocumentSection | Commands | Tests |\n| --- | --- | --- |"
         for section in each.sections:
             yield f"| {section.section} | {_commands(section.commands)} | {_tests(section.tests)} |"
         yield f"\n{done} of {len(each.rows)} capabilities are done.\n"

@@ -9,7 +9,7 @@ from functools import partial
 from coordinator_core.groups.connect.state import MAX_DELAY_CONFIG
 from coordinator_core.records import Family
 from coordinator_core.simulator.clients.classic import ClassicConsumer
-from coordinator_core.simulator.clients.classic_streams import ClassicThread
+from coordinator_core.simulator.clients.classic_streams import SimulatedThread
 from coordinator_core.simulator.clients.client import Client, ConfigTopic, Wish
 from coordinator_core.simulator.clients.connect import ConnectWorker
 from coordinator_core.simulator.clients.consumer import Consumer
@@ -30,7 +30,7 @@ CLIENTS: dict[str, type[Client]] = {
     "classic": ClassicConsumer,
     "share": ShareConsumer,
     "streams": StreamsThread,
-    "classic-streams": ClassicThread,
+    "classic-streams": SimulatedThread,
     "connect": ConnectWorker,
     "connect-kip-848": Worker,
 }

@@ -52,7 +52,7 @@ def test_every_metadata_hash_is_that_of_an_image(corpus):
         wanted = (record.value or {}).get("metadataHash")
         if record.type in EPOCHS and wanted and isinstance(group.state, EpochGroup):
             with_hash += 1
-            names = EPOCHS[RecordType(record.type)].topics(group.state)
+            names = EPOCHS[RecordType(record.type)].topics(group.state, history)
             if topics_used(history, wanted, names, record.at).proven:
                 proven += 1
             else:

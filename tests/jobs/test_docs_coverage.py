@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.cli.app import COMMANDS
-from jobs.docs_coverage import Capability, Section, documents
+from jobs.docs_coverage import Capability, DocumentSection, documents
 from tests.shared_data import ROOT
 
 ROWS = {
@@ -18,12 +18,12 @@ ROWS = {
 CLAIMS = [claim for each in documents() for claim in (*each.sections, *each.rows)]
 
 
-def named(claim: Section | Capability) -> str:
-    return claim.section if isinstance(claim, Section) else f"{claim.row} {claim.about}"
+def named(claim: DocumentSection | Capability) -> str:
+    return claim.section if isinstance(claim, DocumentSection) else f"{claim.row} {claim.about}"
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=named)
-def test_each_test_and_each_command_exists(claim: Section | Capability) -> None:
+def test_each_test_and_each_command_exists(claim: DocumentSection | Capability) -> None:
     assert set(claim.commands) <= set(COMMANDS)
     for test in claim.tests:
         path, _, function = test.partition("::")
@@ -32,8 +32,8 @@ def test_each_test_and_each_command_exists(claim: Section | Capability) -> None:
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=named)
-def test_what_is_done_is_tested_and_what_is_not_has_a_reason(claim: Section | Capability) -> None:
-    if isinstance(claim, Section) or claim.state == "done":
+def test_what_is_done_is_tested_and_what_is_not_has_a_reason(claim: DocumentSection | Capability) -> None:
+    if isinstance(claim, DocumentSection) or claim.state == "done":
         assert claim.tests
         assert claim.commands
     else:

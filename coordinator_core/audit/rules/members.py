@@ -220,12 +220,14 @@ def _lists(value: CurrentValue) -> Iterable[PartitionsWithEpochs]:
 
 
 def _process(scene: JudgedGroup, member: Any, before: Held, at: LogPosition) -> None:
-    """No process has a task twice, in whatever roles."""
-    state = scene.group.state
+    """No process has a task twice, in whatever roles. The record of a member says which its process is."""
+    state, knows = scene.group.state, scene.watch.knows_member
     assert isinstance(state, StreamsGroup)
+    if not knows(MEMBER, member.member_id):
+        return
     mine = {(unit.name, unit.number): unit.role for unit in minus(STREAMS_KIND.assigned(member), before)}
     for other_id, other in state.members.items():
-        if other.process_id != member.process_id or not scene.watch.knows_member(CURRENT, other_id):
+        if other.process_id != member.process_id or not knows(MEMBER, other_id) or not knows(CURRENT, other_id):
             continue
         if other_id == member.member_id:
             continue

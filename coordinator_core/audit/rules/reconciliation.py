@@ -226,7 +226,10 @@ def _is_free(scene: JudgedGroup, step: Reconciliation, unit: WorkUnit) -> bool:
     """
     state, before = scene.group.state, step.before
     assert isinstance(state, EpochGroup)
-    if before is None or not all(scene.watch.knows_member(CURRENT, other) for other in state.members):
+    # Where the log begins late, a member of which no record was seen may have the unit.
+    if before is None or not scene.watch.whole:
+        return False
+    if not all(scene.watch.knows_member(CURRENT, other) for other in state.members):
         return False
     if scene.current.has_holder(unit) or unit.number in before.held.get(unit.resource, ()):
         return False

@@ -44,7 +44,7 @@ _NOTHING: Fields = {
 """A subtopology without topics."""
 
 
-class ClassicThread(ClassicClient):
+class SimulatedThread(ClassicClient):
     """Runs the tasks that the leader, or the coordinator of a streams group, assigns; gives all up before it joins."""
 
     def forget(self) -> None:

@@ -44,7 +44,9 @@ class LogAnswers:
         """One pass over the logs."""
         from coordinator_core.audit.findings.two_logs import combined
 
-        return next(combined(self._histories(group_id, self.settings.audit)), None)
+        # To the end of the logs, beyond the group: only then is it known what they lack.
+        found = list(combined(self._histories(group_id, self.settings.audit)))
+        return found[0] if found else None
 
     def resets(self, history: GroupHistory) -> list[OffsetReset]:
         """From the commits of the history."""

@@ -64,7 +64,7 @@ def with_flipped_bits(folder: Path, rng: random.Random) -> None:
         segment.write_bytes(bytes(data))
 
 
-@pytest.fixture(params=range(3))
+@pytest.fixture(params=range(4))
 def seed(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
