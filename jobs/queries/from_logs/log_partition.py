@@ -142,12 +142,10 @@ class LogPartition:
         gaps = self.reader.gaps
         if end is not None and end > gaps.end and at_end:
             return LogGaps(end - 1, end - 1)  # the log, as far as it is there, does not reach the moment
-        return LogGaps(
-            missing=gaps.last_missing_below(end),
-            lost=gaps.last_lost_below(end),
-            lost_later=gaps.is_lost_from(end),
-            at_end=at_end,
-        )
+        missing = gaps.last_missing_below(end)
+        # Where nothing is missing below the moment, nothing depends on what is lost later.
+        lost_later = missing >= 0 and gaps.is_lost_from(end)
+        return LogGaps(missing, gaps.last_lost_below(end), lost_later, at_end)
 
     def _look_beyond(self, end: int, rest: Iterable[pa.RecordBatch]) -> None:
         """Note which keys have later records; where no offset is missing below the moment, nothing depends on them."""

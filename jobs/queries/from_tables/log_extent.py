@@ -199,7 +199,8 @@ def _gaps_of(extent: StoredLogExtent, bounds: _Bounds, seen: GapsSeen, damage: l
     end_of_log = max(bounds.last, bounds.last_of_batch, lost) + 1
     if extent.end is None and extent.asked is not None and extent.asked > end_of_log:
         missing = lost = extent.asked - 1  # the log, as far as it is there, does not reach the moment
-    return LogGaps(missing, lost, lost_later, at_end=extent.end is None)
+    # Where nothing is missing below the moment, nothing depends on what is lost later: log files are not read so far.
+    return LogGaps(missing, lost, lost_later and missing >= 0, at_end=extent.end is None)
 
 
 def before_end(extents: Extents) -> str:

@@ -292,7 +292,7 @@ def test_the_tables_answer_as_the_logs_do(
     tables = StoredAnswers(FolderReader(audit.tables.location), audit.cluster, audit.settings.audit, pytest.fail)
     expected = from_logs.history(GROUP)
     assert expected is not None
-    assert tables.history(GROUP) == replace(expected, commits=[], transactions=[])
+    assert tables.history(GROUP) == replace(expected, commits=[], transactions=[], sizes=[])
     assert list(tables.verdicts(GROUP, 0)) == list(from_logs.verdicts(GROUP, 0))
     assert tables.findings(GROUP) == from_logs.findings(GROUP)
     assert descriptions(tables.at(AsOf(), GROUP)) == descriptions(from_logs.at(AsOf(), GROUP))

@@ -374,7 +374,7 @@ def test_the_tables_answer_as_the_logs_do(
     source = ReportHeader(audit.cluster, "", 0, (), False, [])
     (from_logs,) = build([expected], audit.settings.findings, source).groups
     settings = load(environment={}, flags={"cluster": audit.cluster})
-    (from_tables,) = stored_report(audit.tables, settings).groups
+    (from_tables,) = stored_report(FolderReader(audit.tables.location), settings).groups
     assert from_tables == from_logs._replace(offsets=(), offsets_seen=0)
     then, read = tables.at(AsOf(), GROUP), logs.at(AsOf())
     assert descriptions(then.groups(), then.surroundings()) == descriptions(read.groups(), read.surroundings())
