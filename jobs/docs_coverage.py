@@ -68,7 +68,7 @@ def page() -> Iterator[str]:
     for each in documents():
         done = sum(1 for row in each.rows if row.state == "done")
         yield f"\n## {each.document}\n"
-        yield "| DocumentSection | Commands | Tests |\n| --- | --- | --- |"
+        yield "| Section | Commands | Tests |\n| --- | --- | --- |"
         for section in each.sections:
             yield f"| {section.section} | {_commands(section.commands)} | {_tests(section.tests)} |"
         yield f"\n{done} of {len(each.rows)} capabilities are done.\n"
