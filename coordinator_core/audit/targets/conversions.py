@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from coordinator_core.assignors.coordinator_view import SubscriptionView
-from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
-from coordinator_core.audit.targets.classic_groups import generation_row
+from coordinator_core.audit.rows import TargetAuditRow, Verdict
+from coordinator_core.audit.targets.conversion_rows import CopyOutcome, downgraded_row, upgraded_row
 from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.group_view import recorded_partitions
 from coordinator_core.audit.targets.operation import TargetOperation
@@ -43,14 +43,6 @@ class _Comparison(NamedTuple):
     unreadable: DecodeError | None = None
 
 
-class _Outcome(NamedTuple):
-    """A verdict with what is missing to know it, or what was taken for granted where it is identical."""
-
-    judgement: Judgement
-    missing: str | None = None
-    fitted: str | None = None
-
-
 def upgrade_row(
     opened: CoordinatorRecord,
     operation: TargetOperation,
@@ -73,27 +65,8 @@ def upgrade_row(
         outcome = _judge(compared, existing, gap, operation.end)
         if outcome.judgement.verdict is Verdict.DIVERGENT and not any(compared.recorded.values()):
             # A group converted in the middle of a rebalance has nothing assigned at all.
-            outcome = _Outcome(Judgement(Verdict.IDENTICAL), fitted="nothing, as the classic group was rebalancing")
-    end, judgement = operation.end, outcome.judgement
-    return TargetAuditRow(
-        group_id=end.group_id,
-        group_type=GroupType.CONSUMER,
-        epoch=operation.epoch_number,
-        at=end.at,
-        opened=opened.at,
-        verdict=judgement.verdict,
-        basis=Basis.UPGRADE,
-        assignor=None,
-        fitted=outcome.fitted,
-        missing=outcome.missing,
-        differences=judgement.differences,
-        difference_count=judgement.difference_count,
-        members=len(compared.recorded),
-        expected=None,
-        recorded=None,
-        topics_at=None,
-        topics_proven=None,
-    )
+            outcome = CopyOutcome(Judgement(Verdict.IDENTICAL), fitted="nothing, as the classic group was rebalancing")
+    return upgraded_row(opened, operation, GroupType.CONSUMER, len(compared.recorded), outcome)
 
 
 def _upgraded(
@@ -152,9 +125,7 @@ def downgrade_row(
             for image in _images(topics, record, clock_slack_ms, names)
         )
         outcome = _judge(compared, existing, gap, record)
-    return generation_row(
-        record, outcome.judgement, basis=Basis.DOWNGRADE, fitted=outcome.fitted, missing=outcome.missing
-    )
+    return downgraded_row(record, outcome)
 
 
 def _downgraded(
@@ -179,19 +150,19 @@ def _downgraded(
     return _Comparison(expected, recorded, story)
 
 
-def _unreadable(compared: _Comparison) -> _Outcome | None:
+def _unreadable(compared: _Comparison) -> CopyOutcome | None:
     """Return the verdict where partitions are not known, None where they are."""
     if compared.unreadable is not None:
         missing = f"a readable assignment: {compared.unreadable}"
-        return _Outcome(UNDECIDED, missing)
+        return CopyOutcome(UNDECIDED, missing)
     if any(each is None for each in (*compared.expected.values(), *compared.recorded.values())):
-        return _Outcome(UNDECIDED, TOPIC_NAMES_MISSING)
+        return CopyOutcome(UNDECIDED, TOPIC_NAMES_MISSING)
     return None
 
 
 def _judge(
     compared: _Comparison, existing: Iterable[set[str]], gap: GroupGap | None, record: CoordinatorRecord
-) -> _Outcome:
+) -> CopyOutcome:
     """Return the verdict; ``existing`` are the topics that exist, by each image that the coordinator may have had.
 
     ``record`` ends the operation. Where records may be missing, what is left of the members fits only if the whole
@@ -199,18 +170,18 @@ def _judge(
     """
     ours, theirs = (_whole(each) for each in (compared.expected, compared.recorded))
     if gap is not None and (gap.is_after(record.batch if record.batch >= 0 else None) or not theirs):
-        return _Outcome(UNDECIDED, missing=gap.what)
+        return CopyOutcome(UNDECIDED, missing=gap.what)
     if ours == theirs:
-        return _Outcome(Judgement(Verdict.IDENTICAL), fitted=compared.story)
+        return CopyOutcome(Judgement(Verdict.IDENTICAL), fitted=compared.story)
     for names in existing:
         known = {member: {name: held for name, held in work.items() if name in names} for member, work in ours.items()}
         if _whole(known) == theirs:
             fitted = f"{compared.story}, without topics that were deleted"
-            return _Outcome(Judgement(Verdict.IDENTICAL), fitted=fitted)
+            return CopyOutcome(Judgement(Verdict.IDENTICAL), fitted=fitted)
     if gap is not None:
-        return _Outcome(UNDECIDED, missing=gap.what)
+        return CopyOutcome(UNDECIDED, missing=gap.what)
     found = tuple(differences(ours, theirs, str))
-    return _Outcome(Judgement(Verdict.DIVERGENT, found[:MOST_DIFFERENCES], len(found)))
+    return CopyOutcome(Judgement(Verdict.DIVERGENT, found[:MOST_DIFFERENCES], len(found)))
 
 
 def _images(

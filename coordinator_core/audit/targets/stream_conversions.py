@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from coordinator_core.assignors.coordinator_view import StreamsView
 from coordinator_core.assignors.inputs import Partitions, Tasks
-from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
-from coordinator_core.audit.targets.classic_groups import generation_row
+from coordinator_core.audit.rows import TargetAuditRow, Verdict
+from coordinator_core.audit.targets.conversion_rows import CopyOutcome, downgraded_row, upgraded_row
 from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.group_view import recorded_tasks
 from coordinator_core.audit.targets.operation import TargetOperation
@@ -24,14 +23,6 @@ from coordinator_core.records import AnyRecord, CoordinatorRecord
 ByMember = Mapping[str, Tasks]
 
 
-class _Outcome(NamedTuple):
-    """A verdict with what is missing to know it, or what was taken for granted where it is identical."""
-
-    judgement: Judgement
-    missing: str | None = None
-    fitted: str | None = None
-
-
 def streams_upgrade_row(
     opened: CoordinatorRecord, operation: TargetOperation, classic: Mapping[str, bytes], gap: GroupGap | None
 ) -> TargetAuditRow:
@@ -45,26 +36,7 @@ def streams_upgrade_row(
         outcome = _judge(expected, recorded, gap, operation.end, "the classic group's assignment")
     except DecodeError as error:
         outcome = _unreadable(error)
-    end, judgement = operation.end, outcome.judgement
-    return TargetAuditRow(
-        group_id=end.group_id,
-        group_type=GroupType.STREAMS,
-        epoch=operation.epoch_number,
-        at=end.at,
-        opened=opened.at,
-        verdict=judgement.verdict,
-        basis=Basis.UPGRADE,
-        assignor=None,
-        fitted=outcome.fitted,
-        missing=outcome.missing,
-        differences=judgement.differences,
-        difference_count=judgement.difference_count,
-        members=len(recorded),
-        expected=None,
-        recorded=None,
-        topics_at=None,
-        topics_proven=None,
-    )
+    return upgraded_row(opened, operation, GroupType.STREAMS, len(recorded), outcome)
 
 
 def streams_downgrade_row(
@@ -88,9 +60,7 @@ def streams_downgrade_row(
         outcome = _judge(expected, recorded, gap, record, story)
     except DecodeError as error:
         outcome = _unreadable(error)
-    return generation_row(
-        record, outcome.judgement, basis=Basis.DOWNGRADE, fitted=outcome.fitted, missing=outcome.missing
-    )
+    return downgraded_row(record, outcome)
 
 
 def _recorded(record: MemberTargetRecord) -> Tasks:
@@ -98,8 +68,8 @@ def _recorded(record: MemberTargetRecord) -> Tasks:
     return recorded_tasks(value) if value is not None and "activeTasks" in value else Tasks()
 
 
-def _unreadable(error: DecodeError) -> _Outcome:
-    return _Outcome(UNDECIDED, f"a readable assignment: {error}")
+def _unreadable(error: DecodeError) -> CopyOutcome:
+    return CopyOutcome(UNDECIDED, f"a readable assignment: {error}")
 
 
 def _without_warmups(tasks: Tasks) -> Tasks:
@@ -112,7 +82,7 @@ def _joined(left: Partitions, right: Partitions) -> Partitions:
 
 def _judge(
     expected: ByMember, recorded: ByMember, gap: GroupGap | None, record: CoordinatorRecord, story: str
-) -> _Outcome:
+) -> CopyOutcome:
     """Return the verdict; ``record`` ends the operation.
 
     Where records may be missing, what is left of the members fits only if the whole batch is there, and if a member has
@@ -121,7 +91,7 @@ def _judge(
     found = tuple(differences(expected, recorded, str))
     has_anything = any(True for work in recorded.values() for _ in units(work))
     if gap is not None and (found or not has_anything or gap.is_after(record.batch if record.batch >= 0 else None)):
-        return _Outcome(UNDECIDED, missing=gap.what)
+        return CopyOutcome(UNDECIDED, missing=gap.what)
     if not found:
-        return _Outcome(Judgement(Verdict.IDENTICAL), fitted=story)
-    return _Outcome(Judgement(Verdict.DIVERGENT, found[:MOST_DIFFERENCES], len(found)))
+        return CopyOutcome(Judgement(Verdict.IDENTICAL), fitted=story)
+    return CopyOutcome(Judgement(Verdict.DIVERGENT, found[:MOST_DIFFERENCES], len(found)))

@@ -1,0 +1,54 @@
+"""The rows of verdicts on copies, which the conversions of consumer and of streams groups share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from coordinator_core.audit.rows import Basis, TargetAuditRow
+from coordinator_core.audit.targets.classic_groups import generation_row
+from coordinator_core.audit.targets.operation import TargetOperation
+from coordinator_core.audit.targets.verdict import Judgement
+from coordinator_core.groups.group import GroupType
+from coordinator_core.record_fields.classic_group import GroupMetadataRecord
+from coordinator_core.records import CoordinatorRecord
+
+
+class CopyOutcome(NamedTuple):
+    """A verdict on a copy with what is missing to know it, or what was taken for granted where it is identical."""
+
+    judgement: Judgement
+    missing: str | None = None
+    fitted: str | None = None
+
+
+def upgraded_row(
+    opened: CoordinatorRecord, operation: TargetOperation, group_type: GroupType, members: int, outcome: CopyOutcome
+) -> TargetAuditRow:
+    """Return the row of the first target of a group that was converted from a classic one."""
+    end, judgement = operation.end, outcome.judgement
+    return TargetAuditRow(
+        group_id=end.group_id,
+        group_type=group_type,
+        epoch=operation.epoch_number,
+        at=end.at,
+        opened=opened.at,
+        verdict=judgement.verdict,
+        basis=Basis.UPGRADE,
+        assignor=None,
+        fitted=outcome.fitted,
+        missing=outcome.missing,
+        differences=judgement.differences,
+        difference_count=judgement.difference_count,
+        members=members,
+        expected=None,
+        recorded=None,
+        topics_at=None,
+        topics_proven=None,
+    )
+
+
+def downgraded_row(record: GroupMetadataRecord, outcome: CopyOutcome) -> TargetAuditRow:
+    """Return the row of the first generation of a classic group that was converted from another group."""
+    return generation_row(
+        record, outcome.judgement, basis=Basis.DOWNGRADE, fitted=outcome.fitted, missing=outcome.missing
+    )
