@@ -7,7 +7,7 @@ kafka-lag-exporter, kminion and Burrow have made usual, so that existing dashboa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -154,18 +154,23 @@ def _sums(offsets: Iterable[PartitionOffset]) -> dict[tuple[str, str], list[Part
     return by_topic
 
 
-def _whole(lags: Iterable[int | None]) -> list[int] | None:
+def _whole(lags: Sequence[int | None]) -> list[int] | None:
     """Return the lags, None if one is not known: a sum without it would be too small."""
     known = [lag for lag in lags if lag is not None]
-    return known if len(known) == len(list(lags)) else None
+    return known if len(known) == len(lags) else None
 
 
-def _like_lag_exporter(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Iterator[Metric]:
-    prefix, labels = "kafka_consumergroup_group_", ["cluster_name", "group", "topic", "partition"]
-    current = GaugeMetricFamily(f"{prefix}offset", "Committed offset of a group in a partition.", labels=labels)
-    lag = GaugeMetricFamily(f"{prefix}lag", "Lag of a group in a partition, in records.", labels=labels)
-    highest = GaugeMetricFamily(f"{prefix}max_lag", "The highest lag of a group in a partition.", labels=labels[:2])
-    total = GaugeMetricFamily(f"{prefix}sum_lag", "Lag of a group, summed over partitions.", labels=labels[:2])
+def _partition_families(
+    facts: GroupFacts,
+    offsets: Sequence[PartitionOffset],
+    current: GaugeMetricFamily,
+    lag: GaugeMetricFamily,
+    of_group: Sequence[tuple[GaugeMetricFamily, Callable[[list[int]], int]]],
+) -> Iterator[Metric]:
+    """Fill and yield a family of committed offsets, one of lag, and families of a whole group's lag.
+
+    ``of_group`` has each of the last families with the function of the lags of all partitions that it shows.
+    """
     by_group: dict[str, list[int | None]] = {}
     for each in offsets:
         where = [facts.cluster, each.group_id, each.partition.topic, str(each.partition.partition)]
@@ -176,9 +181,18 @@ def _like_lag_exporter(facts: GroupFacts, offsets: Sequence[PartitionOffset]) ->
     for group_id, lags in by_group.items():
         known = _whole(lags)
         if known:
-            highest.add_metric([facts.cluster, group_id], max(known))
-            total.add_metric([facts.cluster, group_id], sum(known))
-    yield from (current, lag, highest, total)
+            for family, figure in of_group:
+                family.add_metric([facts.cluster, group_id], figure(known))
+    yield from (current, lag, *(family for family, _ in of_group))
+
+
+def _like_lag_exporter(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Iterator[Metric]:
+    prefix, labels = "kafka_consumergroup_group_", ["cluster_name", "group", "topic", "partition"]
+    current = GaugeMetricFamily(f"{prefix}offset", "Committed offset of a group in a partition.", labels=labels)
+    lag = GaugeMetricFamily(f"{prefix}lag", "Lag of a group in a partition, in records.", labels=labels)
+    highest = GaugeMetricFamily(f"{prefix}max_lag", "The highest lag of a group in a partition.", labels=labels[:2])
+    total = GaugeMetricFamily(f"{prefix}sum_lag", "Lag of a group, summed over partitions.", labels=labels[:2])
+    yield from _partition_families(facts, offsets, current, lag, [(highest, max), (total, sum)])
     latest = GaugeMetricFamily(
         "kafka_partition_latest_offset", "End offset of a partition.", labels=[labels[0], *labels[2:]]
     )
@@ -227,18 +241,7 @@ def _like_burrow(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Itera
     current = GaugeMetricFamily(f"{prefix}current_offset", "Committed offset of a group in a partition.", labels=labels)
     lag = GaugeMetricFamily(f"{prefix}partition_lag", "Lag of a group in a partition, in records.", labels=labels)
     total = GaugeMetricFamily(f"{prefix}lag_total", "Lag of a group, summed over partitions.", labels=labels[:2])
-    by_group: dict[str, list[int | None]] = {}
-    for each in offsets:
-        where = [facts.cluster, each.group_id, each.partition.topic, str(each.partition.partition)]
-        current.add_metric(where, each.offset)
-        if each.lag is not None:
-            lag.add_metric(where, each.lag)
-        by_group.setdefault(each.group_id, []).append(each.lag)
-    for group_id, lags in by_group.items():
-        known = _whole(lags)
-        if known:
-            total.add_metric([facts.cluster, group_id], sum(known))
-    yield from (current, lag, total)
+    yield from _partition_families(facts, offsets, current, lag, [(total, sum)])
 
 
 OFFSETS: Final = {
