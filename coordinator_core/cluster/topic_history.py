@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice, product
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
@@ -54,6 +54,11 @@ class Registration(NamedTuple):
     at: LogPosition
     broker: int
     metadata_version: int | None = None
+
+
+TOPIC_RESOURCE: Final = 2
+GROUP_RESOURCE: Final = 32
+"""Types of resources in records of configurations, as in Kafka's ConfigResource."""
 
 
 class HistoryGap(NamedTuple):

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from coordinator_core.cluster.setting_values import int_setting
-from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
 from coordinator_core.groups import record_types
 from coordinator_core.groups.consumer.describe import preferred_assignor
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, ConsumerMemberState
@@ -53,10 +53,6 @@ from coordinator_core.record_fields.streams_group import StreamsGroupMetadataRec
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
 AnyEpochGroup = EpochGroup[Any, Any]
-
-
-GROUP_RESOURCE = 32
-"""The resource type of a group's dynamic configs (ConfigResource.Type.GROUP)."""
 
 
 class EpochType(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_core.cluster.setting_values import int_setting
-from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
 from coordinator_core.groups.share.delivery import DeliveryChange, DeliveryState, changes, state_name
 from coordinator_core.groups.share.state_log import (
     SHARE_SNAPSHOT,
@@ -21,8 +21,6 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow, ShareWrite, StateCount
 from coordinator_core.records import LogPosition
 
-GROUP_RESOURCE = 32
-"""Resource type of a group's configs in the metadata log."""
 DELIVERY_LIMIT = "share.delivery.count.limit"
 STATE_DELETED, NEXT_WRITE = "state deleted", "next write"
 """How a row ends."""

@@ -12,6 +12,7 @@ from itertools import product
 from typing import NamedTuple
 
 from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.cluster.topic_history import GROUP_RESOURCE
 from coordinator_core.records import LOG_TOPICS, MetadataRecordType
 from coordinator_core.simulator.brokers import FEATURES, Brokers, Leader, MetadataRecord
 from coordinator_core.simulator.internal_topics import internal_topics
@@ -22,7 +23,6 @@ from coordinator_core.wire.primitives import uuid_text
 INTERNAL_TOPIC_DELAY_MS = 400
 """The internal topics of a streams group are created this long (ms) after its start."""
 INTERNAL_RATE = 1.0
-_GROUP_RESOURCE = 32
 
 
 class TopicStep(NamedTuple):
@@ -212,6 +212,6 @@ class _Writer:
             records += self.brokers.start(broker, len(records))
         for name, group in self._scenario.groups.items():
             for group_id, (key, value) in product(self._scenario.ids(name), group.configs.items()):
-                config = {"resourceType": _GROUP_RESOURCE, "resourceName": group_id, "name": key, "value": value}
+                config = {"resourceType": GROUP_RESOURCE, "resourceName": group_id, "name": key, "value": value}
                 records.append(MetadataRecord(MetadataRecordType.CONFIG, 0, config))
         return records

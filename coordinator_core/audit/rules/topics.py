@@ -8,6 +8,7 @@ from coordinator_core.audit.rules.epochs import EpochsBefore, on_epoch, on_targe
 from coordinator_core.audit.rules.group_types import SHARE_KIND, STREAMS_KIND
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.audit.rules.known_facts import SHARE_STATE, TOPOLOGY
+from coordinator_core.cluster.topic_history import TOPIC_RESOURCE
 from coordinator_core.groups import re2
 from coordinator_core.groups.consumer.state import ConsumerGroup, ResolvedRegex
 from coordinator_core.groups.epochs import Partitions
@@ -27,9 +28,6 @@ from coordinator_core.record_fields.streams_group import (
     StreamsGroupTopologyRecord,
 )
 from coordinator_core.records import CoordinatorRecord, LogPosition
-
-TOPIC_RESOURCE = 2
-"""The type of a topic in records of configurations."""
 
 DEFAULT_TOPIC_CONFIGS: Final = {
     "cleanup.policy": "delete",
