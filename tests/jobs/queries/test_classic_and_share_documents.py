@@ -7,7 +7,7 @@ each transcript; the log files are read, replayed, described, judged and explain
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from tests.core.coordinator.transcript import GROUP
 from tests.core.coordinator.transcript_consumers import partitions
 from tests.jobs.logs import batch, write_segment
 from tests.jobs.queries.played_logs import PlayedLogs
+from tests.jobs.queries.same_answers import descriptions
 
 NAMES = sorted(path.stem for pattern in ("classic_*.txt", "share_*.txt") for path in TRANSCRIPTS.glob(pattern))
 ROLLING_UPGRADE = "classic_rolling_upgrade"
@@ -269,14 +270,6 @@ def test_share_fetch_and_acknowledge(tmp_path: Path) -> None:
 # --- from tables -----------------------------------------------------------------------------------------------------
 
 
-def descriptions(then: Any) -> list[Any]:
-    return [as_described(then.groups(), then.surroundings())]
-
-
-def as_described(groups: Iterable[Any], around: Any) -> list[Any]:
-    return [(each.group.group_id, each.group.state) for each in groups]
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("name", [ROLLING_UPGRADE, "share_group"])
 def test_the_tables_answer_as_the_logs_do(
@@ -295,4 +288,4 @@ def test_the_tables_answer_as_the_logs_do(
     assert tables.history(GROUP) == replace(expected, commits=[], transactions=[], sizes=[])
     assert list(tables.verdicts(GROUP, 0)) == list(from_logs.verdicts(GROUP, 0))
     assert tables.findings(GROUP) == from_logs.findings(GROUP)
-    assert descriptions(tables.at(AsOf(), GROUP)) == descriptions(from_logs.at(AsOf(), GROUP))
+    assert descriptions(tables.at(AsOf())) == descriptions(from_logs.at(AsOf()))

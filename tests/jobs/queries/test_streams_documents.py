@@ -32,6 +32,7 @@ from jobs.tables.folder_reader import FolderReader
 from tests.core.audit.transcribed import TRANSCRIPTS, RecordedPlay, played
 from tests.core.coordinator.transcript import GROUP
 from tests.jobs.logs import batch, metadata_batches, write_segment
+from tests.jobs.queries import same_answers
 
 NAMES = sorted(path.stem for path in TRANSCRIPTS.glob("streams_*.txt"))
 PROFILE = {"AUDIT__PROFILE": "kip-1071"}
@@ -296,7 +297,7 @@ def test_a_static_member_comes_back_without_an_epoch(written: Callable[..., Writ
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["streams_migration", "streams_regex"])
+@pytest.mark.parametrize("name", ["streams_migration", "streams_regex", "streams_topic_problems"])
 def test_the_tables_answer_as_the_logs_do(
     name: str, written: Callable[..., Written], spark: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -311,3 +312,4 @@ def test_the_tables_answer_as_the_logs_do(
     assert tables.history(GROUP) == replace(of.history, commits=[], transactions=[], sizes=[])
     assert list(tables.verdicts(GROUP, 0)) == list(of.answers.verdicts(GROUP, 0))
     assert tables.findings(GROUP) == of.answers.findings(GROUP)
+    assert same_answers.descriptions(tables.at(AsOf())) == same_answers.descriptions(of.answers.at(AsOf()))
