@@ -136,7 +136,7 @@ def _array_reader(node: Array) -> Read:
 
 def _struct_reader(node: Struct) -> Read:
     steps = [(slot.name, reader(slot.node)) for slot in node.slots]
-    read_tagged = _tagged_reader(node.tagged) if node.flexible else None
+    read_tagged = tagged_reader(node.tagged) if node.flexible else None
 
     def read(data: bytes, position: int) -> tuple[Fields, int]:
         fields: Fields = {}
@@ -171,7 +171,8 @@ def _tagged_value_reader(node: Node) -> Read:
     return reader(node)
 
 
-def _tagged_reader(slots: tuple[tuple[int, Slot], ...]) -> Callable[[bytes, int, Fields], int]:
+def tagged_reader(slots: tuple[tuple[int, Slot], ...]) -> Callable[[bytes, int, Fields], int]:
+    """Return the reader of a struct's tagged fields: it puts them into the fields, and returns the next position."""
     known = {tag: (slot.name, _tagged_value_reader(slot.node)) for tag, slot in slots}
 
     def read(data: bytes, position: int, fields: Fields) -> int:

@@ -20,7 +20,8 @@ from coordinator_core.record_fields.embedded import (
     ConsumerProtocolSubscription,
 )
 from coordinator_core.records import Fields
-from coordinator_core.wire.codec import reader, writer
+from coordinator_core.wire.codec import writer
+from coordinator_core.wire.generated_reader import fast_reader
 from coordinator_core.wire.message_layout import layout
 from coordinator_core.wire.primitives import scalar_reader, scalar_writer
 from coordinator_core.wire.record_codec import TRAILING_BYTES
@@ -208,7 +209,7 @@ def _decode_versionless(schema: EmbeddedSchema, data: bytes) -> tuple[int, Field
 
 def _decode_fields(schema: EmbeddedSchema, version: int, data: bytes, position: int) -> Fields:
     fields: Fields
-    fields, end = reader(layout(schema.message, version))(data, position)
+    fields, end = fast_reader(layout(schema.message, version))(data, position)
     if end < len(data):
         fields[TRAILING_BYTES] = data[end:]
     return fields

@@ -8,6 +8,7 @@ record type, version (KIP-631).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.errors import (
@@ -19,9 +20,10 @@ from coordinator_core.errors import (
     UnknownVersionError,
 )
 from coordinator_core.records import Family, Fields
-from coordinator_core.wire.codec import reader, writer
+from coordinator_core.wire.codec import writer
+from coordinator_core.wire.generated_reader import fast_reader
 from coordinator_core.wire.message_layout import layout
-from coordinator_core.wire.primitives import INT16, need, read_unsigned_varint, write_unsigned_varint
+from coordinator_core.wire.primitives import INT16, Read, need, read_unsigned_varint, write_unsigned_varint
 from coordinator_core.wire.schema import Message, RecordSchema, record_schemas
 
 TRAILING_BYTES: Final = "_trailingBytes"
@@ -160,10 +162,15 @@ def _decode_version(message: Message, version: int, data: bytes, position: int) 
     return version, _decode(message, version, data, position)
 
 
+@lru_cache(maxsize=1024)
+def _reader(message: Message, version: int) -> Read:
+    return fast_reader(layout(message, version))
+
+
 def _decode(message: Message, version: int, data: bytes, position: int) -> Fields:
     fields: Fields
     try:
-        fields, end = reader(layout(message, version))(data, position)
+        fields, end = _reader(message, version)(data, position)
     except DecodeError as error:
         raise error.within("", record_type=message.name) from None
     if end < len(data):
