@@ -36,10 +36,10 @@ RECORDS: Final = "All record types that are decoded. This page is generated from
 COMMANDS_PAGE: Final = """\
 Results are printed to standard output, messages to standard error. Commands with `--log` and `--tables` read either
 log files, without Spark, or the tables. All commands accept `--quiet` (print only results, warnings and errors) and
-`--json` (print one JSON object per line). In JSON, rows of history, verdicts, violations and findings have the
-columns of the [tables](tables.md); if a command prints rows of several tables, the field `table` has the name of the
-table. Descriptions of groups use the names of Kafka's Admin client. Messages have the field `note`, `warning` or
-`error`.
+`--json` (print one JSON object per line). `coordinator-audit schema COMMAND` prints the JSON Schema of these lines.
+In JSON, rows of history, verdicts, violations and findings have the columns of the [tables](tables.md); if a command
+prints rows of several tables, the field `table` has the name of the table. Descriptions of groups use the names of
+Kafka's Admin client. Messages have the field `note`, `warning` or `error`.
 
 Exit codes: 0 success; 1 failure (the reason is printed as `error: ...`); 2 usage error or invalid setting; 3 problems
 found: a check failed, something named by `--fail-on` was found, or a trace differed."""

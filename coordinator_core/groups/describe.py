@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.certainty import CERTAIN, Certainty
@@ -15,6 +14,12 @@ from coordinator_core.groups.connect import describe as connect
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.consumer import describe as consumer
 from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.described import (
+    DescribedListing,
+    DescribedOffset,
+    DescribedTopologyCheck,
+    Description,
+)
 from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
 from coordinator_core.groups.share import describe as share
@@ -29,8 +34,6 @@ from coordinator_core.groups.streams import describe as streams
 from coordinator_core.groups.streams.readiness import FITS, READY, check_topology
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsGroupState
 from coordinator_core.records import ConnectRecordType, RecordType
-
-Description = dict[str, Any]
 
 CERTAIN_GROUP = "certain"
 KNOWN_IN_PART = "known in part"
@@ -95,11 +98,22 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
 
     ``topology_check`` is added, which Admin does not have, where the topics do not fit the topology of a streams group:
     the status (null: unknown) and the topics, as a heartbeat response names them.
-    ``certainty`` and the fields of ``uncertainty`` say which of them are unknown. ``stateAsOf`` says of a classic group
+    ``certainty`` and the fields after it say which of them are unknown. ``stateAsOf`` says of a classic group
     that its state is that of its last completed rebalance.
     """
     state, group_id = group.state, group.group_id
-    described: Description = {"listing": listing(group, certainty)}
+    if isinstance(state, ShareGroup) and around.share_state is not None:
+        unknown = unknown_share_offsets(group_id, state, around.share_state, around.topics)
+        certainty = replace(certainty, unknown_offsets=certainty.unknown_offsets | set(unknown))
+    described: Description = {
+        "listing": listing(group, certainty),
+        "stateAsOf": state_as_of(group),
+        "certainty": certainty_label(group, certainty),
+        "unknownFields": unknown_fields(group, certainty),
+        "unknownMembers": list(certainty.unknown_members),
+        "unknownOffsets": [str(partition) for partition in sorted(certainty.unknown_offsets)],
+        "incompleteLists": _incomplete_lists(group, certainty),
+    }
     if isinstance(state, ClassicGroup):
         described["describe_classic"] = classic.describe_classic(group_id, state)
         if classic.is_consumer_group(state):
@@ -132,15 +146,15 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
             described["share_partitions"] = describe_share_partitions(
                 group_id, state, around.share_state, around.data_end
             )
-            unknown = unknown_share_offsets(group_id, state, around.share_state, around.topics)
-            certainty = replace(certainty, unknown_offsets=certainty.unknown_offsets | set(unknown))
     if commits_offsets(state):
         described["offsets"] = describe_offsets(offsets.committed)
         described["offsets_stable"] = describe_offsets(offsets.stable()) if certainty.transactions_are_known else None
-    return {**described, "stateAsOf": state_as_of(group), **uncertainty(group, certainty)}
+    return described
 
 
-def _topology_check(group: StreamsGroup, topics: TopicImage | None, certainty: Certainty) -> Description | None:
+def _topology_check(
+    group: StreamsGroup, topics: TopicImage | None, certainty: Certainty
+) -> DescribedTopologyCheck | None:
     """Return what keeps a group with members from running on the topics of the moment.
 
     None: nothing does, it has no members, or its topology at the moment is not certain.
@@ -160,24 +174,12 @@ def commits_offsets(state: GroupState | None) -> bool:
     return not isinstance(state, ShareGroup | ConnectGroup)
 
 
-def uncertainty(group: Group, certainty: Certainty) -> Description:
-    """Return how certain the description of a group is.
-
-    ``certainty`` is one of ``CERTAIN_GROUP``, ``KNOWN_IN_PART`` and ``POSSIBLY_THERE``. ``unknownFields`` are null
-    because records may be missing; those of a member are written as ``member.field``. ``unknownMembers`` may have been
-    there, and ``unknownOffsets`` may have been committed, or with another offset. The lists in ``incompleteLists`` may
-    lack more that left no trace in the log.
-    """
+def _incomplete_lists(group: Group, certainty: Certainty) -> list[str]:
+    """Return the lists of a description that may lack something that left no trace in the log."""
     lists = {"members": certainty.all_members}
     if commits_offsets(group.state):
         lists |= {"offsets": certainty.all_offsets, "offsets_stable": certainty.all_offsets}
-    return {
-        "certainty": certainty_label(group, certainty),
-        "unknownFields": unknown_fields(group, certainty),
-        "unknownMembers": list(certainty.unknown_members),
-        "unknownOffsets": [str(partition) for partition in sorted(certainty.unknown_offsets)],
-        "incompleteLists": [name for name, is_whole in lists.items() if not is_whole],
-    }
+    return [name for name, is_whole in lists.items() if not is_whole]
 
 
 def certainty_label(group: Group, certainty: Certainty) -> str:
@@ -217,7 +219,7 @@ def state_as_of(group: Group) -> str | None:
     return LAST_REBALANCE if isinstance(group.state, ClassicGroup) else None
 
 
-def listing(group: Group, certainty: Certainty = CERTAIN) -> Description:
+def listing(group: Group, certainty: Certainty = CERTAIN) -> DescribedListing:
     """Return the group's entry in ``Admin.listGroups``; a type that the log has not shown is null."""
     state = group.state
     if isinstance(state, ClassicGroup):
@@ -249,7 +251,7 @@ def group_state(group: Group, certainty: Certainty = CERTAIN) -> str | None:
     return None
 
 
-def describe_offsets(commits: Commits) -> Description:
+def describe_offsets(commits: Commits) -> dict[str, DescribedOffset | None]:
     """Return committed offsets as ``Admin.listConsumerGroupOffsets`` gives them: null where the offset is negative."""
     return {
         str(partition): None

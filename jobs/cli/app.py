@@ -141,6 +141,9 @@ COMMANDS: dict[str, Entry] = {
         NIGHTLY,
         "--config conf/small.yaml",
     ),
+    "schema": Entry(
+        "schema:schema_command", "Print the JSON Schema of what a command prints with --json.", LAB, "audit"
+    ),
     "dump": Entry(
         "dump:dump",
         "Print the records of log segments as JSON lines, or in the formats of Kafka's tools.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -12,12 +12,12 @@ from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.describe import (
     CERTAIN_GROUP,
-    Description,
     certainty_label,
     describe,
     group_state,
     state_as_of,
 )
+from coordinator_core.groups.described import DescribedSharePartition
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.offsets import Commits, TopicPartition
 from coordinator_core.groups.owners import UNKNOWN
@@ -27,9 +27,10 @@ from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.gaps import find_group, lists_all, warn_of_gaps
+from jobs.cli.lines import ListedGroup, OffsetLine
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOffsetOption, AtOption, EndsOption, parse_moment
-from jobs.cli.output import print_json, print_lines, utc
+from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.cli.print_description import print_description, without_counts
 from jobs.queries.interface import GroupsThen
 from jobs.sources.end_offsets import newest_ends
@@ -61,13 +62,21 @@ def groups_command(
     lines = [_summary(each, is_whole=is_whole) for each in then.groups()]
     if not is_whole:
         warn_of_gaps(source.console, then)
-    for column, wanted in (("type", types), ("state", states)):
-        if wanted:
-            unknown = sum(1 for line in lines if line[column] is None)
-            if unknown and UNKNOWN.upper() not in wanted:
-                source.console.warn(f"the {column} of {unknown} groups is unknown: they are not listed")
-            lines = [line for line in lines if str(line[column] or UNKNOWN).upper() in wanted]
+    if types:
+        lines = _limited(source, lines, "type", types)
+    if states:
+        lines = _limited(source, lines, "state", states)
     print_list(source, lines, "groups", is_whole=is_whole)
+
+
+def _limited(
+    source: AnswerSource, lines: Sequence[ListedGroup], column: Literal["type", "state"], wanted: set[str]
+) -> list[ListedGroup]:
+    """Return the groups with one of these types or states; warn of groups in which it is unknown."""
+    unknown = sum(1 for line in lines if line[column] is None)
+    if unknown and UNKNOWN.upper() not in wanted:
+        source.console.warn(f"the {column} of {unknown} groups is unknown: they are not listed")
+    return [line for line in lines if str(line[column] or UNKNOWN).upper() in wanted]
 
 
 def _named(text: str, known: Sequence[str], option: str) -> set[str]:
@@ -106,10 +115,9 @@ def describe_command(
         warn_of_gaps(source.console, then)
     for each, offsets, certainty in chosen:
         described = describe(each, offsets, around, certainty)
-        if all_groups and source.json:
-            described = {"group": each.group_id, **described}
         if source.json:
-            print_json(described)
+            line = described if group is not None else {"group": each.group_id, **described}
+            print_json(line)
         else:
             print_description(described)
 
@@ -134,19 +142,19 @@ def offsets_command(
         shared = _share_partitions(found.group_id, found.state, then, known)
         print_lines(shared if source.json else without_counts(shared), as_json=source.json, title=f"offsets of {group}")
         return
-    lines = _commits(offsets.committed, "committed", known)
+    is_whole = certainty.all_offsets
+    lines = _commits(offsets.committed, "committed", known, is_whole)
     for _, commits in sorted(offsets.pending.items()):
-        lines += _commits(commits, "pending", known)
-    lines += [_unknown_commit(partition) for partition in sorted(certainty.unknown_offsets)]
+        lines += _commits(commits, "pending", known, is_whole)
+    lines += [_unknown_commit(partition, is_whole) for partition in sorted(certainty.unknown_offsets)]
     if not lists_all(then):
         warn_of_gaps(source.console, then)
-    lines = [{**line, "listComplete": certainty.all_offsets} for line in lines]
-    print_list(source, lines, f"offsets of {group}", is_whole=certainty.all_offsets)
+    print_list(source, lines, f"offsets of {group}", is_whole=is_whole)
 
 
 def _share_partitions(
     group_id: str, state: ShareGroup, then: GroupsThen, ends: Mapping[TopicPartition, int]
-) -> list[Description]:
+) -> list[DescribedSharePartition]:
     """Return the share partitions of a group; raises InputError where the log that has their state is not there."""
     log = then.surroundings().share_state
     if log is None:
@@ -156,7 +164,7 @@ def _share_partitions(
     return describe_share_partitions(group_id, state, log, ends)
 
 
-def print_list(source: AnswerSource, lines: list[Description], title: str, *, is_whole: bool) -> None:
+def print_list(source: AnswerSource, lines: Sequence[Line], title: str, *, is_whole: bool) -> None:
     """Print a list. Rows for people do not repeat what its title says, nor that something is certain."""
     if not source.json:
         plain = (("listComplete", is_whole), ("list_complete", is_whole), ("certainty", CERTAIN_GROUP))
@@ -165,7 +173,7 @@ def print_list(source: AnswerSource, lines: list[Description], title: str, *, is
     print_lines(lines, as_json=source.json, title=title if is_whole else f"{title}, incomplete")
 
 
-def _summary(then: GroupThen, *, is_whole: bool) -> Description:
+def _summary(then: GroupThen, *, is_whole: bool) -> ListedGroup:
     group, offsets, certainty = then
     state = group.state
     members_are_known = state is not None and certainty.members_are_known
@@ -183,7 +191,7 @@ def _summary(then: GroupThen, *, is_whole: bool) -> Description:
     }
 
 
-def _commits(commits: Commits, status: str, ends: Mapping[TopicPartition, int]) -> list[Description]:
+def _commits(commits: Commits, status: str, ends: Mapping[TopicPartition, int], is_whole: bool) -> list[OffsetLine]:
     return [
         {
             "topic": partition.topic,
@@ -199,12 +207,26 @@ def _commits(commits: Commits, status: str, ends: Mapping[TopicPartition, int]) 
             "producerId": commit.producer_id,
             "logPartition": commit.at.partition,
             "logOffset": commit.at.offset,
+            "listComplete": is_whole,
         }
         for partition, commit in sorted(commits.items())
     ]
 
 
-def _unknown_commit(partition: TopicPartition) -> Description:
-    names = ("offset", "endOffset", "lag", "leaderEpoch", "metadata", "committed", "expires")
-    row: Description = {"topic": partition.topic, "partition": partition.partition, **dict.fromkeys(names)}
-    return row | {"status": UNKNOWN, "producerId": None, "logPartition": None, "logOffset": None}
+def _unknown_commit(partition: TopicPartition, is_whole: bool) -> OffsetLine:
+    return {
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "offset": None,
+        "endOffset": None,
+        "lag": None,
+        "leaderEpoch": None,
+        "metadata": None,
+        "committed": None,
+        "expires": None,
+        "status": UNKNOWN,
+        "producerId": None,
+        "logPartition": None,
+        "logOffset": None,
+        "listComplete": is_whole,
+    }

@@ -9,12 +9,12 @@ import typer
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import InputError
-from coordinator_core.groups.describe import Description
 from coordinator_core.groups.owners import connector_tasks, owners, possible_owners
 from coordinator_core.history.rows import AssignmentRow
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.describe import print_list
 from jobs.cli.gaps import lists_all, warn_of_gaps
+from jobs.cli.lines import OwnerIntervalLine, OwnershipTime
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOffsetOption, AtOption, parse_moment
 from jobs.cli.output import utc
@@ -62,24 +62,28 @@ def owners_command(
     if not is_whole:
         warn_of_gaps(source.console, then)
     if history:
-        lines = [_interval(row) for row in in_order(intervals) if partition in (None, row.partition)]
-        print_list(source, lines, f"owners of {name} over time", is_whole=is_whole)
+        owned = [_interval(row) for row in in_order(intervals) if partition in (None, row.partition)]
+        print_list(source, owned, f"owners of {name} over time", is_whole=is_whole)
         return
     found += possible_owners(thens, name)
     lines = [
-        {**owner._asdict(), **_begin(interval_of(owner, intervals, moment)), "list_complete": is_whole}
-        for owner in found
+        owner._asdict() | _begin(interval_of(owner, intervals, moment)) | {"list_complete": is_whole} for owner in found
     ]
     print_list(source, lines, f"owners of {name}", is_whole=is_whole)
 
 
-def _interval(row: AssignmentRow) -> Description:
-    partition = None if row.partition < 0 else row.partition
-    named = {"group_id": row.group_id, "partition": partition, "member_id": row.member_id, "role": row.role}
-    return named | _begin(row) | {"history_complete": row.history_complete}
+def _interval(row: AssignmentRow) -> OwnerIntervalLine:
+    return {
+        "group_id": row.group_id,
+        "partition": None if row.partition < 0 else row.partition,
+        "member_id": row.member_id,
+        "role": row.role,
+        **_begin(row),
+        "history_complete": row.history_complete,
+    }
 
 
-def _begin(row: AssignmentRow | None) -> Description:
+def _begin(row: AssignmentRow | None) -> OwnershipTime:
     """Return when an interval began and ended; nulls where the history does not show it."""
     until = None if row is None else row.until
     return {

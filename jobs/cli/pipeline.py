@@ -143,8 +143,9 @@ def replay_command(
 
 
 def _summary_line(summary: replay.ReplaySummary, console: Console) -> Line:
-    rebuilt = "begun anew" if console.json else "rebuilt"  # programs read the JSON: its names stay
-    counts = {"groups": summary.groups, rebuilt: summary.rebuilt, "without offset": summary.unplaced}
+    if console.json:
+        return summary._asdict()
+    counts = {"groups": summary.groups, "rebuilt": summary.rebuilt, "without offset": summary.unplaced}
     return {"cluster": summary.cluster, **counts, **summary.rows}
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
-from coordinator_core.groups.describe import CERTAIN_GROUP, Description
+from coordinator_core.groups.describe import CERTAIN_GROUP
+from coordinator_core.groups.described import Description
 from coordinator_core.groups.owners import UNKNOWN
-from jobs.cli.output import print_table, ranges
+from jobs.cli.output import Line, print_table, ranges
 from jobs.formatting import number_ranges
 
 
 def print_description(described: Description) -> None:
     """Print the fields of the group, then its members and offsets, and which facts about them are unknown."""
-    own: Description = next((described[part] for part in _DESCRIBES if "groupId" in described.get(part, ())), {})
-    fields = {**own, **described["listing"]}
+    parts: Line = described
+    own: Line = next((parts[part] for part in _DESCRIBES if "groupId" in parts.get(part, ())), {})
+    fields: dict[str, Any] = {**own, **described["listing"]}
     unknown = set(described["unknownFields"])
     fields |= {name: UNKNOWN for name in unknown if "." not in name}
     line = {
@@ -47,10 +50,10 @@ def print_description(described: Description) -> None:
     _print_offsets(described)
 
 
-def _subtopology(subtopology: Description) -> Description:
+def _subtopology(subtopology: Line) -> Line:
     """Return a line of the topology of a streams group: internal topics with the number of their partitions."""
 
-    def internal(topics: Mapping[str, Description]) -> str | None:
+    def internal(topics: Mapping[str, Line]) -> str | None:
         return " ".join(f"{name} ({each['partitions'] or '?'})" for name, each in topics.items()) or None
 
     return {
@@ -74,7 +77,7 @@ def _print_offsets(described: Description) -> None:
         print_table("share partitions", without_counts(described["share_partitions"]))
 
 
-def without_counts(partitions: Iterable[Description]) -> list[Description]:
+def without_counts(partitions: Iterable[Line]) -> list[Line]:
     """Return the lines of a table: delivery counts are a list, which does not fit into one."""
     return [{name: value for name, value in each.items() if name != "counts"} for each in partitions]
 
@@ -92,7 +95,7 @@ UNKNOWN_COLUMNS = ("member", "instance", "client", "host", "rack", "epoch", "ass
 """The columns of members where none is certain."""
 
 
-def _member(member: Description, unknown: set[str]) -> Description:
+def _member(member: Line, unknown: set[str]) -> Line:
     member_id = member.get("consumerId") or member.get("memberId")
 
     def shown(field: str, value: object) -> object:
@@ -114,7 +117,7 @@ def _member(member: Description, unknown: set[str]) -> Description:
     }
 
 
-def _thread(member: Description) -> Description:
+def _thread(member: Line) -> Line:
     """Return what only members of streams groups have."""
     endpoint, tags = member["userEndpoint"], member["clientTags"]
     return {
@@ -125,7 +128,7 @@ def _thread(member: Description) -> Description:
     }
 
 
-def _assigned(assignment: Description | None) -> str | None:
+def _assigned(assignment: Line | None) -> str | None:
     """Return partitions, tasks by role as ``active 0_1 0_2``, or connectors with their tasks."""
     if assignment is None:
         return None

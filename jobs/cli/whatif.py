@@ -86,9 +86,9 @@ def whatif_command(
     if not happened:
         raise InputError(f"group {group!r} has no assignment in these logs for which the topics are known")
     found = what_if(happened, change, _idle_ms(known.rebalances(RebalanceFilter(group))))
-    print_lines(
-        [{"": name, **outcome._asdict()} for name, outcome in found._asdict().items()], as_json=source.json, title=group
-    )
+    outcomes = {"actual": found.actual, "hypothetical": found.hypothetical}
+    lines = [{"history": name, **outcome._asdict()} for name, outcome in outcomes.items()]
+    print_lines(lines, as_json=source.json, title=group)
 
 
 def _deliveries(source: AnswerSource, known: Answers, group: str, limit: int) -> None:
@@ -102,7 +102,8 @@ def _deliveries(source: AnswerSource, known: Answers, group: str, limit: int) ->
     if not found.is_whole:
         source.console.warn("records of the share state are missing: the figures are what the others prove")
     figures = {"actual": found.actual, "hypothetical": found.hypothetical}
-    print_lines([{"": name, **each._asdict()} for name, each in figures.items()], as_json=source.json, title=group)
+    lines = [{"history": name, **each._asdict()} for name, each in figures.items()]
+    print_lines(lines, as_json=source.json, title=group)
 
 
 def _idle_ms(rows: Sequence[RebalanceRow]) -> int | None:

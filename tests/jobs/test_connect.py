@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 from pyspark.sql import SparkSession
 
+from jobs.cli.output_shapes import output_schema
 from jobs.tables.delta import Tables
 from tests.jobs.conftest import SAMPLE_LOGS, SMALL
 from tests.jobs.filled_tables import TOPIC, decoded, expected, kafka_rows, sample_rows, write_json, write_parquet
@@ -61,7 +63,7 @@ def test_a_whole_night_through_spark_connect(spark: SparkSession, tmp_path: Path
 
 
 def test_every_command_on_tables_through_spark_connect(spark: SparkSession, tmp_path: Path) -> None:
-    """Tables and lines are taken in as well; each shape is a cluster."""
+    """Tables and lines are taken in as well; each shape is a cluster. What is printed fits the commands' schemas."""
     rows = [row for row in sample_rows() if row["log_partition"] == 0]
     home = str(tmp_path / "tables")
     dumps = {
@@ -71,7 +73,7 @@ def test_every_command_on_tables_through_spark_connect(spark: SparkSession, tmp_
     }
     tables = ["--tables", home]
     stored = ["--store", home, "--cluster", "segments"]
-    said = through_connect(
+    commands = [
         *(["ingest", str(path), *tables, "--cluster", cluster] for cluster, path in dumps.items()),
         *([job, *tables] for job in ("decode", "replay", "checks", "tables")),
         ["nightly", str(LOG), *tables, "--cluster", "segments"],
@@ -79,8 +81,13 @@ def test_every_command_on_tables_through_spark_connect(spark: SparkSession, tmp_
         *([command, "A-coop-a2d7", *stored] for command in ("describe", "offsets", "history", "explain")),
         ["owners", "a-coop-x8", *stored],
         ["report", *stored, "--out", str(tmp_path / "report.html")],
-    )
-    assert all(said)
+    ]
+    said = through_connect(*([*command, "--json"] for command in commands))
+    for (name, *_), printed in zip(commands, said, strict=True):
+        validator = Draft202012Validator(output_schema(name))
+        assert printed, name
+        for line in printed.splitlines():
+            validator.validate(json.loads(line))
     wanted = sorted(expected(rows), key=lambda row: tuple(str(part) for part in row))
     for cluster in dumps:
         assert decoded(Tables(spark, home), cluster) == wanted

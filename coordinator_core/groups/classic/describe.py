@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, assigned_partitions
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicGroupState, ClassicMember
+from coordinator_core.groups.described import (
+    AssignedPartitions,
+    DescribedClassicGroup,
+    DescribedConsumer,
+    DescribedConsumerGroup,
+    RefusedDescription,
+)
 
 
 def group_state(group: ClassicGroup) -> ClassicGroupState:
@@ -21,7 +26,7 @@ def is_consumer_group(group: ClassicGroup) -> bool:
     return (group.protocol_type or "") in ("", CONSUMER_PROTOCOL_TYPE)
 
 
-def describe_classic(group_id: str, group: ClassicGroup) -> dict[str, Any]:
+def describe_classic(group_id: str, group: ClassicGroup) -> DescribedClassicGroup:
     """Return the group as ``Admin.describeClassicGroups`` returns it; the log does not contain the coordinator's
     node.
     """
@@ -36,7 +41,7 @@ def describe_classic(group_id: str, group: ClassicGroup) -> dict[str, Any]:
     }
 
 
-def describe_consumer(group_id: str, group: ClassicGroup) -> dict[str, Any]:
+def describe_consumer(group_id: str, group: ClassicGroup) -> DescribedConsumerGroup | RefusedDescription:
     """Return a classic group of consumers as ``Admin.describeConsumerGroups`` returns it: without epochs and targets.
 
     That call refuses the empty group id, which simple groups may have.
@@ -57,7 +62,7 @@ def describe_consumer(group_id: str, group: ClassicGroup) -> dict[str, Any]:
     }
 
 
-def _member(member: ClassicMember, *, decode: bool) -> dict[str, Any]:
+def _member(member: ClassicMember, *, decode: bool) -> DescribedConsumer:
     """A member; only the assignments of consumers are lists of partitions."""
     return {
         "assignment": _assignment(member) if decode else {"topicPartitions": []},
@@ -72,7 +77,7 @@ def _member(member: ClassicMember, *, decode: bool) -> dict[str, Any]:
     }
 
 
-def _assignment(member: ClassicMember) -> dict[str, list[str]] | None:
+def _assignment(member: ClassicMember) -> AssignedPartitions | None:
     partitions = assigned_partitions(member.assignment)
     if partitions is None:
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from coordinator_core.assignors.connect.selection import select_assignor
 from coordinator_core.assignors.connect.work import ConnectorOrTask, ConnectorsAndTasks
@@ -20,6 +19,7 @@ from coordinator_core.groups.connect.state import (
     unassigned,
     units,
 )
+from coordinator_core.groups.described import DescribedConnectGroup, DescribedWork, DescribedWorker
 from coordinator_core.record_fields.embedded import ConnectProtocolMetadata
 from coordinator_core.records import ConnectRecordType
 from coordinator_core.wire.embedded import blob_of, decode_blob
@@ -79,7 +79,7 @@ def knows_assignors(group: ConnectGroup, certainty: Certainty) -> bool:
     return certainty.members_are_known and all(each.client_id is not None for each in group.members.values())
 
 
-def describe_connect(group_id: str, group: ConnectGroup, certainty: Certainty = CERTAIN) -> dict[str, Any]:
+def describe_connect(group_id: str, group: ConnectGroup, certainty: Certainty = CERTAIN) -> DescribedConnectGroup:
     """Return the group with its epochs, work, and workers; null is what the log has not shown.
 
     ``assignmentError`` is the error that the assignor reported with the target (0:
@@ -101,7 +101,7 @@ def describe_connect(group_id: str, group: ConnectGroup, certainty: Certainty = 
     }
 
 
-def describe_classic_connect(group_id: str, group: ClassicGroup, state: str | None) -> dict[str, Any]:
+def describe_classic_connect(group_id: str, group: ClassicGroup, state: str | None) -> DescribedConnectGroup:
     """Return a Connect group on the classic protocol in the form of ``describe_connect``.
 
     What is configured, and so what is unassigned, is not in its log.
@@ -120,7 +120,7 @@ def describe_classic_connect(group_id: str, group: ClassicGroup, state: str | No
     }
 
 
-def _member(group: ConnectGroup, member: ConnectMember) -> dict[str, Any]:
+def _member(group: ConnectGroup, member: ConnectMember) -> DescribedWorker:
     target = group.targets.get(member.member_id)
     return {
         "memberId": member.member_id,
@@ -139,7 +139,7 @@ def _member(group: ConnectGroup, member: ConnectMember) -> dict[str, Any]:
     }
 
 
-def _classic_member(group: ClassicGroup, member: ClassicMember) -> dict[str, Any]:
+def _classic_member(group: ClassicGroup, member: ClassicMember) -> DescribedWorker:
     known = classic_worker(group, member)
     return {
         "memberId": member.member_id,
@@ -155,7 +155,7 @@ def _classic_member(group: ClassicGroup, member: ClassicMember) -> dict[str, Any
     }
 
 
-def _work(some: Iterable[ConnectorOrTask]) -> dict[str, list[str]]:
+def _work(some: Iterable[ConnectorOrTask]) -> DescribedWork:
     """Return connectors by name, and tasks as Connect names them, in order."""
     some = list(some)
     work = ConnectorsAndTasks.of(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import TimelineHashMap
 from coordinator_core.cluster.image import TopicImage
@@ -14,6 +12,7 @@ from coordinator_core.groups.consumer.state import (
     ConsumerMember,
     ConsumerMemberState,
 )
+from coordinator_core.groups.described import DescribedConsumer, DescribedConsumerGroup
 from coordinator_core.groups.partition_names import topic_partitions
 from coordinator_core.records import RecordType
 
@@ -78,7 +77,7 @@ def describe_consumer(
     certainty: Certainty = CERTAIN,
     *,
     tells_protocol: bool = True,
-) -> dict[str, Any]:
+) -> DescribedConsumerGroup:
     """Return the group as ``Admin.describeConsumerGroups`` returns it; the log does not contain the coordinator's node.
 
     ``default_assignor`` is the first of the broker's ``group.consumer.assignors``. What is not certain is null, as is
@@ -110,7 +109,7 @@ def _member(
     certainty: Certainty,
     *,
     tells_protocol: bool,
-) -> dict[str, Any]:
+) -> DescribedConsumer:
     """A member; Admin counts partitions that it has yet to give up among those assigned."""
     known = certainty.knows(CURRENT, member.member_id)
     target = group.targets.get(member.member_id, {}) if certainty.knows(TARGET, member.member_id) else None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.certainty import CERTAIN, Certainty
+from coordinator_core.groups.described import DescribedShareGroup, DescribedShareMember
 from coordinator_core.groups.partition_names import topic_partitions
 from coordinator_core.groups.share.state import ShareGroup, ShareGroupState, ShareMember
 
@@ -19,7 +18,7 @@ def group_state(group: ShareGroup, certainty: Certainty = CERTAIN) -> ShareGroup
 
 def describe_share(
     group_id: str, group: ShareGroup, topics: TopicImage | None, certainty: Certainty = CERTAIN
-) -> dict[str, Any]:
+) -> DescribedShareGroup:
     """Return the group as ``Admin.describeShareGroups`` returns it; the log does not contain the coordinator's node."""
     return {
         "coordinator": None,
@@ -31,7 +30,7 @@ def describe_share(
     }
 
 
-def _member(member: ShareMember, topics: TopicImage | None) -> dict[str, Any]:
+def _member(member: ShareMember, topics: TopicImage | None) -> DescribedShareMember:
     return {
         "assignment": {"topicPartitions": topic_partitions(member.assigned, topics)} if member.has_current else None,
         "clientId": member.client_id,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups.described import DescribedShareOffset, DescribedSharePartition
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.share.delivery import DeliveryState, state_name
 from coordinator_core.groups.share.state import ShareGroup
@@ -37,13 +37,13 @@ def describe_share_offsets(
     state: ShareStateLog,
     topics: TopicImage | None,
     data_end: Mapping[TopicPartition, int] | None,
-) -> dict[str, Any]:
+) -> dict[str, DescribedShareOffset | None]:
     """Return start offset, leader epoch and lag of each initialised partition, as ``Admin.listShareGroupOffsets`` does.
 
     None for a partition whose start is not set, or not known. The lag is None if the end offset of the partition is not
     known.
     """
-    described: dict[str, Any] = {}
+    described: dict[str, DescribedShareOffset | None] = {}
     for partition, which in _initialized(group_id, group, topics):
         known = state.partitions.get(which) if state.knows(which) else None
         end = None if data_end is None else data_end.get(partition)
@@ -51,7 +51,7 @@ def describe_share_offsets(
     return described
 
 
-def _offset(state: SharePartitionState, end: int | None) -> dict[str, Any] | None:
+def _offset(state: SharePartitionState, end: int | None) -> DescribedShareOffset | None:
     if state.start_offset == UNSET:
         return None
     return {"lag": _lag(state, end), "leaderEpoch": state.leader_epoch, "startOffset": state.start_offset}
@@ -69,13 +69,8 @@ def describe_share_partitions(
     group: ShareGroup,
     state: ShareStateLog,
     data_end: Mapping[TopicPartition, int] | None,
-) -> list[dict[str, Any]]:
-    """Return the deliveries of each initialised partition, in the order of topic name and partition.
-
-    ``status``: ``set``, ``not set`` (no start offset yet), or ``unknown`` (the log shows no state). What the log does
-    not tell is None. ``unknown`` counts the offsets before ``endOffset`` that have no delivery state: they are in
-    flight, or of an aborted transaction.
-    """
+) -> list[DescribedSharePartition]:
+    """Return the deliveries of each initialised partition, in the order of topic name and partition."""
     initialized = {} if group.state_partitions is None else group.state_partitions.initialized
     return [
         _delivery(
@@ -89,32 +84,53 @@ def describe_share_partitions(
     ]
 
 
-def _delivery(topic: str, partition: int, state: SharePartitionState | None, end: int | None) -> dict[str, Any]:
-    place: dict[str, Any] = {"topic": topic, "partition": partition}
+def _delivery(
+    topic: str, partition: int, state: SharePartitionState | None, end: int | None
+) -> DescribedSharePartition:
     if state is None:
-        return place | {"status": "unknown", **dict.fromkeys(_FIELDS), "logEndOffset": end, "counts": []}
+        return {
+            "topic": topic,
+            "partition": partition,
+            "status": "unknown",
+            "startOffset": None,
+            "nextOffset": None,
+            "endOffset": None,
+            "logEndOffset": end,
+            "lag": None,
+            "deliveryCompleteCount": None,
+            "available": None,
+            "acknowledged": None,
+            "archived": None,
+            "unknown": None,
+            "stateEpoch": None,
+            "leaderEpoch": None,
+            "snapshotEpoch": None,
+            "logPartition": None,
+            "logOffset": None,
+            "counts": [],
+        }
     is_set, is_whole = state.start_offset != UNSET, state.is_whole
     totals = state.by_state
     counts = state.by_state_and_count
-    values = (
-        state.start_offset if is_set else None,
-        state.next_offset if is_set and is_whole else None,
-        state.end_offset if is_set else None,
-        end,
-        _lag(state, end),
-        None if state.delivery_complete_count == UNSET else state.delivery_complete_count,
-        *(totals[each] if is_whole else None for each in DeliveryState),
-        state.end_offset - state.start_offset - totals.total() if is_set and is_whole else None,
-        state.state_epoch,
-        state.leader_epoch,
-        state.snapshot_epoch,
-        state.at.partition,
-        state.at.offset,
-    )
     return {
-        **place,
+        "topic": topic,
+        "partition": partition,
         "status": "set" if is_set else "not set",
-        **dict(zip(_FIELDS, values, strict=True)),
+        "startOffset": state.start_offset if is_set else None,
+        "nextOffset": state.next_offset if is_set and is_whole else None,
+        "endOffset": state.end_offset if is_set else None,
+        "logEndOffset": end,
+        "lag": _lag(state, end),
+        "deliveryCompleteCount": None if state.delivery_complete_count == UNSET else state.delivery_complete_count,
+        "available": totals[DeliveryState.AVAILABLE] if is_whole else None,
+        "acknowledged": totals[DeliveryState.ACKNOWLEDGED] if is_whole else None,
+        "archived": totals[DeliveryState.ARCHIVED] if is_whole else None,
+        "unknown": state.end_offset - state.start_offset - totals.total() if is_set and is_whole else None,
+        "stateEpoch": state.state_epoch,
+        "leaderEpoch": state.leader_epoch,
+        "snapshotEpoch": state.snapshot_epoch,
+        "logPartition": state.at.partition,
+        "logOffset": state.at.offset,
         "counts": [
             {"state": state_name(each), "deliveryCount": count, "records": counts[each, count]}
             for each, count in sorted(counts)
@@ -122,23 +138,3 @@ def _delivery(topic: str, partition: int, state: SharePartitionState | None, end
         if is_whole
         else [],
     }
-
-
-_FIELDS = (
-    "startOffset",
-    "nextOffset",
-    "endOffset",
-    "logEndOffset",
-    "lag",
-    "deliveryCompleteCount",
-    "available",
-    "acknowledged",
-    "archived",
-    "unknown",
-    "stateEpoch",
-    "leaderEpoch",
-    "snapshotEpoch",
-    "logPartition",
-    "logOffset",
-)
-"""What is shown of a share partition's state; ``nextOffset`` is the first from the start on that is not settled."""

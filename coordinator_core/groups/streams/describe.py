@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.certainty import CERTAIN, Certainty
+from coordinator_core.groups.described import (
+    DescribedEndpoint,
+    DescribedInternalTopic,
+    DescribedStreamsGroup,
+    DescribedStreamsMember,
+    DescribedSubtopology,
+    DescribedTaskIds,
+    DescribedTasks,
+)
 from coordinator_core.groups.streams.state import (
     CurrentTasks,
     Endpoint,
@@ -20,7 +29,7 @@ from coordinator_core.groups.streams.state import (
     task_ids,
 )
 from coordinator_core.groups.streams.topology import ConfiguredTopology, configure
-from coordinator_core.records import Fields, RecordType
+from coordinator_core.records import RecordType
 
 EPOCH = RecordType.STREAMS_GROUP_METADATA
 TOPOLOGY = RecordType.STREAMS_GROUP_TOPOLOGY
@@ -61,7 +70,7 @@ def describe_streams(
     certainty: Certainty = CERTAIN,
     *,
     reloaded: bool,
-) -> dict[str, Any]:
+) -> DescribedStreamsGroup:
     """Return the group as ``Admin.describeStreamsGroups`` returns it; the log does not contain the coordinator's node.
 
     Internal topics have the partition counts of the topology on these topics. They have the recorded counts if it is
@@ -81,7 +90,7 @@ def describe_streams(
     }
 
 
-def _member(group: StreamsGroup, member: StreamsMember, certainty: Certainty) -> dict[str, Any]:
+def _member(group: StreamsGroup, member: StreamsMember, certainty: Certainty) -> DescribedStreamsMember:
     """A member. Admin asks for task offsets too, which brokers do not record: always empty in 4.3."""
     is_known = certainty.knows(TARGET, member.member_id)
     target = group.targets.get(member.member_id, TargetTasks()) if is_known else None
@@ -104,18 +113,22 @@ def _member(group: StreamsGroup, member: StreamsMember, certainty: Certainty) ->
     }
 
 
-def endpoint_shown(endpoint: Endpoint | None) -> Fields | None:
+def endpoint_shown(endpoint: Endpoint | None) -> DescribedEndpoint | None:
     """Return an endpoint as records and responses have it."""
     return None if endpoint is None else {"host": endpoint.host, "port": endpoint.port}
 
 
-def tasks_shown(tasks: TargetTasks | CurrentTasks) -> Fields:
+def tasks_shown(tasks: TargetTasks | CurrentTasks) -> DescribedTasks:
     """Return tasks by role, as responses have them."""
     return {
-        "activeTasks": task_ids(tasks.active),
-        "standbyTasks": task_ids(tasks.standby),
-        "warmupTasks": task_ids(tasks.warmup),
+        "activeTasks": _task_ids(tasks.active),
+        "standbyTasks": _task_ids(tasks.standby),
+        "warmupTasks": _task_ids(tasks.warmup),
     }
+
+
+def _task_ids(tasks: Mapping[str, Iterable[int]]) -> list[DescribedTaskIds]:
+    return [{"subtopologyId": each["subtopologyId"], "partitions": each["partitions"]} for each in task_ids(tasks)]
 
 
 class ShownSubtopology(NamedTuple):
@@ -155,7 +168,7 @@ def subtopologies_shown(topology: Topology, configured: ConfiguredTopology | Non
     ]
 
 
-def _subtopologies(topology: Topology, topics: TopicImage | None) -> list[dict[str, Any]]:
+def _subtopologies(topology: Topology, topics: TopicImage | None) -> list[DescribedSubtopology]:
     return [
         {
             "repartitionSinkTopics": each.sinks,
@@ -168,7 +181,7 @@ def _subtopologies(topology: Topology, topics: TopicImage | None) -> list[dict[s
     ]
 
 
-def _internal_topics(topics: Iterable[InternalTopic]) -> dict[str, Any]:
+def _internal_topics(topics: Iterable[InternalTopic]) -> dict[str, DescribedInternalTopic]:
     return {
         topic.name: {
             "partitions": topic.partitions,

@@ -1,0 +1,305 @@
+"""The shape of a described group, with the names of Kafka's Admin client. Null: the log does not say.
+
+The functions that describe a group of each type return these; the schemas of the command line's output are made from
+them.
+"""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+
+class AssignedPartitions(TypedDict):
+    """Partitions as ``topic-partition``."""
+
+    topicPartitions: list[str]
+
+
+class DescribedListing(TypedDict):
+    """A group in ``Admin.listGroups``."""
+
+    groupId: str
+    groupState: str | None
+    isSimpleConsumerGroup: bool | None
+    protocol: str | None
+    type: str | None
+
+
+class DescribedConsumer(TypedDict):
+    """A member of a classic group or of a consumer group. ``upgraded``: it speaks the consumer protocol."""
+
+    assignment: AssignedPartitions | None
+    clientId: str | None
+    consumerId: str
+    groupInstanceId: str | None
+    host: str | None
+    memberEpoch: int | None
+    rackId: str | None
+    targetAssignment: AssignedPartitions | None
+    upgraded: bool | None
+
+
+class DescribedClassicGroup(TypedDict):
+    """A group in ``Admin.describeClassicGroups``."""
+
+    coordinator: None
+    groupId: str
+    isSimpleConsumerGroup: bool
+    members: list[DescribedConsumer]
+    protocol: str
+    protocolData: str
+    state: str
+
+
+class DescribedConsumerGroup(TypedDict):
+    """A group in ``Admin.describeConsumerGroups``."""
+
+    coordinator: None
+    groupEpoch: int | None
+    groupId: str
+    groupState: str | None
+    isSimpleConsumerGroup: bool
+    members: list[DescribedConsumer]
+    partitionAssignor: str | None
+    state: str | None
+    targetAssignmentEpoch: int | None
+    type: str
+
+
+class RefusedDescription(TypedDict):
+    """The error with which Admin refuses to describe a group."""
+
+    error: str
+
+
+class DescribedWork(TypedDict):
+    """Connectors by name, and tasks as Connect names them: ``jdbc-0``."""
+
+    connectors: list[str]
+    tasks: list[str]
+
+
+class OfferedConnectAssignor(TypedDict):
+    """An assignor that a worker offers."""
+
+    name: str
+    minimumVersion: int
+    maximumVersion: int
+
+
+class DescribedWorker(TypedDict):
+    """A Connect worker."""
+
+    memberId: str
+    instanceId: str | None
+    clientId: str | None
+    clientHost: str | None
+    rackId: str | None
+    url: str | None
+    memberEpoch: int | None
+    assignors: list[OfferedConnectAssignor] | None
+    assignment: DescribedWork | None
+    targetAssignment: DescribedWork | None
+
+
+class DescribedConnectGroup(TypedDict):
+    """A Connect group. ``assignmentError``: the error that the assignor reported with the target, 0: none."""
+
+    groupId: str
+    groupState: str | None
+    groupEpoch: int | None
+    targetAssignmentEpoch: int | None
+    partitionAssignor: str | None
+    assignmentError: int | None
+    work: DescribedWork | None
+    unassigned: DescribedWork | None
+    scheduledRebalanceMaxDelayMs: int | None
+    members: list[DescribedWorker]
+
+
+class DescribedTaskIds(TypedDict):
+    """Tasks of one subtopology."""
+
+    subtopologyId: str
+    partitions: list[int]
+
+
+class DescribedTasks(TypedDict):
+    """Tasks by role."""
+
+    activeTasks: list[DescribedTaskIds]
+    standbyTasks: list[DescribedTaskIds]
+    warmupTasks: list[DescribedTaskIds]
+
+
+class DescribedEndpoint(TypedDict):
+    """Where a streams client answers queries."""
+
+    host: str
+    port: int
+
+
+class DescribedStreamsMember(TypedDict):
+    """A member of a streams group. Brokers do not record task offsets, so these lists are empty."""
+
+    assignment: DescribedTasks | None
+    clientHost: str | None
+    clientId: str | None
+    clientTags: dict[str, str] | None
+    instanceId: str | None
+    isClassic: bool
+    memberEpoch: int | None
+    memberId: str
+    processId: str | None
+    rackId: str | None
+    targetAssignment: DescribedTasks | None
+    taskEndOffsets: list[None]
+    taskOffsets: list[None]
+    topologyEpoch: int | None
+    userEndpoint: DescribedEndpoint | None
+
+
+class DescribedInternalTopic(TypedDict):
+    """A changelog or repartition topic; 0 partitions or replicas: the broker decides."""
+
+    partitions: int
+    replicationFactor: int
+    topicConfigs: dict[str, str]
+
+
+class DescribedSubtopology(TypedDict):
+    """A subtopology; internal topics by name."""
+
+    repartitionSinkTopics: list[str]
+    repartitionSourceTopics: dict[str, DescribedInternalTopic]
+    sourceTopics: list[str]
+    stateChangelogTopics: dict[str, DescribedInternalTopic]
+    subtopologyId: str
+
+
+class DescribedStreamsGroup(TypedDict):
+    """A group in ``Admin.describeStreamsGroups``."""
+
+    coordinator: None
+    groupEpoch: int | None
+    groupId: str
+    groupState: str | None
+    members: list[DescribedStreamsMember]
+    subtopologies: list[DescribedSubtopology] | None
+    targetAssignmentEpoch: int | None
+    topologyEpoch: int | None
+
+
+class DescribedTopologyCheck(TypedDict):
+    """What keeps a streams group from running on the topics of the moment; status null: the log does not say."""
+
+    detail: str | None
+    status: str | None
+
+
+class DescribedShareMember(TypedDict):
+    """A member of a share group."""
+
+    assignment: AssignedPartitions | None
+    clientId: str | None
+    consumerId: str
+    host: str | None
+    memberEpoch: int | None
+    rackId: str | None
+
+
+class DescribedShareGroup(TypedDict):
+    """A group in ``Admin.describeShareGroups``."""
+
+    coordinator: None
+    groupEpoch: int | None
+    groupId: str
+    groupState: str | None
+    members: list[DescribedShareMember]
+    targetAssignmentEpoch: int | None
+
+
+class DescribedShareOffset(TypedDict):
+    """A share partition in ``Admin.listShareGroupOffsets``."""
+
+    lag: int | None
+    leaderEpoch: int
+    startOffset: int
+
+
+class DeliveryCount(TypedDict):
+    """How many records have a delivery state after this number of deliveries."""
+
+    state: str
+    deliveryCount: int
+    records: int
+
+
+class DescribedSharePartition(TypedDict):
+    """The deliveries of a share partition.
+
+    ``status``: ``set``, ``not set`` (no start offset yet), or ``unknown`` (the log shows no state). ``nextOffset`` is
+    the first offset from the start on that is not settled. ``unknown`` counts the offsets before ``endOffset`` without
+    a delivery state: they are in flight, or of an aborted transaction. ``logEndOffset`` is the end offset of the
+    partition, where it was given.
+    """
+
+    topic: str
+    partition: int
+    status: str
+    startOffset: int | None
+    nextOffset: int | None
+    endOffset: int | None
+    logEndOffset: int | None
+    lag: int | None
+    deliveryCompleteCount: int | None
+    available: int | None
+    acknowledged: int | None
+    archived: int | None
+    unknown: int | None
+    stateEpoch: int | None
+    leaderEpoch: int | None
+    snapshotEpoch: int | None
+    logPartition: int | None
+    logOffset: int | None
+    counts: list[DeliveryCount]
+
+
+class DescribedOffset(TypedDict):
+    """A committed offset in ``Admin.listConsumerGroupOffsets``."""
+
+    leaderEpoch: int | None
+    metadata: str
+    offset: int
+
+
+class Description(TypedDict):
+    """A group with the parts that Kafka's Admin client has for its type, and how certain it is.
+
+    ``certainty`` is one of ``certain``, ``known in part`` and ``possibly there``. ``unknownFields`` are null because
+    records may be missing; those of a member are written as ``member.field``. ``unknownMembers`` may have been there,
+    and ``unknownOffsets`` may have been committed, or with another offset. The lists in ``incompleteLists`` may lack
+    more that left no trace in the log.
+
+    ``stateAsOf`` says what the state dates from where it is not the moment. ``offsets`` are the committed offsets by
+    ``topic-partition`` (null: a negative one), ``offsets_stable`` those that no open transaction will replace (null:
+    not known).
+    """
+
+    listing: DescribedListing
+    describe_classic: NotRequired[DescribedClassicGroup]
+    describe_consumer: NotRequired[DescribedConsumerGroup | RefusedDescription]
+    describe_connect: NotRequired[DescribedConnectGroup]
+    describe_streams: NotRequired[DescribedStreamsGroup]
+    describe_share: NotRequired[DescribedShareGroup]
+    topology_check: NotRequired[DescribedTopologyCheck]
+    share_offsets: NotRequired[dict[str, DescribedShareOffset | None]]
+    share_partitions: NotRequired[list[DescribedSharePartition]]
+    offsets: NotRequired[dict[str, DescribedOffset | None]]
+    offsets_stable: NotRequired[dict[str, DescribedOffset | None] | None]
+    stateAsOf: str | None
+    certainty: str
+    unknownFields: list[str]
+    unknownMembers: list[str]
+    unknownOffsets: list[str]
+    incompleteLists: list[str]

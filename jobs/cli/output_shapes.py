@@ -1,0 +1,97 @@
+"""What each command prints with ``--json``: the kinds of its lines, and the JSON Schema made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from coordinator_core.assignors.case_files.comparison import Row
+from coordinator_core.audit.explain import Sentence
+from coordinator_core.audit.findings.resets import OffsetReset
+from coordinator_core.audit.findings.rows import FindingRow
+from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.audit.whatif.replay import WhatIfOutcome
+from coordinator_core.audit.whatif.share import GivenUpRecords
+from coordinator_core.errors import InputError
+from coordinator_core.groups.described import DescribedSharePartition
+from coordinator_core.groups.owners import Owner
+from coordinator_core.groups.violations import Violation
+from coordinator_core.history.rows import TABLES, RebalanceRow
+from coordinator_core.history.share_rows import SHARE_PARTITIONS
+from jobs.cli import lines
+from jobs.cli.history import OFFSET_RESETS
+from jobs.cli.json_schema import DIALECT, Schema, SchemaMaker
+from jobs.nightly_run import StepRun
+from jobs.pipeline.replay import ReplaySummary
+from jobs.simulate.partition import WrittenPartition
+
+
+class LineShape(NamedTuple):
+    """One kind of line: the types whose fields it has, when it is printed, and the value of its field ``table``."""
+
+    parts: Sequence[Any]
+    when: str = ""
+    table: str | None = None
+
+
+_HISTORY = [LineShape([table.row], table=table.name) for table in (*TABLES, SHARE_PARTITIONS)]
+
+SHAPES: Final[Mapping[str, Sequence[LineShape]]] = {
+    "findings": [LineShape([FindingRow])],
+    "groups": [LineShape([lines.ListedGroup])],
+    "describe": [LineShape([lines.DescriptionLine])],
+    "rebalances": [LineShape([RebalanceRow])],
+    "explain": [LineShape([Sentence])],
+    "history": [*_HISTORY, LineShape([lines.OfGroup, OffsetReset], table=OFFSET_RESETS)],
+    "owners": [
+        LineShape([Owner, lines.OwnershipTime, lines.ListFlag]),
+        LineShape([lines.OwnerIntervalLine], when="with --history"),
+    ],
+    "offsets": [LineShape([lines.OffsetLine]), LineShape([DescribedSharePartition], when="of a share group")],
+    "audit": [LineShape([TargetAuditRow], table="target_audits"), LineShape([Violation], table="violations")],
+    "whatif": [
+        LineShape([lines.FollowedPath, WhatIfOutcome]),
+        LineShape([lines.FollowedPath, GivenUpRecords], when="with --delivery-limit"),
+    ],
+    "report": [LineShape([lines.WrittenReport])],
+    "nightly": [LineShape([StepRun]), LineShape([lines.WrittenReport], when="with --report")],
+    "snapshot": [LineShape([lines.SnapshotLine])],
+    "ingest": [LineShape([lines.IngestedLine])],
+    "decode": [LineShape([lines.DecodedLine])],
+    "replay": [LineShape([ReplaySummary])],
+    "checks": [LineShape([lines.CheckLine])],
+    "tables": [LineShape([lines.TableLine])],
+    "config": [LineShape([lines.SettingLine])],
+    "dump": [LineShape([lines.DumpedLine])],
+    "assign": [LineShape([lines.AssignedCase])],
+    "compare": [LineShape([lines.CaseId, Row])],
+    "simulate": [LineShape([WrittenPartition])],
+    "trace": [
+        LineShape([lines.DifferingStep], when="for each step that differs"),
+        LineShape([lines.TraceSummary], when="at the end"),
+    ],
+}
+"""The kinds of lines of each command. ``metrics`` is not here: its formats are those of Prometheus."""
+
+
+def output_schema(command: str) -> Schema:
+    """Return the JSON Schema (draft 2020-12) of one line that a command prints with ``--json``.
+
+    Raises InputError for a command that does not print lines of JSON.
+    """
+    if command not in SHAPES:
+        raise InputError(f"the command {command!r} prints no JSON lines: use {', '.join(SHAPES)}")
+    maker = SchemaMaker()
+    kinds = [_kind(maker, shape) for shape in SHAPES[command]]
+    body = kinds[0] if len(kinds) == 1 else {"oneOf": kinds}
+    definitions = {"$defs": maker.definitions} if maker.definitions else {}
+    title = f"A line of coordinator-audit {command} --json"
+    return {"$schema": DIALECT, "title": title, **body, **definitions}
+
+
+def _kind(maker: SchemaMaker, shape: LineShape) -> Schema:
+    constants = {} if shape.table is None else {"table": shape.table}
+    made = maker.object(shape.parts, constants)
+    if shape.when:
+        made["description"] = f"Printed {shape.when}. {made['description']}".strip()
+    return made
