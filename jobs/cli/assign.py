@@ -19,7 +19,10 @@ from jobs.cli.json_lines import STANDARD_INPUT, read_lines
 
 FileArgument = Annotated[
     Path,
-    typer.Argument(metavar="[FILE]", help="Cases as JSON lines, optionally gzipped; standard input if absent or -."),
+    typer.Argument(
+        metavar="[FILE]",
+        help="Cases as JSON lines (docs/cases-and-traces.md), optionally gzipped; standard input if absent or -.",
+    ),
 ]
 ProfileOption = Annotated[
     str, typer.Option("--profile", metavar="NAME", help=f"Kafka release to reproduce: {', '.join(sorted(PROFILES))}.")

@@ -18,7 +18,9 @@ from jobs.cli.json_lines import read_lines
 DIFFERS = 3
 """Exit code if a step differs."""
 
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="Traces as JSON lines, optionally gzipped.")]
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="Traces as JSON lines (docs/cases-and-traces.md), optionally gzipped.")
+]
 
 
 ProfileOption = Annotated[

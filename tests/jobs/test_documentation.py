@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from coordinator_core.assignors.case_files.case_types import RUNNERS, run_case
+from coordinator_core.coordinator.traces.run import _STEPS
 from jobs.cli.app import app
 from tests.shared_data import ROOT
 
@@ -41,3 +44,18 @@ def test_what_the_tutorial_quotes_is_what_the_command_says(monkeypatch):
     quoted = [line for line in quoted if "B-range-5175" in line and "coordinator-audit" not in line]
     assert len(quoted) == 3
     assert all(line in said for line in quoted)
+
+
+def test_the_cases_in_the_documentation_have_the_results_beside_them():
+    lines = (ROOT / "docs" / "cases-and-traces.md").read_text(encoding="utf-8").splitlines()
+    objects = [json.loads(line) for line in lines if line.startswith("    {")]
+    cases = {each["id"]: each for each in objects if "input" in each}
+    results = {each["id"]: each["expected"] for each in objects if "expected" in each}
+    assert len(cases) == 4
+    assert {name: run_case(case) for name, case in cases.items()} == results
+
+
+def test_the_documentation_names_every_kind_of_case_and_step():
+    text = (ROOT / "docs" / "cases-and-traces.md").read_text(encoding="utf-8")
+    kinds = RUNNERS.keys() - {"hash-order", "streams-mock"}  # these exist for the project's own tests
+    assert [name for name in (*kinds, *_STEPS) if f"`{name}`" not in text] == []
