@@ -77,6 +77,12 @@ COMMANDS: dict[str, Entry] = {
         INVESTIGATE,
         f"A-coop-a2d7 {LOG}",
     ),
+    "commits": Entry(
+        "commits:commits_command",
+        "Show how the committed offsets of a group moved: forward, set back, reset, removed; by whom and why.",
+        INVESTIGATE,
+        f"A-admin-879 {LOG}",
+    ),
     "audit": Entry(
         "audit:audit_command",
         "Check every assignment, and every state transition against the protocol rules.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -26,32 +26,27 @@ from coordinator_core.history.rows import (
 from coordinator_core.history.share_initializations import ALL_PARTITIONS, SharePhase
 from coordinator_core.history.share_partitions import STATE_DELETED
 from coordinator_core.history.share_rows import SHARE_PARTITIONS, SharePartitionRow, ShareWrite
-from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.answer_source import AnswerSource, refuse_unknown
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import GroupOption, SinceOption
 from jobs.cli.output import Line, print_json, print_lines, utc
+from jobs.cli.timeline import FORWARD, TimelineEntry, commit_moments
 from jobs.formatting import plain
+from jobs.queries.group_steps import group_steps
 from jobs.queries.interface import RebalanceFilter
 from jobs.times import parse_time
 
 TABLE_OF = {table.row: table.name for table in (*TABLES, SHARE_PARTITIONS)}
 OFFSET_RESETS = "offset_resets"
 """Resets are rows of no stored table: they are found in ``offset_commits`` when they are asked for."""
+COMMIT_STEPS = "commit_steps"
+"""Steps of committed offsets are rows of no stored table either; command commits has those that go forward, too."""
 SHARE_LOG = f"{LOG_TOPICS[Family.SHARE]}-"
 
 
 TimelineRow = HistoryRow | SharePartitionRow | Violation
 """A row that becomes an entry of a timeline, or two."""
-
-
-class TimelineEntry(NamedTuple):
-    """One line of a timeline, with the record that proves it; ``log`` names its log where it is not the group's own."""
-
-    at: LogPosition
-    what: str
-    detail: str
-    log: str = ""
 
 
 @with_options(AnswerSource)
@@ -66,6 +61,7 @@ def history_command(
     if known is None:
         raise InputError(f"these logs have no history of group {group!r}")
     resets = answers.resets(known)
+    steps = [step for step in group_steps(answers, known).rows if step.kind not in FORWARD]
     parts = by_log(known)
     rows: list[TimelineRow] = [row for part in parts for row in _rows(part)]
     start = 0 if since is None else parse_time(since)
@@ -76,6 +72,9 @@ def history_command(
         for reset in resets:
             if reset.at.timestamp_ms >= start:
                 print_json({"table": OFFSET_RESETS, "group_id": group, **plain(reset)})
+        for step in steps:
+            if step.until.timestamp_ms >= start:
+                print_json({"table": COMMIT_STEPS, **plain(step)})
         return
     moments: list[tuple[tuple[int, int, int], TimelineEntry]] = []
     for part in parts:
@@ -87,6 +86,8 @@ def history_command(
         moments.append(((reset.at.timestamp_ms, 0, reset.at.offset), moment))
     for moment in _share_moments(known):
         moments.append(((moment.at.timestamp_ms, 1, moment.at.offset), moment))
+    for moment in commit_moments(steps):
+        moments.append(((moment.at.timestamp_ms, 0, moment.at.offset), moment))
     moments.sort(key=lambda each: each[0])
     lines = [
         {"time": utc(at.timestamp_ms), "what": what, "detail": detail, "log": f"{log}{at.partition}:{at.offset}"}

@@ -56,6 +56,9 @@ GroupOption = Annotated[str | None, typer.Option("--group", metavar="GROUP", hel
 SinceOption = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="Limit to this time and later: ISO 8601 or ms.")
 ]
+UntilOption = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help="Limit to this time and earlier: ISO 8601 or ms.")
+]
 AtOption = Annotated[
     str | None,
     typer.Option(

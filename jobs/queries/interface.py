@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # half of the core, of which one question needs little
     from coordinator_core.audit.findings.group_history import GroupHistory
     from coordinator_core.audit.findings.resets import OffsetReset
     from coordinator_core.audit.findings.rows import FindingRow
+    from coordinator_core.audit.offsets.runs import GroupCommits
     from coordinator_core.audit.rows import TargetAuditRow
     from coordinator_core.audit.targets.rounds import Round
     from coordinator_core.cluster.image import TopicImage
@@ -107,6 +108,9 @@ class Answers(Protocol):
 
     def resets(self, history: GroupHistory) -> list[OffsetReset]:
         """Return when the offsets of the group of that history were set back while it had no members."""
+
+    def commits(self, group_id: str) -> GroupCommits:
+        """Return the commits of a group that hold, as runs."""
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """Return rebalances in order of time, or the slowest first."""

@@ -147,6 +147,39 @@ class GroupLine(NamedTuple):
     complete: Annotated[bool, "True: no part of its history is known to be missing"]
 
 
+class LagLine(NamedTuple):
+    """The lag of one partition of a group over time, at the moments for which the end offset is known.
+
+    The fields ``times_ms``, ``ends``, ``committed``, ``lags`` and ``status`` have one entry for each moment.
+    """
+
+    topic: Annotated[str, "topic name"]
+    partition: Annotated[int, "partition"]
+    times_ms: Annotated[tuple[int, ...], "when the snapshots of the end offsets were taken, in order"]
+    ends: Annotated[tuple[int, ...], "end offset of the partition then"]
+    committed: Annotated[tuple[int | None, ...], "committed offset then; null: none, or not known"]
+    lags: Annotated[tuple[int | None, ...], "lag then, in records; null: not known"]
+    status: Annotated[tuple[str, ...], "Burrow's status: OK, WARN, STOP, STALL, REWIND; UNKNOWN"]
+
+
+class NightLine(NamedTuple):
+    """What one night found: a row of the table ``nights``. Null stands for unknown: the night did not count it."""
+
+    night: Annotated[str, "id of the night; sorts by time"]
+    ended_ms: Annotated[int, "when it was counted"]
+    groups: Annotated[int | None, "number of groups"]
+    rebalances: Annotated[int | None, "rebalances in the log so far"]
+    new_rebalances: Annotated[int | None, "rebalances since the night before"]
+    findings: Annotated[int | None, "number of findings"]
+    violations: Annotated[int | None, "violations in the log so far"]
+    new_violations: Annotated[int | None, "violations since the night before"]
+    wrong_targets: Annotated[int | None, "targets in the log so far with the verdict divergent or invalid"]
+    unstable: Annotated[int | None, "number of groups that did not run stably, by their findings"]
+    total_lag: Annotated[int | None, "sum of the known lag of all groups; null: no end offset was known"]
+    max_lag: Annotated[int | None, "the highest known lag of a partition"]
+    lagging: Annotated[int | None, "partitions whose status was WARN, STOP, STALL or REWIND"]
+
+
 class GroupDetail(NamedTuple):
     """One group in detail. The summary has the total numbers."""
 
@@ -157,6 +190,7 @@ class GroupDetail(NamedTuple):
     broken: Annotated[tuple[Broken, ...], "the first violations"]
     offsets: Annotated[tuple[Offsets, ...], "committed offsets, the first partitions"]
     offsets_seen: Annotated[int, "total number of partitions with committed offsets"]
+    lag: Annotated[tuple[LagLine, ...], "lag over time, the highest first; empty: no end offsets"] = ()
 
 
 class Bucket(NamedTuple):
@@ -189,3 +223,4 @@ class Report(NamedTuple):
     bucket_ms: Annotated[int, "length of an interval in ``activity``"]
     activity: Annotated[tuple[Bucket, ...], "rebalances over time"]
     groups: Annotated[tuple[GroupDetail, ...], "the groups: those with findings first, then by rebalances"]
+    nights: Annotated[tuple[NightLine, ...], "the last nights, in order of time; empty: from log files"] = ()

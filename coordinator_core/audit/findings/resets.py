@@ -50,6 +50,26 @@ class OffsetReset(NamedTuple):
         )
 
 
+class EmptyTimes:
+    """When the log proves that a group had no members.
+
+    A group without a record of its own is a simple group: nobody ever joins it.
+    """
+
+    def __init__(self, epochs: Iterable[GroupEpochRow]) -> None:
+        self._epochs = sorted(epochs, key=lambda row: row.opened.offset)
+        self._starts = [row.opened.offset for row in self._epochs]
+
+    def proven_at(self, at: LogPosition) -> bool:
+        """Return whether the group had no members at this position of its log."""
+        index = bisect_right(self._starts, at.offset) - 1
+        if index < 0:
+            return not self._epochs or self._epochs[0].history_complete
+        epoch = self._epochs[index]
+        is_over = epoch.ended is not None and epoch.ended.offset < at.offset
+        return epoch.history_complete and (is_over or epoch.members == ())
+
+
 def rewinds_of(history: GroupHistory) -> Iterator[PartitionRewind]:
     """Yield the commits that went back, from a history that has commits."""
     for commits in history.commits:
@@ -63,11 +83,10 @@ def offset_resets(epochs: Iterable[GroupEpochRow], rewinds: Iterable[PartitionRe
     A commit is part of one only if the log proves that the group had no members: commits of an epoch whose members are
     not known are left out. One request writes all its commits at one time.
     """
-    ordered = sorted(epochs, key=lambda row: row.opened.offset)
-    starts = [row.opened.offset for row in ordered]
+    empty = EmptyTimes(epochs)
     by_time: dict[int, list[PartitionRewind]] = defaultdict(list)
     for rewind in rewinds:
-        if _was_empty(ordered, starts, rewind.at):
+        if empty.proven_at(rewind.at):
             by_time[rewind.at.timestamp_ms].append(rewind)
     found = [OffsetReset(min((row.at for row in rows), key=_offset), tuple(sorted(rows))) for rows in by_time.values()]
     return sorted(found, key=lambda reset: reset.at.offset)
@@ -86,19 +105,6 @@ def resets(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
                 [each.at for each in reset.partitions],
                 subject=topics.pop() if len(topics) == 1 else None,
             )
-
-
-def _was_empty(epochs: list[GroupEpochRow], starts: list[int], at: LogPosition) -> bool:
-    """Whether the log proves that the group had no members at the commit.
-
-    A group without a record of its own is a simple group: nobody ever joins it.
-    """
-    index = bisect_right(starts, at.offset) - 1
-    if index < 0:
-        return not epochs or epochs[0].history_complete
-    epoch = epochs[index]
-    is_over = epoch.ended is not None and epoch.ended.offset < at.offset
-    return epoch.history_complete and (is_over or epoch.members == ())
 
 
 def _offset(at: LogPosition) -> int:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # what judges histories is imported once a history is asked f
     from coordinator_core.audit.findings.group_history import GroupHistory
     from coordinator_core.audit.findings.resets import OffsetReset
     from coordinator_core.audit.findings.rows import FindingRow
+    from coordinator_core.audit.offsets.runs import GroupCommits
     from coordinator_core.audit.rows import TargetAuditRow
     from coordinator_core.audit.settings import AuditSettings
     from coordinator_core.audit.targets.rounds import Round
@@ -53,6 +54,12 @@ class LogAnswers:
         from coordinator_core.audit.findings.resets import offset_resets, rewinds_of
 
         return offset_resets(history.epochs, rewinds_of(history))
+
+    def commits(self, group_id: str) -> GroupCommits:
+        """One pass over the logs, in which the records of the group alone are decoded."""
+        from jobs.queries.from_logs.commits import group_commits
+
+        return group_commits(self.logs, self._warn_once(), group_id, self.listed)
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """One pass over the logs."""

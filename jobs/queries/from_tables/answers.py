@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # what a history consists of is imported once it is asked for
     from coordinator_core.audit.findings.group_history import GroupHistory
     from coordinator_core.audit.findings.resets import OffsetReset
     from coordinator_core.audit.findings.rows import FindingRow
+    from coordinator_core.audit.offsets.runs import GroupCommits
     from coordinator_core.audit.rows import TargetAuditRow
     from coordinator_core.audit.settings import AuditSettings
     from coordinator_core.audit.targets.rounds import Round
@@ -56,6 +57,12 @@ class StoredAnswers:
         from jobs.queries.from_tables.rewinds import stored_rewinds
 
         return offset_resets(history.epochs, stored_rewinds(self.tables, self.cluster, history.group_id))
+
+    def commits(self, group_id: str) -> GroupCommits:
+        """From ``offset_commits``, joined to runs before they come here."""
+        from jobs.queries.from_tables.commit_runs import stored_commits
+
+        return stored_commits(self.tables, self.cluster, group_id)
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """From ``rebalances``; of a group that lives in two logs from its history, which names the conversions."""

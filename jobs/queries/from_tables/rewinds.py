@@ -13,9 +13,9 @@ from jobs.tables.reader import TableReader
 KEY: Final = "log_topic, log_partition, topic, partition"
 PLACE: Final = "m.log_topic = {0}.log_topic AND m.log_partition = {0}.log_partition"
 
-REWINDS: Final = f"""
+IN_ORDER: Final = f"""
 WITH mine AS (
-  SELECT {KEY}, log_offset, timestamp_ms, is_tombstone, committed_offset, topic_id,
+  SELECT {KEY}, log_offset, timestamp_ms, is_tombstone, committed_offset, topic_id, commit_timestamp, expire_timestamp,
     CASE WHEN outcome = '{COMMITTED}' THEN producer_id END AS producer_id
   FROM $offset_commits
   WHERE cluster = :cluster AND group_id = :group_id AND log_offset IS NOT NULL AND {COUNTS}
@@ -32,17 +32,23 @@ WITH mine AS (
 ), overtaken AS (
   SELECT *, max(log_offset) OVER (PARTITION BY {KEY} ORDER BY effective, log_offset
     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS newest_before FROM steps
-), compared AS (
+), kept AS (
+  SELECT * FROM overtaken WHERE newest_before IS NULL OR newest_before < log_offset
+)"""
+"""The commits of a group that hold, as ``kept``. A transactional commit counts from the marker that ends its
+transaction, unless a later commit came before it."""
+
+REWINDS: Final = f"""
+{IN_ORDER}, compared AS (
   SELECT *, lag(committed_offset) OVER (PARTITION BY {KEY} ORDER BY effective, log_offset) AS before_offset,
     lag(is_tombstone) OVER (PARTITION BY {KEY} ORDER BY effective, log_offset) AS before_tombstone,
     lag(topic_id) OVER (PARTITION BY {KEY} ORDER BY effective, log_offset) AS before_topic_id
-  FROM overtaken WHERE newest_before IS NULL OR newest_before < log_offset
+  FROM kept
 )
 SELECT topic, partition, log_partition, log_offset, timestamp_ms, before_offset, committed_offset FROM compared
 WHERE NOT is_tombstone AND NOT coalesce(before_tombstone, TRUE) AND committed_offset < before_offset
   AND NOT coalesce(topic_id <> before_topic_id, FALSE)
 """
-"""A transactional commit counts from the marker that ends its transaction, unless a later commit came before it."""
 
 
 def stored_rewinds(tables: TableReader, cluster: str, group_id: str) -> Iterator[PartitionRewind]:

@@ -13,6 +13,7 @@ from coordinator_core.audit.explain import explain
 from coordinator_core.audit.whatif.replay import WhatIf, what_if
 from coordinator_core.wire.batch_format import CONTROL_BIT, read_header
 from jobs.queries.from_logs.answers import LogAnswers
+from jobs.queries.group_steps import group_steps
 from jobs.queries.interface import Answers, AsOf, RebalanceFilter
 from jobs.settings import load
 from jobs.sources.files import find_logs
@@ -177,6 +178,7 @@ QUESTIONS: dict[str, Callable[[Answers, list[str]], object]] = {
     "violations": lambda source, groups: list(source.violations(None, 0)),
     "findings": lambda source, groups: list(source.findings(None)),
     "explain": lambda source, groups: [list(_stories(source, name)) for name in groups],
+    "commits": lambda source, groups: [_commit_steps(source, name) for name in groups],
     "whatif": lambda source, groups: [_supposed(source, name) for name in groups],
 }
 """The questions about what groups went through, each with the groups that it may be about."""
@@ -188,6 +190,12 @@ def _stories(source: Answers, name: str) -> Iterable[object]:
     for row in history.rebalances:
         yield explain(history, row)
     yield from (history.epochs, history.memberships, history.assignments, history.initializations)
+
+
+def _commit_steps(source: Answers, name: str) -> object:
+    history = source.history(name)
+    assert history is not None
+    return group_steps(source, history)
 
 
 def _supposed(source: Answers, name: str) -> object:

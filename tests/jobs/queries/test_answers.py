@@ -13,6 +13,7 @@ from coordinator_core.errors import InputError
 from jobs.api import CoordinatorAudit
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
+from jobs.queries.group_steps import group_steps
 from jobs.queries.interface import Answers, AsOf, RebalanceFilter
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
@@ -73,6 +74,13 @@ def test_offsets_that_an_administrator_set_back(logs, tables):
     expected, history = logs.history("A-admin-879"), tables.history("A-admin-879")
     (reset,) = logs.resets(expected)
     assert tables.resets(history) == [reset]
+
+
+def test_steps_of_committed_offsets(logs, tables):
+    for name in ("A-admin-879", "A-del-725", "A-coop-a2d7", "C-classic", "C-consumer", "B-range-5175", "A-expire-393"):
+        expected = group_steps(logs, logs.history(name))
+        assert len(expected.rows) > 3
+        assert group_steps(tables, tables.history(name)) == expected
 
 
 def test_a_notebook_tells_the_story_of_a_rebalance(logs, sample):

@@ -1,0 +1,279 @@
+"""Lag of a group through time, at the moments for which a snapshot proves the end offsets, with Burrow's status.
+
+Burrow's rules (linkedin/Burrow at ced55ba, core/internal/evaluator/caching.go, ``calculatePartitionStatus``) judge the
+last ten commits of a partition, each with its lag at that time. Between two snapshots the end offset is known within
+bounds: it was not below that of the snapshot before, and not above that of the next one. Where these bounds leave more
+than one status, the status is unknown, and ``missing`` names the ones that are possible.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import Annotated, Final, NamedTuple
+
+from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.records import LogPosition
+
+WINDOW: Final = 10
+"""Number of last commits, and of last end offsets, that are judged (``intervals`` in Burrow)."""
+
+
+class LagStatus(StrEnum):
+    """Burrow's status of a partition; UNKNOWN is none of Burrow's."""
+
+    OK = "OK"
+    WARN = "WARN"
+    STOP = "STOP"
+    STALL = "STALL"
+    REWIND = "REWIND"
+    UNKNOWN = "UNKNOWN"
+
+
+class EndOffset(NamedTuple):
+    """The end offset of a partition at a time, as a snapshot shows it. ``topic_id``: None if it is not known."""
+
+    time_ms: int
+    offset: int
+    topic_id: str | None = None
+
+
+class TimedCommit(NamedTuple):
+    """A commit of one partition and when it began to hold; ``offset``: None for a tombstone.
+
+    ``end_before`` and ``end_after``: the end offsets of the snapshots around it; None: there is none.
+    """
+
+    time_ms: int
+    at: LogPosition
+    offset: int | None
+    topic_id: str | None = None
+    end_before: int | None = None
+    end_after: int | None = None
+
+
+class LagPoint(NamedTuple):
+    """The lag of one group in one partition at the time of one snapshot of the end offsets."""
+
+    group_id: Annotated[str, "the group"]
+    topic: Annotated[str, "topic name"]
+    partition: Annotated[int, "partition"]
+    timestamp_ms: Annotated[int, "when the snapshot was taken, ms since the epoch"]
+    end_offset: Annotated[int, "end offset of the partition then"]
+    committed_offset: Annotated[int | None, "offset that was committed then; null: none, or not known"]
+    committed: Annotated[LogPosition | None, "the commit that proves it; null: none"]
+    lag: Annotated[int | None, "records between the two; null: no offset was committed, or it is not known"]
+    produced: Annotated[int | None, "records written since the snapshot before; null: there is none"]
+    consumed: Annotated[int | None, "by how much the committed offset moved since then; null: not known"]
+    status: Annotated[str, "Burrow's status: OK, WARN, STOP, STALL or REWIND; UNKNOWN: see `missing`"]
+    window: Annotated[int, "number of commits that the status rests on; Burrow's full window has 10"]
+    missing: Annotated[str | None, "what is not known, and what would decide it; null: nothing is missing"]
+
+
+class LogSpan(NamedTuple):
+    """Offsets of a log partition without a gap, and the latest time (ms) of a record among them."""
+
+    first: int
+    last: int
+    last_ms: int
+
+
+LOG_ENDS: Final = "commits up to the snapshot: the log ends before it"
+NOT_WHOLE: Final = "the offset that was committed then: the log lacks records"
+OTHER_TOPIC: Final = "an offset of this topic: the commit is for an earlier topic of this name"
+ONE_COMMIT: Final = "a second commit: Burrow's rules compare commits"
+POSSIBLE: Final = "end offsets nearer to the commits (command snapshot): Burrow's status is {}"
+
+
+@dataclass(frozen=True)
+class LogReach:
+    """What of a log partition is there: spans in order, and the highest offset that is lost (-1: none).
+
+    What compaction removed is not lost.
+    """
+
+    spans: Sequence[LogSpan] = ()
+    lost: int = -1
+
+    @classmethod
+    def of(cls, spans: Iterable[LogSpan], lost: int = -1) -> LogReach:
+        """Return the reach of a log with these spans, given in any order; spans that touch are joined."""
+        joined: list[LogSpan] = []
+        for span in sorted(spans):
+            if joined and span.first <= joined[-1].last + 1:
+                before = joined[-1]
+                joined[-1] = LogSpan(before.first, max(before.last, span.last), max(before.last_ms, span.last_ms))
+            else:
+                joined.append(span)
+        return cls(joined, lost)
+
+    @property
+    def last_ms(self) -> int:
+        """Return the latest time of a record; -1: there is none."""
+        return max((span.last_ms for span in self.spans), default=-1)
+
+    def lacks(self, held: int | None, time_ms: int, *, is_followed: bool) -> str | None:
+        """Return what is missing to prove that the commit at offset ``held`` (None: no commit) held at a time.
+
+        ``is_followed``: a later commit of the partition is there. Compaction keeps the newest one.
+        """
+        if time_ms > self.last_ms:
+            return LOG_ENDS
+        start = 0 if held is None else held
+        index = bisect_right(self.spans, start, key=lambda span: span.first) - 1
+        if index >= 0 and self.spans[index].last >= start and self.spans[index].last_ms >= time_ms:
+            return None
+        if held is not None and not is_followed and held > self.lost:
+            return None
+        return NOT_WHOLE
+
+
+def lag_points(
+    group_id: str,
+    partition: TopicPartition,
+    commits: Sequence[TimedCommit],
+    ends: Sequence[EndOffset],
+    reach: LogReach,
+) -> Iterator[LagPoint]:
+    """Yield the lag at each snapshot, in order of time. ``commits`` and ``ends`` are in order of time.
+
+    A time before the first commit has no row if the log proves that nothing was committed.
+    """
+    between = with_ends(commits, ends)
+    times = [each.time_ms for each in between]
+    before: LagPoint | None = None
+    for number, end in enumerate(ends):
+        index = bisect_right(times, end.time_ms)
+        is_followed = index < len(between)
+        first = max(0, number + 1 - WINDOW)
+        lowest = min(each.offset for each in ends[first : number + 1])
+        point = lag_point(
+            group_id, partition, between[max(0, index - WINDOW) : index], end, lowest, reach, is_followed=is_followed
+        )
+        if point is not None:
+            yield after(point, before)
+            before = point
+
+
+def with_ends(commits: Iterable[TimedCommit], ends: Sequence[EndOffset]) -> list[TimedCommit]:
+    """Return the commits with the end offsets of the snapshots around each."""
+    times = [end.time_ms for end in ends]
+    found = []
+    for commit in commits:
+        later = bisect_left(times, commit.time_ms)
+        earlier = bisect_right(times, commit.time_ms) - 1
+        end_before = ends[earlier].offset if earlier >= 0 else None
+        end_after = ends[later].offset if later < len(ends) else None
+        found.append(commit._replace(end_before=end_before, end_after=end_after))
+    return found
+
+
+def lag_point(
+    group_id: str,
+    partition: TopicPartition,
+    recent: Sequence[TimedCommit],
+    end: EndOffset,
+    lowest_end: int,
+    reach: LogReach,
+    *,
+    is_followed: bool,
+) -> LagPoint | None:
+    """Return the lag at one snapshot, without what changed since the one before; None: nothing was committed then.
+
+    ``recent``: the last commits up to then, at most ``WINDOW``. ``lowest_end``: the lowest of the last end offsets.
+    ``is_followed``: a later commit is there.
+    """
+    held = recent[-1] if recent else None
+    missing = reach.lacks(None if held is None else held.at.offset, end.time_ms, is_followed=is_followed)
+    removed = max((index for index, each in enumerate(recent) if each.offset is None), default=-1)
+    window = recent[removed + 1 :]
+    if missing is None and not window:
+        return None
+    is_other = held is not None and None not in (held.topic_id, end.topic_id) and held.topic_id != end.topic_id
+    if is_other:
+        missing = OTHER_TOPIC
+    committed = held.offset if held is not None and missing != NOT_WHOLE else None
+    lag = None if committed is None or committed < 0 or is_other else max(0, end.offset - committed)
+    status, undecided = LagStatus.UNKNOWN, None
+    if missing is None and lag is not None:
+        status, undecided = _status(window, lag, lowest_end, end.time_ms)
+    return LagPoint(
+        group_id,
+        *partition,
+        end.time_ms,
+        end.offset,
+        committed,
+        None if held is None or committed is None else held.at,
+        lag,
+        None,
+        None,
+        str(status),
+        len(window),
+        missing or undecided,
+    )
+
+
+def after(point: LagPoint, before: LagPoint | None) -> LagPoint:
+    """Return the point with what was written and consumed since the point of the snapshot before."""
+    if before is None:
+        return point
+    offsets = point.committed_offset, before.committed_offset
+    consumed = None if offsets[0] is None or offsets[1] is None else offsets[0] - offsets[1]
+    return point._replace(produced=point.end_offset - before.end_offset, consumed=consumed)
+
+
+# --- Burrow's rules --------------------------------------------------------------------------------------------------
+
+
+def _status(window: Sequence[TimedCommit], lag: int, lowest_end: int, now_ms: int) -> tuple[LagStatus, str | None]:
+    """Return the status, or what is missing for it. The rules are tried in Burrow's order."""
+    if lag == 0:
+        return LagStatus.OK, None
+    if len(window) < 2:
+        return LagStatus.UNKNOWN, ONE_COMMIT
+    offsets = [each.offset or 0 for each in window]
+    silence, span = now_ms - window[-1].time_ms, window[-1].time_ms - window[0].time_ms
+    if silence > span and lowest_end > offsets[-1]:
+        return LagStatus.STOP, None
+    if _is_rewound(offsets):
+        return LagStatus.REWIND, None
+    lags = [_lag_bounds(each) for each in window]
+    possible = _if_ever_zero(lags, LagStatus.STALL if min(offsets) == max(offsets) else None)
+    if len(possible) == 1:
+        return possible[0], None
+    return LagStatus.UNKNOWN, POSSIBLE.format(" or ".join(possible))
+
+
+Bounds = tuple[int, int | None]
+"""The least and the greatest lag that a commit can have left; None: no bound."""
+
+
+def _lag_bounds(commit: TimedCommit) -> Bounds:
+    offset, low, high = commit.offset or 0, commit.end_before, commit.end_after
+    if low is not None and high is not None and high < low:  # the topic was created again
+        return 0, None
+    return max(0, (low or 0) - offset), None if high is None else max(0, high - offset)
+
+
+def _if_ever_zero(lags: Sequence[Bounds], stalled: LagStatus | None) -> list[LagStatus]:
+    """Return the statuses that are possible. Lag that was zero once is OK; lag that never falls is a warning."""
+    if any(high == 0 for _, high in lags):
+        return [LagStatus.OK]
+    may_be_zero = any(low == 0 for low, _ in lags)
+    if stalled is not None:
+        return [LagStatus.OK, stalled] if may_be_zero else [stalled]
+    if any(high is not None and high < low for (low, _), (_, high) in pairwise(lags)):
+        return [LagStatus.OK]
+    rises = all(high is not None and low >= high for (_, high), (low, _) in pairwise(lags))
+    return [LagStatus.WARN] if rises and not may_be_zero else [LagStatus.OK, LagStatus.WARN]
+
+
+def _is_rewound(offsets: Sequence[int]) -> bool:
+    """Return whether the offset never got back to its value before its first decrease; later ones do not count."""
+    for index, (before, offset) in enumerate(pairwise(offsets), 1):
+        if offset < before:
+            return all(later < before for later in offsets[index:])
+    return False

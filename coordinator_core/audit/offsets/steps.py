@@ -1,0 +1,292 @@
+"""Steps of the committed offsets of a group: forward, set back, reset, removed; who did it, and why.
+
+A record of a commit does not name the member that committed. The member that owned the partition at that position of
+the log is its owner: brokers take commits of members only (but for administrators, and consumers that assign themselves
+partitions while the group has no members).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Annotated, Final, NamedTuple
+
+from coordinator_core.audit.findings.commits import TOPIC_CLEANUP_MS
+from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.findings.resets import EmptyTimes
+from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
+from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.history.rows import AssignmentRow
+from coordinator_core.records import LogPosition
+
+SHORTEST_RETENTION_MS: Final = 60_000
+"""Least offsets.retention.minutes that a broker accepts: an offset that was removed earlier did not expire."""
+
+
+class StepKind(StrEnum):
+    """What a step did to the committed offset of a partition."""
+
+    FIRST = "first"
+    FORWARD = "forward"
+    UNMOVED = "unmoved"
+    REWOUND = "rewound"
+    RESET = "reset"
+    REMOVED = "removed"
+
+
+class StepCause(StrEnum):
+    """Why an offset went back, was set, or was removed."""
+
+    OUTSIDE = "administrator or consumer outside the group"
+    TAKEOVER = "another member took over"
+    TOPIC_CREATED_AGAIN = "topic created again"
+    GROUP_DELETED = "group deleted"
+    GROUP_ENDED = "group deleted or expired"
+    TOPIC_DELETED = "topic deleted"
+    EXPIRED = "expired"
+    DELETED = "offsets deleted"
+    UNKNOWN = "unknown"
+
+
+class CommitStep(NamedTuple):
+    """One step of the committed offset of one partition. Commits that go forward one after the other are one step."""
+
+    group_id: Annotated[str, "the group"]
+    topic: Annotated[str, "topic name"]
+    partition: Annotated[int, "partition"]
+    kind: Annotated[str, "first, forward, unmoved, rewound, reset or removed"]
+    since: Annotated[LogPosition, "the first commit of the step (removed: the tombstone)"]
+    until: Annotated[LogPosition, "the last commit of the step"]
+    commits: Annotated[int, "number of commits; removed: 0"]
+    offset_before: Annotated[int | None, "offset committed before the step; null: none, as far as the log shows"]
+    offset_after: Annotated[int | None, "offset committed after the step; null: removed"]
+    offsets_per_second: Annotated[
+        float | None, "forward: from the commit before the step to its last one; null: other steps"
+    ]
+    owner: Annotated[str | None, "member that owned the partition then; null: the log does not prove one"]
+    client_id: Annotated[str | None, "client id of that member"]
+    epoch: Annotated[int | None, "member epoch (classic: generation) in which the member got the partition"]
+    cause: Annotated[str | None, "why, for other steps than forward and unmoved; unknown: see `missing`"]
+    detail: Annotated[str | None, "what the log says about the cause"]
+    history_complete: Annotated[bool, "true if no record is missing since the commit before the step"]
+    missing: Annotated[str | None, "what would decide what is unknown; null: nothing is missing"]
+
+
+class _Owner(NamedTuple):
+    """``missing``: why no member is known."""
+
+    member_id: str | None = None
+    client_id: str | None = None
+    epoch: int | None = None
+    missing: str | None = None
+
+
+NO_OWNER: Final = _Owner()
+NAMELESS: Final = _Owner(
+    missing="the owner: the log has topic ids without names; give the metadata log, or a snapshot of the cluster"
+)
+UNSEEN: Final = _Owner(missing="the owner: the log shows no member that had this partition at this position")
+GAP_BEFORE_FIRST: Final = "earlier records: an offset may have been committed before"
+GAP_SINCE: Final = "records since the commit before: there may have been other commits in between"
+SAME_TOMBSTONES: Final = (
+    "whether it expired or a request deleted it: both write the same tombstones; the log file of the broker tells"
+)
+REQUESTS_MISSING: Final = "why the member went back: the log file of the consumer tells"
+
+
+class _Reason(NamedTuple):
+    cause: StepCause | None = None
+    detail: str | None = None
+    missing: str | None = None
+
+
+NO_REASON: Final = _Reason()
+
+
+class _Step(NamedTuple):
+    """A run with what was around it: whether the log proves that the group was empty, and the owner.
+
+    ``is_alone``: the step is one record, as it does not go forward from the commit before.
+    """
+
+    run: CommitRun
+    kind: StepKind
+    is_alone: bool
+    was_empty: bool
+    owner: _Owner
+
+    def continues(self, later: _Step) -> bool:
+        """Return whether the later run is the same step."""
+        both = (self.kind, self.was_empty, self.owner) == (later.kind, later.was_empty, later.owner)
+        return both and not self.is_alone and not later.is_alone
+
+    def with_later(self, later: _Step) -> _Step:
+        """Return this step with a later run of the same step."""
+        run, more = self.run, later.run
+        return self._replace(run=run._replace(last=more.last, commits=run.commits + more.commits, offset=more.offset))
+
+
+def commit_steps(
+    history: GroupHistory, commits: GroupCommits, readers: Mapping[str, frozenset[str]] | None = None
+) -> list[CommitStep]:
+    """Return the steps of every partition, by topic and partition, each in the order of the log.
+
+    ``readers`` has the subtopologies of a streams group that read a topic, by the name of the topic.
+    """
+    owners = _Owners(history, readers or {})
+    epochs = [row for row in history.epochs if row.group_type != GroupType.CONNECT]  # in another log
+    empty = EmptyTimes(epochs)
+    steps: dict[TopicPartition, list[_Step]] = defaultdict(list)
+    for run in commits.runs:
+        of_partition = steps[run.partition]
+        was_empty = empty.proven_at(run.first)
+        kind, is_alone = _kind(run, was_empty=was_empty, is_joined=bool(epochs))
+        owner = NO_OWNER if was_empty else owners.at(run.partition, run.first)
+        step = _Step(run, kind, is_alone, was_empty, owner)
+        if of_partition and of_partition[-1].continues(step):
+            of_partition[-1] = of_partition[-1].with_later(step)
+        else:
+            of_partition.append(step)
+    told = _Told(history.group_id, commits)
+    return [row for _, of_partition in sorted(steps.items()) for row in told.rows(of_partition)]
+
+
+def _kind(run: CommitRun, *, was_empty: bool, is_joined: bool) -> tuple[StepKind, bool]:
+    """Return the kind, and whether the run is a step of its own. ``is_joined``: the group has had members.
+
+    A group that nobody joins is used by consumers that assign themselves partitions: they commit while it is empty.
+    """
+    before, first = run.before, run.first_offset
+    if first is None:
+        return StepKind.REMOVED, True
+    if before is None or before.is_other_topic(run.topic_id):
+        return StepKind.FIRST, True
+    if first < before.offset:
+        return StepKind.RESET if was_empty else StepKind.REWOUND, True
+    return StepKind.RESET if was_empty and is_joined else StepKind.FORWARD, False
+
+
+class _Owners:
+    """Which member owned a partition at a position of the log."""
+
+    def __init__(self, history: GroupHistory, readers: Mapping[str, frozenset[str]]) -> None:
+        self._readers = readers
+        self._clients = {row.member_id: row.client_id for row in history.memberships}
+        self._intervals: dict[tuple[str, int], list[AssignmentRow]] = defaultdict(list)
+        self._has_nameless = False
+        for row in history.assignments:
+            if row.kind == "current" and row.role in ("partition", "active"):
+                name = row.subtopology if row.topic is None else row.topic
+                self._has_nameless |= name is None
+                self._intervals[name or "", row.partition].append(row)
+
+    def at(self, partition: TopicPartition, at: LogPosition) -> _Owner:
+        """Return the owner; of several the one that got the partition last."""
+        names = (partition.topic, *sorted(self._readers.get(partition.topic, ())))
+        rows = [row for name in names for row in self._intervals.get((name, partition.partition), ())]
+        holding = [row for row in rows if _holds(row, at)]
+        if holding:
+            row = max(holding, key=lambda each: (each.since.offset, each.member_id))
+            return _Owner(row.member_id, self._clients.get(row.member_id), row.epoch)
+        return NAMELESS if self._has_nameless else UNSEEN
+
+
+def _holds(row: AssignmentRow, at: LogPosition) -> bool:
+    in_log = row.since.partition == at.partition and row.since.offset <= at.offset
+    return in_log and (row.until is None or row.until.offset > at.offset)
+
+
+class _Told:
+    """Makes rows of the steps of a group, with their causes."""
+
+    def __init__(self, group_id: str, commits: GroupCommits) -> None:
+        self._group_id = group_id
+        self._commits = commits
+
+    def rows(self, steps: Iterable[_Step]) -> Iterator[CommitStep]:
+        """Yield the rows of the steps of one partition."""
+        before = None
+        for step in steps:
+            yield self._row(step, before)
+            before = step
+
+    def _row(self, step: _Step, before: _Step | None) -> CommitStep:
+        run, owner = step.run, step.owner
+        cause, detail, missing = self._cause(step, before)
+        is_complete = self._commits.coverage.unbroken(
+            run.first.partition, 0 if run.before is None else run.before.at.offset, run.last.offset
+        )
+        lacks = missing, None if is_complete else GAP_BEFORE_FIRST if run.before is None else GAP_SINCE, owner.missing
+        is_unmoved = step.kind is StepKind.FORWARD and run.before is not None and run.offset == run.before.offset
+        return CommitStep(
+            self._group_id,
+            *run.partition,
+            str(StepKind.UNMOVED if is_unmoved else step.kind),
+            run.first,
+            run.last,
+            run.commits if run.offset is not None else 0,
+            None if run.before is None else run.before.offset,
+            run.offset,
+            _rate(step),
+            owner.member_id,
+            owner.client_id,
+            owner.epoch,
+            None if cause is None else str(cause),
+            detail,
+            is_complete,
+            "; ".join(each for each in lacks if each) or None,
+        )
+
+    def _cause(self, step: _Step, before: _Step | None) -> _Reason:
+        match step.kind:
+            case StepKind.REMOVED:
+                return self._of_removal(step.run.first, step.run.partition.topic, step.run.before)
+            case StepKind.FIRST if step.run.before is not None:
+                return _Reason(StepCause.TOPIC_CREATED_AGAIN, "the commit names another topic id")
+            case StepKind.FIRST if not step.was_empty:
+                return NO_REASON
+            case StepKind.FIRST | StepKind.RESET:
+                return _Reason(StepCause.OUTSIDE, "the group had no members")
+            case StepKind.REWOUND:
+                return _of_rewind(step, before)
+            case _:
+                return NO_REASON
+
+    def _of_removal(self, at: LogPosition, topic: str, held: Held | None) -> _Reason:
+        """Return why an offset was removed. A deleted group has its tombstone after those of its offsets."""
+        now_ms = at.timestamp_ms
+        if any(end <= now_ms <= end + TOPIC_CLEANUP_MS for end in self._commits.topic_ends.get(topic, ())):
+            return _Reason(StepCause.TOPIC_DELETED)
+        age_ms = now_ms - held.committed_ms if held is not None and held.committed_ms >= 0 <= now_ms else None
+        has_expiry = held is not None and held.expires_ms >= 0
+        detail = None if age_ms is None else f"{age_ms} ms after the commit"
+        cannot_expire = age_ms is not None and age_ms < SHORTEST_RETENTION_MS and not has_expiry
+        if any(end.timestamp_ms == now_ms and end.offset > at.offset for end in self._commits.group_ends):
+            if cannot_expire:
+                return _Reason(StepCause.GROUP_DELETED, detail)
+            return _Reason(StepCause.GROUP_ENDED, detail, SAME_TOMBSTONES)
+        if held is not None and 0 <= held.expires_ms <= now_ms:
+            return _Reason(StepCause.EXPIRED, detail)
+        if cannot_expire:
+            return _Reason(StepCause.DELETED, f"{detail}: no offset expires within a minute")
+        return _Reason(StepCause.UNKNOWN, detail, SAME_TOMBSTONES)
+
+
+def _of_rewind(step: _Step, before: _Step | None) -> _Reason:
+    member, earlier = step.owner.member_id, None if before is None else before.owner.member_id
+    if member is None:
+        return _Reason(StepCause.UNKNOWN)
+    if earlier is not None and earlier != member:
+        return _Reason(StepCause.TAKEOVER, f"{earlier} owned the partition at the commit before")
+    return _Reason(StepCause.UNKNOWN, None, REQUESTS_MISSING)
+
+
+def _rate(step: _Step) -> float | None:
+    """Return offsets per second from the commit before a step to its last commit."""
+    run = step.run
+    if step.is_alone or run.before is None or run.offset is None:
+        return None
+    span_ms = run.last.timestamp_ms - run.before.at.timestamp_ms
+    return round((run.offset - run.before.offset) * 1000 / span_ms, 3) if span_ms > 0 else None

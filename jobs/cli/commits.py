@@ -1,0 +1,78 @@
+"""``commits``: the steps of the committed offsets of a group: forward, set back, reset, removed; by whom and why."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from coordinator_core.audit.offsets.steps import CommitStep
+from coordinator_core.errors import InputError
+from coordinator_core.groups.describe import Description
+from jobs.cli.answer_source import AnswerSource
+from jobs.cli.option_groups import with_options
+from jobs.cli.options import SinceOption, UntilOption
+from jobs.cli.output import print_lines, utc
+from jobs.formatting import plain
+from jobs.queries.group_steps import group_steps
+from jobs.times import parse_time
+
+
+@with_options(AnswerSource)
+def commits_command(
+    source: AnswerSource,
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
+    topic: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Limit to this topic.")] = None,
+    partition: Annotated[int | None, typer.Option("--partition", metavar="N", help="Limit to this partition.")] = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+) -> None:
+    """Show how the committed offset of each partition moved: forward, set back, reset, removed; by whom and why.
+
+    Commits that go forward one after the other are one line, with their number and their rate. The log does not name
+    the member that committed: owner is the member that owned the partition then.
+    """
+    answers = source.answers()
+    history = answers.history(group)
+    if history is None:
+        raise InputError(f"these logs have no history of group {group!r}")
+    steps, left_out = group_steps(answers, history)
+    if left_out:
+        source.console.warn(
+            f"{left_out} commits are left out: their transactions are open, or the end of the transaction is lost"
+        )
+    first = None if since is None else parse_time(since)
+    last = None if until is None else parse_time(until)
+    chosen = [
+        row
+        for row in steps
+        if topic in (None, row.topic)
+        and partition in (None, row.partition)
+        and (first is None or row.until.timestamp_ms >= first)
+        and (last is None or row.since.timestamp_ms <= last)
+    ]
+    if not steps:
+        source.console.warn(f"group {group!r} has committed no offset in these logs")
+    elif not chosen and not any(topic in (None, row.topic) and partition in (None, row.partition) for row in steps):
+        raise InputError(f"group {group!r} has committed no offset for what --topic and --partition name")
+    lines = [plain(row) if source.json else _line(row) for row in chosen]
+    print_lines(lines, as_json=source.json, title=f"commits of {group}")
+
+
+def _line(row: CommitStep) -> Description:
+    since, until = row.since, row.until
+    return {
+        "topic": row.topic,
+        "partition": row.partition,
+        "step": row.kind,
+        "since": utc(since.timestamp_ms),
+        "until": utc(until.timestamp_ms) if until != since else None,
+        "commits": row.commits or None,
+        "from": row.offset_before,
+        "to": row.offset_after,
+        "per second": row.offsets_per_second,
+        "owner": row.client_id or row.owner,
+        "cause": ": ".join(each for each in (row.cause, row.detail) if each) or None,
+        "log": f"{since.partition}:{since.offset}",
+        "missing": row.missing,
+    }

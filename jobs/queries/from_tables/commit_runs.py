@@ -1,0 +1,162 @@
+"""The commits of one group from the tables, joined to runs by the reader of the tables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, Final
+
+from coordinator_core.audit.findings.commits import GROUP_ENDS
+from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
+from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+from jobs.queries.from_tables.commits import ABORTED
+from jobs.queries.from_tables.rewinds import IN_ORDER, KEY
+from jobs.tables.reader import TableReader
+
+GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
+
+RUNS: Final = f"""
+{IN_ORDER}, edges AS (
+  SELECT a.since.partition AS log_partition, a.partition AS partition, a.since.offset AS log_offset
+  FROM $assignments AS a WHERE a.cluster = :cluster AND a.group_id = :group_id AND a.kind = 'current'
+  UNION SELECT a.until.partition, a.partition, a.until.offset
+  FROM $assignments AS a WHERE a.cluster = :cluster AND a.group_id = :group_id AND a.kind = 'current'
+    AND a.until.offset IS NOT NULL
+  UNION SELECT e.opened.partition, k.partition, e.opened.offset FROM $group_epochs AS e
+  CROSS JOIN (SELECT DISTINCT partition FROM kept) AS k WHERE e.cluster = :cluster AND e.group_id = :group_id
+  UNION SELECT e.ended.partition, k.partition, e.ended.offset FROM $group_epochs AS e
+  CROSS JOIN (SELECT DISTINCT partition FROM kept) AS k WHERE e.cluster = :cluster AND e.group_id = :group_id
+    AND e.ended.offset IS NOT NULL
+), stretched AS (
+  SELECT *, sum(edge) OVER (PARTITION BY {KEY} ORDER BY log_offset, edge DESC
+    ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS stretch
+  FROM (
+    SELECT {KEY}, log_offset, timestamp_ms, is_tombstone, committed_offset, topic_id, expire_timestamp,
+      commit_timestamp, effective, 0 AS edge FROM kept
+    UNION ALL
+    SELECT k.log_topic, k.log_partition, k.topic, k.partition, e.log_offset, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1
+    FROM edges AS e JOIN (SELECT DISTINCT {KEY} FROM kept) AS k
+    ON k.log_partition = e.log_partition AND k.partition = e.partition
+  ) AS both_kinds
+), linked AS (
+  SELECT *, lag(is_tombstone) OVER w AS gone_before, lag(log_offset) OVER w AS held_at,
+    lag(timestamp_ms) OVER w AS held_ms, lag(committed_offset) OVER w AS held_offset,
+    lag(topic_id) OVER w AS held_topic_id, lag(expire_timestamp) OVER w AS held_expires,
+    lag(commit_timestamp) OVER w AS held_committed, lag(stretch) OVER w AS stretch_before
+  FROM stretched WHERE edge = 0 WINDOW w AS (PARTITION BY {KEY} ORDER BY effective, log_offset)
+), alone AS (
+  SELECT *, (is_tombstone OR coalesce(gone_before, TRUE) OR committed_offset < held_offset
+    OR coalesce(topic_id <> held_topic_id, FALSE)) AS is_alone FROM linked
+), begun AS (
+  SELECT *, CASE WHEN is_alone OR stretch <> stretch_before
+    OR coalesce(lag(is_alone) OVER (PARTITION BY {KEY} ORDER BY effective, log_offset), TRUE)
+    THEN 1 ELSE 0 END AS begins FROM alone
+), numbered AS (
+  SELECT *, sum(begins) OVER (PARTITION BY {KEY} ORDER BY effective, log_offset
+    ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS run FROM begun
+), summed AS (
+  SELECT {KEY}, run, count(*) AS commits, max(log_offset) AS last_at,
+    max(CASE WHEN begins = 1 THEN effective END) AS effective
+  FROM numbered GROUP BY {KEY}, run
+)
+SELECT f.log_partition AS log_partition, f.topic AS topic, f.partition AS partition, s.commits AS commits,
+  f.log_offset AS first_at, f.timestamp_ms AS first_ms, l.log_offset AS last_at, l.timestamp_ms AS last_ms,
+  f.committed_offset AS first_offset, l.committed_offset AS last_offset, f.is_tombstone AS is_tombstone,
+  f.topic_id AS topic_id, f.gone_before AS gone_before, f.held_at AS held_at, f.held_ms AS held_ms,
+  f.held_offset AS held_offset, f.held_topic_id AS held_topic_id, f.held_expires AS held_expires,
+  f.held_committed AS held_committed
+FROM summed AS s
+JOIN numbered AS f ON f.begins = 1 AND f.run = s.run AND f.log_partition = s.log_partition AND f.topic = s.topic
+  AND f.partition = s.partition AND f.log_topic = s.log_topic
+JOIN numbered AS l ON l.log_offset = s.last_at AND l.log_partition = s.log_partition AND l.topic = s.topic
+  AND l.partition = s.partition AND l.log_topic = s.log_topic
+ORDER BY s.effective, f.log_offset
+"""
+"""A run ends where an offset is not above the one before, where a tombstone lies, and where the owner, or the epoch of
+the group, changes. Numbers of one partition rise with the log, as commits that were overtaken are left out."""
+
+LEFT_OUT: Final = f"""
+SELECT count(*) AS commits FROM $offset_commits AS c LEFT JOIN (
+  SELECT {KEY}, max(log_offset) AS ended FROM $offset_commits
+  WHERE cluster = :cluster AND group_id = :group_id AND log_offset IS NOT NULL AND is_tombstone GROUP BY {KEY}
+) AS t ON c.log_topic = t.log_topic AND c.log_partition = t.log_partition AND c.topic = t.topic
+  AND c.partition = t.partition
+WHERE c.cluster = :cluster AND c.group_id = :group_id AND c.log_offset IS NOT NULL AND NOT c.is_tombstone
+  AND c.log_offset > coalesce(t.ended, -1) AND c.outcome IS NOT NULL AND c.outcome NOT IN ('committed', '{ABORTED}')
+  AND coalesce(c.producer_id >= 0, FALSE)
+"""
+
+
+def stored_commits(tables: TableReader, cluster: str, group_id: str) -> GroupCommits:
+    """Return the commits of a group, with what the logs of its cluster say about removed offsets."""
+    of = {"cluster": cluster, "group_id": group_id}
+    (left_out,) = tables.rows(LEFT_OUT, **of)
+    return GroupCommits(
+        [_run(row) for row in tables.rows(RUNS, **of)],
+        _coverage(tables, cluster),
+        _group_ends(tables, cluster, group_id),
+        _topic_ends(tables, cluster),
+        left_out["commits"],
+    )
+
+
+def _run(row: Mapping[str, Any]) -> CommitRun:
+    log = row["log_partition"]
+    held = None
+    if row["gone_before"] is False:
+        at = LogPosition(log, row["held_at"], row["held_ms"])
+        held = Held(
+            at,
+            row["held_offset"],
+            row["held_topic_id"],
+            -1 if row["held_expires"] is None else row["held_expires"],
+            -1 if row["held_committed"] is None else row["held_committed"],
+        )
+    return CommitRun(
+        TopicPartition(row["topic"], row["partition"]),
+        LogPosition(log, row["first_at"], row["first_ms"]),
+        LogPosition(log, row["last_at"], row["last_ms"]),
+        row["commits"],
+        held,
+        row["first_offset"],
+        row["last_offset"],
+        row["topic_id"],
+    )
+
+
+def _coverage(tables: TableReader, cluster: str) -> Coverage:
+    ranges: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for row in tables.rows(
+        "SELECT log_partition, first_offset, last_offset FROM $log_ranges "
+        "WHERE cluster = :cluster AND log_topic = :topic",
+        cluster=cluster,
+        topic=GROUP_LOG,
+    ):
+        ranges[row["log_partition"]].append((row["first_offset"], row["last_offset"]))
+    return Coverage(ranges)
+
+
+def _group_ends(tables: TableReader, cluster: str, group_id: str) -> list[LogPosition]:
+    rows = tables.rows(
+        "SELECT log_partition, log_offset, timestamp_ms FROM $group_records WHERE cluster = :cluster "
+        "AND group_id = :group_id AND log_topic = :topic AND is_tombstone AND record_type IN :types "
+        "AND log_offset IS NOT NULL",
+        cluster=cluster,
+        group_id=group_id,
+        topic=GROUP_LOG,
+        types=sorted(each.value for each in GROUP_ENDS),
+    )
+    return [LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"]) for row in rows]
+
+
+def _topic_ends(tables: TableReader, cluster: str) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for row in tables.rows(
+        "SELECT t.topic AS topic, t.until.timestamp_ms AS ended_ms FROM $topic_history AS t "
+        "WHERE cluster = :cluster AND ended_by IN ('deleted', 'replaced')",
+        cluster=cluster,
+    ):
+        found[row["topic"]].append(row["ended_ms"])
+    return found

@@ -1,0 +1,152 @@
+"""Steps of committed offsets: what is one step, who owned the partition, and why an offset went back or was removed."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_core.audit.findings.group_history import NO_SHARE_LOGS, GroupHistory
+from coordinator_core.audit.group_audit import GroupAudit
+from coordinator_core.audit.offsets.runs import CommitOrder, GroupCommits
+from coordinator_core.audit.offsets.steps import SAME_TOMBSTONES, CommitStep, StepCause, commit_steps
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.records import Family, RecordType
+from coordinator_core.wire.embedded import encode_blob
+from tests.core.builders import GroupLog, classic_member
+
+MINUTE = 60
+
+
+def steps_of(records, *, lost=(), group_ends=(), topic_ends=None):
+    coverage = Coverage({0: [(each.at.offset, each.at.offset) for each in records if each.at.offset not in lost]})
+    fold, order = GroupAudit.begin("g", Family.GROUP, None, coverage, None, from_start=True), CommitOrder()
+    rows, runs = [], []
+    for record in records:
+        rows += fold.feed(record, 0)
+        if record.type == RecordType.OFFSET_COMMIT:
+            runs += order.feed(record)
+    history = GroupHistory.gather("g", 0, [*rows, *fold.open_rows()], {}, NO_SHARE_LOGS)
+    return commit_steps(history, GroupCommits(runs, coverage, group_ends, topic_ends or {}))
+
+
+def told(steps: list[CommitStep]):
+    return [(each.kind, each.commits, each.offset_before, each.offset_after) for each in steps]
+
+
+def generation(log: GroupLog, number: int, **partitions: list[int]):
+    members = []
+    for name, held in partitions.items():
+        subscription = encode_blob("ConsumerProtocolSubscription", 0, {"topics": ["orders"], "userData": None})
+        assigned = {"assignedPartitions": [{"topic": "orders", "partitions": held}], "userData": None}
+        assignment = encode_blob("ConsumerProtocolAssignment", 0, assigned)
+        members.append(classic_member(name, subscription, assignment, clientId=f"client-{name}"))
+    return log.classic(number, members)
+
+
+def test_commits_that_go_forward_are_one_step_with_their_rate():
+    log = GroupLog()
+    records = [generation(log, 1, a=[0]), *(log.commit("orders", 0, offset) for offset in (10, 20, 20, 60))]
+    first, forward = steps_of(records)
+    assert told([first, forward]) == [("first", 1, None, 10), ("forward", 3, 10, 60)]
+    assert forward.offsets_per_second == pytest.approx(50 / 3, abs=0.001)
+    assert (forward.since.offset, forward.until.offset, forward.owner, forward.client_id) == (2, 4, "a", "client-a")
+    assert forward.cause is None
+    assert forward.history_complete
+
+
+def test_the_next_owner_begins_another_step_and_a_lower_offset_is_a_takeover():
+    log = GroupLog()
+    records = [generation(log, 1, a=[0], b=[1]), log.commit("orders", 0, 10), log.commit("orders", 0, 20)]
+    records += [generation(log, 2, b=[0, 1]), log.commit("orders", 0, 15), log.commit("orders", 0, 30)]
+    steps = steps_of(records)
+    assert told(steps) == [
+        ("first", 1, None, 10),
+        ("forward", 1, 10, 20),
+        ("rewound", 1, 20, 15),
+        ("forward", 1, 15, 30),
+    ]
+    assert [each.owner for each in steps] == ["a", "a", "b", "b"]
+    assert steps[2].cause == StepCause.TAKEOVER
+
+
+def test_why_a_member_went_back_is_unknown():
+    log = GroupLog()
+    records = [generation(log, 1, a=[0]), log.commit("orders", 0, 10), log.commit("orders", 0, 5)]
+    *_, rewound = steps_of(records)
+    assert (rewound.kind, rewound.cause, rewound.owner) == ("rewound", StepCause.UNKNOWN, "a")
+    assert "log file of the consumer" in rewound.missing
+
+
+def test_a_group_without_members_is_set_from_outside_both_ways():
+    log = GroupLog()
+    records = [generation(log, 1, a=[0]), log.commit("orders", 0, 10), log.classic(2)]
+    records += [log.commit("orders", 0, 3), log.commit("orders", 0, 40)]
+    _, back, forward = steps_of(records)
+    assert told([back, forward]) == [("reset", 1, 10, 3), ("reset", 1, 3, 40)]
+    assert {back.cause, forward.cause} == {StepCause.OUTSIDE}
+    assert back.owner is None
+
+
+def test_a_group_that_nobody_joins_goes_forward():
+    log = GroupLog()
+    steps = steps_of([log.commit("orders", 0, offset) for offset in (1, 5, 9, 4)])
+    assert told(steps) == [("first", 1, None, 1), ("forward", 2, 1, 9), ("reset", 1, 9, 4)]
+
+
+def test_a_commit_for_a_topic_that_was_created_again_is_a_first_one():
+    log = GroupLog()
+    *_, again = steps_of([log.commit("orders", 0, 9, topicId="old"), log.commit("orders", 0, 1, topicId="new")])
+    assert (again.kind, again.cause) == ("first", StepCause.TOPIC_CREATED_AGAIN)
+
+
+def removal(seconds=1, *, group_ends=(), topic_ends=None, **value):
+    log = GroupLog()
+    records = [log.commit("orders", 0, 9, **value)]
+    log.offset += seconds
+    records.append(log.no_commit("orders", 0))
+    ends = [record.at for record in group_ends and [log.record(RecordType.GROUP_METADATA, None)]]
+    ends = [at._replace(timestamp_ms=records[-1].at.timestamp_ms) for at in ends]
+    *_, removed = steps_of(records, group_ends=ends, topic_ends=topic_ends)
+    assert (removed.kind, removed.commits, removed.offset_before, removed.offset_after) == ("removed", 0, 9, None)
+    return removed
+
+
+def test_why_an_offset_was_removed():
+    assert removal().cause == StepCause.DELETED
+    assert removal(topic_ends={"orders": [1_000]}).cause == StepCause.TOPIC_DELETED
+    assert removal(group_ends=[True]).cause == StepCause.GROUP_DELETED
+    assert removal(expireTimestamp=1_500).cause == StepCause.EXPIRED
+    late = removal(2 * MINUTE)
+    assert (late.cause, late.detail) == (StepCause.UNKNOWN, "121000 ms after the commit")
+    assert SAME_TOMBSTONES in late.missing
+    with_group = removal(2 * MINUTE, group_ends=[True])
+    assert (with_group.cause, with_group.missing.startswith(SAME_TOMBSTONES)) == (StepCause.GROUP_ENDED, True)
+
+
+def test_what_is_missing_since_the_commit_before_is_said():
+    log = GroupLog()
+    records = [log.commit("orders", 0, offset) for offset in (1, 5, 9)]
+    first, forward = steps_of(records, lost=[1])
+    assert first.history_complete
+    assert not forward.history_complete
+    assert "other commits in between" in forward.missing
+
+
+def test_commits_of_a_transaction_hold_from_its_marker_unless_a_later_one_came_before():
+    log, order = GroupLog(), CommitOrder()
+    in_transaction, plain, other = log.commit("t", 0, 5), log.commit("t", 0, 7), log.commit("t", 1, 3)
+    assert list(order.feed(in_transaction, 77)) == []
+    assert [run.offset for run in order.feed(plain)] == [7]
+    assert list(order.feed(other, 77)) == []
+    assert order.left_out == 2
+    assert [run.partition.partition for run in order.end_transaction(77, committed=True)] == [1]
+    assert order.left_out == 0
+
+
+def test_commits_whose_transaction_is_lost_are_counted_until_a_tombstone():
+    log, order = GroupLog(), CommitOrder()
+    assert list(order.feed(log.commit("t", 0, 5), 77)) == []
+    order.give_up_transactions()
+    assert list(order.end_transaction(77, committed=True)) == []
+    assert order.left_out == 1
+    assert list(order.feed(log.no_commit("t", 0))) == []
+    assert order.left_out == 0
