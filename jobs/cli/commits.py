@@ -8,11 +8,10 @@ import typer
 
 from coordinator_core.audit.offsets.steps import CommitStep
 from coordinator_core.errors import InputError
-from coordinator_core.groups.describe import Description
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import SinceOption, UntilOption
-from jobs.cli.output import print_lines, utc
+from jobs.cli.output import Line, print_lines, utc
 from jobs.formatting import plain
 from jobs.queries.group_steps import group_steps
 from jobs.times import parse_time
@@ -59,7 +58,7 @@ def commits_command(
     print_lines(lines, as_json=source.json, title=f"commits of {group}")
 
 
-def _line(row: CommitStep) -> Description:
+def _line(row: CommitStep) -> Line:
     since, until = row.since, row.until
     return {
         "topic": row.topic,
