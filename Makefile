@@ -5,7 +5,7 @@ BIN := .venv/bin
 DEMO ?= out/demo
 EXTRAS := .[spark,checks,live,dev]
 
-.PHONY: help setup demo lint test test-wide test-long test-browser test-broker bench docs clean java
+.PHONY: help setup demo lint test test-wide test-long test-browser test-broker test-cluster bench docs clean java
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -39,13 +39,14 @@ lint: setup  ## linters, types, import contracts
 
 test: lint  ## linters and the quick tests
 	$(BIN)/python -m pytest -m "not long" --ignore tests/differential --ignore tests/end_to_end --ignore tests/browser \
-	  --ignore tests/broker
+	  --ignore tests/broker --ignore tests/cluster
 
 test-wide: lint  ## also the differential and end-to-end tests
-	$(BIN)/python -m pytest -m "not long" --ignore tests/browser --ignore tests/broker
+	$(BIN)/python -m pytest -m "not long" --ignore tests/browser --ignore tests/broker \
+	  --ignore tests/cluster
 
 test-long: setup  ## the tests that take minutes each
-	$(BIN)/python -m pytest -m long
+	$(BIN)/python -m pytest -m long --ignore tests/cluster
 
 test-browser: setup  ## the report in Chromium
 	@test -x /usr/bin/chromium || { echo "Chromium is needed: sudo apt-get install chromium"; exit 1; }
@@ -57,6 +58,9 @@ test-broker: setup  ## tests against a real Kafka broker
 	@for tool in javac mvn; do command -v $$tool >/dev/null || { \
 	  echo "$$tool is needed by the broker tests: sudo apt-get install openjdk-17-jdk-headless maven"; exit 1; }; done
 	$(BIN)/python -m pytest tests/broker
+
+test-cluster: setup  ## nights on a Spark cluster of this machine, with killed processes
+	$(BIN)/python -m pytest tests/cluster
 
 bench: setup  ## benchmarks, as ratios to named references
 	$(BIN)/python -m benchmarks

@@ -26,7 +26,8 @@ from jobs.report.render import check_name, write
 from jobs.report.stored import stored_report
 from jobs.settings import Settings
 from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, open_dump
-from jobs.tables.catalog import CATALOG
+from jobs.tables.catalog import CATALOG, check_damage
+from jobs.tables.damage import DamagedTableError
 from jobs.tables.delta import Tables
 from jobs.tables.lease import WRITER, held
 from jobs.tables.log import RUNS
@@ -114,10 +115,12 @@ def run(tables: Tables, settings: Settings, listener: Listener) -> NightlyOutcom
 
     Raises:
         UsageError: the settings name an unknown step, or a report that is not an HTML file.
+        DamagedTableError: a table is damaged; no table was changed.
         BusyError: another run is writing these tables.
         LeaseLostError: this run did not renew its lease in time, and another run took it.
     """
     step_names = _checked_steps(settings)
+    check_damage(tables)
     started_at = datetime.now(UTC)
     nightly, run_id = NightlyRun(tables, settings, started_at), runs.new_run_id()
     listener.logged["night"] = run_id
@@ -177,7 +180,7 @@ def _run_step(nightly: NightlyRun, run_id: str, number: int, name: str, listener
         try:
             counts = step.execute(nightly)
         except Exception as error:
-            ended, failure = "failed", error
+            ended, failure = "failed", _damage(nightly.tables) or error
     seconds = round(time.monotonic() - begin, 3)
     ended = "skipped" if counts is None else ended
     count_text = "".join(f", {what.replace('_', ' ')} {count}" for what, count in (counts or {}).items())
@@ -193,6 +196,15 @@ def _run_step(nightly: NightlyRun, run_id: str, number: int, name: str, listener
         error=None if failure is None else one_line(failure),
         version=software_version(),
     )
+
+
+def _damage(tables: Tables) -> DamagedTableError | None:
+    """Return the damage that a table has now. Spark's errors do not say what to do about it."""
+    try:
+        check_damage(tables)
+    except DamagedTableError as error:
+        return error
+    return None
 
 
 def _write(tables: Tables, steps: list[StepRun], listener: Listener) -> None:

@@ -140,6 +140,12 @@ COMMANDS: dict[str, Entry] = {
         NIGHTLY,
         "--tables tables",
     ),
+    "rebuild": Entry(
+        "rebuild:rebuild_command",
+        "Set damaged tables aside, so that nightly makes them again.",
+        NIGHTLY,
+        "--tables tables",
+    ),
     "tables": Entry("pipeline:tables_command", "List the tables and their row counts.", NIGHTLY, "--tables tables"),
     "config": Entry(
         "config:config_command",

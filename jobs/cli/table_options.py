@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,13 @@ import typer
 from jobs import settings
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.options import ConfigOption, RemoteOption, TablesOption
+from jobs.pipeline import rebuild
 from jobs.tables import session
+from jobs.tables.catalog import check_damage
+from jobs.tables.damage import find
 from jobs.tables.delta import Tables
 from jobs.tables.jvm_output import jvm_output
-from jobs.tables.lease import WRITER, held
+from jobs.tables.lease import LEASES, WRITER, held
 from jobs.tables.log import LOG_RECORDS
 
 
@@ -71,11 +74,28 @@ class TableOptions:
         """Open the tables for a command that writes them. Unless ``begin`` is set, they must exist.
 
         Raises:
+            DamagedTableError: a table is damaged.
             MissingTableError: nothing was ingested into these tables, and ``begin`` is not set.
             BusyError: another run is writing the tables.
         """
         tables, chosen = self.open(**flags)
+        check_damage(tables)
         if not begin:
             tables.read(LOG_RECORDS)
         with held(tables, WRITER, timedelta(minutes=chosen.nightly.lease_minutes)):
             yield tables, chosen
+
+    @contextmanager
+    def writing_damaged(self) -> Iterator[Tables]:
+        """Open the tables for a command that repairs them.
+
+        A damaged table of leases is set aside first: nothing else says who is writing.
+
+        Raises:
+            BusyError: another run is writing the tables.
+        """
+        tables, chosen = self.open()
+        if tables.is_folder and list(find(tables.location, [LEASES.name], {})):
+            rebuild.run(tables, [LEASES.name], datetime.now(UTC))
+        with held(tables, WRITER, timedelta(minutes=chosen.nightly.lease_minutes)):
+            yield tables

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from jobs.tables.commits import COMMIT_SUMMARIES
-from jobs.tables.delta import Table
+from jobs.tables.damage import Companions, check
+from jobs.tables.delta import Table, Tables
 from jobs.tables.history import GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.lease import LEASES
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
@@ -23,3 +24,20 @@ CATALOG: Final[dict[str, Table]] = {
     )
 }
 """The tables by name, in the order in which documents list them."""
+
+DECODED: Final = (OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE)
+"""The tables that decoding fills."""
+
+_LOG: Final = (LOG_RECORDS.name, RUNS.name)
+COMPANIONS: Final = {
+    DUMPED_FILES.name: Companions(1, _LOG),
+    LOG_RANGES.name: Companions(0, (*_LOG, *(table.name for table in DECODED))),
+    REPLAYED.name: Companions(0, (*HISTORY, GROUP_STATES.name)),
+}
+"""By table, the tables that were created before it, or before its first rows."""
+
+
+def check_damage(tables: Tables) -> None:
+    """Raise DamagedTableError if a table is damaged. Only tables in a folder of this machine can be looked at."""
+    if tables.is_folder:
+        check(tables.location, CATALOG, COMPANIONS)

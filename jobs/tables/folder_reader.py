@@ -12,6 +12,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from coordinator_core.errors import InputError
+from jobs.tables.damage import check, check_log
 from jobs.tables.format import check_format
 from jobs.tables.reader import Dialect, MissingTableError, Value, is_catalog_name, with_names
 
@@ -32,8 +33,8 @@ class FolderReader:
     """Reads Delta tables with delta-rs and DataFusion. One snapshot of each table is read, the newest."""
 
     def __init__(self, location: str) -> None:
-        is_local = "://" not in location
-        self.location = str(Path(location).resolve()) if is_local else location.rstrip("/")
+        self._is_local = "://" not in location
+        self.location = str(Path(location).resolve()) if self._is_local else location.rstrip("/")
         self._engine = QueryBuilder()
         self._known: set[str] = set()
 
@@ -51,13 +52,17 @@ class FolderReader:
         try:
             for batch in self._engine.execute(text):
                 yield from pa.record_batch(batch).to_pylist()
-        except DeltaError as error:
+        except (DeltaError, OSError) as error:
+            if self._is_local:
+                check(self.location, self._known, {})
             raise InputError(f"the tables at {self.location} cannot be read: {_one_line(error)}") from error
 
     def _open(self, name: str) -> str:
         """Return the name of a table in SQL."""
         if name not in self._known:
             place = f"{self.location}/{name}"
+            if self._is_local:
+                check_log(self.location, name)
             try:
                 table = DeltaTable(place)
                 if unknown := set(table.protocol().reader_features or ()) - FEATURES:

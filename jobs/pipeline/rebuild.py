@@ -1,0 +1,146 @@
+"""Make damaged tables again: set them aside, and mark what has to be done again, so that the next run does it.
+
+Nothing is deleted. Tables in a folder of this machine are moved to ``.damaged`` there; tables of a catalog get another
+name. What a table is made from decides what goes with it:
+
+- decoded tables are made from ``log_records``, as long as no values were deleted from it;
+- ``log_records`` is made from the dumps, and everything else from it;
+- the history of groups is made by one replay, so its tables go together;
+- committed offsets, checks and steps of earlier runs are not made again: they stay in the table that is set aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from coordinator_core.errors import InputError, UsageError
+from jobs.tables.catalog import CATALOG, COMPANIONS, DECODED
+from jobs.tables.commits import COMMIT_SUMMARIES
+from jobs.tables.damage import find, spare_checkpoints
+from jobs.tables.delta import Table, Tables
+from jobs.tables.history import GROUP_STATES, HISTORY, REPLAYED
+from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
+from jobs.tables.nightly import DUMPED_FILES
+from jobs.tables.results import FINDINGS
+
+ASIDE: Final = ".damaged"
+"""The folder beside the tables for what was set aside."""
+
+OF_HISTORY: Final = (*HISTORY.values(), GROUP_STATES, REPLAYED)
+OF_LOG: Final = (LOG_RECORDS, RUNS, DUMPED_FILES, *DECODED, LOG_RANGES, COMMIT_SUMMARIES, *OF_HISTORY, FINDINGS)
+
+
+class Rebuild(NamedTuple):
+    """What was done. ``aside``: the tables that are empty now, and where their old content is.
+
+    ``repaired``: tables that lost a checkpoint that they do not need. ``needs_dumps``: the next run must be given all
+    dumps again, not only new ones.
+    """
+
+    aside: dict[str, str]
+    repaired: list[str]
+    needs_dumps: bool
+
+
+def damaged(tables: Tables) -> list[str]:
+    """Return the damaged tables.
+
+    Raises:
+        UsageError: the tables are not in a folder of this machine, so that their files cannot be looked at.
+    """
+    if not tables.is_folder:
+        raise UsageError(f"the files of {tables.location} cannot be checked from here: name the tables to rebuild")
+    return [damage.table for damage in find(tables.location, CATALOG, COMPANIONS)]
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raise UsageError for the name of a table that does not exist."""
+    if unknown := sorted(set(names) - set(CATALOG)):
+        raise UsageError(f"unknown table {', '.join(unknown)}: use {', '.join(CATALOG)}")
+
+
+def run(tables: Tables, names: Iterable[str], now: datetime) -> Rebuild:
+    """Set these tables and those that are made with them aside.
+
+    Raises:
+        InputError: values were deleted from ``log_records``, so decoded tables cannot be made from it; or the tables
+            are in an object store.
+    """
+    wanted = set(names)
+    repaired = [name for name in sorted(wanted) if _drop_checkpoints(tables, name, now)]
+    wanted -= set(repaired)
+    aside = _with_companions(wanted)
+    if wanted & {table.name for table in DECODED} and LOG_RECORDS not in aside:
+        _decode_again(tables, aside)
+    places = {table.name: _set_aside(tables, table, now) for table in aside if _is_there(tables, table)}
+    fresh = Tables(tables.spark, tables.location)
+    for table in aside:
+        fresh.create(table)
+    return Rebuild(places, repaired, LOG_RECORDS in aside)
+
+
+def _with_companions(wanted: set[str]) -> list[Table]:
+    if LOG_RECORDS.name in wanted:
+        wanted = wanted | {table.name for table in OF_LOG}
+    if wanted & {table.name for table in OF_HISTORY}:
+        wanted = wanted | {table.name for table in OF_HISTORY}
+    return [table for name, table in CATALOG.items() if name in wanted]
+
+
+def _decode_again(tables: Tables, aside: list[Table]) -> None:
+    """Make the next run decode all records. Tables that are not set aside refuse what they have."""
+    if not tables.read(LOG_RECORDS).where("value_dropped").isEmpty():
+        raise InputError(
+            f"{tables.name(LOG_RECORDS)} lacks values that maintenance.keep_values_days has deleted, so its records "
+            f"cannot be decoded again: rebuild {LOG_RECORDS.name}, and give the next run all dumps"
+        )
+    if RUNS not in aside:
+        tables.spark.sql(f"DELETE FROM {tables.name(RUNS)} WHERE job = 'decode'")
+
+
+def _drop_checkpoints(tables: Tables, name: str, now: datetime) -> bool:
+    """Move the checkpoints of a table away if that repairs it; otherwise leave them. Return whether it is repaired."""
+    if not tables.is_folder:
+        return False
+    folder, aside = Path(tables.location, name), _folder(tables, now) / f"{name}-checkpoints"
+    moved = {file: aside / file.name for file in spare_checkpoints(folder)}
+    if not moved or not list(find(tables.location, [name], COMPANIONS)):
+        return False
+    aside.mkdir(parents=True)
+    for file, place in moved.items():
+        file.rename(place)
+    if not list(find(tables.location, [name], COMPANIONS)):
+        return True
+    for file, place in moved.items():
+        place.rename(file)
+    return False
+
+
+def _is_there(tables: Tables, table: Table) -> bool:
+    if tables.is_folder:
+        return Path(tables.location, table.name).exists()
+    return tables.exists(table)
+
+
+def _folder(tables: Tables, now: datetime) -> Path:
+    return Path(tables.location, ASIDE, f"{now:%Y%m%dT%H%M%S}")
+
+
+def _set_aside(tables: Tables, table: Table, now: datetime) -> str:
+    """Set one table aside, and return where it is now."""
+    if tables.is_folder:
+        place = _folder(tables, now) / table.name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Path(tables.location, table.name).rename(place)
+        return str(place)
+    if "://" in tables.location:
+        raise InputError(
+            f"folders of {tables.location} cannot be moved from here: move {table.name} away with the tools of the "
+            "store, then run this command again"
+        )
+    name = f"{tables.name(table)}_damaged_{now:%Y%m%dT%H%M%S}"
+    tables.spark.sql(f"ALTER TABLE {tables.name(table)} RENAME TO {name}")
+    return name

@@ -1,0 +1,194 @@
+"""Damage to Delta tables in a folder of this machine: which file is missing or broken, without Spark.
+
+A table is checked by its folder: the commits of its log follow each other, each of them is JSON, and every data file
+that the log names is there with its size. A run checks all tables before it writes any. Spark reports only a part of
+such damage: a table whose log is gone looks like a new one, and one whose last commit is gone or empty lacks rows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from coordinator_core.errors import InputError
+
+LOG_FOLDER: Final = "_delta_log"
+LAST_CHECKPOINT: Final = "_last_checkpoint"
+COMMIT: Final = re.compile(r"(\d{20})\.json")
+CHECKSUM: Final = re.compile(r"(\d{20})\.crc")
+CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?(?:\.[0-9a-f-]+)?\.(?:parquet|json)")
+
+
+class Damage(NamedTuple):
+    """The first damage of one table: the file, and what is wrong with it."""
+
+    table: str
+    file: Path
+    cause: str
+
+
+class Companions(NamedTuple):
+    """The ``tables`` that exist once another table exists and has had ``commits`` commits after its creation."""
+
+    commits: int
+    tables: tuple[str, ...]
+
+
+class DamagedTableError(InputError):
+    """A table in a folder is damaged."""
+
+
+def check(location: str, names: Iterable[str], companions: Mapping[str, Companions]) -> None:
+    """Raise DamagedTableError if one of these tables in a folder is damaged; see ``find``."""
+    found = list(find(location, names, companions))
+    if not found:
+        return
+    first, *others = found
+    also = f" Also damaged: {', '.join(damage.table for damage in others)}." if others else ""
+    raise _error(location, first, also)
+
+
+def check_log(location: str, name: str) -> None:
+    """Raise DamagedTableError if the log of one table in a folder is damaged. Data files are not looked at."""
+    folder = Path(location, name)
+    if folder.is_dir() and any(folder.iterdir()) and (problem := _problem_of_log(folder / LOG_FOLDER)) is not None:
+        raise _error(location, Damage(name, *problem))
+
+
+def _error(location: str, damage: Damage, also: str = "") -> DamagedTableError:
+    return DamagedTableError(
+        f"table {location}/{damage.table} is damaged: {damage.file} {damage.cause}.{also} "
+        f"Run: coordinator-audit rebuild --tables {location}"
+    )
+
+
+def find(location: str, names: Iterable[str], companions: Mapping[str, Companions]) -> Iterator[Damage]:
+    """Yield the first damage of each of these tables in a folder.
+
+    A table that does not exist is damaged only if another table exists whose ``companions`` have it.
+    """
+    wanted: dict[str, str] = {}
+    for name, (commits, others) in companions.items():
+        if _newest_commit(Path(location, name, LOG_FOLDER)) >= commits:
+            wanted |= dict.fromkeys(others, name)
+    for name in names:
+        folder = Path(location, name)
+        if folder.is_dir() and any(folder.iterdir()):
+            problem = _problem(folder)
+        else:
+            problem = (folder, f"is missing, but {wanted[name]} is there") if name in wanted else None
+        if problem is not None:
+            yield Damage(name, *problem)
+
+
+def spare_checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints of a table, and the file that names the last one, if its commits say all that they say.
+
+    Without these files the table can be read, if nothing else is damaged. The list is empty if a commit is missing.
+    """
+    log = folder / LOG_FOLDER
+    names = sorted(os.listdir(log)) if log.is_dir() else []
+    if _problem_of_commits(log, names, first=0) is not None:
+        return []
+    return [log / name for name in names if CHECKPOINT.fullmatch(name) or name == LAST_CHECKPOINT]
+
+
+Problem = tuple[Path, str]
+
+
+def _problem(folder: Path) -> Problem | None:
+    from deltalake import DeltaTable  # not at the top: Python workers of Spark have no use for it
+    from deltalake.exceptions import DeltaError
+
+    if (problem := _problem_of_log(folder / LOG_FOLDER)) is not None:
+        return problem
+    try:
+        files = pa.table(DeltaTable(str(folder)).get_add_actions(flatten=True))
+    except (DeltaError, OSError) as error:
+        text = " ".join(str(error).split())
+        # Spark reads features that this library does not know.
+        return None if "unsupported" in text.lower() else (folder / LOG_FOLDER, f"cannot be read: {text}")
+    sizes = zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True)
+    return next(_problems_of_files(folder, sizes), None)
+
+
+def _problem_of_log(log: Path) -> Problem | None:
+    """Return the first problem of a table's log, or None."""
+    names = sorted(os.listdir(log)) if log.is_dir() else []
+    checkpoints = [-1, *_checkpoints(names)]
+    if checkpoints == [-1] and not any(map(COMMIT.fullmatch, names)):
+        return log, "is missing or has no commits, but the folder of the table has files"
+    named = _named_checkpoint(log)
+    if named is not None and named > max(checkpoints):
+        return log / f"{named:020d}.checkpoint.parquet", f"is missing, but {LAST_CHECKPOINT} names it"
+    return _problem_of_commits(log, names, first=max(checkpoints) + 1)
+
+
+def _problem_of_commits(log: Path, names: list[str], first: int) -> Problem | None:
+    """Return the first problem of the commits from version ``first`` on. Checksums tell of commits after the last."""
+    known = [int(found[1]) for name in names if (found := COMMIT.fullmatch(name) or CHECKSUM.fullmatch(name))]
+    for version in range(first, max(known, default=first - 1) + 1):
+        file = log / f"{version:020d}.json"
+        if not file.is_file():
+            return file, f"is missing, but the table has version {max(known)}"
+        if (line := _broken_line(file)) is not None:
+            return file, f"is cut or broken: line {line} is not JSON"
+    return None
+
+
+def _newest_commit(log: Path) -> int:
+    """Return the newest version of a table; -1: there is none."""
+    names = os.listdir(log) if log.is_dir() else []
+    return max((int(found[1]) for name in names if (found := COMMIT.fullmatch(name))), default=-1)
+
+
+def _checkpoints(names: Iterable[str]) -> Iterator[int]:
+    """Yield the versions of the checkpoints whose parts are all there."""
+    parts: dict[int, int] = {}
+    for name in names:
+        if found := CHECKPOINT.fullmatch(name):
+            version, total = int(found[1]), int(found[3] or 1)
+            parts[version] = parts.get(version, 0) + 1
+            if parts[version] >= total:
+                yield version
+
+
+def _named_checkpoint(log: Path) -> int | None:
+    """Return the version that ``_last_checkpoint`` names; None: there is no such file, or it is broken.
+
+    A broken one does no harm: readers list the log then.
+    """
+    try:
+        return int(json.loads((log / LAST_CHECKPOINT).read_text(encoding="utf-8"))["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _broken_line(commit: Path) -> int | None:
+    """Return the number of the first line that is not JSON; 1 for an empty file."""
+    lines = commit.read_bytes().splitlines()
+    for number, line in enumerate(lines, 1):
+        try:
+            json.loads(line)
+        except ValueError:
+            return number
+    return None if lines else 1
+
+
+def _problems_of_files(folder: Path, sizes: Iterable[tuple[str, int]]) -> Iterator[Problem]:
+    for path, size in sizes:
+        file = folder / unquote(path)
+        try:
+            found = os.stat(file).st_size
+        except FileNotFoundError:
+            yield file, "is missing, but the log of the table names it"
+            continue
+        if found != size:
+            yield file, f"has {found} bytes, but the log of the table says {size}"

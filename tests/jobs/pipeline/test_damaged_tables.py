@@ -1,0 +1,186 @@
+"""Tables damaged on disk: a run refuses them, ``rebuild`` sets them aside, and the next run makes them again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import Result
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from jobs.cli.app import app
+from jobs.pipeline.rebuild import ASIDE
+from jobs.tables.catalog import CATALOG, COMPANIONS
+from jobs.tables.damage import find
+from jobs.tables.delta import Tables
+from jobs.tables.history import HISTORY
+from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE
+from jobs.tables.nightly import NIGHTLY_STEPS
+from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.results import FINDINGS
+from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.filled_tables import TOPIC, content
+
+pytestmark = pytest.mark.long
+
+LOG = SAMPLE_LOGS / f"{TOPIC}-0"
+STEPS = ["ingest", "decode", "replay", "offsets", "findings"]
+COMPARED = (
+    *(LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE, LOG_RANGES),
+    *(*HISTORY.values(), FINDINGS),
+)
+
+
+def run(*command: str | Path) -> Result:
+    return CliRunner().invoke(app, [*map(str, command)])
+
+
+def nightly(home: Path) -> Result:
+    file = home.with_suffix(".yaml")
+    file.write_text(yaml.safe_dump({"nightly": {"steps": STEPS}}))
+    return run("nightly", LOG, "--tables", home, "--cluster", "c", "--config", file)
+
+
+@pytest.fixture(scope="module")
+def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables of one night; not to be written to."""
+    home = tmp_path_factory.mktemp("filled") / "tables"
+    assert nightly(home).exit_code == 0
+    return home
+
+
+@pytest.fixture
+def home(filled: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(filled, tmp_path / "tables"))
+
+
+def data_files(home: Path, table: str) -> list[Path]:
+    return sorted((home / table).glob("*.parquet"))
+
+
+def newest_commit(home: Path, table: str) -> Path:
+    return max((home / table / "_delta_log").glob("*.json"))
+
+
+def damage_of_what_can_be_made_from_the_log(home: Path) -> str:
+    """Every table but the log itself, the ways of damage in turn. Return what the run names first."""
+    data_files(home, "offset_commits")[0].unlink()
+    newest_commit(home, "group_records").write_text('{"add":{"pa')
+    shutil.rmtree(home / "runs" / "_delta_log")
+    shutil.rmtree(home / "commit_summaries" / "_delta_log")
+    newest_commit(home, "log_ranges").write_text("")
+    data_files(home, "rebalances")[0].write_bytes(b"PAR1")
+    shutil.rmtree(home / "group_states")
+    data_files(home, "findings")[0].unlink()
+    newest_commit(home, "leases").write_text("")
+    return f"table {home}/offset_commits is damaged"
+
+
+def damage_of_the_log(home: Path) -> str:
+    for file in data_files(home, "log_records")[::2]:
+        file.unlink()
+    return f"table {home}/log_records is damaged"
+
+
+def half_of_the_tables_deleted(home: Path) -> str:
+    for table in sorted(CATALOG)[::2]:
+        shutil.rmtree(home / table, ignore_errors=True)
+    assert not (home / "runs").exists() or not (home / "log_records").exists() or not (home / "group_states").exists()
+    return " is missing, but "
+
+
+@pytest.mark.parametrize(
+    ("damage", "needs_dumps"),
+    [
+        (damage_of_what_can_be_made_from_the_log, False),
+        (damage_of_the_log, True),
+        (half_of_the_tables_deleted, None),
+    ],
+)
+def test_damaged_tables_are_refused_and_made_again(
+    spark: SparkSession, filled: Path, home: Path, damage: Callable[[Path], str], needs_dumps: bool | None
+) -> None:
+    first = damage(home)
+    before = sorted((file, file.stat().st_size) for file in home.rglob("*") if file.is_file())
+    refused = nightly(home)
+    assert refused.exit_code == 1
+    complaint = refused.stderr.splitlines()[-1]
+    assert first in complaint
+    assert complaint.endswith(f"Run: coordinator-audit rebuild --tables {home}")
+    assert sorted((file, file.stat().st_size) for file in home.rglob("*") if file.is_file()) == before
+    rebuilt = run("rebuild", "--tables", home)
+    assert rebuilt.exit_code == 0, rebuilt.stderr
+    if needs_dumps is not None:
+        assert ("with all dumps" in rebuilt.stderr) is needs_dumps
+    # Nothing is deleted.
+    kept = sum(file.stat().st_size for file in (home / ASIDE).rglob("*.parquet"))
+    assert kept > 0
+    again = nightly(home)
+    assert again.exit_code == 0, again.stderr
+    assert list(find(str(home), CATALOG, COMPANIONS)) == []
+    expected, found = (Tables(spark, str(place)) for place in (filled, home))
+    for table in COMPARED:
+        assert content(found, table, "c") == content(expected, table, "c"), table.name
+
+
+def test_rebuild_of_tables_without_damage(home: Path) -> None:
+    """Nothing is set aside unless it is damaged or named."""
+    done = run("rebuild", "--tables", home)
+    assert (done.exit_code, "no table at" in done.stderr) == (0, True)
+    assert not (home / ASIDE).exists()
+    unknown = run("rebuild", "no_such_table", "--tables", home)
+    assert (unknown.exit_code, "unknown table no_such_table: use log_records, " in unknown.stderr) == (2, True)
+
+
+def test_a_lost_checkpoint_is_repaired_from_the_commits(spark: SparkSession, filled: Path, home: Path) -> None:
+    from deltalake import DeltaTable
+
+    DeltaTable(str(home / "log_records")).create_checkpoint()
+    (checkpoint,) = (home / "log_records" / "_delta_log").glob("*.checkpoint.parquet")
+    checkpoint.unlink()
+    assert "_last_checkpoint names it" in nightly(home).stderr
+    done = run("rebuild", "--tables", home)
+    assert "only a checkpoint was damaged" in done.stdout
+    assert "run nightly: " in done.stderr
+    expected, found = (content(Tables(spark, str(place)), LOG_RECORDS, "c") for place in (filled, home))
+    assert found == expected
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """A folder that cannot be written, also not by root: a read-only mount; for others, permissions do."""
+    if os.geteuid() != 0:
+        places = [place for place in [folder, *folder.rglob("*")] if place.is_dir()]
+        for place in places:
+            place.chmod(0o555)
+        try:
+            yield
+        finally:
+            for place in places:
+                place.chmod(0o755)
+        return
+    if os.system(f"mount --bind {folder} {folder} 2>/dev/null") != 0:
+        pytest.skip("root may write everywhere, and may not mount here")
+    try:
+        assert os.system(f"mount -o remount,bind,ro {folder}") == 0
+        yield
+    finally:
+        os.system(f"umount {folder}")
+
+
+def test_a_read_only_folder_is_named_and_the_next_run_goes_on(spark: SparkSession, home: Path) -> None:
+    with read_only(home):
+        refused = nightly(home)
+        assert refused.exit_code == 1
+        complaint = refused.stderr.splitlines()[-1]
+        assert "Read-only file system" in complaint or "ermission denied" in complaint
+        assert str(home) in complaint
+    nights = Tables(spark, str(home)).read(NIGHTLY_STEPS).select("night").distinct().count()
+    assert nightly(home).exit_code == 0
+    assert Tables(spark, str(home)).read(NIGHTLY_STEPS).select("night").distinct().count() == nights + 1
