@@ -131,6 +131,14 @@ class DecodedLine(TypedDict):
     control: int
 
 
+class RebuiltLine(TypedDict):
+    """A table that was damaged: whether a repair was enough, and where its old files or rows are."""
+
+    table: str
+    repaired: bool
+    aside: str
+
+
 class TableLine(TypedDict):
     """A table and the number of its rows."""
 

@@ -60,6 +60,7 @@ SHAPES: Final[Mapping[str, Sequence[LineShape]]] = {
     "decode": [LineShape([lines.DecodedLine])],
     "replay": [LineShape([ReplaySummary])],
     "checks": [LineShape([lines.CheckLine])],
+    "rebuild": [LineShape([lines.RebuiltLine])],
     "tables": [LineShape([lines.TableLine])],
     "config": [LineShape([lines.SettingLine])],
     "dump": [LineShape([lines.DumpedLine])],

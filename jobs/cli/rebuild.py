@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from jobs.cli.lines import RebuiltLine
 from jobs.cli.option_groups import with_options
-from jobs.cli.output import Line, print_lines
+from jobs.cli.output import print_lines
 from jobs.cli.table_options import TableOptions
 from jobs.pipeline import rebuild
 
@@ -30,12 +31,14 @@ def rebuild_command(
         wanted = names or rebuild.damaged(tables)
         with console.step("setting tables aside"):
             done = rebuild.run(tables, wanted, datetime.now(UTC))
-    lines: list[Line] = [{"table": name, "set aside in": place} for name, place in done.aside.items()]
-    lines += [{"table": name, "set aside in": "repaired: only a checkpoint was damaged"} for name in done.repaired]
+    lines = [RebuiltLine(table=name, repaired=True, aside=place) for name, place in done.repaired.items()]
+    lines += [RebuiltLine(table=name, repaired=False, aside=place) for name, place in done.aside.items()]
     print_lines(lines, as_json=console.json, title=f"rebuild at {tables.location}")
     if not wanted:
         console.note(f"no table at {tables.location} is damaged")
-    elif done.needs_dumps:
+    for name in done.repaired:
+        console.note(f"{name} has all its rows again: only a checkpoint was damaged")
+    if done.needs_dumps:
         console.note("run nightly with all dumps, not only the newest: everything is made from them again")
-    else:
+    elif done.aside:
         console.note("run nightly: it makes these tables again")

@@ -36,12 +36,12 @@ OF_LOG: Final = (LOG_RECORDS, RUNS, DUMPED_FILES, *DECODED, LOG_RANGES, COMMIT_S
 class Rebuild(NamedTuple):
     """What was done. ``aside``: the tables that are empty now, and where their old content is.
 
-    ``repaired``: tables that lost a checkpoint that they do not need. ``needs_dumps``: the next run must be given all
-    dumps again, not only new ones.
+    ``repaired``: tables whose checkpoints were damaged and not needed, and where these are now. ``needs_dumps``: the
+    next run must be given all dumps again, not only new ones.
     """
 
     aside: dict[str, str]
-    repaired: list[str]
+    repaired: dict[str, str]
     needs_dumps: bool
 
 
@@ -70,7 +70,8 @@ def run(tables: Tables, names: Iterable[str], now: datetime) -> Rebuild:
             are in an object store.
     """
     wanted = set(names)
-    repaired = [name for name in sorted(wanted) if _drop_checkpoints(tables, name, now)]
+    found = {name: _drop_checkpoints(tables, name, now) for name in sorted(wanted)}
+    repaired = {name: str(place) for name, place in found.items() if place is not None}
     wanted -= set(repaired)
     aside = _with_companions(wanted)
     if wanted & {table.name for table in DECODED} and LOG_RECORDS not in aside:
@@ -101,22 +102,23 @@ def _decode_again(tables: Tables, aside: list[Table]) -> None:
         tables.spark.sql(f"DELETE FROM {tables.name(RUNS)} WHERE job = 'decode'")
 
 
-def _drop_checkpoints(tables: Tables, name: str, now: datetime) -> bool:
-    """Move the checkpoints of a table away if that repairs it; otherwise leave them. Return whether it is repaired."""
-    if not tables.is_folder:
-        return False
-    folder, aside = Path(tables.location, name), _folder(tables, now) / f"{name}-checkpoints"
-    moved = {file: aside / file.name for file in spare_checkpoints(folder)}
-    if not moved or not list(find(tables.location, [name], COMPANIONS)):
-        return False
+def _drop_checkpoints(tables: Tables, name: str, now: datetime) -> Path | None:
+    """Move the checkpoints of a damaged table away if that repairs it. Return where they are now; None: it does not."""
+    if not tables.is_folder or not list(find(tables.location, [name], COMPANIONS)):
+        return None
+    aside = _folder(tables, now) / f"{name}-checkpoints"
+    moved = {file: aside / file.name for file in spare_checkpoints(Path(tables.location, name))}
+    if not moved:
+        return None
     aside.mkdir(parents=True)
     for file, place in moved.items():
         file.rename(place)
     if not list(find(tables.location, [name], COMPANIONS)):
-        return True
+        return aside
     for file, place in moved.items():
         place.rename(file)
-    return False
+    aside.rmdir()
+    return None
 
 
 def _is_there(tables: Tables, table: Table) -> bool:

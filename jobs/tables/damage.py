@@ -26,7 +26,7 @@ CHECKSUM: Final = re.compile(r"(\d{20})\.crc")
 CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?(?:\.[0-9a-f-]+)?\.(?:parquet|json)")
 
 
-class Damage(NamedTuple):
+class TableDamage(NamedTuple):
     """The first damage of one table: the file, and what is wrong with it."""
 
     table: str
@@ -59,17 +59,17 @@ def check_log(location: str, name: str) -> None:
     """Raise DamagedTableError if the log of one table in a folder is damaged. Data files are not looked at."""
     folder = Path(location, name)
     if folder.is_dir() and any(folder.iterdir()) and (problem := _problem_of_log(folder / LOG_FOLDER)) is not None:
-        raise _error(location, Damage(name, *problem))
+        raise _error(location, TableDamage(name, *problem))
 
 
-def _error(location: str, damage: Damage, also: str = "") -> DamagedTableError:
+def _error(location: str, damage: TableDamage, also: str = "") -> DamagedTableError:
     return DamagedTableError(
         f"table {location}/{damage.table} is damaged: {damage.file} {damage.cause}.{also} "
         f"Run: coordinator-audit rebuild --tables {location}"
     )
 
 
-def find(location: str, names: Iterable[str], companions: Mapping[str, Companions]) -> Iterator[Damage]:
+def find(location: str, names: Iterable[str], companions: Mapping[str, Companions]) -> Iterator[TableDamage]:
     """Yield the first damage of each of these tables in a folder.
 
     A table that does not exist is damaged only if another table exists whose ``companions`` have it.
@@ -85,7 +85,7 @@ def find(location: str, names: Iterable[str], companions: Mapping[str, Companion
         else:
             problem = (folder, f"is missing, but {wanted[name]} is there") if name in wanted else None
         if problem is not None:
-            yield Damage(name, *problem)
+            yield TableDamage(name, *problem)
 
 
 def spare_checkpoints(folder: Path) -> list[Path]:

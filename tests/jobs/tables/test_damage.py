@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from jobs.tables.damage import Companions, Damage, DamagedTableError, check, check_log, find, spare_checkpoints
+from jobs.tables.damage import Companions, DamagedTableError, TableDamage, check, check_log, find, spare_checkpoints
 from jobs.tables.folder_reader import FolderReader
 
 COMMITS = 5
@@ -113,7 +113,7 @@ def test_a_table_that_others_need_is_missed_once_they_have_rows(home: Path) -> N
     assert list(find(str(home), ["leases"], {})) == []
     assert list(find(str(home), ["leases"], {"runs": Companions(COMMITS, ("leases",))})) == []
     found = list(find(str(home), ["leases"], {"runs": Companions(COMMITS - 1, ("leases",))}))
-    assert found == [Damage("leases", home / "leases", "is missing, but runs is there")]
+    assert found == [TableDamage("leases", home / "leases", "is missing, but runs is there")]
 
 
 def test_answers_from_a_damaged_table_are_refused(home: Path) -> None:
