@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import NamedTuple
 
+from coordinator_core.audit.findings.commit_counts import HOUR_MS, CommitCount, coarsened, fitting_length
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.findings.two_logs import by_log
 from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.history.rows import RebalanceRow
+from jobs.report.causes import family, most_frequent
 from jobs.report.coverage import absent
-from jobs.report.data import FORMAT, Bucket, Count, GroupDetail, LogCoverage, Report
-from jobs.report.group import counts, detail, ranked
+from jobs.report.data import FORMAT, Bucket, Count, GroupDetail, LogCoverage, Report, Worst
+from jobs.report.group import counts, detail
+from jobs.report.worst import badness, because
 
 MOST_FINDINGS = 200
 MOST_GROUPS = 1000
 MOST_WARNINGS = 50
 MOST_BUCKETS = 72
+MOST_WORST = 5
 BUCKETS_MS = tuple(
     unit * count
     for unit, multiples in (
@@ -30,6 +35,14 @@ BUCKETS_MS = tuple(
     for count in multiples
 )
 """Round lengths of intervals, in milliseconds."""
+
+
+class Opened(NamedTuple):
+    """A rebalance as charts count it."""
+
+    time_ms: int
+    outcome: str
+    family: str
 
 
 class ReportHeader(NamedTuple):
@@ -49,12 +62,17 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
     """Return the report. ``source.warnings`` may grow while the histories are read."""
     topics: Mapping[str, int] = {}
     groups: list[GroupDetail] = []
-    opened: list[tuple[int, str]] = []
+    opened: list[Opened] = []
+    worst: list[tuple[RebalanceRow, Worst]] = []
     for history in histories:
         topics = history.partitions
         groups.append(detail(history, limits, source.ends))
-        rebalances = (row for part in by_log(history) for row in part.rebalances)
-        opened += [(row.at.timestamp_ms, row.outcome) for row in rebalances if row.at.timestamp_ms >= 0]
+        rebalances = [row for part in by_log(history) for row in part.rebalances]
+        opened += [
+            Opened(row.at.timestamp_ms, row.outcome, str(family(row))) for row in rebalances if row.at.timestamp_ms >= 0
+        ]
+        worst += _worst(rebalances, groups[-1])
+    groups, commits = _with_commits(groups)
     groups.sort(key=lambda group: (-group.line.score, -group.line.rebalances, group.line.group_id))
     lines = [group.line for group in groups]
     first = min((line.first_ms for line in lines if line.first_ms is not None), default=None)
@@ -81,21 +99,60 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
         findings=tuple(nlargest(MOST_FINDINGS, found, key=lambda row: row.score)),
         bucket_ms=bucket_ms,
         activity=activity,
+        families=counts(each.family for each in opened),
+        commits=commits,
+        worst=tuple(each for _, each in nlargest(MOST_WORST, worst, key=lambda pair: badness(pair[0]))),
         groups=tuple(groups[:MOST_GROUPS]),
     )
 
 
-def buckets(opened: Sequence[tuple[int, str]]) -> tuple[int, tuple[Bucket, ...]]:
-    """Count rebalances, given as (time, outcome), by interval. Return the interval length, and intervals with any."""
+def _worst(rebalances: Sequence[RebalanceRow], group: GroupDetail) -> Iterator[tuple[RebalanceRow, Worst]]:
+    """Yield the worst rebalance of the group, if it has one."""
+    if group.worst is None:
+        return
+    told = group.rebalances[group.worst]
+    row = next(row for row in rebalances if row.at == told.at and row.group_type == told.group_type)
+    yield row, Worst(group.line.group_id, told._replace(story=()), because(row))
+
+
+def _with_commits(groups: Sequence[GroupDetail]) -> tuple[list[GroupDetail], tuple[CommitCount, ...]]:
+    """Return the groups with commits in intervals that suit the whole report, and the commits of all groups.
+
+    Over a long time, no group has intervals below an hour: tables keep sums of hours.
+    """
+    every = [each for group in groups for each in group.commits]
+    if not every:
+        return list(groups), ()
+    first, last = min(each.since_ms for each in every), max(each.since_ms for each in every)
+    length = fitting_length(first, last, max(each.length_ms for each in every))
+    shortest = HOUR_MS if length >= HOUR_MS else 0
+    own = [_own_length(group.commits, shortest) for group in groups]
+    suited = [group._replace(commits=coarsened(group.commits, each)) for group, each in zip(groups, own, strict=True)]
+    return suited, coarsened(every, length)
+
+
+def _own_length(commits: Sequence[CommitCount], shortest: int) -> int:
+    """Return the interval length (ms) that suits the commits of one group."""
+    times = [each.since_ms for each in commits]
+    least = max([shortest, *(each.length_ms for each in commits)])
+    return fitting_length(min(times), max(times), least) if times else least
+
+
+def buckets(opened: Sequence[Opened]) -> tuple[int, tuple[Bucket, ...]]:
+    """Count rebalances by interval. Return the length of an interval (ms), and the intervals with any."""
     if not opened:
         return BUCKETS_MS[0], ()
-    first, last = min(opened)[0], max(opened)[0]
+    first, last = min(opened).time_ms, max(opened).time_ms
     span = last - first
     length = next((each for each in BUCKETS_MS if span // each < MOST_BUCKETS - 1), span // (MOST_BUCKETS - 1) + 1)
-    counted: dict[int, Counter[str]] = {}
-    for time, outcome in opened:
-        counted.setdefault(time // length * length, Counter())[outcome] += 1
-    return length, tuple(Bucket(since, ranked(counted[since])) for since in sorted(counted))
+    outcomes: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    families: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for time, outcome, of_family in opened:
+        outcomes[time // length * length][outcome] += 1
+        families[time // length * length][of_family] += 1
+    return length, tuple(
+        Bucket(since, most_frequent(outcomes[since]), most_frequent(families[since])) for since in sorted(outcomes)
+    )
 
 
 def _sum(all_counts: Iterable[Sequence[Count]]) -> tuple[Count, ...]:
@@ -103,4 +160,4 @@ def _sum(all_counts: Iterable[Sequence[Count]]) -> tuple[Count, ...]:
     for each in all_counts:
         for name, count in each:
             total[name] += count
-    return ranked(total)
+    return most_frequent(total)

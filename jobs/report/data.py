@@ -8,11 +8,19 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from coordinator_core.audit.explain import Sentence
+from coordinator_core.audit.findings.commit_counts import CommitCount
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.records import LogPosition
 
-FORMAT = 1
-"""Format version of the data; raised by incompatible changes."""
+FORMAT = 2
+"""Format version of the data; raised where a report that was made before is to be made again."""
+
+
+class Count(NamedTuple):
+    """A name and how often it occurs."""
+
+    name: str
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nothing calls: the name is in the report's JSON
 
 
 class Gap(NamedTuple):
@@ -69,6 +77,33 @@ class Member(NamedTuple):
     spells: Annotated[tuple[Spell, ...], "what it owned, in order of time"]
 
 
+class CausedBy(NamedTuple):
+    """One cause of a rebalance, and the member that it is about."""
+
+    kind: Annotated[str, "kind of the cause"]
+    member_id: Annotated[str | None, "member id; null: the cause is about the group or its topics"]
+    client_id: Annotated[str | None, "client id of the member; null: not in the log"]
+    client_host: Annotated[str | None, "host of the member; null: not in the log"]
+    instance_id: Annotated[str | None, "instance id of the member, if it is static"]
+    topics: Annotated[tuple[str, ...], "topics or connectors that the cause is about"]
+    detail: Annotated[str | None, "what changed"]
+    hint: Annotated[str | None, "what the log suggests but does not prove"]
+    source: Annotated[str, "the log of the record that proves it"]
+    at: Annotated[LogPosition, "the record that proves it"]
+
+
+class Initiator(NamedTuple):
+    """A member, or a client under several member ids, with the rebalances that it caused."""
+
+    name: Annotated[str, "instance id, or client id and host; the member id where others have the same name"]
+    member_ids: Annotated[int, "number of its member ids"]
+    rebalances: Annotated[int, "number of rebalances that it caused, alone or with others"]
+    follow_ups: Annotated[int, "number of rebalances that only went on with one of them"]
+    kinds: Annotated[tuple[Count, ...], "how often it had each kind of cause"]
+    delayed: Annotated[int, "number of rebalances that it delayed"]
+    last: Annotated[LogPosition, "the newest record that proves one of them"]
+
+
 class Rebalance(NamedTuple):
     """One rebalance, with its explanation."""
 
@@ -78,6 +113,11 @@ class Rebalance(NamedTuple):
     from_epoch: Annotated[int | None, "previous epoch or generation"]
     to_epoch: Annotated[int, "new epoch or generation"]
     causes: Annotated[tuple[str, ...], "kinds of causes"]
+    family: Annotated[str, "what its causes have in common, as in the chart of rebalances by cause"]
+    caused_by: Annotated[tuple[CausedBy, ...], "the first causes, with the member of each"]
+    more_causes: Annotated[int, "number of further causes"]
+    follows: Annotated[int | None, "epoch of the rebalance that it only goes on with; null: it has own causes"]
+    origin: Annotated[tuple[CausedBy, ...], "the first causes of that rebalance"]
     outcome: Annotated[str, "how it ended"]
     began_ms: Annotated[int, "latest possible begin"]
     ended_ms: Annotated[int | None, "when it ended; null: not ended"]
@@ -116,13 +156,6 @@ class Offsets(NamedTuple):
     rewinds: Annotated[int, "number of rewinds: commits with a lower offset"]
     removed: Annotated[int, "number of tombstones"]
     lag: Annotated[int | None, "records up to the given end offset; null: none was given"]
-
-
-class Count(NamedTuple):
-    """A name and how often it occurs."""
-
-    name: str
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nothing calls: the name is in the report's JSON
 
 
 class GroupLine(NamedTuple):
@@ -180,13 +213,60 @@ class NightLine(NamedTuple):
     lagging: Annotated[int | None, "partitions whose status was WARN, STOP, STALL or REWIND"]
 
 
+class OwnerSpell(NamedTuple):
+    """One owner of a partition or task over an interval."""
+
+    member_id: Annotated[str, "the owner"]
+    since: Annotated[LogPosition, "the record with which it began"]
+    until_ms: Annotated[int | None, "when it ended; null: it lasts"]
+
+
+class OwnedUnit(NamedTuple):
+    """A partition, task or connector, and its owners over time."""
+
+    name: Annotated[str, "topic and partition, task, or connector, with the role unless it is the owner of a partition"]
+    owners: Annotated[tuple[OwnerSpell, ...], "owners in log order; those of a share group overlap"]
+    left_out: Annotated[int, "number of earlier owners that are not listed"]
+
+
+class ShareSpell(NamedTuple):
+    """A share partition while its state was of one kind."""
+
+    phase: Annotated[str, "a SharedState"]
+    since: Annotated[LogPosition, "the record of the share state log with which it began"]
+    until_ms: Annotated[int | None, "when it ended; null: it lasts"]
+    start_offset: Annotated[int | None, "first offset that was kept track of, at its end"]
+    accepted: Annotated[int, "records acknowledged in it"]
+    released: Annotated[int, "records given back in it"]
+    archived: Annotated[int, "records archived in it"]
+    redelivered: Annotated[int, "deliveries in it of records that had been delivered before"]
+
+
+class ShareTimeline(NamedTuple):
+    """A share partition over time."""
+
+    name: Annotated[str, "topic and partition"]
+    phases: Annotated[tuple[ShareSpell, ...], "phases in order of time"]
+    left_out: Annotated[int, "number of earlier phases that are not listed"]
+
+
 class GroupDetail(NamedTuple):
     """One group in detail. The summary has the total numbers."""
 
     line: Annotated[GroupLine, "summary of the group"]
     findings: Annotated[tuple[FindingRow, ...], "findings, the most urgent first"]
     members: Annotated[tuple[Member, ...], "the last members, in order of joining"]
-    rebalances: Annotated[tuple[Rebalance, ...], "the last rebalances, in order"]
+    rebalances: Annotated[tuple[Rebalance, ...], "the worst rebalance and the last ones, in order"]
+    worst: Annotated[int | None, "index of the worst rebalance in ``rebalances``; null: there was none"]
+    worst_because: Annotated[str | None, "why it is the worst"]
+    initiators: Annotated[tuple[Initiator, ...], "members that caused most rebalances"]
+    initiators_seen: Annotated[int, "total number of members that caused a rebalance"]
+    memberless: Annotated[int, "number of rebalances that no member caused, as far as the log shows"]
+    owned: Annotated[tuple[OwnedUnit, ...], "owners over time, of the partitions or tasks that changed owner most"]
+    owned_seen: Annotated[int, "total number of partitions or tasks with an owner"]
+    commits: Annotated[tuple[CommitCount, ...], "commit records over time"]
+    share_partitions: Annotated[tuple[ShareTimeline, ...], "share groups: the first share partitions over time"]
+    share_partitions_seen: Annotated[int, "total number of share partitions"]
     broken: Annotated[tuple[Broken, ...], "the first violations"]
     offsets: Annotated[tuple[Offsets, ...], "committed offsets, the first partitions"]
     offsets_seen: Annotated[int, "total number of partitions with committed offsets"]
@@ -198,6 +278,15 @@ class Bucket(NamedTuple):
 
     since_ms: Annotated[int, "when it begins"]
     outcomes: Annotated[tuple[Count, ...], "rebalances by outcome"]
+    causes: Annotated[tuple[Count, ...], "rebalances by family of causes; each rebalance counts once"]
+
+
+class Worst(NamedTuple):
+    """The worst rebalance of one group."""
+
+    group_id: Annotated[str, "the group"]
+    rebalance: Annotated[Rebalance, "the rebalance, without its explanation"]
+    because: Annotated[str, "why it is the worst of its group"]
 
 
 class Report(NamedTuple):
@@ -222,5 +311,8 @@ class Report(NamedTuple):
     findings: Annotated[tuple[FindingRow, ...], "the most urgent findings of all groups"]
     bucket_ms: Annotated[int, "length of an interval in ``activity``"]
     activity: Annotated[tuple[Bucket, ...], "rebalances over time"]
+    families: Annotated[tuple[Count, ...], "rebalances by family of causes"]
+    commits: Annotated[tuple[CommitCount, ...], "commit records of all groups over time"]
+    worst: Annotated[tuple[Worst, ...], "the worst rebalances, one for each of a few groups"]
     groups: Annotated[tuple[GroupDetail, ...], "the groups: those with findings first, then by rebalances"]
     nights: Annotated[tuple[NightLine, ...], "the last nights, in order of time; empty: from log files"] = ()

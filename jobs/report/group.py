@@ -21,8 +21,12 @@ from coordinator_core.groups.streams.state import StreamsGroupState
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, RebalanceRow
 from coordinator_core.records import LogPosition
+from jobs.report.causes import MOST_CAUSES, MOST_INITIATORS, caused_by, family, initiators, most_frequent, origins
 from jobs.report.data import Broken, Count, GroupDetail, GroupLine, Member, Offsets, Rebalance
 from jobs.report.holding_periods import spells_of_members
+from jobs.report.ownership import owned_units
+from jobs.report.shares import share_timelines
+from jobs.report.worst import badness, because
 
 MOST_MEMBERS = 200
 MOST_REBALANCES = 500
@@ -34,11 +38,25 @@ def detail(history: GroupHistory, limits: Thresholds, ends: Mapping[TopicPartiti
     """The group in full, within bounds; lag is to those of the end offsets ``ends`` that are known."""
     found = findings(history, limits)
     parts = by_log(history)
+    rebalances, worst = _rebalances(parts)
+    causing, memberless = initiators(history, [part.rebalances for part in parts])
+    owned, owned_seen = owned_units(history.assignments)
+    shares, shares_seen = share_timelines(history.share_partitions)
     return GroupDetail(
         line=_line(history, parts, found),
         findings=tuple(found),
         members=tuple(_members(parts)),
-        rebalances=tuple(_rebalances(parts)),
+        rebalances=rebalances,
+        worst=None if worst is None else worst[0],
+        worst_because=None if worst is None else worst[1],
+        initiators=tuple(causing[:MOST_INITIATORS]),
+        initiators_seen=len(causing),
+        memberless=memberless,
+        owned=tuple(owned),
+        owned_seen=owned_seen,
+        commits=tuple(history.commit_counts),
+        share_partitions=tuple(shares),
+        share_partitions_seen=shares_seen,
         broken=tuple(_broken(row) for row in history.violations[:MOST_BROKEN]),
         offsets=tuple(_offsets(each, ends) for each in sorted(history.commits)[:MOST_OFFSETS]),
         offsets_seen=len(history.commits),
@@ -47,12 +65,7 @@ def detail(history: GroupHistory, limits: Thresholds, ends: Mapping[TopicPartiti
 
 def counts(names: Iterable[str]) -> tuple[Count, ...]:
     """How often each name occurs, the most frequent first."""
-    return ranked(Counter(names))
-
-
-def ranked(counted: Counter[str]) -> tuple[Count, ...]:
-    """The names that were counted, the most frequent first."""
-    return tuple(Count(name, counted[name]) for name in sorted(counted, key=lambda name: (-counted[name], name)))
+    return most_frequent(Counter(names))
 
 
 def _line(history: GroupHistory, parts: Sequence[GroupHistory], found: Sequence[FindingRow]) -> GroupLine:
@@ -136,12 +149,25 @@ def _order(parts: Sequence[GroupHistory], index: int, at: LogPosition) -> tuple[
     return (0, 0, at.offset) if len(parts) == 1 else time_order(parts[index], at)
 
 
-def _rebalances(parts: Sequence[GroupHistory]) -> Iterator[Rebalance]:
+def _rebalances(parts: Sequence[GroupHistory]) -> tuple[tuple[Rebalance, ...], tuple[int, str] | None]:
+    """Return the last rebalances and the worst one, in order; the place of the worst, and why it is."""
+    rows = [(index, row) for index, part in enumerate(parts) for row in part.rebalances]
+    if not rows:
+        return (), None
+    rows.sort(key=lambda each: _order(parts, each[0], each[1].at))
+    worst = max(range(len(rows)), key=lambda place: (*badness(rows[place][1]), place))
+    places = sorted({worst, *range(max(0, len(rows) - MOST_REBALANCES), len(rows))})[-MOST_REBALANCES - 1 :]
+    told = tuple(_told(parts, [rows[place] for place in places]))
+    return told, (places.index(worst), because(rows[worst][1]))
+
+
+def _told(parts: Sequence[GroupHistory], rows: Sequence[tuple[int, RebalanceRow]]) -> Iterator[Rebalance]:
     targets = [{row.at.offset: row for row in part.targets} for part in parts]
     moves = [_Moves(part.assignments) for part in parts]
-    rows = [(index, row) for index, part in enumerate(parts) for row in part.rebalances]
-    rows.sort(key=lambda each: _order(parts, each[0], each[1].at))
-    for index, row in rows[-MOST_REBALANCES:]:
+    members = [{row.member_id: row for row in part.memberships} for part in parts]
+    began = [dict(zip(part.rebalances, origins(part.rebalances), strict=True)) for part in parts]
+    for index, row in rows:
+        origin = began[index][row]
         target = None if row.target is None else targets[index].get(row.target.offset)
         part = replace(parts[index], assignments=moves[index].within(row))
         story = explain(part, row)
@@ -152,6 +178,11 @@ def _rebalances(parts: Sequence[GroupHistory]) -> Iterator[Rebalance]:
             from_epoch=row.from_epoch,
             to_epoch=row.to_epoch,
             causes=tuple(dict.fromkeys(str(cause.kind) for cause in row.causes)),
+            family=str(family(row)),
+            caused_by=caused_by(row, members[index]),
+            more_causes=max(0, len(row.causes) - MOST_CAUSES),
+            follows=None if origin is None else origin.to_epoch,
+            origin=() if origin is None else caused_by(origin, members[index]),
             outcome=row.outcome,
             began_ms=row.began_before_ms,
             ended_ms=None if row.finished is None else row.finished.timestamp_ms,

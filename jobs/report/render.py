@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
-from collections.abc import Iterator, Sequence
-from itertools import count
+from collections import defaultdict
+from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
-from urllib.parse import quote
+from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from coordinator_core.errors import UsageError
 from jobs.formatting import number_ranges, plain
-from jobs.report.build import BUCKETS_MS
-from jobs.report.data import Count, GroupDetail, Report
+from jobs.report.data import CausedBy, Count, Rebalance, Report
+from jobs.report.packing import chunks, escaped, packed
 from jobs.times import utc_datetime
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 1200, 150, 34, 20, 6
-MINUTE_MS, DAY_MS = 60_000, 86_400_000
-GRID_LINES = 4
-TICKS = 8
+VENDORED: Final = files("jobs.report") / "vendor"
+"""The chart library, as it was published, with its licence."""
+MOST_BYTES: Final = 2_200_000
+"""Bytes of the page that the details of groups may take: the page stays below 3 MB."""
+MOST_NAMES: Final = 3
+PLAIN_ROWS: Final = 200
+"""Groups whose rows are in the page as they are; the rows of the others are packed, and appended by a script."""
 
 
 def write(report: Report, out: Path) -> None:
@@ -46,7 +47,8 @@ def to_json(report: Report) -> str:
 
 
 def to_html(report: Report) -> str:
-    """Return the page. The details of each group are packed (gzip, base64) and unpacked when they are opened."""
+    """Return the page. The details of groups are packed (gzip, base64) and unpacked when they are opened."""
+    details, detailed = chunks(report.groups, MOST_BYTES)
     environment = Environment(
         loader=PackageLoader("jobs.report"),
         autoescape=True,
@@ -60,85 +62,34 @@ def to_html(report: Report) -> str:
         number=lambda value: f"{value:,}",
         words=lambda text: text.replace("_", " "),
         slug=lambda text: text.replace(" ", "-"),
-        escaped=_escaped,
-        link=lambda group_id: f"#group={_escaped(group_id)}",
+        escaped=escaped,
+        link=lambda group_id: f"#group={escaped(group_id)}",
         share=_share,
         stripe=_stripe,
-        packed=_packed,
+        packed=packed,
+        why=_why,
         ranges=number_ranges,
     )
-    return environment.get_template("report.html.j2").render(report=report, chart=chart(report))
+    return environment.get_template("report.html.j2").render(
+        report=report,
+        overview=_overview(report),
+        details=details,
+        detailed=detailed,
+        plain_rows=PLAIN_ROWS,
+        chart_library=_vendored("uPlot.iife.min.js").partition("\n")[2],
+        chart_style=_vendored("uPlot.min.css"),
+        chart_licence=_vendored("uPlot.LICENSE"),
+    )
 
 
-class Bar(NamedTuple):
-    """One segment of a stacked bar."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    outcome: str
-    label: str
+def _vendored(name: str) -> Markup:
+    return Markup((VENDORED / name).read_text("utf-8"))
 
 
-class Tick(NamedTuple):
-    """A label of an axis: at ``x`` on the time axis, or at ``y`` on the vertical axis."""
-
-    x: float
-    y: float
-    label: str
-
-
-class Chart(NamedTuple):
-    """Stacked bars over time, in the units of the SVG's view box."""
-
-    width: int
-    height: int
-    left: int
-    bars: Sequence[Bar]
-    grid: Sequence[Tick]
-    ticks: Sequence[Tick]
-
-
-def chart(report: Report) -> Chart:
-    """Return the rebalances over time as stacked bars."""
-    if not report.activity:
-        return Chart(WIDTH, HEIGHT, LEFT, (), (), ())
-    first, last = report.activity[0].since_ms, report.activity[-1].since_ms + report.bucket_ms
-    highest = max(sum(part.count for part in each.outcomes) for each in report.activity)
-    x_scale, y_scale = (WIDTH - LEFT) / (last - first), (HEIGHT - BOTTOM - TOP) / highest
-    order = {name: index for index, (name, _) in enumerate(report.outcomes)}
-    bars = []
-    for each in report.activity:
-        floor = float(HEIGHT - BOTTOM)
-        for name, number in sorted(each.outcomes, key=lambda part: order[part.name]):
-            height = number * y_scale
-            floor -= height
-            x = LEFT + (each.since_ms - first) * x_scale
-            label = f"{utc(each.since_ms)}: {number} {name}"
-            bars.append(Bar(_r(x + 1), _r(floor), _r(report.bucket_ms * x_scale - 2), _r(height), name, label))
-    spacing = next(size for size in _round_numbers() if highest // size <= GRID_LINES)
-    grid = [
-        Tick(0, _r(HEIGHT - BOTTOM - level * y_scale), str(level)) for level in range(spacing, highest + 1, spacing)
-    ]
-    step = next((size for size in BUCKETS_MS if (last - first) // size < TICKS), last - first)
-    times = range(-(-first // step) * step, last, step)
-    ticks = [Tick(_r(LEFT + (time - first) * x_scale), 0, _moment(time, step)) for time in times]
-    ticks = [tick for tick in ticks if tick.x <= WIDTH - LEFT]
-    return Chart(WIDTH, HEIGHT, LEFT, bars, grid, ticks)
-
-
-def _round_numbers() -> Iterator[int]:
-    """Yield 1, 2, 5, 10, 20, 50 and so on."""
-    return (digit * 10**power for power in count() for digit in (1, 2, 5))
-
-
-def _moment(time_ms: int, step_ms: int) -> str:
-    """Return a time with the precision that labels ``step_ms`` apart need; midnight is shown as the date."""
-    text = utc(time_ms)
-    if step_ms >= DAY_MS:
-        return text[:10]
-    return text[5:10] if time_ms % DAY_MS == 0 else text[11:16] if step_ms >= MINUTE_MS else text[11:19]
+def _overview(report: Report) -> dict[str, object]:
+    """Return what the charts of the overview show."""
+    names = ("first_ms", "last_ms", "bucket_ms", "activity", "families", "outcomes", "commits")
+    return {name: plain(getattr(report, name)) for name in names}
 
 
 def utc(timestamp_ms: int) -> str:
@@ -150,9 +101,11 @@ def utc(timestamp_ms: int) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """Return a duration in its two largest units, such as 3 h 20 min."""
+    """Return a duration in its two largest units, such as 3 h 20 min; below a minute in seconds."""
     if milliseconds < 1000:
         return f"{milliseconds} ms"
+    if milliseconds < 60_000:
+        return f"{milliseconds / 1000:.{1 if milliseconds < 10_000 else 0}f} s"
     parts, rest = [], milliseconds // 1000
     for name, seconds in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
         count, rest = divmod(rest, seconds)
@@ -161,12 +114,35 @@ def duration(milliseconds: int) -> str:
     return " ".join(parts[:2])
 
 
-def _r(value: float) -> float:
-    return round(value, 1)
+def _why(rebalance: Rebalance) -> str:
+    """Return the kinds of causes, each with its members or topics, and those of the rebalance that it goes on with."""
+    own = _causes(rebalance.caused_by)
+    return own if rebalance.follows is None else f"{own}, after epoch {rebalance.follows}: {_causes(rebalance.origin)}"
 
 
-def _escaped(text: str) -> str:
-    return quote(text, safe="")
+def _causes(causes: Sequence[CausedBy]) -> str:
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for each in causes:
+        name = _who(each) if each.member_id is not None else ", ".join(each.topics)
+        if name and name not in names[each.kind]:
+            names[each.kind].append(name)
+    kinds = dict.fromkeys(each.kind for each in causes)
+    told = []
+    for kind in kinds:
+        found = names.get(kind, [])
+        more = f" and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
+        listed = f" ({', '.join(found[:MOST_NAMES])}{more})" if found else ""
+        told.append(kind.replace("_", " ") + listed)
+    return "; ".join(told) or "unknown"
+
+
+def _who(cause: CausedBy) -> str:
+    """Return the instance id, or client id and host; the member id where the log has neither."""
+    if cause.instance_id:
+        return f"instance {cause.instance_id}"
+    if cause.client_id:
+        return f"{cause.client_id} at {cause.client_host or 'unknown host'}"
+    return cause.member_id or ""
 
 
 def _share(there: int, missing: int) -> str:
@@ -187,8 +163,3 @@ def _stripe(counts: Sequence[Count], kind: str) -> Markup:
         for name, count in counts
     )
     return Markup('<span class="stripe" role="img" aria-label="{}" title="{}">{}</span>').format(words, words, parts)
-
-
-def _packed(group: GroupDetail) -> Markup:
-    data = json.dumps(plain(group), ensure_ascii=False, separators=(",", ":")).encode()
-    return Markup(base64.b64encode(gzip.compress(data, mtime=0)).decode())

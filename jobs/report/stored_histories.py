@@ -9,6 +9,13 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
+from coordinator_core.audit.findings.commit_counts import (
+    HOUR_MS,
+    LENGTHS_MS,
+    MOST_INTERVALS,
+    CommitCount,
+    fitting_length,
+)
 from coordinator_core.audit.findings.commits import GROUP_ENDS, TOPIC_CLEANUP_MS
 from coordinator_core.audit.findings.group_history import (
     GroupHistory,
@@ -57,6 +64,33 @@ ORDER BY group_id
 """
 """The largest record of each type, and the largest batch, which has no type; of equal ones the first in the log."""
 
+COMMITS_BY_HOUR: Final = f"""
+SELECT group_id, hour_ms AS since_ms, CAST({HOUR_MS} AS BIGINT) AS length_ms, CAST(sum(written) AS BIGINT) AS records
+FROM $commit_summaries WHERE cluster = :cluster AND hour_ms >= 0 AND written > 0
+GROUP BY group_id, hour_ms ORDER BY group_id
+"""
+FITTING: Final = " ".join(
+    f"WHEN (last_ms - last_ms % {each}) - (first_ms - first_ms % {each}) < {each * MOST_INTERVALS} THEN {each}"
+    for each in LENGTHS_MS
+)
+"""The choice of ``fitting_length`` in SQL."""
+COMMITS_BY_TIME: Final = f"""
+WITH written AS (
+  SELECT group_id, timestamp_ms FROM $offset_commits
+  WHERE cluster = :cluster AND NOT is_tombstone AND timestamp_ms >= 0
+), spans AS (
+  SELECT group_id AS of_group, min(timestamp_ms) AS first_ms, max(timestamp_ms) AS last_ms FROM written
+  GROUP BY group_id
+), placed AS (
+  SELECT group_id, timestamp_ms, CAST(CASE {FITTING} ELSE {LENGTHS_MS[-1]} END AS BIGINT) AS length_ms
+  FROM written JOIN spans ON group_id = of_group
+), counted AS (
+  SELECT group_id, length_ms, timestamp_ms - timestamp_ms % length_ms AS since_ms FROM placed
+)
+SELECT group_id, length_ms, since_ms, count(*) AS records FROM counted
+GROUP BY group_id, length_ms, since_ms ORDER BY group_id
+"""
+
 Place = tuple[str, int, str]
 """Log topic, log partition and group."""
 
@@ -66,6 +100,7 @@ def stored_histories(tables: TableReader, cluster: str) -> Iterator[GroupHistory
     rows = merge(
         *(_rows_of(tables, cluster, table, row_type) for table, row_type in OF_GROUP.items()),
         _commits(tables, cluster),
+        _commit_counts(tables, cluster),
         _sizes(tables, cluster),
         _own_times(tables, cluster),
         key=itemgetter(0),
@@ -113,6 +148,20 @@ def _commits(tables: TableReader, cluster: str) -> Iterator[tuple[str, Partition
                 yield place[2], _partition_commits(each, ends)
         for transaction in _open_transactions(summaries):
             yield place[2], transaction
+
+
+def _commit_counts(tables: TableReader, cluster: str) -> Iterator[tuple[str, CommitCount]]:
+    """Yield commit records by group and time: over a long time from the sums of hours, else from the commits."""
+    (span,) = tables.rows(
+        "SELECT min(hour_ms) AS first, max(hour_ms) AS last FROM $commit_summaries "
+        "WHERE cluster = :cluster AND hour_ms >= 0 AND written > 0",
+        cluster=cluster,
+    )
+    if span["first"] is None:
+        return
+    is_long = fitting_length(span["first"] + HOUR_MS - 1, span["last"]) >= HOUR_MS
+    for row in tables.rows(COMMITS_BY_HOUR if is_long else COMMITS_BY_TIME, cluster=cluster):
+        yield row["group_id"], CommitCount(row["since_ms"], row["length_ms"], row["records"])
 
 
 def _sizes(tables: TableReader, cluster: str) -> Iterator[tuple[str, RecordSize]]:

@@ -10,6 +10,7 @@ from itertools import accumulate
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
+from coordinator_core.audit.findings.commit_counts import CommitCount
 from coordinator_core.audit.findings.rows import MOST_EVIDENCE, FindingKind, FindingRow, score
 from coordinator_core.audit.findings.share_deliveries import ShareDelivery, share_deliveries
 from coordinator_core.audit.group_audit import AuditedRow
@@ -114,6 +115,7 @@ class GroupHistory:
     share_partitions: Sequence[SharePartitionRow] = ()
     deliveries: Sequence[ShareDelivery] = ()
     commits: Sequence[PartitionCommits] = ()
+    commit_counts: Sequence[CommitCount] = ()
     transactions: Sequence[OpenTransaction] = ()
     sizes: Sequence[RecordSize] = ()
     partitions: Mapping[str, int] = field(default_factory=dict)
@@ -125,7 +127,7 @@ class GroupHistory:
         cls,
         group_id: str,
         own_ms: int,
-        rows: Iterable[AuditedRow | ShareDelivery | PartitionCommits | OpenTransaction | RecordSize],
+        rows: Iterable[AuditedRow | ShareDelivery | PartitionCommits | CommitCount | OpenTransaction | RecordSize],
         partitions: Mapping[str, int],
         share_logs: ShareLogs,
     ) -> GroupHistory:
@@ -154,6 +156,7 @@ class GroupHistory:
             initializations=sorted(by_type[ShareInitializationRow], key=lambda row: (row.since.offset, row[1:5])),
             share_partitions=sorted(by_type[SharePartitionRow], key=_share_order),
             commits=sorted(by_type[PartitionCommits]),
+            commit_counts=sorted(by_type[CommitCount]),
             transactions=sorted(by_type[OpenTransaction]),
             sizes=sorted(by_type[RecordSize], key=lambda row: (row.log_topic, row.record_type or -1)),
             deliveries=sorted(

@@ -97,6 +97,7 @@ def _together(connect: GroupHistory, classic: GroupHistory) -> GroupHistory:
             each.initializations,
             each.share_partitions or each.deliveries,
             each.commits,
+            each.commit_counts,
             each.transactions,
             each.sizes,
         )
@@ -122,6 +123,7 @@ def _part(history: GroupHistory, *, on_kip_848: bool) -> GroupHistory:
         targets=mine(history.targets),
         violations=[row for row in history.violations if _lives(epochs, row.at.timestamp_ms)],
         commits=() if on_kip_848 else history.commits,
+        commit_counts=() if on_kip_848 else history.commit_counts,
         transactions=() if on_kip_848 else history.transactions,
         sizes=[row for row in history.sizes if (row.log_topic == LOG_TOPICS[Family.CONNECT]) == on_kip_848],
     )

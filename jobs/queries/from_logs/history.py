@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
+from coordinator_core.audit.findings.commit_counts import CommitCount, CommitCountFold
 from coordinator_core.audit.findings.commits import GROUP_ENDS, TOPIC_CLEANUP_MS, CommitFold
 from coordinator_core.audit.findings.group_history import (
     GroupHistory,
@@ -31,6 +32,8 @@ from jobs.sources.files import LogPart
 from jobs.sources.log_reader import LogReader, LogRow, Warn, by_partition
 from jobs.sources.topics import topic_history
 
+FoundRow = AuditedRow | PartitionCommits | CommitCount | OpenTransaction | RecordSize
+
 
 @dataclass(slots=True)
 class _Gathered:
@@ -39,6 +42,7 @@ class _Gathered:
     fold: GroupAudit
     sizes: RecordSizeFold
     commits: CommitFold = field(default_factory=CommitFold)
+    counts: CommitCountFold = field(default_factory=CommitCountFold)
     rows: list[AuditedRow] = field(default_factory=list)
 
     def feed(self, record: AnyRecord, row: LogRow) -> None:
@@ -46,6 +50,8 @@ class _Gathered:
         self.rows += self.fold.feed(record, row.leader_epoch)
         if record.type <= RecordType.OFFSET_COMMIT:
             self.commits.feed(record, producer_id)
+            if record.value is not None:
+                self.counts.feed(record.at.timestamp_ms)
         elif record.value is None and record.type in GROUP_ENDS:
             self.commits.group_deleted(record.at)
         if row.value is not None and record.type > RecordType.OFFSET_COMMIT:
@@ -156,15 +162,13 @@ class _Surroundings:
     topics: TopicHistory | None
     shares: _ShareState
 
-    def history(
-        self, group_id: str, own_ms: int, rows: Iterable[AuditedRow | PartitionCommits | OpenTransaction | RecordSize]
-    ) -> GroupHistory:
+    def history(self, group_id: str, own_ms: int, rows: Iterable[FoundRow]) -> GroupHistory:
         """The history of these rows, and of those that the share state log gives."""
         of_share_state = self.shares.take(group_id)
         return GroupHistory.gather(
             group_id,
             own_ms,
-            chain[AuditedRow | PartitionCommits | OpenTransaction | RecordSize](rows, of_share_state),
+            chain[FoundRow](rows, of_share_state),
             _partition_counts(self.topics),
             ShareLogs(self.shares.last_ms, frozenset(self.shares.whole), self.shares.groups_ms),
         )
@@ -207,10 +211,11 @@ def _partition(
 def _as_history(group_id: str, gathered: _Gathered, own_ms: int, surroundings: _Surroundings) -> GroupHistory:
     for topic, deleted_ms in _deletions(surroundings.topics):
         gathered.commits.topic_deleted(topic, deleted_ms, deleted_ms + TOPIC_CLEANUP_MS)
-    rows = chain[AuditedRow | PartitionCommits | OpenTransaction | RecordSize](
+    rows = chain[FoundRow](
         gathered.rows,
         gathered.fold.open_rows(),
         gathered.commits.partitions(),
+        gathered.counts.counts(),
         gathered.commits.transactions(),
         gathered.sizes.sizes(),
     )

@@ -37,6 +37,9 @@ function duration(ms) {
   return parts.slice(0, 2).join(" ");
 }
 
+// Idle time and moves have no meaning where a partition has several owners at a time.
+const figure = (rebalance, value) => (value !== null ? value : rebalance.group_type === "SHARE" ? "–" : "unknown");
+
 function took(rebalance) {
   const { duration_min_ms: least, duration_max_ms: most } = rebalance;
   if (least === null) return "unknown";
@@ -54,22 +57,43 @@ function groupLink(id, rebalance) {
 
 // What an element tells when it is pointed at or has the focus.
 const tip = byId("tip");
+function showTip(element, text) {
+  tip.textContent = text;
+  tip.hidden = false;
+  const target = element.getBoundingClientRect();
+  const own = tip.getBoundingClientRect();
+  const left = Math.min(Math.max(8, target.left + target.width / 2 - own.width / 2), innerWidth - own.width - 8);
+  const above = Math.max(target.top, 0) - own.height - 8;
+  tip.style.left = `${left}px`;
+  tip.style.top = `${above > 4 ? above : Math.min(target.bottom + 8, innerHeight - own.height - 8)}px`;
+}
 function tells(element, text) {
-  const show = () => {
-    tip.textContent = text;
-    tip.hidden = false;
-    const target = element.getBoundingClientRect();
-    const own = tip.getBoundingClientRect();
-    const left = Math.min(Math.max(8, target.left + target.width / 2 - own.width / 2), innerWidth - own.width - 8);
-    const above = Math.max(target.top, 0) - own.height - 8;
-    tip.style.left = `${left}px`;
-    tip.style.top = `${above > 4 ? above : Math.min(target.bottom + 8, innerHeight - own.height - 8)}px`;
-  };
+  const show = () => showTip(element, text);
   const hide = () => { tip.hidden = true; };
   element.addEventListener("pointerenter", show);
   element.addEventListener("pointerleave", hide);
   element.addEventListener("focus", show);
   element.addEventListener("blur", hide);
   return element;
+}
+
+// Who: an instance id, or client id and host; the member id where the log has neither.
+const who = (cause) => (cause.instance_id ? `instance ${cause.instance_id}` : cause.client_id ? `${cause.client_id} at ${cause.client_host ?? "unknown host"}` : cause.member_id);
+
+// Causes of one kind, with the names of their members or topics.
+function whyParts(rebalance) {
+  const own = partsOf(rebalance.caused_by);
+  if (rebalance.follows === null) return own;
+  const [first, ...others] = partsOf(rebalance.origin);
+  return first ? [...own, { ...first, kind: `after epoch ${rebalance.follows}: ${first.kind}` }, ...others] : own;
+}
+function partsOf(causes) {
+  const byKind = new Map();
+  for (const cause of causes) byKind.set(cause.kind, [...(byKind.get(cause.kind) ?? []), cause]);
+  return [...byKind].map(([kind, same]) => {
+    const names = [...new Set(same.map((each) => (each.member_id ? who(each) : each.topics.join(", "))).filter(Boolean))];
+    const more = names.length > 3 ? ` and ${names.length - 3} more` : "";
+    return { kind: words(kind), names: names.slice(0, 3).join(", ") + more };
+  });
 }
 addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });

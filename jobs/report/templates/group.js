@@ -1,16 +1,17 @@
 // One group: facts, findings, timeline, rebalances with their stories, members, broken rules, offsets.
 // Ids are percent-encoded in the page: HTML has no way to write some characters, such as NUL.
 async function unpack(id) {
-  const packed = [...document.querySelectorAll("script[data-group]")].find((each) => decodeURIComponent(each.dataset.group) === id);
-  if (!packed) return null;
-  const bytes = Uint8Array.from(atob(packed.textContent), (each) => each.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  for (const packed of document.querySelectorAll("script[data-groups]")) {
+    const index = packed.dataset.groups.split(" ").map(decodeURIComponent).indexOf(id);
+    if (index >= 0) return JSON.parse(await unpackText(packed))[index];
+  }
+  return null;
 }
 
 function table(heads, lines, attributes) {
   const head = heads.map((each) => el("th", { scope: "col", class: each.startsWith("#") ? "n" : null }, each.replace("#", "")));
   const body = lines.map(({ cells, ...rest }) => el("tr", rest, cells.map((cell, index) =>
-    el(index ? "td" : "th", { class: heads[index].startsWith("#") ? "n" : null, scope: index ? null : "row" }, cell ?? "–"))));
+    el(index ? "td" : "th", { class: heads[index].startsWith("#") ? "n" : null, scope: index ? null : "row", "data-head": heads[index].replace("#", "") }, cell ?? "–"))));
   return el("div", { class: "scroll", ...attributes }, el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
 }
 
@@ -18,17 +19,6 @@ const proof = (at, source) => el("code", { title: utc(at.timestamp_ms) }, source
 const key = (kind, name) => el("span", { class: "keyed" }, el("i", { class: `key ${kind}-${slug(name)}` }), name);
 const section = (title, small, ...content) => el("section", {}, el("h3", {}, title, small ? [" ", el("small", {}, small)] : null), ...content);
 const shown = (list, all) => (list.length < all ? `${list.length} of ${all}` : String(all));
-
-function story(rebalance) {
-  if (!rebalance) return [el("h4", {}, "Explanation of a rebalance"), el("p", { class: "quiet" }, "Select a rebalance in the timeline or in the table.")];
-  const sentences = rebalance.story.map((each) => el("li", {}, each.text, each.evidence.map((at) => proof(at, each.source))));
-  return [
-    el("h4", {}, `${capital(epochName(rebalance))} ${rebalance.from_epoch ?? "?"} to ${rebalance.to_epoch}`),
-    el("p", { class: "quiet" }, `${utc(rebalance.at.timestamp_ms)} · ${rebalance.outcome} · took ${took(rebalance)} · target `, key("v", rebalance.verdict ?? "unjudged")),
-    rebalance.judged ? el("p", { class: "quiet" }, rebalance.judged) : null,
-    el("ol", {}, sentences),
-  ].filter(Boolean);
-}
 
 function facts(line) {
   const pairs = line.group_type === "OFFSETS" ? [["Type", "committed offsets only: the log has no record of the group itself"]] : [
@@ -56,13 +46,29 @@ function findingList(group) {
 }
 
 function rebalanceTable(group) {
-  return table([`${capital(epochName(group.line))}s`, "Time (UTC)", "Why", "Outcome", "#Took", "#Moved", "Target", "Log"], group.rebalances.map((each) => ({
+  const days = new Set(group.rebalances.map((each) => utc(each.at.timestamp_ms).slice(0, 10)));
+  const [day] = days;
+  return table([`${capital(epochName(group.line))}s`, days.size === 1 ? `${day} UTC` : "Time (UTC)", "Why, and who", "Outcome", "#Took", "#Idle", "#Moved", "Target", "Log"], group.rebalances.map((each, index) => ({
     cells: [
-      el("a", { href: groupLink(group.line.group_id, each) }, `${each.from_epoch ?? "?"} → ${each.to_epoch}`),
-      el("time", {}, utc(each.at.timestamp_ms).slice(5)), each.causes.map(words).join(", "), each.outcome, took(each),
-      number(each.moved), key("v", each.verdict ?? "unjudged"), proof(each.at, logIn(group, each)),
+      [el("a", { href: groupLink(group.line.group_id, each) }, `${each.from_epoch ?? "?"} → ${each.to_epoch}`), index === group.worst ? el("em", { class: "flag worst" }, "worst") : null],
+      el("time", {}, utc(each.at.timestamp_ms).slice(days.size === 1 ? 11 : 5)), whyCell(each), each.outcome, took(each), figure(each, each.idle_ms === null ? null : duration(each.idle_ms)),
+      figure(each, each.moved === null ? null : number(each.moved)), key("v", each.verdict ?? "unjudged"), proof(each.at, logIn(group, each)),
     ],
-  })), { tabindex: "0", role: "region", "aria-label": "Rebalances" });
+  })), { tabindex: "0", role: "region", "aria-label": "Rebalances", class: "scroll rebalances" });
+}
+
+function whyCell(rebalance) {
+  const parts = whyParts(rebalance);
+  if (!parts.length) return "unknown";
+  return parts.map(({ kind, names }) => el("div", { class: "why" }, kind, names ? [": ", el("b", {}, names)] : null));
+}
+
+function initiatorTable(group) {
+  const note = `${shown(group.initiators, group.initiators_seen)} members${group.memberless ? `; ${number(group.memberless)} of ${number(group.line.rebalances)} rebalances were caused by no member, as far as the log shows` : ""}`;
+  return section("Members by the rebalances that they caused", note, table(["Member", "#Rebalances caused", "#Follow-ups", "How", "#Delayed", "#Member ids", "Newest (UTC)", "Log"], group.initiators.map((each) => ({
+    cells: [each.name, el("span", { class: "counted" }, el("i", { style: `width:${Math.round(60 * each.rebalances / group.initiators[0].rebalances)}px` }), number(each.rebalances)),
+      number(each.follow_ups), each.kinds.map((kind) => `${words(kind.name)} ${kind.count}`).join(", "), number(each.delayed), number(each.member_ids), el("time", {}, utc(each.last.timestamp_ms)), proof(each.last)],
+  })), { tabindex: "0", role: "region", "aria-label": "Members by the rebalances that they caused" }));
 }
 
 function memberTable(members) {
@@ -75,14 +81,14 @@ function memberTable(members) {
       el("div", { class: "held" }, each.spells.length ? el("details", {}, el("summary", {}, each.spells[each.spells.length - 1].held),
         el("ul", { class: "plain" }, [...each.spells].reverse().map((spell) => el("li", {}, `${utc(spell.since.timestamp_ms)}: ${spell.held} `, proof(spell.since))))) : "nothing"),
     ],
-  })));
+  })), { tabindex: "0", role: "region", "aria-label": "Members" });
 }
 
 function offsetTable(offsets) {
   return table(["Topic", "#Partition", "#Offset", "#Lag", "Last commit (UTC)", "#Commits", "#Rewinds", "#Removed", "Log"], offsets.map((each) => ({
     cells: [each.topic, String(each.partition), each.offset === null ? "removed" : number(each.offset), each.lag === null ? "unknown" : number(each.lag),
       utc(each.last.timestamp_ms), number(each.commits), number(each.rewinds), number(each.removed), proof(each.last)],
-  })));
+  })), { tabindex: "0", role: "region", "aria-label": "Committed offsets" });
 }
 
 function offsetsNote(group) {
@@ -93,74 +99,78 @@ function offsetsNote(group) {
 function brokenTable(broken) {
   return table(["Rule", "Severity", "Meaning", "Seen", "Log"], broken.map((each) => ({
     cells: [words(each.rule), each.severity, each.says, `${each.member_id ?? ""} ${each.detail}`.trim(), proof(each.at)],
-  })));
+  })), { tabindex: "0", role: "region", "aria-label": "Rules broken" });
 }
 
-function zoomable(group, selected) {
-  const line = group.line;
-  const first = line.first_ms ?? 0;
-  const margin = Math.max(1, ((line.last_ms ?? first) - first) * 0.02);
-  const whole = [first - margin, (line.last_ms ?? first) + margin];
-  let range = [...whole];
-  const place = el("div", {});
+function membersOverTime(group, state, selected, colours) {
+  const place = el("div", { class: "brushed" });
   const draw = () => {
+    if (!place.isConnected) return;
     const hadFocus = place.contains(document.activeElement);
-    place.replaceChildren(timeline(group, range, Math.max(320, place.clientWidth - 2), selected.rebalance));
+    place.querySelector(".timeline")?.remove();
+    place.prepend(timeline(group, state.range, widthOf(place) - 2, selected.rebalance, colours));
     if (hadFocus) place.querySelector(".axis .band[tabindex='0']")?.focus({ preventScroll: true });
   };
-  const zoom = (factor) => () => {
-    const [from, until] = range;
-    const chosen = selected.rebalance?.at.timestamp_ms;
-    const centre = chosen >= from && chosen <= until ? chosen : (from + until) / 2;
-    const half = Math.max((until - from) * factor / 2, 5);
-    range = [Math.max(whole[0], centre - half), Math.min(whole[1], centre + half)];
-    draw();
-  };
-  const move = (share) => () => {
-    const length = range[1] - range[0];
-    const from = Math.min(Math.max(whole[0], range[0] + length * share), whole[1] - length);
-    range = [from, from + length];
-    draw();
-  };
-  const tool = (text, label, action) => {
-    const button = el("button", { type: "button", "aria-label": label, title: label }, text);
-    button.addEventListener("click", action);
-    return button;
-  };
-  const tools = el("span", { class: "tools" }, tool("←", "Earlier", move(-0.4)), tool("→", "Later", move(0.4)), tool("+", "Zoom in", zoom(0.4)),
-    tool("−", "Zoom out", zoom(2.5)), tool("Fit", "Fit the whole history", () => { range = [...whole]; draw(); }));
-  const verdicts = ["identical", "equivalent", "divergent", "invalid", "unknown", "unjudged"];
+  brush(place, state, (px) => {
+    const side = gutter(widthOf(place) - 2);
+    return state.range[0] + ((px - side) / (widthOf(place) - 2 - side - RIGHT)) * (state.range[1] - state.range[0]);
+  });
+  state.follow(draw);
+  redrawn.add(draw);
+  let width = 0;
+  new ResizeObserver(() => { if (!onPaper && width !== place.clientWidth) { width = place.clientWidth; draw(); } }).observe(place);
+  const verdicts = ["identical", "equivalent", "divergent", "invalid", "unknown", "unjudged"].filter((name) => group.rebalances.some((each) => (each.verdict ?? "unjudged") === name));
   const legend = el("div", { class: "legend" }, el("span", {}, "Rebalances by verdict on the target:"), verdicts.map((name) => key("v", name)),
-    el("span", { class: "keyed" }, el("i", { class: "key low v-unknown" }), "low: superseded, or not finished"), tools);
-  new ResizeObserver(draw).observe(place);
-  return { element: el("div", {}, legend, place), draw };
+    el("span", { class: "keyed" }, el("i", { class: "key low v-unknown" }), "low: superseded, or not finished"));
+  const note = `${shown(group.members, group.line.members_seen)} members; numbers are partitions or tasks owned; UTC`;
+  return el("div", { class: "panel" }, el("h4", {}, "Members ", el("small", {}, note)), legend, place);
+}
+
+function overTime(group, state, selected) {
+  const colours = memberColours(group).of;
+  const commits = commitChart(group.commits, state, true);
+  const panels = [
+    group.line.members_seen ? membersOverTime(group, state, selected, colours) : null, ownership(group, state, selected), shareTimeline(group, state), commits,
+    group.offsets.length ? unknownPanel("h4", "Lag over time", "no end offsets were given, and the log has none. These commands give them:", ...LAG_COMMANDS) : null,
+  ].filter(Boolean);
+  if (!panels.length) return null;
+  return el("section", {}, el("div", { class: "headed" }, el("h3", {}, "Over time ", el("small", {}, "drag over a panel to zoom in, double-click to see all")), rangeTools(state)), panels);
 }
 
 let present = null;
 function groupView(group) {
   const line = group.line;
   const selected = { rebalance: null };
-  const chart = zoomable(group, selected);
+  const times = [line.first_ms, line.last_ms, ...group.rebalances.flatMap((each) => [each.began_ms, each.ended_ms]), ...group.commits.map((each) => each.since_ms + each.length_ms)].filter((each) => each !== null && each >= 0);
+  const state = timeRange(times.reduce((a, b) => Math.min(a, b), times[0] ?? 0), times.reduce((a, b) => Math.max(a, b), times[0] ?? 0));
   const storyBox = el("div", { class: "story", "aria-live": "polite", id: "story", tabindex: "0", role: "region", "aria-label": "Explanation of a rebalance" });
   const list = rebalanceTable(group);
-  const choose = (rebalance) => {
+  const choose = (rebalance, quietly) => {
     selected.rebalance = rebalance;
-    storyBox.replaceChildren(...story(rebalance));
+    state.centre = rebalance?.at.timestamp_ms ?? null;
+    storyBox.replaceChildren(...story(group, rebalance));
     list.querySelector("[aria-current]")?.removeAttribute("aria-current");
-    chart.draw();
+    state.redraw();
     if (!rebalance) return;
     const row = list.querySelectorAll("tbody tr")[group.rebalances.indexOf(rebalance)];
     row.setAttribute("aria-current", "true");
+    if (quietly) return;
     row.scrollIntoView({ block: "nearest" });
     storyBox.scrollIntoView({ block: "nearest" });
   };
-  const element = el("div", {},
-    el("p", { class: "crumb" }, el("a", { href: "#" }, "← All groups")), el("h2", { tabindex: "-1", id: "group-title" }, line.group_id || "(empty id)"),
-    facts(line), findingList(group),
-    line.members_seen ? section("Members over time", `${shown(group.members, line.members_seen)} members; numbers are partitions or tasks owned`, chart.element) : null,
-    line.rebalances ? section("Rebalances", shown(group.rebalances, line.rebalances), el("div", { class: "columns" }, list, storyBox)) : null,
+  const main = [
+    findingList(group),
+    line.rebalances ? el("div", { class: "beside" }, storyBox) : null,
+    overTime(group, state, selected),
+    line.rebalances ? section("Rebalances", `${shown(group.rebalances, line.rebalances)}; Idle: time without an owner, summed over partitions or tasks`, list,
+      group.rebalances.length < line.rebalances ? el("p", { class: "quiet" }, "All of them: ", el("code", {}, `coordinator-audit rebalances --group ${quoted(line.group_id)}`)) : null) : null,
+    group.initiators.length ? initiatorTable(group) : null,
     group.broken.length ? section("Rules broken", shown(group.broken, line.broken), brokenTable(group.broken)) : null,
-    group.members.length ? section("Members", "the timeline as a table", memberTable(group.members)) : null,
-    group.offsets.length ? section("Committed offsets", offsetsNote(group), offsetTable(group.offsets)) : null);
+    group.members.length ? section("Members", `${shown(group.members, line.members_seen)}, with what each owned`, memberTable(group.members)) : null,
+    group.offsets.length ? section("Committed offsets", offsetsNote(group), offsetTable(group.offsets)) : null,
+  ];
+  const element = el("div", { class: line.rebalances ? "with-story" : null },
+    el("p", { class: "crumb" }, el("a", { href: "#" }, "← All groups")), el("h2", { tabindex: "-1", id: "group-title" }, line.group_id || "(empty id)"),
+    facts(line), el("div", { class: "group-body" }, main));
   return { id: line.group_id, group, element, choose };
 }

@@ -3,6 +3,7 @@ byId("theme").addEventListener("click", () => {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark";
+  redrawAll();
 });
 
 const allFindings = byId("all-findings");
@@ -13,7 +14,7 @@ if (allFindings) {
   });
 }
 
-const rows = [...document.querySelectorAll("#groups tbody tr")];
+let rows = [...document.querySelectorAll("#groups tbody tr")];
 const filters = document.querySelector(".filters");
 function filter() {
   const text = byId("find").value.trim().toLowerCase();
@@ -30,6 +31,14 @@ function filter() {
   byId("shown").textContent = `${shown} of ${rows.length} groups`;
 }
 filters.addEventListener("input", filter);
+const moreRows = byId("more-rows");
+if (moreRows) {
+  unpackText(moreRows).then((text) => {
+    document.querySelector("#groups tbody").insertAdjacentHTML("beforeend", text);
+    rows = [...document.querySelectorAll("#groups tbody tr")];
+    filter();
+  });
+}
 filters.addEventListener("submit", (event) => event.preventDefault());
 
 const heads = [...document.querySelectorAll("#groups thead th")];

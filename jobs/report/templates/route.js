@@ -10,6 +10,7 @@ async function route() {
     byId("group").hidden = true;
     byId("overview").hidden = false;
     present = null;
+    redrawAll();
     opener?.focus();
     return;
   }
@@ -31,7 +32,7 @@ async function route() {
   const ofEpoch = (each) => epoch !== null && String(each.to_epoch) === epoch;
   const isThere = (each) => position(each.at) === asked.get("at");
   const chosen = rebalances.findLast((each) => isThere(each) && ofEpoch(each)) ?? rebalances.findLast(isThere) ?? rebalances.findLast(ofEpoch);
-  present.choose(chosen ?? null);
+  present.choose(chosen ?? (epoch === null && present.group.worst !== null ? rebalances[present.group.worst] : null), !chosen);
   tip.hidden = true;
 }
 // The fragment is the place within the report, so the way to the content may not change it.

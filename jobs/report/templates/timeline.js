@@ -1,5 +1,5 @@
 // Members against time, with what each held; rebalances as bands behind them. The tables below it say the same.
-const LANE = 24, AXIS = 54, NAME = 190, RIGHT = 14;
+const LANE = 24, AXIS = 54;
 const DIGIT = 6.5;
 
 const UNFINISHED = new Set(["superseded", "open"]);
@@ -19,17 +19,6 @@ function lanesOf(members, end) {
   return lanes;
 }
 
-function tickTimes(from, until, most) {
-  const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5,
-    216e5, 432e5, 864e5, 1728e5, 6048e5, 12096e5, 24192e5, 72576e5, 314496e5];
-  const step = steps.find((each) => (until - from) / each <= most) || steps[steps.length - 1];
-  const times = [];
-  for (let time = Math.ceil(from / step) * step; time <= until; time += step) times.push(time);
-  return { step, times };
-}
-const tickText = (time, step) => (step >= 864e5 || time % 864e5 === 0 ? utc(time).slice(5, 10) : step >= 6e4 ? utc(time).slice(11, 16)
-  : step >= 1e3 ? utc(time).slice(11, 19) : utc(time).slice(14, 23));
-
 function shortened(name, most) {
   const text = name.length > most ? name.split(" at ")[0] : name;
   if (text.length <= most) return text;
@@ -40,7 +29,7 @@ function shortened(name, most) {
 function bandText(rebalance) {
   return [
     `Rebalance ${rebalance.from_epoch ?? "?"} to ${rebalance.to_epoch}: ${rebalance.outcome}, took ${took(rebalance)}`,
-    `Why: ${rebalance.causes.map(words).join(", ") || "unknown"}`,
+    `Why: ${whyParts(rebalance).map(({ kind, names }) => (names ? `${kind} (${names})` : kind)).join("; ") || "unknown"}`,
     `Target: ${rebalance.verdict ?? "not judged"}`,
     rebalance.moved === null ? null : `Moved: ${rebalance.moved}${rebalance.lost ? `, without an owner: ${rebalance.lost}` : ""}`,
     rebalance.idle_ms ? `Idle time: ${duration(rebalance.idle_ms)}, summed over all that moved` : null,
@@ -52,16 +41,16 @@ function bandText(rebalance) {
 function laneLabel(lane, lanes, characters) {
   const alone = lanes.filter((each) => each.name === lane.name).length === 1;
   const [first, ...others] = lane.members;
-  const suffix = alone ? "" : others.length ? ` · ${lane.members.length} ids` : ` · ${first.member_id.slice(0, 5)}…`;
+  const suffix = alone ? "" : others.length ? ` · ${lane.members.length} ids` : ` · …${first.member_id.slice(-5)}`;
   return shortened(lane.name, characters - suffix.length) + suffix;
 }
 
-function timeline(group, range, width, selected) {
+function timeline(group, range, width, selected, colours) {
   const [from, until] = range;
   const end = Math.max(group.line.last_ms ?? until, until);
   const lanes = lanesOf(group.members, end);
   const height = Math.max(lanes.length, 1) * LANE + 12;
-  const name = width < 560 ? 96 : NAME;
+  const name = gutter(width);
   const x = (time) => name + ((Math.min(Math.max(time, from), until) - from) / (until - from || 1)) * (width - name - RIGHT);
   const within = (first, last) => first <= until && last >= from;
 
@@ -75,7 +64,7 @@ function timeline(group, range, width, selected) {
     lanesSvg.append(svg("line", { class: "grid", x1: x(time), x2: x(time), y1: 0, y2: height }));
   }
 
-  const day = name === NAME ? `${utc(from).slice(0, 10)} UTC` : "UTC";
+  const day = width >= 560 ? `${utc(from).slice(0, 10)} UTC` : "UTC";
   [[day, 14], ["rebalance", 30], [epochName(group.line), 46]].forEach(([text, y]) => axis.append(svg("text", { class: "tick", x: 12, y, "aria-hidden": "true" }, text)));
 
   const bands = [];
@@ -98,8 +87,8 @@ function timeline(group, range, width, selected) {
       axis.append(svg("text", { class: "epoch", x: left, y: 46, "aria-hidden": "true" }, number));
       written = left + (number.length + 1) * DIGIT;
     }
-    const wash = svg("a", { class: "band", href: groupLink(group.line.group_id, rebalance), tabindex: "-1", "aria-current": current },
-      svg("rect", { class: `wash ${colour}`, x: left, y: 0, width: wide, height }));
+    const wash = svg("g", { class: "band", "aria-current": current }, svg("rect", { class: `wash ${colour}`, x: left, y: 0, width: wide, height }));
+    wash.addEventListener("click", () => { location.hash = groupLink(group.line.group_id, rebalance); });
     tells(band, text);
     tells(wash, text);
     axis.append(band);
@@ -124,12 +113,14 @@ function timeline(group, range, width, selected) {
     const characters = Math.floor((name - 16) / 6.2);
     const label = laneLabel(lane, lanes, characters);
     const ids = lane.members.slice(0, 6).map((member) => member.member_id);
+    const shade = lane.members.map((member) => colours.get(member.member_id)).filter((each) => each !== undefined).pop();
+    if (shade !== undefined) lanesSvg.append(svg("rect", { x: 4, y: y + 5, width: 4, height: LANE - 12, rx: 1, fill: `var(--m${(shade % COLOURS) + 1})` }));
     lanesSvg.append(tells(svg("text", { class: "lane-name", x: 12, y: y + 15 }, label),
       [lane.name, ...ids, lane.members.length > 6 ? `and ${lane.members.length - 6} more` : ""].join("\n")));
     for (const member of lane.members) drawMember(lanesSvg, member, y, { x, within, end, most, from, until });
   });
   if (!lanes.length) lanesSvg.append(svg("text", { class: "tick", x: 12, y: 22 }, "No member was seen."));
-  return el("div", { class: "timeline" }, axis, lanesSvg);
+  return el("div", { class: "timeline", tabindex: height > 420 ? "0" : null, role: "group", "aria-label": "Members over time; the tables below say the same" }, axis, lanesSvg);
 }
 
 function drawMember(parent, member, y, { x, within, end, most, from, until }) {

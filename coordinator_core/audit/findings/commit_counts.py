@@ -1,0 +1,74 @@
+"""How many commit records a group wrote over time.
+
+The interval follows from the times alone: it is the shortest of ``LENGTHS_MS`` with which there are at most
+``MOST_INTERVALS``. Each length divides the next one, so that counts of short intervals add up to those of a longer one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Final, NamedTuple
+
+MOST_INTERVALS: Final = 120
+HOUR_MS: Final = 3_600_000
+LENGTHS_MS: Final = (
+    *(seconds * 1_000 for seconds in (1, 5, 15, 60, 300, 900)),
+    *(hours * HOUR_MS for hours in (1, 3, 12, 24, 7 * 24, 28 * 24, 364 * 24, 3640 * 24)),
+)
+
+
+class CommitCount(NamedTuple):
+    """Commit records of a group in one interval of time."""
+
+    since_ms: Annotated[int, "begin of the interval"]
+    length_ms: Annotated[int, "length of the interval"]
+    records: Annotated[int, "commit records written in it, whatever became of their transactions; no tombstones"]
+
+
+class CommitCountFold:
+    """Counts commit records by time, in log order. Records without a time are not counted."""
+
+    __slots__ = ("_counts", "_first", "_last", "_length")
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+        self._length = LENGTHS_MS[0]
+        self._first = self._last = -1
+
+    def feed(self, timestamp_ms: int) -> None:
+        """Take in the time (ms) of a commit record."""
+        if timestamp_ms < 0:
+            return
+        if self._first < 0 or timestamp_ms < self._first:
+            self._first = timestamp_ms
+        self._last = max(self._last, timestamp_ms)
+        length = fitting_length(self._first, self._last, self._length)
+        if length != self._length:
+            self._counts = _added(self._counts.items(), length)
+            self._length = length
+        self._counts[timestamp_ms - timestamp_ms % length] += 1
+
+    def counts(self) -> list[CommitCount]:
+        """Return the intervals with any record, in order."""
+        return [CommitCount(since, self._length, self._counts[since]) for since in sorted(self._counts)]
+
+
+def fitting_length(first_ms: int, last_ms: int, shortest_ms: int = 0) -> int:
+    """Return the shortest length, of at least ``shortest_ms``, with which at most MOST_INTERVALS hold both times."""
+    lengths = [each for each in LENGTHS_MS if each >= shortest_ms]
+    fitting = (each for each in lengths if last_ms // each - first_ms // each < MOST_INTERVALS)
+    return next(fitting, lengths[-1])
+
+
+def coarsened(counts: Sequence[CommitCount], length_ms: int) -> tuple[CommitCount, ...]:
+    """Return the counts in intervals of ``length_ms``, a multiple of all their lengths."""
+    added = _added(((each.since_ms, each.records) for each in counts), length_ms)
+    return tuple(CommitCount(since, length_ms, added[since]) for since in sorted(added))
+
+
+def _added(counts: Iterable[tuple[int, int]], length_ms: int) -> Counter[int]:
+    added: Counter[int] = Counter()
+    for since, records in counts:
+        added[since - since % length_ms] += records
+    return added

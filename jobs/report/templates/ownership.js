@@ -1,0 +1,121 @@
+// Owners of each partition or task over time: a row a partition, a colour a member.
+const COLOURS = 8;
+const ROW = 17;
+
+// The colours of members, those with most time first; from the ninth on a pattern is laid over the same colours.
+function memberColours(group) {
+  const held = new Map();
+  const end = group.line.last_ms;
+  for (const unit of group.owned) {
+    for (const owner of unit.owners) held.set(owner.member_id, (held.get(owner.member_id) ?? 0) + Math.max(1, (owner.until_ms ?? end) - owner.since.timestamp_ms));
+  }
+  const order = [...held].sort((a, b) => b[1] - a[1]).map(([id]) => id);
+  return { order, of: new Map(order.map((id, index) => [id, index])) };
+}
+
+function memberNames(group) {
+  const names = new Map(group.members.map((member) => [member.member_id, member.name]));
+  const often = new Map();
+  for (const name of names.values()) often.set(name, (often.get(name) ?? 0) + 1);
+  return (id) => {
+    const name = names.get(id);
+    return name === undefined ? id : often.get(name) > 1 ? `${name} · …${id.slice(-5)}` : name;
+  };
+}
+
+// Owners at the same time, as share groups have them, lie below each other.
+function stacked(unit, end) {
+  const free = [];
+  const placed = unit.owners.map((owner) => {
+    const until = owner.until_ms ?? end;
+    let slot = free.findIndex((each) => each <= owner.since.timestamp_ms);
+    if (slot < 0) slot = free.push(0) - 1;
+    free[slot] = Math.max(until, owner.since.timestamp_ms + 1);
+    return { owner, until, slot };
+  });
+  return { placed, slots: Math.max(1, free.length) };
+}
+
+const hatch = () => svg("pattern", { id: "hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, svg("rect", { width: 1.6, height: 5, fill: "var(--card)" }));
+
+function ownership(group, state, selected) {
+  if (!group.owned.length) return null;
+  const end = Math.max(group.line.last_ms ?? 0, ...group.rebalances.map((each) => each.ended_ms ?? 0));
+  const colours = memberColours(group);
+  const nameOf = memberNames(group);
+  const tall = group.owned.map((unit) => stacked(unit, end));
+  const place = el("div", { class: "lanes", tabindex: "0", role: "region", "aria-label": "Ownership by partition; the table below says the same" });
+  let lit = null;
+  const draw = () => {
+    const width = widthOf(place) - 2;
+    if (!place.isConnected) return;
+    const side = gutter(width);
+    const [from, until] = state.range;
+    const x = (time) => side + ((Math.min(Math.max(time, from), until) - from) / (until - from || 1)) * (width - side - RIGHT);
+    const height = tall.reduce((sum, { slots }) => sum + Math.max(ROW, slots * 7 + 3), 4);
+    const root = svg("svg", { width, height, "aria-hidden": "true" }, svg("defs", {}, hatch()));
+    for (const time of tickTimes(from, until, Math.max(2, (width - side) / 110)).times) root.append(svg("line", { class: "grid", x1: x(time), x2: x(time), y1: 0, y2: height }));
+    let top = 2;
+    group.owned.forEach((unit, index) => {
+      const { placed, slots } = tall[index];
+      const high = Math.max(ROW, slots * 7 + 3);
+      root.append(Object.assign(svg("text", { class: "lane-name", x: 12, y: top + 12 }, shortened(unit.name, Math.floor((side - 16) / 6.2))), { told: unit.name }));
+      for (const { owner, until: ends, slot } of placed) {
+        if (owner.since.timestamp_ms > until || ends < from) continue;
+        const start = x(owner.since.timestamp_ms);
+        const wide = Math.max(x(ends) - start - 1, 1);
+        const tallness = (high - 3) / slots;
+        const number = colours.of.get(owner.member_id);
+        const dim = lit !== null && lit !== owner.member_id;
+        const box = { x: start, y: top + slot * tallness, width: wide, height: Math.max(tallness - (slots > 1 ? 1 : 0), 3), rx: 1.5 };
+        const told = () => `${unit.name}\n${nameOf(owner.member_id)}\n${owner.member_id}\nfrom ${utc(owner.since.timestamp_ms)}, ${owner.until_ms === null ? "until now" : `for ${duration(owner.until_ms - owner.since.timestamp_ms)}`}\nlog ${position(owner.since)}`;
+        root.append(Object.assign(svg("rect", { ...box, class: dim ? "own dim" : "own", fill: `var(--m${(number % COLOURS) + 1})` }), { told, member: owner.member_id }));
+        if (Math.floor(number / COLOURS) % 2 && !dim) root.append(svg("rect", { ...box, fill: "url(#hatch)", "pointer-events": "none" }));
+        const label = nameOf(owner.member_id).split(" at ")[0];
+        if (slots === 1 && !dim && wide > label.length * 6.3 + 10) root.append(svg("text", { class: "own-text", x: start + 4, y: top + 11 }, label));
+      }
+      top += high;
+    });
+    if (selected.rebalance) root.append(svg("line", { class: "chosen", x1: x(selected.rebalance.at.timestamp_ms), x2: x(selected.rebalance.at.timestamp_ms), y1: 0, y2: height }));
+    place.querySelector("svg")?.remove();
+    place.prepend(root);
+  };
+  delegated(place);
+  brush(place, state, (px) => {
+    const side = gutter(widthOf(place) - 2);
+    return state.range[0] + ((px - side) / (widthOf(place) - 2 - side - RIGHT)) * (state.range[1] - state.range[0]);
+  });
+  state.follow(draw);
+  redrawn.add(draw);
+  new ResizeObserver(() => { if (!onPaper) draw(); }).observe(place);
+  const buttons = colours.order.slice(0, 2 * COLOURS).map((id, index) => {
+    const button = el("button", { type: "button", class: "chip", "aria-pressed": "false", title: id }, el("i", { class: index >= COLOURS ? "key hatched" : "key", style: `background-color:var(--m${(index % COLOURS) + 1})` }), shortened(nameOf(id), 34));
+    button.addEventListener("click", () => {
+      lit = lit === id ? null : id;
+      buttons.forEach((each) => each.setAttribute("aria-pressed", String(each === button && lit !== null)));
+      draw();
+    });
+    return button;
+  });
+  const more = colours.order.length - buttons.length;
+  const legend = el("div", { class: "legend" }, el("span", {}, "Owner:"), buttons, more > 0 ? el("span", {}, `${more} more members: the colours begin again`) : null, el("span", {}, "Gap: no owner, as far as the log shows"));
+  const rows = () => group.owned.flatMap((unit) => unit.owners.map((owner) => ({ cells: [unit.name, nameOf(owner.member_id), el("code", {}, owner.member_id), utc(owner.since.timestamp_ms), owner.until_ms === null ? "now" : utc(owner.until_ms), proof(owner.since)] })));
+  const left = group.owned.reduce((sum, unit) => sum + unit.left_out, 0);
+  const [first] = group.owned;
+  const note = `${shown(group.owned, group.owned_seen)} partitions or tasks${group.owned.length < group.owned_seen ? ", those that changed owner most" : ""}${left ? `; ${number(left)} earlier owners are not shown` : ""}, UTC`;
+  const command = group.owned.length < group.owned_seen || left ? el("p", { class: "quiet" }, "All owners: ", el("code", {}, `coordinator-audit owners ${quoted(first.name.replace(/^(active|standby|warmup|task|connector) /, "").replace(/ -?\d+$/, ""))} --history`)) : null;
+  return el("div", { class: "panel" }, el("h4", {}, "Ownership by partition ", el("small", {}, note)), legend, place, command,
+    lazyDetails("As a table", () => table(["Partition or task", "Owner", "Member id", "From (UTC)", "Until (UTC)", "Log"], rows(), { tabindex: "0", role: "region", "aria-label": "Owners: table" })));
+}
+
+const quoted = (text) => (/^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+// One listener tells what is pointed at, however many shapes there are.
+function delegated(place) {
+  place.addEventListener("pointermove", (event) => {
+    const { told } = event.target;
+    if (!told) { tip.hidden = true; return; }
+    showTip(event.target, typeof told === "function" ? told() : told);
+  });
+  place.addEventListener("pointerleave", () => { tip.hidden = true; });
+}
