@@ -27,12 +27,13 @@ from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.gaps import find_group, lists_all, warn_of_gaps
+from jobs.cli.lag import LagLimits, print_lag_history
 from jobs.cli.lines import ListedGroup, OffsetLine
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import AtOffsetOption, AtOption, EndsOption, parse_moment
+from jobs.cli.options import AtOffsetOption, AtOption, EndsOption, SinceOption, UntilOption, parse_moment
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.cli.print_description import print_description, without_counts
-from jobs.queries.interface import GroupsThen
+from jobs.queries.interface import AsOf, GroupsThen
 from jobs.sources.end_offsets import newest_ends
 
 GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
@@ -129,12 +130,32 @@ def offsets_command(
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
     ends: EndsOption = None,
+    lag_history: Annotated[
+        bool, typer.Option("--lag-history", help="The lag at each snapshot of the end offsets, with Burrow's status.")
+    ] = False,
+    topic: Annotated[
+        str | None, typer.Option("--topic", metavar="TOPIC", help="With --lag-history: limit to this topic.")
+    ] = None,
+    partition: Annotated[
+        int | None, typer.Option("--partition", metavar="N", help="With --lag-history: limit to this partition.")
+    ] = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
 ) -> None:
     """The committed offsets of a group, and apart from them those of open transactions; with end offsets, the lag.
 
-    Of a share group: the share partitions with their start offsets, and the records by delivery state.
+    Of a share group: the share partitions with their start offsets, and the records by delivery state. With
+    --lag-history: the lag of each partition at the time of each snapshot. Between two snapshots nothing is known.
     """
     moment = parse_moment(at, at_offset)
+    limits = (topic, partition, since, until)
+    if lag_history:
+        if moment != AsOf():
+            raise typer.BadParameter("give either --lag-history or a moment")
+        print_lag_history(source, group, ends, LagLimits(*limits))
+        return
+    if any(limit is not None for limit in limits):
+        raise typer.BadParameter("--topic, --partition, --since and --until go with --lag-history")
     then = source.answers().at(moment, group)
     found, offsets, certainty = find_group(then, group)
     known = {} if ends is None else newest_ends(ends, moment.time_ms)

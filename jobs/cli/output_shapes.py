@@ -9,6 +9,8 @@ from coordinator_core.assignors.case_files.comparison import Row
 from coordinator_core.audit.explain import Sentence
 from coordinator_core.audit.findings.resets import OffsetReset
 from coordinator_core.audit.findings.rows import FindingRow
+from coordinator_core.audit.offsets.lag import LagPoint
+from coordinator_core.audit.offsets.steps import CommitStep
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.whatif.replay import WhatIfOutcome
 from coordinator_core.audit.whatif.share import GivenUpRecords
@@ -19,7 +21,7 @@ from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import TABLES, RebalanceRow
 from coordinator_core.history.share_rows import SHARE_PARTITIONS
 from jobs.cli import lines
-from jobs.cli.history import OFFSET_RESETS
+from jobs.cli.history import COMMIT_STEPS, OFFSET_RESETS
 from jobs.cli.json_schema import DIALECT, Schema, SchemaMaker
 from jobs.nightly_run import StepRun
 from jobs.pipeline.replay import ReplaySummary
@@ -42,12 +44,21 @@ SHAPES: Final[Mapping[str, Sequence[LineShape]]] = {
     "describe": [LineShape([lines.DescriptionLine])],
     "rebalances": [LineShape([RebalanceRow])],
     "explain": [LineShape([Sentence])],
-    "history": [*_HISTORY, LineShape([lines.OfGroup, OffsetReset], table=OFFSET_RESETS)],
+    "history": [
+        *_HISTORY,
+        LineShape([lines.OfGroup, OffsetReset], table=OFFSET_RESETS),
+        LineShape([CommitStep], table=COMMIT_STEPS),
+    ],
+    "commits": [LineShape([CommitStep])],
     "owners": [
         LineShape([Owner, lines.OwnershipTime, lines.ListFlag]),
         LineShape([lines.OwnerIntervalLine], when="with --history"),
     ],
-    "offsets": [LineShape([lines.OffsetLine]), LineShape([DescribedSharePartition], when="of a share group")],
+    "offsets": [
+        LineShape([lines.OffsetLine]),
+        LineShape([DescribedSharePartition], when="of a share group"),
+        LineShape([LagPoint], when="with --lag-history"),
+    ],
     "audit": [LineShape([TargetAuditRow], table="target_audits"), LineShape([Violation], table="violations")],
     "whatif": [
         LineShape([lines.FollowedPath, WhatIfOutcome]),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # half of the core, of which one question needs little
     from coordinator_core.audit.findings.group_history import GroupHistory
     from coordinator_core.audit.findings.resets import OffsetReset
     from coordinator_core.audit.findings.rows import FindingRow
+    from coordinator_core.audit.offsets.lag import LagPoint
     from coordinator_core.audit.offsets.runs import GroupCommits
     from coordinator_core.audit.rows import TargetAuditRow
     from coordinator_core.audit.targets.rounds import Round
@@ -19,6 +20,7 @@ if TYPE_CHECKING:  # half of the core, of which one question needs little
     from coordinator_core.groups.proven_state import GroupThen
     from coordinator_core.groups.violations import Violation
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
+    from jobs.sources.end_offsets import EndOffsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,12 @@ class RebalanceFilter(NamedTuple):
     cause: str | None = None
     slowest: int | None = None
 
+
+NO_ENDS = (
+    "the log has no end offsets of topics: take snapshots of the cluster (coordinator-audit snapshot kafka://HOST:PORT "
+    "--out FILE), and give them with --end-offsets FILE, or take them into the tables with the command ingest"
+)
+"""What an answer about lag says without end offsets."""
 
 CURRENT = "current"
 """The kind of interval in which a member had what it names; the other kind is its target."""
@@ -111,6 +119,15 @@ class Answers(Protocol):
 
     def commits(self, group_id: str) -> GroupCommits:
         """Return the commits of a group that hold, as runs."""
+
+    def lag(self, group_id: str, ends: EndOffsets | None) -> list[LagPoint]:
+        """Return the lag of a group at each snapshot of the end offsets, by topic, partition and time.
+
+        ``ends`` None: at the snapshots that the tables have.
+
+        Raises:
+            InputError: no end offsets are known.
+        """
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """Return rebalances in order of time, or the slowest first."""

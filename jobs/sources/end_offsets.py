@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_core.audit.offsets.lag import EndOffset
 from coordinator_core.errors import InputError
 from coordinator_core.groups.offsets import TopicPartition
 
@@ -16,6 +18,9 @@ COLUMNS = pa.schema(
     {"topic": pa.string(), "partition": pa.int64(), "timestamp_ms": pa.int64(), "end_offset": pa.int64()}
 )
 """Columns of a snapshot: the end offset of a partition at a time (ms since the epoch)."""
+
+EndOffsets = Mapping[TopicPartition, Sequence[EndOffset]]
+"""End offsets of partitions, each in order of time."""
 
 JSON_SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 """Names of JSON lines files; all other files are Parquet."""
@@ -43,11 +48,27 @@ def newest_ends(path: Path, until_ms: int | None = None) -> dict[TopicPartition,
     return ends
 
 
+def all_ends(path: Path) -> EndOffsets:
+    """Return every end offset of each partition, in order of time.
+
+    Raises:
+        InputError: the file cannot be read, or lacks a column.
+    """
+    ends: dict[TopicPartition, list[EndOffset]] = defaultdict(list)
+    for row in _read(path).sort_by("timestamp_ms").to_pylist():
+        of = TopicPartition(row["topic"], row["partition"])
+        ends[of].append(EndOffset(row["timestamp_ms"], row["end_offset"], row.get("topic_id")))
+    return ends
+
+
 def _read(path: Path) -> Any:
     try:
         rows = _read_json(path) if path.name.endswith(JSON_SUFFIXES) else _read_parquet(path)
         check_columns(str(path), rows.column_names)
-        return rows.select(COLUMNS.names).cast(COLUMNS)
+        schema = COLUMNS if "topic_id" not in rows.column_names else COLUMNS.append(pa.field("topic_id", pa.string()))
+        # A partition without a leader has no end offset; rows about settings have no topic.
+        is_known = pc.field("end_offset").is_valid() & pc.field("topic").is_valid()
+        return rows.select(schema.names).cast(schema).filter(is_known)
     except FileNotFoundError:
         raise InputError(f"{path}: No such file or directory") from None
     except (OSError, pa.ArrowException) as error:

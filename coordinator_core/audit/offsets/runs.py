@@ -33,7 +33,8 @@ class CommitRun(NamedTuple):
     """Commits of one partition that follow each other, none of them below the one before it; or one tombstone.
 
     ``before``: what was committed before the run; None: nothing, as far as the log shows. ``offset``: the offset that
-    the last of them commits; None: a tombstone removed it.
+    the last of them commits; None: a tombstone removed it. ``held_ms``: when a commit of a transaction began to hold,
+    by the marker of the transaction; None: with its own record.
     """
 
     partition: TopicPartition
@@ -44,6 +45,7 @@ class CommitRun(NamedTuple):
     first_offset: int | None
     offset: int | None
     topic_id: str | None = None
+    held_ms: int | None = None
 
 
 class GroupCommits(NamedTuple):
@@ -84,12 +86,12 @@ class CommitOrder:
         else:
             yield self._commit(record, record.value)
 
-    def end_transaction(self, producer_id: int, *, committed: bool) -> Iterator[CommitRun]:
-        """Take in the marker that ends the producer's transaction; yield the runs that it makes."""
+    def end_transaction(self, producer_id: int, *, committed: bool, held_ms: int | None = None) -> Iterator[CommitRun]:
+        """Take in the marker that ends the producer's transaction, at ``held_ms``; yield the runs that it makes."""
         for record in self._open.pop(producer_id, ()):
             is_overtaken = self._newest.get(partition_of(record), -1) > record.at.offset
             if committed and record.value is not None and not is_overtaken:
-                yield self._commit(record, record.value)
+                yield self._commit(record, record.value)._replace(held_ms=held_ms)
 
     def give_up_transactions(self) -> None:
         """Leave out all open transactions: a part of the log is missing here, so how they ended is not known."""

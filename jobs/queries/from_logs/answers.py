@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from coordinator_core.errors import InputError
 from jobs.queries.from_logs.groups import replay
-from jobs.queries.interface import AsOf, GroupsThen, OwnedBy, RebalanceFilter
+from jobs.queries.interface import NO_ENDS, AsOf, GroupsThen, OwnedBy, RebalanceFilter
 from jobs.sources.files import LogPart
 from jobs.sources.log_reader import Warn
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:  # what judges histories is imported once a history is asked f
     from coordinator_core.audit.findings.group_history import GroupHistory
     from coordinator_core.audit.findings.resets import OffsetReset
     from coordinator_core.audit.findings.rows import FindingRow
+    from coordinator_core.audit.offsets.lag import LagPoint
     from coordinator_core.audit.offsets.runs import GroupCommits
     from coordinator_core.audit.rows import TargetAuditRow
     from coordinator_core.audit.settings import AuditSettings
@@ -23,6 +25,7 @@ if TYPE_CHECKING:  # what judges histories is imported once a history is asked f
     from coordinator_core.groups.violations import Violation
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
     from jobs.settings import Settings
+    from jobs.sources.end_offsets import EndOffsets
 
 
 @dataclass(slots=True)
@@ -60,6 +63,14 @@ class LogAnswers:
         from jobs.queries.from_logs.commits import group_commits
 
         return group_commits(self.logs, self._warn_once(), group_id, self.listed)
+
+    def lag(self, group_id: str, ends: EndOffsets | None) -> list[LagPoint]:
+        """One pass over the logs, in which the records of the group alone are decoded."""
+        from jobs.queries.from_logs.commits import group_lag
+
+        if ends is None:
+            raise InputError(NO_ENDS)
+        return group_lag(self.logs, self._warn_once(), group_id, ends)
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """One pass over the logs."""

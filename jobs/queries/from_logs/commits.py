@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_core.audit.findings.commits import GROUP_ENDS
+from coordinator_core.audit.offsets.lag import LagPoint, LogReach, LogSpan, TimedCommit
 from coordinator_core.audit.offsets.runs import CommitOrder, CommitRun, GroupCommits
 from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
 from jobs.queries.from_logs.log_partition import MARKERS
+from jobs.queries.lag import point_order, points
+from jobs.sources.end_offsets import EndOffsets
 from jobs.sources.files import LogPart
 from jobs.sources.log_reader import LogReader, LogRow, Warn, by_partition, log_rows
 from jobs.sources.topics import topic_history
@@ -33,11 +38,25 @@ def group_commits(logs: Iterable[LogPart], warn: Warn, group_id: str, listed: To
     runs = [run for each in passes for run in each.runs()]
     return GroupCommits(
         runs,
-        Coverage({each.reader.partition: each.ranges for each in passes}),
+        Coverage({each.reader.partition: [span[:2] for span in each.spans] for each in passes}),
         [end for each in passes for end in each.group_ends],
         topic_ends(topics),
         sum(each.order.left_out for each in passes),
     )
+
+
+def group_lag(logs: Iterable[LogPart], warn: Warn, group_id: str, ends: EndOffsets) -> list[LagPoint]:
+    """Return the lag of a group at each snapshot of the end offsets, by topic, partition and time."""
+    found: list[LagPoint] = []
+    for files in by_partition(logs)[Family.GROUP].values():
+        one_pass = _Pass(LogReader(files, warn), group_id)
+        commits: dict[TopicPartition, list[TimedCommit]] = defaultdict(list)
+        for run in one_pass.runs():
+            held_ms = run.last.timestamp_ms if run.held_ms is None else run.held_ms
+            commits[run.partition].append(TimedCommit(held_ms, run.last, run.offset, run.topic_id))
+        reach = LogReach.of(one_pass.spans, one_pass.reader.gaps.last_lost_below(None))
+        found += points(group_id, commits, ends, reach)
+    return sorted(found, key=point_order)
 
 
 def topic_ends(topics: TopicHistory | None) -> dict[str, list[int]]:
@@ -50,12 +69,12 @@ def topic_ends(topics: TopicHistory | None) -> dict[str, list[int]]:
 
 
 class _Pass:
-    """The pass over one partition of the log. ``ranges`` are the offsets that are there, without gaps."""
+    """The pass over one partition of the log. ``spans`` are the offsets that are there."""
 
     def __init__(self, reader: LogReader, group_id: str) -> None:
         self.reader = reader
         self.order = CommitOrder()
-        self.ranges: list[tuple[int, int]] = []
+        self.spans: list[LogSpan] = []
         self.group_ends: list[LogPosition] = []
         self._group_id = group_id
         self._key = group_id.encode()
@@ -66,7 +85,7 @@ class _Pass:
             if self.reader.losses > self._losses:
                 self._losses = self.reader.losses
                 self.order.give_up_transactions()
-            self.ranges += _ranges(batch)
+            self.spans += _spans(batch)
             for row in log_rows(batch.filter(self._is_mine(batch))):
                 yield from self._apply(row)
 
@@ -77,7 +96,9 @@ class _Pass:
 
     def _apply(self, row: LogRow) -> Iterator[CommitRun]:
         if row.control_type in MARKERS:
-            yield from self.order.end_transaction(row.producer_id, committed=MARKERS[row.control_type])
+            yield from self.order.end_transaction(
+                row.producer_id, committed=MARKERS[row.control_type], held_ms=row.timestamp
+            )
         record = self.reader.decoded(row) if row.kind == Kind.RECORD.value else None
         if record is None or record.group_id != self._group_id:
             return
@@ -87,12 +108,12 @@ class _Pass:
             self.group_ends.append(record.at)
 
 
-def _ranges(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
+def _spans(batch: pa.RecordBatch) -> Iterator[LogSpan]:
     """Yield the ranges of offsets that have a record."""
-    offsets = batch.column("offset").drop_null().to_numpy(zero_copy_only=False)
-    if not len(offsets):
-        return
+    rows = batch.filter(pc.is_valid(batch.column("offset")))
+    offsets = rows.column("offset").to_numpy(zero_copy_only=False)
+    times = rows.column("timestamp").fill_null(-1).to_numpy(zero_copy_only=False)
     breaks = (offsets[1:] != offsets[:-1] + 1).nonzero()[0] + 1
-    firsts = [0, *breaks.tolist()]
-    lasts = [*(each - 1 for each in breaks.tolist()), len(offsets) - 1]
-    yield from ((int(offsets[first]), int(offsets[last])) for first, last in zip(firsts, lasts, strict=True))
+    for first, end in pairwise([0, *breaks.tolist(), len(offsets)]):
+        if end > first:
+            yield LogSpan(int(offsets[first]), int(offsets[end - 1]), int(times[first:end].max()))

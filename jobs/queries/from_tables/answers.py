@@ -19,12 +19,14 @@ if TYPE_CHECKING:  # what a history consists of is imported once it is asked for
     from coordinator_core.audit.findings.group_history import GroupHistory
     from coordinator_core.audit.findings.resets import OffsetReset
     from coordinator_core.audit.findings.rows import FindingRow
+    from coordinator_core.audit.offsets.lag import LagPoint
     from coordinator_core.audit.offsets.runs import GroupCommits
     from coordinator_core.audit.rows import TargetAuditRow
     from coordinator_core.audit.settings import AuditSettings
     from coordinator_core.audit.targets.rounds import Round
     from coordinator_core.groups.violations import Violation
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
+    from jobs.sources.end_offsets import EndOffsets
     from jobs.sources.log_reader import Warn
 
 Kind = TypeVar("Kind")
@@ -63,6 +65,15 @@ class StoredAnswers:
         from jobs.queries.from_tables.commit_runs import stored_commits
 
         return stored_commits(self.tables, self.cluster, group_id)
+
+    def lag(self, group_id: str, ends: EndOffsets | None) -> list[LagPoint]:
+        """From ``lag_history``; with other end offsets from ``offset_commits``."""
+        from jobs.queries.from_tables.lag import lag_at, stored_lag
+
+        self._warn_once(of_history=False)
+        if ends is None:
+            return stored_lag(self.tables, self.cluster, group_id)
+        return lag_at(self.tables, self.cluster, group_id, ends)
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """From ``rebalances``; of a group that lives in two logs from its history, which names the conversions."""

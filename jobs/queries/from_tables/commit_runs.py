@@ -42,7 +42,7 @@ RUNS: Final = f"""
   ) AS both_kinds
 ), linked AS (
   SELECT *, lag(is_tombstone) OVER w AS gone_before, lag(log_offset) OVER w AS held_at,
-    lag(timestamp_ms) OVER w AS held_ms, lag(committed_offset) OVER w AS held_offset,
+    lag(timestamp_ms) OVER w AS before_ms, lag(committed_offset) OVER w AS held_offset,
     lag(topic_id) OVER w AS held_topic_id, lag(expire_timestamp) OVER w AS held_expires,
     lag(commit_timestamp) OVER w AS held_committed, lag(stretch) OVER w AS stretch_before
   FROM stretched WHERE edge = 0 WINDOW w AS (PARTITION BY {KEY} ORDER BY effective, log_offset)
@@ -64,7 +64,7 @@ RUNS: Final = f"""
 SELECT f.log_partition AS log_partition, f.topic AS topic, f.partition AS partition, s.commits AS commits,
   f.log_offset AS first_at, f.timestamp_ms AS first_ms, l.log_offset AS last_at, l.timestamp_ms AS last_ms,
   f.committed_offset AS first_offset, l.committed_offset AS last_offset, f.is_tombstone AS is_tombstone,
-  f.topic_id AS topic_id, f.gone_before AS gone_before, f.held_at AS held_at, f.held_ms AS held_ms,
+  f.topic_id AS topic_id, f.gone_before AS gone_before, f.held_at AS held_at, f.before_ms AS before_ms,
   f.held_offset AS held_offset, f.held_topic_id AS held_topic_id, f.held_expires AS held_expires,
   f.held_committed AS held_committed
 FROM summed AS s
@@ -106,7 +106,7 @@ def _run(row: Mapping[str, Any]) -> CommitRun:
     log = row["log_partition"]
     held = None
     if row["gone_before"] is False:
-        at = LogPosition(log, row["held_at"], row["held_ms"])
+        at = LogPosition(log, row["held_at"], row["before_ms"])
         held = Held(
             at,
             row["held_offset"],

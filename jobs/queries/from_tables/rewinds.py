@@ -20,14 +20,16 @@ WITH mine AS (
   FROM $offset_commits
   WHERE cluster = :cluster AND group_id = :group_id AND log_offset IS NOT NULL AND {COUNTS}
 ), ends AS (
-  SELECT log_topic, log_partition, producer_id, log_offset AS marker FROM $log_records
+  SELECT log_topic, log_partition, producer_id, log_offset AS marker, timestamp_ms AS marker_ms FROM $log_records
   WHERE cluster = :cluster AND is_transactional AND control_type IN ('COMMIT', 'ABORT')
 ), ended AS (
-  SELECT m.log_topic, m.log_partition, m.log_offset, min(e.marker) AS marker FROM mine AS m
+  SELECT m.log_topic, m.log_partition, m.log_offset, min(e.marker) AS marker, min(e.marker_ms) AS marker_ms
+  FROM mine AS m
   JOIN ends AS e ON {PLACE.format("e")} AND m.producer_id = e.producer_id AND m.log_offset < e.marker
   GROUP BY m.log_topic, m.log_partition, m.log_offset
 ), steps AS (
-  SELECT m.*, coalesce(n.marker, m.log_offset) AS effective FROM mine AS m
+  SELECT m.*, coalesce(n.marker, m.log_offset) AS effective, coalesce(n.marker_ms, m.timestamp_ms) AS held_ms
+  FROM mine AS m
   LEFT JOIN ended AS n ON {PLACE.format("n")} AND m.log_offset = n.log_offset
 ), overtaken AS (
   SELECT *, max(log_offset) OVER (PARTITION BY {KEY} ORDER BY effective, log_offset

@@ -28,6 +28,7 @@ RUNS = [
     "explain B-range-5175@6 --log LOGS",
     "history B-range-5175 --log LOGS",
     "history A-coop-a2d7 --log LOGS",
+    "commits A-coop-a2d7 --log LOGS",
     "owners a-coop-x8 --log LOGS",
     "owners a-coop-x8 --history --log LOGS",
     "offsets A-coop-a2d7 --log LOGS",
