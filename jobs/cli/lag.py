@@ -50,7 +50,9 @@ def print_lag_history(source: AnswerSource, group: str, ends: Path | None, limit
     seen = {(point.topic, point.partition) for point in points}
     without = sorted(str(partition) for partition in offsets.committed if partition not in seen)
     if not points:
-        raise InputError(f"no snapshot has an end offset of a partition for which group {group!r} commits")
+        raise InputError(
+            f"at no snapshot of the end offsets had group {group!r} an offset committed for a partition in it"
+        )
     if without:
         more = f" and {len(without) - 3} more" if len(without) > 3 else ""
         source.console.warn(f"no snapshot has the end offset of {', '.join(without[:3])}{more}: the lag is not known")
