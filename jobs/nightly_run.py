@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from coordinator_core.errors import InputError, UsageError
 from jobs.checks import suites
-from jobs.checks.suites import Result
+from jobs.checks.validation import Result
 from jobs.errors import one_line
 from jobs.pipeline import decode, findings, ingest, maintenance, offsets, replay, runs, seen_files
 from jobs.pipeline.findings import INPUTS

@@ -74,9 +74,9 @@ class FindingCheckSettings(Section):
 
 
 class CheckSettings(Section):
-    """The suites of expectations to check, and facts about the cluster that the tables may lack."""
+    """The Great Expectations project to validate, and facts about the cluster that the tables may lack."""
 
-    suites: Path | None
+    project: Path | None
     offsets_partitions: Annotated[int, Field(gt=0)] | None
     data_docs: Path | None
     findings: FindingCheckSettings

@@ -146,6 +146,12 @@ COMMANDS: dict[str, Entry] = {
         NIGHTLY,
         "--tables tables",
     ),
+    "expectations": Entry(
+        "checks:expectations_command",
+        "Write a Great Expectations project for the tables, to add your own expectations.",
+        NIGHTLY,
+        "quality --tables tables",
+    ),
     "tables": Entry("pipeline:tables_command", "List the tables and their row counts.", NIGHTLY, "--tables tables"),
     "config": Entry(
         "config:config_command",

@@ -9,15 +9,19 @@ from typing import Annotated
 
 import typer
 
+from jobs import settings
 from jobs.checks import suites as quality
-from jobs.checks.suites import Result
-from jobs.cli.console import Console
+from jobs.checks.project import FOLDER, write_project
+from jobs.checks.validation import Result
+from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.option_groups import with_options
-from jobs.cli.output import print_lines
+from jobs.cli.options import ConfigOption, TablesOption
+from jobs.cli.output import print_lines, print_written
 from jobs.cli.table_options import TableOptions
+from jobs.tables.reader import absolute
 
 FAILED = 3
-"""Exit code if a check of severity error failed."""
+"""Exit code if an expectation of severity critical failed."""
 
 VERDICTS = {True: "passed", False: "failed", None: "unknown"}
 
@@ -25,14 +29,15 @@ VERDICTS = {True: "passed", False: "failed", None: "unknown"}
 @with_options(TableOptions)
 def checks_command(
     options: TableOptions,
-    suites: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Folder with your own suites of expectations.")
+    project: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Your Great Expectations project (command expectations)."),
     ] = None,
     docs: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write Data Docs (HTML) to this folder.")] = None,
 ) -> None:
-    """Check the tables with the suites of expectations. Exit code 3: a check of severity error failed."""
+    """Check the tables with suites of expectations. Exit code 3: an expectation of severity critical failed."""
     console = options.console
-    flags = {"checks.suites": suites, "checks.data_docs": docs}
+    flags = {"checks.project": project, "checks.data_docs": docs}
     tables, chosen = options.open(**flags)
     with console.step("checking the tables"):
         results = quality.run(tables, chosen.checks, datetime.now(UTC))
@@ -44,7 +49,7 @@ def checks_command(
 
 
 def print_results(console: Console, results: Iterable[Result]) -> None:
-    """Print one line for each check; its description is in ``conf/expectations`` and in the JSON output."""
+    """Print one line for each check; its description is in the JSON output."""
     lines = [
         {
             "cluster": result.cluster,
@@ -61,3 +66,20 @@ def print_results(console: Console, results: Iterable[Result]) -> None:
     if not console.json:
         lines = [{name: value for name, value in line.items() if name not in ("suite", "about")} for line in lines]
     print_lines(lines, as_json=console.json, title="checks")
+
+
+def expectations_command(
+    folder: Annotated[Path, typer.Argument(help="Folder of the project; it is written to FOLDER/gx.")],
+    tables: TablesOption = None,
+    config: ConfigOption = None,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Write a Great Expectations project for the tables, to which you add your own expectations.
+
+    Suites, validation definitions and checkpoints that are already there are kept.
+    """
+    chosen = settings.load(config, flags={"tables": tables})
+    location = absolute(chosen.tables)
+    write_project(folder / FOLDER, location)
+    print_written("project", folder / FOLDER, as_json=json)

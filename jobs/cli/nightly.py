@@ -32,7 +32,7 @@ def nightly_command(
     ] = None,
     log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
-    """Ingest, decode, replay, audit, check and report everything new. Exit code 3: a check of severity error failed."""
+    """Ingest, decode, replay, audit, check and report everything new. Exit code 3: a critical check failed."""
     console = options.console
     flags = {"cluster": cluster, "input.paths": paths or None, "nightly.report": report}
     nightly_run.check_settings(options.chosen(**flags))

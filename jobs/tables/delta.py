@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -14,7 +13,7 @@ from pyspark.sql.utils import is_remote
 from coordinator_core.errors import InputError
 from jobs.errors import one_line
 from jobs.tables.format import FORMAT, FORMAT_VERSION, check_format
-from jobs.tables.reader import MissingTableError, is_catalog_name
+from jobs.tables.reader import MissingTableError, absolute, is_catalog_name
 
 INDEXED_COLUMNS = 12
 """Number of leading columns for which Delta keeps minimum and maximum. The columns by which the jobs select are among
@@ -68,7 +67,7 @@ class Tables:
         self._created: set[str] = set()
         self._empty: set[str] = set()
         self._is_format_checked = False
-        self.location = str(Path(location).resolve()) if is_local else location.rstrip("/")
+        self.location = absolute(location)
 
     def name(self, table: Table) -> str:
         """Return the table's name in SQL."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from coordinator_core.errors import InputError
@@ -82,3 +83,10 @@ def literal(value: Value, text: Callable[[str], str]) -> str:
 def is_catalog_name(location: str) -> bool:
     """Return whether a location is a schema of a catalog, such as ``main.audit``; otherwise it is a folder or a URI."""
     return CATALOG_NAME.fullmatch(location) is not None
+
+
+def absolute(location: str) -> str:
+    """Return the location of tables with an absolute path for a folder of this machine; a URI or a schema as it is."""
+    if is_catalog_name(location) or "://" in location or location.startswith("dbfs:"):
+        return location.rstrip("/")
+    return str(Path(location).resolve())

@@ -62,25 +62,29 @@ GROUP_OFFSETS: Final = Table(
 
 CHECK_RESULTS: Final = Table(
     "check_results",
-    "Result of one data-quality check (expectation) in one run, for one cluster",
+    "Result of one data-quality check (expectation) in one run: of a measure for each cluster, of a table for all",
     StructType(
         [
             column("run_id", STRING, "Run of the checks; sorts by time"),
-            column("cluster", STRING, "Name of the cluster that was measured"),
+            column("cluster", STRING, "Name of the cluster that was measured; null: the whole table was checked"),
             column("suite", STRING, "Name of the suite of expectations"),
-            column("check", STRING, "Name of the measure"),
+            column("check", STRING, "Name of the measure, or of the table and the column"),
             column("expectation", STRING, "Type of the expectation, as Great Expectations names it"),
             column("about", STRING, "Description of the check"),
-            column("severity", STRING, "error (a failure fails the run) or warning"),
-            column("observed", DoubleType(), "Value of the measure; null: it could not be computed"),
-            column("bound", STRING, "Bounds that the measure must meet"),
+            column("severity", STRING, "critical (a failure fails the run), warning or info"),
+            column(
+                "observed",
+                DoubleType(),
+                "Value of the measure, or what the expectation observed; null: not computed, or not a number",
+            ),
+            column("bound", STRING, "Arguments of the expectation: bounds, conditions"),
             column(
                 "passed",
                 BooleanType(),
-                "True: the measure meets the bounds; null: unknown, because the measure could not be computed",
+                "True: the expectation is met; null: unknown, because the measure or the table does not exist",
             ),
             column("checked_at", TimestampType(), "When the check ran"),
         ]
     ),
-    key=("run_id", "cluster", "suite", "check", "expectation"),
+    key=("run_id", "cluster", "suite", "check", "expectation", "bound"),
 )

@@ -15,6 +15,7 @@ from jobs import settings
 from jobs.api import CoordinatorAudit
 from jobs.checks import suites as quality
 from jobs.checks.measures import MEASURES, coordinator_partition, measure
+from jobs.checks.validation import CheckRun, Result
 from jobs.tables.delta import Tables
 from jobs.tables.results import FINDINGS
 
@@ -22,11 +23,19 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 GOOD = dict.fromkeys(MEASURES, 0.0)
 
 
-def verdicts(docs: Path | None = None, **measured: float | None) -> dict[str, bool | None]:
-    """Of the shipped suites on one cluster."""
-    measures = pd.DataFrame([{"cluster": "c", **GOOD, **measured}]).astype(dict.fromkeys(MEASURES, float))
-    suites = quality.load_suites(settings.conf() / "expectations")
-    return {result.check: result.passed for result in quality.evaluate(measures, suites, "run", NOW, docs)}
+def results(measured: pd.DataFrame, **chosen: object) -> list[Result]:
+    """Of the shipped suites."""
+    flags = {f"checks.{name}": value for name, value in chosen.items()}
+    checked = CheckRun(None, measured, "run", NOW)
+    return quality.evaluate(checked, "/nowhere", settings.load(environment={}, flags=flags).checks)
+
+
+def of_one_cluster(**measured: float | None) -> pd.DataFrame:
+    return pd.DataFrame([{"cluster": "c", **GOOD, **measured}]).astype(dict.fromkeys(MEASURES, float))
+
+
+def verdicts(**measured: float | None) -> dict[str, bool | None]:
+    return {result.check: result.passed for result in results(of_one_cluster(**measured))}
 
 
 def test_every_measure_is_expected_something_of() -> None:
@@ -42,42 +51,21 @@ def test_a_bound_that_is_passed_fails_and_a_measure_that_is_missing_is_unknown()
     assert [check for check, passed in found.items() if passed is None] == ["violations"]
 
 
-def test_only_an_error_fails_the_run() -> None:
-    measures = pd.DataFrame([{"cluster": "c", **GOOD, "hours_since_last_record": 40.0, "violations": 2.0}])
-    results = quality.evaluate(measures, quality.load_suites(settings.conf() / "expectations"), "run", NOW)
-    assert [result.check for result in results if result.passed is False] == ["hours_since_last_record", "violations"]
-    assert [result.check for result in results if result.failed] == ["violations"]
+def test_only_a_critical_failure_fails_the_run() -> None:
+    found = results(of_one_cluster(hours_since_last_record=40.0, violations=2.0))
+    assert [result.check for result in found if result.passed is False] == ["hours_since_last_record", "violations"]
+    assert [result.check for result in found if result.failed] == ["violations"]
 
 
-def test_data_docs_are_written_where_asked(tmp_path: Path) -> None:
-    verdicts(tmp_path / "docs")
-    assert (tmp_path / "docs" / "index.html").is_file()
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("name: x", "name.*list of expectations"),
-        (
-            "{name: x, expectations: [{type: expect_column_values_to_be_between, kwargs: {column: lag}}]}",
-            "'lag'.*unbalanced_partitions,",
-        ),
-        (
-            "{name: x, expectations: [{type: y, kwargs: {column: violations}, meta: {severity: fatal}}]}",
-            "'fatal' of violations.*error or warning",
-        ),
-        ("[", "YAML"),
-    ],
-)
-def test_a_suite_that_cannot_be_used_is_named(tmp_path: Path, text: str, complaint: str) -> None:
-    (tmp_path / "mine.yaml").write_text(text)
-    with pytest.raises(InputError, match=rf"mine\.yaml: .*{complaint}"):
-        quality.load_suites(tmp_path)
-
-
-def test_a_folder_without_suites_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no suites"):
-        quality.load_suites(tmp_path)
+def test_each_cluster_has_its_own_verdict() -> None:
+    good, bad = of_one_cluster(), of_one_cluster(violations=2.0, notices=None).assign(cluster="d")
+    found = results(pd.concat([good, bad], ignore_index=True))
+    assert len(found) == 2 * len(MEASURES)
+    passed = {(result.check, result.cluster): result.passed for result in found}
+    assert (passed["violations", "c"], passed["violations", "d"]) == (True, False)
+    assert (passed["notices", "c"], passed["notices", "d"]) == (True, None)
+    (row,) = [result for result in found if (result.check, result.cluster) == ("violations", "d")]
+    assert (row.observed, row.bound, row.severity) == (2.0, "max_value 0", "critical")
 
 
 def java_hash(text: str) -> int:

@@ -1,0 +1,282 @@
+"""Runs the validation definitions of a Great Expectations project and the actions of its checkpoints."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pandas as pd
+
+from coordinator_core.errors import InputError
+from jobs.checks import project
+from jobs.errors import one_line
+from jobs.tables.catalog import CATALOG
+from jobs.tables.delta import Tables
+
+CRITICAL: Final = "critical"
+"""The severity that fails a run, in Great Expectations' words; the others are warning and info."""
+
+COLUMNS: Final = ("column", "column_A", "column_B", "column_list", "column_set")
+"""The arguments of expectations that name columns."""
+
+ABOUT_ACTION: Final = "action of a checkpoint"
+
+
+class Result(NamedTuple):
+    """One row of ``check_results``."""
+
+    run_id: str
+    cluster: str | None
+    suite: str
+    check: str
+    expectation: str
+    about: str
+    severity: str
+    observed: float | None
+    bound: str
+    passed: bool | None
+    checked_at: datetime
+
+    @property
+    def failed(self) -> bool:
+        """Whether the expectation failed with severity critical, which fails the run."""
+        return self.passed is False and self.severity == CRITICAL
+
+
+class CheckRun(NamedTuple):
+    """What is checked: the tables, their measures (a row for each cluster), the id of the run and its time."""
+
+    tables: Tables | None
+    measures: pd.DataFrame
+    run_id: str
+    now: datetime
+
+
+def validate(folder: Path, checked: CheckRun, *, docs: bool = False) -> list[Result]:
+    """Validate all that the project in this folder defines, and run the actions of its checkpoints.
+
+    A suite without an expectation is passed over. An expectation on a measure has a result for each cluster; it is
+    unknown where the measure is null. An expectation on a table is unknown if the table does not exist. With ``docs``,
+    Data Docs are built as well.
+
+    Raises:
+        InputError: the project is invalid, or a suite is validated on nothing.
+    """
+    try:
+        context = _open(folder)
+        return [*_Validations(context, checked).results(docs=docs)]
+    except InputError:
+        raise
+    except Exception as error:
+        if not type(error).__module__.startswith(("great_expectations", "pydantic")):
+            raise
+        raise InputError(f"{folder}: {one_line(error)}") from error
+
+
+def write_measures(folder: Path, measures: pd.DataFrame) -> None:
+    """Write the measures to where the project's data source reads them."""
+    target = folder / project.MEASURES_FOLDER
+    target.mkdir(parents=True, exist_ok=True)
+    measures.to_parquet(target / "measures.parquet", index=False)
+
+
+def _open(folder: Path) -> Any:
+    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+    import great_expectations as gx
+
+    return gx.get_context(mode="file", context_root_dir=str(folder))
+
+
+class _Validations:
+    """The validation definitions of a context, and what they gave."""
+
+    def __init__(self, context: Any, checked: CheckRun) -> None:
+        self.context = context
+        self.checked = checked
+        self.outcomes: dict[str, Any] = {}
+        """Results of Great Expectations by the name of the validation definition."""
+
+    def results(self, *, docs: bool) -> Iterator[Result]:
+        """Yield the results of all definitions, then those of the actions that failed."""
+        checkpoints = self.context.checkpoints.all()
+        formats = {each.name: found.result_format for found in checkpoints for each in found.validation_definitions}
+        identity = self._run_identifier()
+        for definition in self._definitions():
+            yield from self._validated(definition, formats.get(definition.name, "SUMMARY"), identity)
+        if docs:
+            self.context.build_data_docs()
+        for checkpoint in checkpoints:
+            yield from self._act(checkpoint, identity)
+
+    def _run_identifier(self) -> Any:
+        from great_expectations.core.run_identifier import RunIdentifier
+
+        return RunIdentifier(run_name=self.checked.run_id, run_time=self.checked.now)
+
+    def _definitions(self) -> Iterator[Any]:
+        """Yield the definitions; one is added for a suite that has none and the name of a table (``findings.mine``)."""
+        import great_expectations as gx
+
+        definitions = self.context.validation_definitions.all()
+        bound = {definition.suite.name for definition in definitions}
+        yield from sorted(definitions, key=lambda each: each.name)
+        for suite in sorted(self.context.suites.all(), key=lambda each: each.name):
+            if suite.name in bound:
+                continue
+            asset = suite.name.partition(".")[0]
+            if asset not in CATALOG and asset != project.MEASURES:
+                raise InputError(
+                    f"suite {suite.name} of {self.context.root_directory} is not validated on anything: add a "
+                    f"validation definition, or begin its name with that of a table (rebalances.{suite.name})"
+                )
+            source = self.context.data_sources.get(project.MEASURES if asset == project.MEASURES else project.TABLES)
+            batch = source.get_asset(asset).get_batch_definition(project.ALL)
+            made = gx.ValidationDefinition(name=suite.name, data=batch, suite=suite)
+            yield self.context.validation_definitions.add(made)
+
+    def _validated(self, definition: Any, result_format: Any, identity: Any) -> Iterator[Result]:
+        if not definition.suite.expectations:
+            return
+        asset, tables = definition.asset.name, self.checked.tables
+        is_table = definition.data_source.name == project.TABLES and asset in CATALOG
+        if is_table and (tables is None or not tables.exists(CATALOG[asset])):
+            for each in definition.suite.expectations:
+                yield self._result(definition, each.configuration, about=f"table {asset} does not exist: ")
+            return
+        frame = None
+        if definition.asset.type == "dataframe" and is_table and tables is not None:
+            frame = {"dataframe": tables.read(CATALOG[asset])}
+        outcome = definition.run(batch_parameters=frame, result_format=result_format, run_id=identity)
+        self.outcomes[definition.name] = outcome
+        order = {each.id: number for number, each in enumerate(definition.suite.expectations)}
+        for each in sorted(outcome.results, key=lambda each: order.get(each.expectation_config.id, len(order))):
+            if definition.data_source.name == project.MEASURES:
+                yield from self._of_measure(definition, each)
+            else:
+                yield self._of_table(definition, each)
+
+    def _of_measure(self, definition: Any, outcome: Any) -> Iterator[Result]:
+        """Yield a result for each cluster if the expectation is on the values of one measure; otherwise one."""
+        config, measures = outcome.expectation_config, self.checked.measures
+        name, unexpected = config.kwargs.get("column"), outcome.result.get("unexpected_index_list")
+        if name not in measures or unexpected is None:
+            yield self._of_table(definition, outcome)
+            return
+        failed = {row["cluster"] for row in unexpected}
+        for cluster, value in zip(measures["cluster"], measures[name], strict=True):
+            passed = None if pd.isna(value) else cluster not in failed
+            observed = None if pd.isna(value) else float(value)
+            yield self._result(definition, config, cluster=str(cluster), observed=observed, passed=passed)
+
+    def _of_table(self, definition: Any, outcome: Any) -> Result:
+        passed, problem = bool(outcome.success), _problem(outcome.exception_info)
+        observed = outcome.result.get("observed_value", outcome.result.get("unexpected_count"))
+        is_number = isinstance(observed, int | float) and not isinstance(observed, bool)
+        about = f"could not be computed: {problem}; " if problem else ""
+        shown = float(observed) if is_number else None
+        return self._result(definition, outcome.expectation_config, observed=shown, passed=passed, about=about)
+
+    def _result(
+        self,
+        definition: Any,
+        config: Any,
+        *,
+        cluster: str | None = None,
+        observed: float | None = None,
+        passed: bool | None = None,
+        about: str = "",
+    ) -> Result:
+        kwargs = {name: value for name, value in config.kwargs.items() if name != "batch_id"}
+        columns = [str(kwargs[name]) for name in COLUMNS if name in kwargs]
+        of_table = [] if definition.data_source.name == project.MEASURES else [definition.asset.name]
+        return Result(
+            run_id=self.checked.run_id,
+            cluster=cluster,
+            suite=definition.suite.name,
+            check=".".join([*of_table, *columns]),
+            expectation=config.type,
+            about=about + _text(config.notes or config.description),
+            severity=str(getattr(config.severity, "value", config.severity)),
+            observed=observed,
+            bound=", ".join(f"{name} {_plain(value)}" for name, value in kwargs.items() if name not in COLUMNS),
+            passed=passed,
+            checked_at=self.checked.now,
+        )
+
+    def _act(self, checkpoint: Any, identity: Any) -> Iterator[Result]:
+        """Run the actions of a checkpoint on what was validated of it; yield a failed result for each that fails."""
+        from great_expectations.checkpoint.actions import ActionContext, UpdateDataDocsAction
+        from great_expectations.checkpoint.checkpoint import CheckpointResult
+
+        found = {
+            _identifier(definition, self.outcomes[definition.name], identity): self.outcomes[definition.name]
+            for definition in checkpoint.validation_definitions
+            if definition.name in self.outcomes
+        }
+        if not found:
+            return
+        result = CheckpointResult(run_id=identity, run_results=found, checkpoint_config=checkpoint)
+        done = ActionContext()
+        # Messages name the pages of Data Docs: these come first, as in Great Expectations' own order.
+        for action in sorted(checkpoint.actions, key=lambda each: not isinstance(each, UpdateDataDocsAction)):
+            try:
+                answer = action.run(checkpoint_result=result, action_context=done)
+            except Exception as error:
+                yield self._failed_action(checkpoint, action, _why(error))
+                continue
+            done.update(action, answer)
+            if None in answer.values():  # a server that refuses or does not answer is no error of Great Expectations
+                yield self._failed_action(checkpoint, action, "the message was not delivered")
+
+    def _failed_action(self, checkpoint: Any, action: Any, problem: str) -> Result:
+        return Result(
+            run_id=self.checked.run_id,
+            cluster=None,
+            suite=checkpoint.name,
+            check=action.name,
+            expectation=ABOUT_ACTION,
+            about=problem,
+            severity="warning",
+            observed=None,
+            bound="",
+            passed=False,
+            checked_at=self.checked.now,
+        )
+
+
+def _identifier(definition: Any, outcome: Any, identity: Any) -> Any:
+    from great_expectations.data_context.types.resource_identifiers import (
+        ExpectationSuiteIdentifier,
+        ValidationResultIdentifier,
+    )
+
+    suite = ExpectationSuiteIdentifier(name=definition.suite.name)
+    return ValidationResultIdentifier(
+        expectation_suite_identifier=suite, run_id=identity, batch_identifier=outcome.batch_id
+    )
+
+
+def _problem(info: Mapping[str, Any] | None) -> str | None:
+    """Return why an expectation could not be computed; Great Expectations gives one cause, or one for each metric."""
+    info = info or {}
+    causes = [info] if "raised_exception" in info else [each for each in info.values() if isinstance(each, dict)]
+    messages = [str(each.get("exception_message")) for each in causes if each.get("raised_exception")]
+    return " ".join(messages[0].split()).removeprefix("Error: ") if messages else None
+
+
+def _why(error: Exception) -> str:
+    """Return why an action failed. Great Expectations' message does not name the variable that is not set."""
+    missing = getattr(error, "missing_config_variable", None)
+    return " ".join(str(error).split()) if missing is None else f"the environment variable {missing} is not set"
+
+
+def _plain(value: Any) -> Any:
+    """Return a whole number without decimals: Great Expectations turns all bounds into floating-point numbers."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _text(notes: Any) -> str:
+    return " ".join(notes) if isinstance(notes, list) else str(notes or "")

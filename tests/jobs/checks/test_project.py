@@ -1,0 +1,212 @@
+"""The Great Expectations project: opened by Great Expectations itself, changed in its own way, run by the checks."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import great_expectations as gx
+import great_expectations.expectations as gxe
+import pandas as pd
+import pytest
+import requests
+from great_expectations.checkpoint import SlackNotificationAction
+
+from coordinator_core.errors import InputError
+from jobs import settings
+from jobs.api import CoordinatorAudit
+from jobs.checks import suites as quality
+from jobs.checks.measures import MEASURES
+from jobs.checks.project import write_project
+from jobs.checks.validation import CheckRun, Result, write_measures
+from jobs.cli.app import app
+from jobs.tables.catalog import CATALOG
+from jobs.tables.results import CHECK_RESULTS
+from tests.shared_data import ROOT
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+REMOTE = re.compile(r"(?:src|<link[^>]*href)=[\"']?(?:https?:)?//|url\([\"']?(?:https?:)?//|@import", re.IGNORECASE)
+"""What a browser would load from a server; a link that a reader may follow is none of it."""
+
+
+def measures(**changed: float | None) -> pd.DataFrame:
+    row = {"cluster": "c", **dict.fromkeys(MEASURES, 0.0), **changed}
+    return pd.DataFrame([row]).astype(dict.fromkeys(MEASURES, float))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    write_project(tmp_path / "gx", "/nowhere")
+    return tmp_path
+
+
+def opened(project: Path) -> Any:
+    return gx.get_context(mode="file", project_root_dir=project)
+
+
+def checked(project: Path, location: str = "/nowhere", **changed: float | None) -> list[Result]:
+    chosen = settings.load(environment={}, flags={"checks.project": project, "checks.data_docs": project / "docs"})
+    return quality.evaluate(CheckRun(None, measures(**changed), "run", NOW), location, chosen.checks)
+
+
+def test_the_shipped_project_opens_and_its_checkpoint_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "conf" / "gx", tmp_path / "gx")
+    monkeypatch.chdir(tmp_path / "gx")
+    write_measures(tmp_path / "gx", measures(notices=1, violations=None))
+    context = opened(tmp_path)
+    severities = {each.severity for each in context.suites.get("protocol").expectations}
+    assert severities == {"critical", "warning"}
+    outcome = context.checkpoints.get("measures").run()
+    assert not outcome.success
+    failed = [each for run in outcome.run_results.values() for each in run.results if not each.success]
+    assert [each.expectation_config.kwargs["column"] for each in failed] == ["notices"]
+
+
+def test_every_table_has_an_asset_a_suite_a_definition_and_a_checkpoint(project: Path) -> None:
+    context = opened(project)
+    assert {asset.name for asset in context.data_sources.get("tables").assets} == set(CATALOG)
+    for table in CATALOG:
+        (definition,) = context.checkpoints.get(table).validation_definitions
+        assert (definition.asset.name, definition.suite.name) == (table, table)
+        assert context.suites.get(table).expectations == []
+
+
+def test_an_expectation_that_is_added_fails_by_its_severity(project: Path) -> None:
+    suite = opened(project).suites.get("freshness")
+    suite.add_expectation(gxe.ExpectColumnMaxToBeBetween(column="notices", max_value=1, severity="critical"))
+    suite.add_expectation(gxe.ExpectColumnValuesToBeBetween(column="notices", max_value=2, severity="info", notes="n"))
+    greatest, by_value = [each for each in checked(project, notices=3) if each.suite == "freshness"][-2:]
+    assert (greatest.failed, greatest.observed, greatest.bound) == (True, 3.0, "max_value 1")
+    assert (by_value.passed, by_value.failed, by_value.severity, by_value.about) == (False, False, "info", "n")
+    assert (greatest.cluster, by_value.cluster) == (None, "c")
+
+
+def test_suites_are_kept_when_the_project_is_written_again(project: Path) -> None:
+    opened(project).suites.get("freshness").add_expectation(gxe.ExpectTableRowCountToEqual(value=1))
+    write_project(project / "gx", "main.audit")
+    assert len(opened(project).suites.get("freshness").expectations) == 2
+    assert opened(project).data_sources.get("tables").type == "spark"
+    assert "# " in (project / "gx" / "great_expectations.yml").read_text(), "comments stay"
+
+
+def test_a_suite_with_the_name_of_a_table_needs_no_definition_and_another_one_does(project: Path) -> None:
+    context = opened(project)
+    for name in ("rebalances.mine", "mine"):
+        expectations = [gxe.ExpectTableRowCountToBeBetween(max_value=9, severity="warning")]
+        context.suites.add(gx.ExpectationSuite(name=name, expectations=expectations))
+    with pytest.raises(InputError, match=r"suite mine .*validation definition.*rebalances\.mine"):
+        checked(project)
+    context.suites.delete("mine")
+    (found,) = [each for each in checked(project) if each.suite == "rebalances.mine"]
+    assert (found.check, found.passed) == ("rebalances", None), "the tables are not there: unknown"
+    assert "does not exist" in found.about
+
+
+def test_an_expectation_that_cannot_be_computed_fails_and_says_why(project: Path) -> None:
+    opened(project).suites.get("freshness").add_expectation(gxe.ExpectColumnValuesToBeInSet(column="lag", value_set=[]))
+    (found,) = [each for each in checked(project) if each.check == "lag"]
+    assert found.failed
+    assert "lag" in found.about
+    assert "could not be computed" in found.about
+
+
+@pytest.mark.parametrize("location", ["/elsewhere", "main.audit"])
+def test_a_project_of_other_tables_is_refused(project: Path, location: str) -> None:
+    with pytest.raises(InputError, match=f"data source tables .*coordinator-audit expectations .* --tables {location}"):
+        checked(project, location)
+
+
+def test_a_folder_without_a_project_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"not a Great Expectations project: coordinator-audit expectations"):
+        checked(tmp_path)
+
+
+def test_actions_run_with_secrets_from_the_environment(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = opened(project)
+    checkpoint = context.checkpoints.get("measures")
+    for name in ("HOOK", "REFUSED", "NOT_SET"):
+        webhook = f"${{{name}}}"
+        checkpoint.actions.append(SlackNotificationAction(name=name, slack_webhook=webhook, notify_on="critical"))
+    checkpoint.save()
+    sent: list[str] = []
+
+    def post(self: requests.Session, url: str, **_: Any) -> requests.Response:
+        sent.append(url)
+        if "refused" in url:
+            raise requests.ConnectionError
+        answer = requests.Response()
+        answer.status_code = 200
+        return answer
+
+    monkeypatch.setattr(requests.Session, "post", post)
+    monkeypatch.setenv("HOOK", "https://hooks.example/T0/B0")
+    monkeypatch.setenv("REFUSED", "https://refused.example")
+    assert "hooks.example" not in (project / "gx" / "checkpoints" / "measures.json").read_text()
+    checked(project, notices=1)
+    assert sent == [], "a warning is not critical"
+    found = [each for each in checked(project, violations=1) if each.suite == "measures"]
+    assert sent == ["https://hooks.example/T0/B0", "https://refused.example"]
+    assert [(each.check, each.passed, each.severity) for each in found] == [
+        ("REFUSED", False, "warning"),
+        ("NOT_SET", False, "warning"),
+    ]
+    assert "not delivered" in found[0].about
+    assert found[1].about == "the environment variable NOT_SET is not set"
+
+
+def test_what_the_documentation_writes_works(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "quality").mkdir()
+    (project / "gx").rename(project / "quality" / "gx")
+    write_project(project / "quality" / "gx", "/nowhere")
+    monkeypatch.chdir(project)
+    text = (ROOT / "docs" / "howto" / "add-an-expectation.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 3
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(block, names)
+    context = opened(project / "quality")
+    assert [each.column for each in context.suites.get("rebalances").expectations] == ["duration_min_ms"]
+    (fresh,) = context.suites.get("freshness").expectations
+    assert (fresh.max_value, fresh.severity) == (6, "critical")
+    assert [each.type for each in context.checkpoints.get("measures").actions] == ["slack", "email"]
+
+
+def test_data_docs_load_nothing_from_a_server(project: Path) -> None:
+    checked(project, violations=1)
+    pages = list((project / "docs").rglob("*.html"))
+    assert len(pages) > len(CATALOG)
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert not REMOTE.search(text), page
+        own = re.findall(r"<(?:script src|link rel=\"stylesheet\" href)=\"([^\"]+)\"", text)
+        assert len(own) == 9, page
+        assert all((page.parent / name).is_file() for name in own), page
+    assert "violations" in (project / "docs" / "expectations" / "protocol.html").read_text(encoding="utf-8")
+
+
+def test_an_expectation_of_a_user_on_a_table_fails_the_night(sample: CoordinatorAudit, tmp_path: Path) -> None:
+    """As docs/howto/add-an-expectation.md says, on a copy of the filled tables."""
+    from typer.testing import CliRunner
+
+    tables = tmp_path / "tables"
+    shutil.copytree(sample.tables.location, tables)
+    (tmp_path / "night.yaml").write_text(f"checks: {{project: {tmp_path}}}\nnightly: {{steps: [checks]}}\n")
+    assert CliRunner().invoke(app, ["expectations", str(tmp_path), "--tables", str(tables)]).exit_code == 0
+    night = ["nightly", "--config", str(tmp_path / "night.yaml"), "--tables", str(tables), "--json"]
+    assert CliRunner().invoke(app, night).exit_code == 0, "the shipped suites find nothing critical"
+    suite = opened(tmp_path).suites.get("rebalances")
+    suite.add_expectation(gxe.ExpectColumnValuesToNotBeNull(column="group_id", severity="critical"))
+    suite.add_expectation(gxe.ExpectTableRowCountToBeBetween(max_value=1, severity="critical"))
+    assert CliRunner().invoke(app, night).exit_code == 3
+    assert not opened(tmp_path).checkpoints.get("rebalances").run().success, "Great Expectations alone finds the same"
+    rows = sample.tables.spark.read.format("delta").load(str(tables / CHECK_RESULTS.name)).where("suite = 'rebalances'")
+    found = {row.check: row for row in rows.collect()}
+    assert {check: (row.passed, row.severity, row.cluster) for check, row in found.items()} == {
+        "rebalances.group_id": (True, "critical", None),
+        "rebalances": (False, "critical", None),
+    }
+    assert found["rebalances"].observed == sample.rebalances.count()
