@@ -7,9 +7,8 @@ states of all groups are merged in one commit. Before that commit the records do
 killed, the staged rows show which groups it was replaying; the next run replays these groups from their first record,
 with the same result.
 
-A group is rebuilt, that is, its rows are deleted and all its records are replayed, in three cases: a dump has brought
-records older than the last replayed one; an earlier release stored the state in another format; or records of the
-metadata log were ingested late, and the group had been replayed beyond their time.
+A group is rebuilt, that is, its rows are deleted and all its records are replayed, if what it rests on has changed;
+``rebuilds`` says when.
 
 A share group is replayed twice: its records of the coordinator log, and its records of the share state log, where each
 of its share partitions is in one partition of the log. Both are rebuilt together.
@@ -17,7 +16,7 @@ of its share partitions is in one partition of the log. Both are rebuilt togethe
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -28,18 +27,15 @@ from coordinator_core.groups.violations import Violation
 from jobs.pipeline import commit_summaries, log_ranges
 from jobs.pipeline import topics as topic_log
 from jobs.pipeline.decoded_runs import decoded_runs
+from jobs.pipeline.rebuilds import IDENTITY, Span, groups_to_rebuild
 from jobs.pipeline.replay_arrow import INPUT, folder
 from jobs.sources import stored_topics
-from jobs.sources.files import REPLAYED_TOPICS, SHARE_TOPICS
+from jobs.sources.files import REPLAYED_TOPICS
 from jobs.tables.delta import Table, Tables
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.log import LOG_PARTITION, LOG_RANGES, PLACED
 from jobs.tables.lookup import lookup
 from jobs.tables.records import GROUP_RECORDS
-from jobs.tables.spark_reader import SparkReader
-
-IDENTITY: Final = ("log_topic", "group_id")
-"""The columns that identify a group within a cluster."""
 
 
 class ReplaySummary(NamedTuple):
@@ -83,23 +79,15 @@ def run(tables: Tables, audit: AuditSettings | None = None, *, rebuild: bool = F
             no_rows = dict.fromkeys(FOLDED.values(), 0)
             summaries.append(ReplaySummary(cluster=cluster, groups=0, rebuilt=0, unplaced=0, rows=no_rows))
         else:
-            span = _Span(done, newest, is_first=known is None and cluster != interrupted)
+            span = Span(done, newest, is_first=known is None and cluster != interrupted)
             summaries.append(_Run(tables, cluster, audit or AuditSettings(), span).run())
     return summaries
-
-
-class _Span(NamedTuple):
-    """The decode runs to replay: after ``done``, up to ``upto``. ``is_first``: no earlier run replayed the cluster."""
-
-    done: str
-    upto: str
-    is_first: bool
 
 
 class _Run:
     """The replay of one cluster."""
 
-    def __init__(self, tables: Tables, cluster: str, audit: AuditSettings, span: _Span) -> None:
+    def __init__(self, tables: Tables, cluster: str, audit: AuditSettings, span: Span) -> None:
         self._tables = tables
         self._audit = audit
         self._cluster = cluster
@@ -110,14 +98,15 @@ class _Run:
         return self._tables.read(table).where(F.col("cluster") == self._cluster)
 
     def run(self) -> ReplaySummary:
-        topics = stored_topics.read(SparkReader(self._tables), self._cluster)
+        topics = stored_topics.read(lookup(self._tables), self._cluster)
         if topics is not None:
             topic_log.write(self._tables, self._cluster, topics)
         new = self._rows(self._span.done)
-        to_rebuild = self._to_rebuild()
-        rebuilt = 0 if self._span.is_first else to_rebuild.count()
-        rows = new if not rebuilt else self._with_all_rows_of(to_rebuild, new)
-        if rebuilt:
+        to_rebuild = groups_to_rebuild(self._tables, self._cluster, self._span, self._new_places())
+        rows, rebuilt = new, 0
+        if to_rebuild is not None:
+            rebuilt = to_rebuild.count()
+            rows = self._with_all_rows_of(to_rebuild, new)
             deleted = to_rebuild.select(F.lit(self._cluster).alias("cluster"), "group_id").distinct()
             for name in FOLDED.values():
                 self._tables.delete(HISTORY[name], deleted)
@@ -157,35 +146,6 @@ class _Run:
         in_runs = (F.col("run_id") > after) & (F.col("run_id") <= self._span.upto)
         return in_runs & F.col("log_topic").isin(REPLAYED_TOPICS)
 
-    def _to_rebuild(self) -> DataFrame:
-        """Return the groups to rebuild: their state has another format, or includes later records than the new ones.
-
-        Groups that an interrupted run was replaying are rebuilt too: their rows may rest on less than is known now.
-        """
-        done = self._span.done
-        first = self._new_places().groupBy(*IDENTITY).agg(F.min(F.struct("log_partition", "log_offset")).alias("first"))
-        last = F.struct("log_partition", "log_offset")
-        of_share_state = F.col("log_topic").isin(SHARE_TOPICS)
-        useless = (F.col("version") != STATE_VERSION) | (~of_share_state & (F.col("first") <= last))
-        news_ms = stored_topics.news_ms(SparkReader(self._tables), self._cluster, done, self._span.upto)
-        if news_ms is not None:
-            useless |= F.col("timestamp_ms") >= news_ms
-        useless_states = self._states.join(first, list(IDENTITY), "left").where(useless).select(*IDENTITY)
-        interrupted = self._of(REPLAYED).where("state IS NOT NULL").select(*IDENTITY)
-        to_rebuild = useless_states.union(interrupted).union(self._late_share_state())
-        groups = to_rebuild.select("group_id").distinct()
-        return self._states.select(*IDENTITY).join(groups, "group_id", "left_semi").union(to_rebuild).distinct()
-
-    def _late_share_state(self) -> DataFrame:
-        """Return the groups with new records of the share state log before known ones, in the same log partition."""
-        place = (*IDENTITY, "log_partition")
-        of_share_state = F.col("log_topic").isin(SHARE_TOPICS)
-        first = self._records(self._span.done).where(of_share_state).groupBy(*place)
-        known = self._of(GROUP_RECORDS).where((F.col("run_id") <= self._span.done) & of_share_state & F.expr(PLACED))
-        last = known.groupBy(*place).agg(F.max("log_offset").alias("last"))
-        late = first.agg(F.min("log_offset").alias("first")).join(last, list(place)).where("first <= last")
-        return late.select(*IDENTITY)
-
     def _new_places(self) -> DataFrame:
         """Return group and position of the new records and commits."""
         place = (*IDENTITY, "log_partition", "log_offset")
@@ -196,19 +156,27 @@ class _Run:
         keys = list(IDENTITY)
         return new.join(groups, keys, "left_anti").unionByName(self._rows("").join(groups, keys, "left_semi"))
 
-    def _input(self, rows: DataFrame, to_rebuild: DataFrame) -> DataFrame:
+    def _input(self, rows: DataFrame, to_rebuild: DataFrame | None) -> DataFrame:
         """Return the columns ``INPUT``: a group's rows in one Spark partition, its state first, then in log order."""
         keys = list(IDENTITY)
-        touched = self._new_places().select(*keys).distinct().join(to_rebuild, keys, "left_anti")
-        states = self._states.join(touched, keys, "left_semi").select(
-            *keys, "log_partition", "log_offset", "timestamp_ms", "state", F.lit(False).alias("is_record")
-        )
+        rows = rows.withColumns({"is_record": F.lit(True), "timestamp_ms": F.coalesce("timestamp_ms", F.lit(-1))})
+        if self._span.is_first:
+            rows = rows.withColumn("state", F.lit(None).cast("string"))
+        else:
+            rows = rows.unionByName(self._states_to_continue(to_rebuild), allowMissingColumns=True)
         return (
-            rows.withColumns({"is_record": F.lit(True), "timestamp_ms": F.coalesce("timestamp_ms", F.lit(-1))})
-            .unionByName(states, allowMissingColumns=True)
-            .repartition(*keys)
+            rows.repartition(*keys)
             .sortWithinPartitions(*keys, "is_record", "log_partition", "log_offset")
             .select(*INPUT)
+        )
+
+    def _states_to_continue(self, to_rebuild: DataFrame | None) -> DataFrame:
+        keys = list(IDENTITY)
+        touched = self._new_places().select(*keys).distinct()
+        if to_rebuild is not None:
+            touched = touched.join(to_rebuild, keys, "left_anti")
+        return self._states.join(touched, keys, "left_semi").select(
+            *keys, "log_partition", "log_offset", "timestamp_ms", "state", F.lit(False).alias("is_record")
         )
 
     # --- output ------------------------------------------------------------------------------------------------------

@@ -105,8 +105,9 @@ class _GroupReplay:
             self._fold = GroupAudit.resume(first.state, topics, self._coverage, settings)
 
     def feed(self, row: Input) -> Sequence[AuditedRow]:
-        latest_ms = max(self._last.timestamp_ms, row.timestamp_ms)
-        self._last = LogPosition(row.log_partition, row.log_offset, latest_ms)
+        # A share group has records in several log partitions, and a run may bring records of any of them.
+        place = max(self._last[:2], (row.log_partition, row.log_offset))
+        self._last = LogPosition(*place, max(self._last.timestamp_ms, row.timestamp_ms))
         if row.unbroken_since is not None:
             self._coverage.set_unbroken(
                 row.log_partition, row.unbroken_since, row.log_offset, gap_follows=row.gap_follows

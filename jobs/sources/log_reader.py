@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -13,12 +13,11 @@ from coordinator_core.records import LOG_TOPICS, AnyRecord, Family, LogPosition
 from coordinator_core.wire.batch_format import Damage, Kind
 from coordinator_core.wire.offset_gaps import OffsetGaps
 from coordinator_core.wire.record_decoder import RecordDecoder
+from jobs.sources.bounded_warnings import BoundedWarnings, Warn
 from jobs.sources.files import FIRST_SEGMENT, UNKNOWN_PARTITION, LogPart
 
 COMPACTED = (Family.GROUP, Family.CONNECT)
 """The logs that brokers compact: the others lose their beginning to a snapshot, and nothing else."""
-
-Warn = Callable[[str], None]
 
 
 class LogRow(NamedTuple):
@@ -47,13 +46,15 @@ def by_partition(logs: Iterable[LogPart]) -> dict[Family, dict[int, list[LogPart
 class LogReader:
     """The records of one partition, from its segment files in the order of their offsets.
 
-    What cannot be read or decoded is told to ``warn`` and left out. ``gaps`` are the offsets without a record as far as
+    What cannot be read or decoded is told to ``warn`` and left out; of each cause the first ones, and a number of the
+    others. ``gaps`` are the offsets without a record as far as
     was read, ``losses`` counts those that are lost, and ``damages`` how often bytes of the log gave no record.
     """
 
     def __init__(self, files: Sequence[LogPart], warn: Warn) -> None:
         self._files = files
         self._warn = warn
+        self._faults = BoundedWarnings(str(self), warn)
         self.losses = self.damages = 0
         self.gaps = self._no_gaps()
         self._decoder = RecordDecoder(self.family)
@@ -85,6 +86,16 @@ class LogReader:
         another record than one before it at the same offset is of another log, such as another cluster's: from there on
         it is left out, and so are all others of its folder.
         """
+        try:
+            yield from self._batches()
+        finally:
+            self.finish_warnings()
+
+    def finish_warnings(self) -> None:
+        """Warn of how often the causes occurred that were warned of; for records decoded after the last batch."""
+        self._faults.finish()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         self.losses, self.gaps = 0, self._no_gaps()
         overlap = _Overlap(self._files)
         strange: set[str] = set()
@@ -109,7 +120,8 @@ class LogReader:
             if isinstance(part, Damage):
                 self.damages += 1
                 self.gaps.note_damage(part)
-                self._warn(f"{file.name} at byte {part.position}: {part.cause} ({part.size} bytes left out)")
+                message = f"{file.name} at byte {part.position}: {part.cause} ({part.size} bytes left out)"
+                self._faults.add(message, f"{part.cause} (bytes left out)")
             else:
                 yield part
 
@@ -150,7 +162,7 @@ class LogReader:
         except DecodeError as error:
             # Most types of the metadata log say nothing of topics, and have no schema here.
             if file.family is not Family.METADATA or not isinstance(error, UnknownTypeError):
-                self._warn(f"{file.topic}-{file.partition} offset {row.offset}: {error}")
+                self._faults.add(f"{file.topic}-{file.partition} offset {row.offset}: {error}", str(error))
             return None
 
 

@@ -10,8 +10,9 @@ from coordinator_core.errors import DecodeError
 from coordinator_core.records import AnyRecord, LogPosition
 from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
+from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import SEGMENT, SNAPSHOT, SNAPSHOT_SUFFIX, LogPart
-from jobs.sources.log_reader import LogReader, Warn
+from jobs.sources.log_reader import LogReader
 
 
 def topic_history(files: list[LogPart], warn: Warn) -> TopicHistory:

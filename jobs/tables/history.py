@@ -54,8 +54,8 @@ GROUP_STATES: Final = Table(
             *GROUP,
             column("version", STRING, "Format version of the state"),
             column("run_id", STRING, "Newest run whose records are included in the state"),
-            column("log_partition", INT, "Log partition of the last replayed record"),
-            column("log_offset", LONG, "Log offset of the last replayed record"),
+            column("log_partition", INT, "Highest log partition of a replayed record"),
+            column("log_offset", LONG, "Highest log offset of a replayed record in that log partition"),
             column("timestamp_ms", LONG, "Latest timestamp of a replayed record, ms since the epoch"),
             column("state", STRING, "State of the group and of its open history, JSON"),
         ]
@@ -69,8 +69,8 @@ REPLAYED: Final = Table(
     StructType(
         [
             *GROUP,
-            column("log_partition", INT, "For a state: log partition of the last replayed record"),
-            column("log_offset", LONG, "For a state: log offset of the last replayed record"),
+            column("log_partition", INT, "For a state: highest log partition of a replayed record"),
+            column("log_offset", LONG, "For a state: highest log offset of a replayed record in that log partition"),
             column("timestamp_ms", LONG, "For a state: latest timestamp of a replayed record, ms since the epoch"),
             column(
                 "state", STRING, "State of the group and of its open history, JSON; null for a row of a history table"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from coordinator_core.errors import InputError
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.interface import NO_ENDS, AsOf, GroupsThen, OwnedBy, RebalanceFilter
+from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
-from jobs.sources.log_reader import Warn
 
 if TYPE_CHECKING:  # what judges histories is imported once a history is asked for: it is half of the core
     from coordinator_core.audit.findings.group_history import GroupHistory

@@ -19,9 +19,10 @@ from coordinator_core.records import Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
 from jobs.queries.from_logs.log_partition import MARKERS
 from jobs.queries.lag import point_order, points
+from jobs.sources.bounded_warnings import Warn
 from jobs.sources.end_offsets import EndOffsets
 from jobs.sources.files import LogPart
-from jobs.sources.log_reader import LogReader, LogRow, Warn, by_partition, log_rows
+from jobs.sources.log_reader import LogReader, LogRow, by_partition, log_rows
 from jobs.sources.topics import topic_history
 
 

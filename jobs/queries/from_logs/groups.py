@@ -18,8 +18,9 @@ from coordinator_core.records import Family
 from coordinator_core.wire.batch_format import Kind
 from jobs.queries.from_logs.log_partition import Cut, LogPartition, first_beyond
 from jobs.queries.interface import AsOf
+from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
-from jobs.sources.log_reader import LogReader, Warn, by_partition, log_rows
+from jobs.sources.log_reader import LogReader, by_partition, log_rows
 from jobs.sources.topics import topic_history
 
 

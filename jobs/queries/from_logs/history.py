@@ -28,8 +28,9 @@ from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
 from jobs.queries.from_logs.log_partition import MARKERS
 from jobs.queries.missing_records import about_history
+from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
-from jobs.sources.log_reader import LogReader, LogRow, Warn, by_partition
+from jobs.sources.log_reader import LogReader, LogRow, by_partition
 from jobs.sources.topics import topic_history
 
 FoundRow = AuditedRow | PartitionCommits | CommitCount | OpenTransaction | RecordSize

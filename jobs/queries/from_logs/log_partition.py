@@ -82,11 +82,13 @@ class LogPartition:
             self._has_transactions |= _has_transactions(counts)
             if cut_at is not None:
                 self._apply_commits()
+                self.reader.finish_warnings()
                 self._look_beyond(cut_at, chain([rest], batches))
                 left_out = next(log_rows(rest))
                 return Cut(last_ms, left_out.timestamp - 1, sure_ms(end, left_out.offset, left_out.timestamp, last_ms))
         self._note_losses(last_offset, end)
         self._apply_commits()
+        self.reader.finish_warnings()
         self.gaps = self._gaps_below(end, at_end=True)
         return None
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:  # what a history consists of is imported once it is asked for
     from coordinator_core.audit.targets.rounds import Round
     from coordinator_core.groups.violations import Violation
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
+    from jobs.sources.bounded_warnings import Warn
     from jobs.sources.end_offsets import EndOffsets
-    from jobs.sources.log_reader import Warn
 
 Kind = TypeVar("Kind")
 
