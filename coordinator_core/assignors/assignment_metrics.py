@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from coordinator_core.assignors.client.user_data import sticky_data
@@ -21,6 +22,7 @@ from coordinator_core.assignors.inputs import (
 from coordinator_core.cluster.image import Topic, TopicImage
 
 PartitionOrTask = tuple[str, int]
+AnyMemberSpec = MemberSpec | StreamsMemberSpec | ClassicMemberSpec | WorkerSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +47,20 @@ class AssignmentMetrics:
 
 def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) -> AssignmentMetrics:
     """Return the figures of an assignment of this group; a connector itself counts as one of its tasks."""
-    before = {member: set(_previous(had)) for member, had in spec.members.items()}
-    held = set[PartitionOrTask]().union(*before.values())
+    works = {member: _units(assignment.members.get(member)) for member in spec.members}
+    before = {
+        member: _before(had, assignment.members.get(member), works[member]) for member, had in spec.members.items()
+    }
+    held = set(chain.from_iterable(before.values()))
+    now = set(chain.from_iterable(works.values()))
     loads: list[int] = []
     kept = moved = fresh = misses = 0
-    now: set[PartitionOrTask] = set()
     for member, had in spec.members.items():
-        work = _units(assignment.members.get(member))
+        work, mine = works[member], before[member]
         loads.append(len(work))
-        now.update(work)
-        stay, known = sum(map(before[member].__contains__, work)), sum(map(held.__contains__, work))
+        stay = known = len(work)
+        if mine is not work:
+            stay, known = sum(map(set(mine).__contains__, work)), sum(map(held.__contains__, work))
         kept += stay
         moved += known - stay
         fresh += len(work) - known
@@ -73,7 +79,14 @@ def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) ->
     )
 
 
-def _previous(member: MemberSpec | StreamsMemberSpec | ClassicMemberSpec | WorkerSpec) -> Sequence[PartitionOrTask]:
+def _before(had: AnyMemberSpec, now: object, work: Sequence[PartitionOrTask]) -> Sequence[PartitionOrTask]:
+    """What the member had: ``work`` itself where nothing changes, as for most members of a rebalance."""
+    if isinstance(had, MemberSpec | StreamsMemberSpec) and had.previous == now:
+        return work
+    return _previous(had)
+
+
+def _previous(member: AnyMemberSpec) -> Sequence[PartitionOrTask]:
     if isinstance(member, ClassicMemberSpec):
         return member.owned or sticky_data(member).partitions
     return _units(member if isinstance(member, WorkerSpec) else member.previous)

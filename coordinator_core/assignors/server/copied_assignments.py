@@ -7,7 +7,7 @@ nothing, are ordered for all members at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 
 import numpy as np
@@ -17,6 +17,9 @@ from coordinator_core.assignors.java_hash import UUID, spread, uuid_hash
 from coordinator_core.assignors.java_order import DEFAULT_CAPACITY, Ints, grouped_order, hash_order, int_order
 from coordinator_core.assignors.server.assignment_changes import ADDED, AssignmentChanges, Columns, by_member, ints
 from coordinator_core.assignors.server.copied_member import copy_capacities, edited
+
+FEW = 120
+"""Up to so many changes are made one member after another: columns cost as much as that before their first row."""
 
 
 class CopiedAssignments:
@@ -44,6 +47,22 @@ class CopiedAssignments:
 
     def all(self) -> dict[str, Partitions]:
         """Return the assignments of all members; those without changes stay as they are."""
+        if len(self._edits) + len(self._edits.copied) <= FEW:
+            rows = self._edits.rows_by_member()
+            for index in rows.keys() | self._edits.copied:
+                self._edit(index, rows.get(index, ()))
+        else:
+            self._in_columns()
+        return dict(zip(self._members, self._result, strict=True))
+
+    def _edit(self, index: int, rows: Iterable[tuple[int, int, int]]) -> None:
+        """One member; ``rows`` are its changes: kind, topic, partition."""
+        changes = [(kind, self._edits.topics[topic], partition) for kind, topic, partition in rows]
+        self._result[index] = edited(
+            self._result[index], changes, self._jdk, self._set_capacities, keep_empty=self._keep_empty
+        )
+
+    def _in_columns(self) -> None:
         columns = self._edits.columns()
         had_some = np.fromiter(map(bool, self._result), bool, len(self._result))
         touched = np.zeros(len(self._result), bool)
@@ -54,11 +73,7 @@ class CopiedAssignments:
         self._copy([index for index in self._edits.copied if not touched[index]])
         self._make(Columns(*(column[~one_by_one[columns.member]] for column in columns)))
         for index, rows in by_member(columns, np.flatnonzero(one_by_one).tolist()):
-            changes = [(kind, self._edits.topics[topic], partition) for kind, topic, partition in rows]
-            self._result[index] = edited(
-                self._result[index], changes, self._jdk, self._set_capacities, keep_empty=self._keep_empty
-            )
-        return dict(zip(self._members, self._result, strict=True))
+            self._edit(index, rows)
 
     def _copy(self, members: list[int]) -> None:
         """Copies without edits: topics and partitions put one after another."""

@@ -34,6 +34,7 @@ from coordinator_core.audit.targets.verdict import (
     UNDECIDED,
     Judgement,
     broken_invariants,
+    count_units,
     described,
     figures_of,
     judge,
@@ -166,7 +167,7 @@ class EpochTargetAudit:
 
     def _require_plausible(self, attempt: Attempt, image: TopicImage) -> None:
         spec = attempt.spec
-        recorded = sum(1 for work in self._whole(spec, self.recorded).values() for _ in units(work))
+        recorded = sum(map(count_units, self._whole(spec, self.recorded).values()))
         problem = self.settings.plausible.problem(spec, image, recorded)
         if problem is not None:
             raise InputError(f"plausible numbers of partitions: {problem}")

@@ -56,6 +56,15 @@ def units(work: Work) -> Iterator[WorkUnit]:
                 yield WorkUnit("", name, number)
 
 
+def count_units(work: Work) -> int:
+    """Return the number of partitions, tasks and connectors of one member's assignment."""
+    if isinstance(work, ConnectorsAndTasks):
+        return len(work.connectors) + len(work.tasks)
+    if isinstance(work, Tasks):
+        return sum(count_units(role) for role in (work.active, work.standby, work.warmup))
+    return sum(map(len, work.values()))
+
+
 def judge(
     spec: GroupSpecs,
     image: TopicImage,
