@@ -18,6 +18,8 @@ INVESTIGATE: Final = "Investigate: questions to log files (--log) or to filled t
 NIGHTLY: Final = "Nightly: fill and check the tables"
 LAB: Final = "Lab: raw records, assignors, simulated logs"
 LOG: Final = "--log data/samples/logs"
+INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C, as shells have it: 128 and the number of the signal."""
 CASES: Final = "data/samples/assignor_cases.jsonl"
 
 
@@ -243,6 +245,9 @@ class CommandTable(TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError:
             raise
+        except KeyboardInterrupt:
+            Console.of(ctx).error("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
         except UsageError as error:
             Console.of(ctx).error(error)
             raise typer.Exit(2) from None
@@ -299,5 +304,5 @@ def main() -> None:
         sys.stdout.reconfigure(encoding="utf-8")
     try:
         app()
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except KeyboardInterrupt:  # before a command began
+        sys.exit(INTERRUPTED)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
@@ -29,9 +31,29 @@ def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) ->
     """Open the tables. Return them and the settings; ``flags`` (by dotted name) override the settings file."""
     chosen = settings.load(config, flags=flags)
     logging.getLogger("SQLQueryContextLogger").disabled = True  # it repeats each error over several pages
-    with console.step("starting Spark"):
+    with console.step("starting Spark"), _own_interrupt_handler():
         spark = session.get_or_create(chosen.spark)
     return Tables(spark, chosen.tables), chosen
+
+
+@contextmanager
+def _own_interrupt_handler() -> Iterator[None]:
+    """Put an own handler of Ctrl-C in the place of PySpark's, which calls Spark in the middle of another call and so
+    fails.
+    """
+    if threading.current_thread() is not threading.main_thread():  # only the main thread has handlers
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, _interrupt if before is signal.default_int_handler else before)
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    logging.disable(logging.CRITICAL)  # the connection to Spark logs how it was interrupted, over two pages
+    raise KeyboardInterrupt
 
 
 def name_jvm_output(console: Console) -> None:
