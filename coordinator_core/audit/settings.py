@@ -48,14 +48,14 @@ class AuditSettings:
         """The profile of the setting, else that of the newest release that is reproduced whole."""
         return PROFILES[self.profile or DEFAULT.name]
 
-    def on_java(self, names: Sequence[str]) -> list[tuple[Profile, str]]:
+    def on_java(self, names: Sequence[str], *, names_usual: bool = False) -> list[tuple[Profile, str]]:
         """Return the profiles of these names on each possible Java version, each with a text that names it in a
-        verdict.
+        verdict; the usual one needs no text (``names_usual``: it does, as the log has brokers of several releases).
         """
         found = []
         for name in names:
             for jdk in (17, 21) if self.jdk is None else (self.jdk,):
                 is_usual = name in (DEFAULT.name, KIP_1071) and jdk == DEFAULT.jdk
-                said = "" if is_usual else f", {name} on Java {jdk}"
+                said = "" if is_usual and not names_usual else f", {name} on Java {jdk}"
                 found.append((replace(PROFILES[name], jdk=jdk), said))
         return found

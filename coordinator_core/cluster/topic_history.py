@@ -353,6 +353,10 @@ class TopicHistory:
         levels = [each.metadata_version for each in last.values() if each.metadata_version is not None]
         return (min(levels), max(levels)) if levels else None
 
+    def metadata_versions(self) -> set[int]:
+        """Return the ``metadata_version`` of all registrations that have one."""
+        return {each.metadata_version for each in self._registrations if each.metadata_version is not None}
+
     def config(self, resource_type: int, resource: str, version: int) -> Mapping[str, str]:
         """Return the dynamic configs of a resource at a version, empty when none are known."""
         return self._configs.at((resource_type, resource), version) or {}

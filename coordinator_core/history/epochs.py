@@ -26,7 +26,7 @@ from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, Epoc
 from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE
-from coordinator_core.groups.streams.readiness import NO_TOPOLOGY, check_topology
+from coordinator_core.groups.streams.readiness import NO_TOPOLOGY, READY, check_topology
 from coordinator_core.groups.streams.sources import matched_topics, named_topics
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, StreamsMemberState
 from coordinator_core.history.causes import CauseKind, cause, config_causes, member_changes, member_facts
@@ -257,15 +257,15 @@ def _take_topics(recorder: HistoryWriter, epoch: OpenEpoch, used: Used, names: s
         named = named_topics(state.topology)
         names = {name for name in names if name in named or (image is not None and name in image.by_name)}
         epoch.topology = check_topology(state, image, complete=is_whole)
+        if state.is_validated is None and epoch.topology.status not in (None, READY):
+            epoch.state = "NOT_READY"
     epoch.topics = tuple(sorted(names))
 
 
 def _opening_state(state: AnyEpochGroup) -> str:
     if not state.members:
         return "EMPTY"
-    if isinstance(state, StreamsGroup) and (
-        state.topology is None or state.validated_topology_epoch != state.topology.epoch
-    ):
+    if isinstance(state, StreamsGroup) and state.is_validated is False:
         return "NOT_READY"
     return "ASSIGNING"
 

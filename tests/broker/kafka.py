@@ -14,25 +14,32 @@ from string import Template
 from typing import Any
 
 HERE = Path(__file__).parent
-JARS = Path.home() / ".cache" / "coordinator-audit" / "kafka-4.3.1"
+KAFKA = "4.3.1"
+CACHE = Path.home() / ".cache" / "coordinator-audit"
+JARS = CACHE / f"kafka-{KAFKA}"
+STREAMS = {"4.4.0": KAFKA}
+"""The release of Kafka Streams beside a broker whose own Maven does not have."""
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 START_S = 180
 Line = dict[str, Any]
 
 
-def jars() -> str:
+def jars(release: str = KAFKA) -> str:
     """The class path; the jars come by Maven the first time. Raises RuntimeError where that cannot be."""
+    folder = CACHE / f"kafka-{release}"
     for tool in ("javac", "mvn"):
         if shutil.which(tool) is None:
             raise RuntimeError(f"the broker tests need {tool}: sudo apt-get install openjdk-17-jdk-headless maven")
-    if not JARS.is_dir():
-        fetched = JARS.with_suffix(".part")
+    if not folder.is_dir():
+        fetched = folder.with_suffix(".part")
         command = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
-        done = subprocess.run([*command, f"-DoutputDirectory={fetched}"], capture_output=True, text=True, check=False)
+        wanted = {"kafka": release, "streams": STREAMS.get(release, release), "outputDirectory": fetched}
+        options = [f"-D{name}={value}" for name, value in wanted.items()]
+        done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"Maven could not fetch Kafka's jars (the first run needs the network): {done.stdout}")
-        fetched.rename(JARS)
-    return f"{JARS}/*"
+        fetched.rename(folder)
+    return f"{folder}/*"
 
 
 def free_ports(count: int) -> list[int]:
@@ -45,17 +52,26 @@ def free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def broker(home: Path) -> Iterator[str]:
-    """A broker that is its own controller, with its data in ``home/data``; its address."""
-    port, controller = free_ports(2)
+def broker(
+    home: Path, release: str = KAFKA, ports: tuple[int, int] | None = None, changed: dict[str, str] | None = None
+) -> Iterator[str]:
+    """A broker that is its own controller, with its data in ``home/data``; its address.
+
+    Data that are there already go on. ``ports`` are those of the broker and the controller, ``changed`` settings
+    other than those of ``server.properties``.
+    """
+    port, controller = ports or free_ports(2)
     data, settings = home / "data", home / "server.properties"
     template = Template((HERE / "server.properties").read_text())
-    settings.write_text(template.substitute(port=port, controller=controller, data=data))
-    java = ["java", "-Xmx512m", QUIET, "-cp", jars()]
-    storage = [*java, "kafka.tools.StorageTool"]
-    cluster = subprocess.run([*storage, "random-uuid"], capture_output=True, text=True, check=True).stdout.split()[-1]
-    subprocess.run([*storage, "format", "-t", cluster, "-c", str(settings)], capture_output=True, check=True)
-    with (home / "broker.out").open("w") as out:
+    others = "".join(f"{name}={value}\n" for name, value in (changed or {}).items())
+    settings.write_text(template.substitute(port=port, controller=controller, data=data) + others)
+    java = ["java", "-Xmx512m", QUIET, "-cp", jars(release)]
+    if not data.exists():
+        storage = [*java, "kafka.tools.StorageTool"]
+        made = subprocess.run([*storage, "random-uuid"], capture_output=True, text=True, check=True)
+        cluster = made.stdout.split()[-1]
+        subprocess.run([*storage, "format", "-t", cluster, "-c", str(settings)], capture_output=True, check=True)
+    with (home / "broker.out").open("a") as out:
         process = subprocess.Popen([*java, "kafka.Kafka", str(settings)], stdout=out, stderr=out)
     try:
         _wait(process, port, home)
@@ -77,14 +93,16 @@ def _wait(process: subprocess.Popen[bytes], port: int, home: Path) -> None:
 
 
 class Clients:
-    """A process of Java clients; ``do`` gives it an order of ``Clients.java``."""
+    """A process of Java clients of a release; ``do`` gives it an order of the class ``main`` in the folder ``sources``."""
 
-    def __init__(self, servers: str, home: Path) -> None:
-        classes = home / "classes"
+    def __init__(
+        self, servers: str, home: Path, release: str = KAFKA, main: str = "Clients", sources: Path = HERE
+    ) -> None:
+        classes, path = home / f"classes-{release}", jars(release)
         if not classes.exists():
-            sources = [str(each) for each in sorted(HERE.glob("*.java"))]
-            subprocess.run(["javac", "-d", str(classes), "-cp", jars(), *sources], check=True)
-        command = ["java", "-Xmx512m", QUIET, "-cp", f"{classes}:{jars()}", "Clients", servers]
+            files = [str(each) for each in sorted(sources.glob("*.java"))]
+            subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", path, *files], check=True)
+        command = ["java", "-Xmx512m", QUIET, "-cp", f"{classes}:{path}", main, servers]
         pipe = subprocess.PIPE
         self.errors = (home / "clients.out").open("a")
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self.errors, text=True)

@@ -39,9 +39,15 @@ class Processes:
         self._held: set[int] = set()
         self._queues: list[PriorityQueue | None] = [None] * len(names)
 
-    def in_order(self) -> Iterable[int]:
-        """Return processes in the order of a HashMap by process id, made for as many entries as there are members."""
-        return (self.ids[process] for process in hash_order(STRING, list(self.ids), len(self.counts)))
+    def in_order(self, *, computed: bool = False) -> Iterable[int]:
+        """Return processes in the order of a HashMap by process id, made for as many entries as there are members.
+
+        ``computed``: each member's process was added by computeIfAbsent, as from Kafka 4.4 on, and not by put.
+        """
+        last_is_new = bool(self.of_member) and self.of_member[-1] not in self.of_member[:-1]
+        touched = computed and not last_is_new
+        order = hash_order(STRING, list(self.ids), len(self.counts), at_head=computed, touched=touched)
+        return (self.ids[process] for process in order)
 
     def level(self) -> bool:
         """Whether all processes have the same load, and another task adds the same to each of them."""

@@ -21,7 +21,7 @@ def assign(spec: StreamsGroupSpec, image: TopicImage, profile: Profile) -> Assig
     has another algorithm. Of Kafka 4.4 only those results are reproduced that no task offset decides.
     """
     require_reproduced(profile, "sticky")
-    builder = _Builder(spec)
+    builder = _Builder(spec, profile)
     builder.assign_active()
     builder.assign_standby()
     return Assignment(
@@ -55,8 +55,9 @@ def _ceiling(tasks: int, members: int) -> int:
 
 
 class _Builder:
-    def __init__(self, spec: StreamsGroupSpec) -> None:
+    def __init__(self, spec: StreamsGroupSpec, profile: Profile) -> None:
         self.topology = topology = NumberedTopology(spec.subtopologies)
+        self.is_4_4 = profile.release >= (4, 4)
         self.standbys = spec.configs.num_standby_replicas
         self.processes = Processes(spec)
         self.had_active: dict[int, int] = {}
@@ -87,7 +88,7 @@ class _Builder:
             else:
                 left.append(task)
         left.sort()
-        queue = PriorityQueue(processes.load, processes.in_order())
+        queue = PriorityQueue(processes.load, processes.in_order(computed=self.is_4_4))
         while processes.level() and len(queue) <= len(left):
             for process, task in zip(queue.level_round(), left, strict=False):
                 self._count(processes.give_to_least_loaded(process, task, processes.active))
@@ -117,7 +118,7 @@ class _Builder:
             if wanted:
                 missing.append((task, wanted))
         processes = self.processes
-        queue = PriorityQueue(processes.load, processes.in_order())
+        queue = PriorityQueue(processes.load, processes.in_order(computed=self.is_4_4))
         for task, wanted in sorted(missing, reverse=True):
             for _ in range(wanted):
                 if not self._place_standby(queue, task):
@@ -157,11 +158,14 @@ class _Builder:
     def _least_loaded(self, members: list[int] | None, task: int | None = None) -> int | None:
         """Of former holders the one that is least loaded, as process and as member both.
 
-        None when the process of the first of them has the task already; without a task no process is excluded.
+        None when the process of the first of them has the task already; without a task no process is excluded. From
+        Kafka 4.4 on, those whose process has the task already do not count.
         """
+        processes = self.processes
+        if self.is_4_4 and task is not None:
+            members = [each for each in members or () if not processes.has(processes.of_member[each], task)]
         if not members:
             return None
-        processes = self.processes
         candidate = members[0]
         first = processes.of_member[candidate]
         process_load, member_load = processes.load[first], processes.counts[candidate]

@@ -24,7 +24,7 @@ from coordinator_core.audit.targets.inputs import (
 )
 from coordinator_core.audit.targets.map_orders import can_matter
 from coordinator_core.audit.targets.operation import TargetOperation
-from coordinator_core.audit.targets.releases import profile_names, releases
+from coordinator_core.audit.targets.releases import has_several_releases, narrowed, profile_names, releases
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.consumer.state import ConsumerGroup
@@ -66,7 +66,8 @@ class Attempts:
         self.history = history
         self.settings = settings
         self.is_kip_1071 = settings.chosen.is_kip_1071
-        self.releases = releases(history, operation.end.at.timestamp_ms)
+        self.releases = narrowed(releases(history, operation.end.at.timestamp_ms), state, operation)
+        self.names_usual = has_several_releases(history)
 
     def of(self, image: TopicImage) -> Iterator[Attempt]:
         """Yield every attempt that uses these topics."""
@@ -90,7 +91,9 @@ class Attempts:
 
     def profiles(self) -> list[tuple[Profile, str]]:
         """Return the profiles that may have made the target, the likeliest first, each with a text that names it."""
-        return self.settings.on_java(profile_names(self.state, self.releases, self.settings))
+        return self.settings.on_java(
+            profile_names(self.state, self.releases, self.settings), names_usual=self.names_usual
+        )
 
     def assignors(self) -> list[str]:
         """Return the assignors that may have been chosen: with equal votes it depends on which members ask at

@@ -203,7 +203,7 @@ def streams_spec(
     if operation.replaced is not None:
         updates.setdefault(operation.replaced, None)
     subtopologies: list[SubtopologyTasks] = []
-    if state.topology is not None and state.validated_topology_epoch == state.topology.epoch:
+    if state.topology is not None and state.is_validated is not False:
         configured = configure(state.topology, image)
         if configured.problem is None:
             subtopologies = [

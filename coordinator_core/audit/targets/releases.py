@@ -7,21 +7,33 @@ from typing import NamedTuple
 from coordinator_core.assignors.profiles import DEFAULT, PROFILES, Release
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.inputs import EpochState
+from coordinator_core.audit.targets.operation import TargetOperation
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.streams.state import StreamsGroup
 
-METADATA_VERSIONS: tuple[tuple[int, Release], ...] = (
-    (31, (4, 4)),
-    (30, (4, 3)),
-    (28, (4, 2)),
-    (26, (4, 1)),
-    (22, (4, 0)),
-    (0, (3, 9)),
+METADATA_VERSIONS: tuple[tuple[int, Release, Release], ...] = (
+    (32, (4, 4), (4, 4)),
+    (31, (4, 3), (4, 3)),
+    (30, (4, 2), (4, 3)),
+    (28, (4, 1), (4, 2)),
+    (27, (4, 1), (4, 1)),
+    (24, (4, 0), (4, 0)),
+    (0, (3, 9), (3, 9)),
 )
-"""The first level of the feature ``metadata.version`` of each release; 3.9 stands for all before 4.0."""
+"""The lowest of the levels of the feature ``metadata.version`` that stand for the same releases, and the oldest and the
+newest of these releases. A broker registers the highest level that it supports: that of its release, or a later one
+where ``unstable.feature.versions.enable`` is set (29 with 4.1, 30 with 4.2). 3.9 stands for all before 4.0.
+"""
 
 REWRITTEN = (4, 2)
 """The release that brought other algorithms for share and streams groups (KIP-932, KIP-1071 general availability)."""
+
+TIMES_TARGETS = (4, 3)
+"""The release since which the metadata of a target has the time of the assignment."""
+
+RECORDS_CONFIGS = (4, 2)
+"""The release since which the metadata of a streams group has the configurations and the validated topology."""
 
 WITHOUT_RECORDED_TOPICS = ("kafka-4.4", DEFAULT.name, "kafka-4.1")
 WITH_RECORDED_TOPICS = ("kafka-4.0.1", "kafka-4.0", "kafka-3.9")
@@ -40,11 +52,43 @@ class Releases(NamedTuple):
 def releases(history: TopicHistory | None, at_ms: int) -> Releases | None:
     """Return the releases of the registered brokers, by the metadata versions that they support; None: not known."""
     levels = None if history is None else history.broker_levels(at_ms)
-    return None if levels is None else Releases(_release(levels[0]), _release(levels[1]))
+    return None if levels is None else Releases(_releases(levels[0]).oldest, _releases(levels[1]).newest)
 
 
-def _release(level: int) -> Release:
-    return next((release for first, release in METADATA_VERSIONS if level >= first), METADATA_VERSIONS[-1][1])
+def _releases(level: int) -> Releases:
+    return next(Releases(oldest, newest) for first, oldest, newest in METADATA_VERSIONS if level >= first)
+
+
+def has_several_releases(history: TopicHistory | None) -> bool:
+    """Whether brokers of more than one release registered at some time."""
+    return history is not None and len({_releases(level) for level in history.metadata_versions()}) > 1
+
+
+def releases_by_records(state: EpochState, operation: TargetOperation) -> Releases:
+    """Return the releases that write such records as those of the operation; 3.9 stands for all before 4.0."""
+    oldest, newest = METADATA_VERSIONS[-1][1], METADATA_VERSIONS[0][2]
+    if operation.end.value is not None and "assignmentTimestamp" in operation.end.value:
+        oldest = TIMES_TARGETS
+    else:
+        newest = RECORDS_CONFIGS
+    if isinstance(state, StreamsGroup):
+        if state.validated_topology_epoch is not None:
+            oldest = max(oldest, RECORDS_CONFIGS)
+        else:  # a later release validates the topology, and records that, before it assigns anything
+            newest = (4, 1)
+    return Releases(oldest, newest)
+
+
+def narrowed(known: Releases | None, state: EpochState, operation: TargetOperation) -> Releases | None:
+    """Return the releases that a target may be of, by brokers and records; None: nothing but the newest are excluded.
+
+    What the records show counts more: brokers that the log does not show as registered may have written them.
+    """
+    shown = releases_by_records(state, operation)
+    if known is None:
+        return shown if shown.newest < TIMES_TARGETS else None
+    both = Releases(max(known.oldest, shown.oldest), min(known.newest, shown.newest))
+    return both if both.oldest <= both.newest else shown
 
 
 def profile_names(state: EpochState, known: Releases | None, settings: AuditSettings) -> list[str]:
@@ -64,7 +108,7 @@ def profile_names(state: EpochState, known: Releases | None, settings: AuditSett
         return [DEFAULT.name]
     possible = [name for name in WITHOUT_RECORDED_TOPICS if _may_be(name, known)]
     if isinstance(state, ConsumerGroup):
-        return possible[:1] or [DEFAULT.name]  # its assignors are the same in all of them
+        return possible[:1] or [DEFAULT.name]  # the assignors are the same in all of them
     return possible or ["kafka-4.1"]
 
 

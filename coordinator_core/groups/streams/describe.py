@@ -45,8 +45,10 @@ def group_state(group: StreamsGroup, certainty: Certainty = CERTAIN) -> StreamsG
         return StreamsGroupState.EMPTY if certainty.members_are_known else None
     if not (certainty.knows(TOPOLOGY) and certainty.knows(EPOCH)):
         return None
-    if group.topology is None or group.validated_topology_epoch != group.topology.epoch:
+    if group.is_validated is False:
         return StreamsGroupState.NOT_READY
+    if group.is_validated is None and not any(target.active for target in group.targets.values()):
+        return None
     if group.group_epoch is None or group.assignment_epoch is None:
         return None
     if group.group_epoch > group.assignment_epoch:

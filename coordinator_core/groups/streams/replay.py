@@ -146,7 +146,8 @@ def _group_metadata(state: StreamsGroup, record: StreamsGroupMetadataRecord) -> 
         state.validated_topology_epoch = None
         state.last_assignment_configs = {}
     else:
-        state.validated_topology_epoch = value.get("validatedTopologyEpoch", -1)
+        absent = -1 if "lastAssignmentConfigs" in value else None  # Kafka 4.1 writes neither of the two
+        state.validated_topology_epoch = value.get("validatedTopologyEpoch", absent)
         state.last_assignment_configs = _pairs(value.get("lastAssignmentConfigs") or [])
     return apply_group_epoch(state, record)
 

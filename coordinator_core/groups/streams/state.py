@@ -120,13 +120,26 @@ class StreamsMember(EpochMember):
 
 @dataclass(slots=True)
 class StreamsGroup(EpochGroup[StreamsMember, TargetTasks]):
-    """A streams group. ``validated_topology_epoch`` is -1 if no topology was validated, None if it was not seen."""
+    """A streams group.
+
+    ``validated_topology_epoch`` is -1 if no topology was validated, None if it was not seen, or the record is of Kafka
+    4.1, which does not say it.
+    """
 
     members: dict[str, StreamsMember] = field(default_factory=dict)
     targets: dict[str, TargetTasks] = field(default_factory=dict)
     topology: Topology | None = None
     validated_topology_epoch: int | None = None
     last_assignment_configs: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_validated(self) -> bool | None:
+        """Whether the topology was validated; None: the log does not say."""
+        if self.topology is None:
+            return False
+        if self.validated_topology_epoch is None:
+            return None
+        return self.validated_topology_epoch == self.topology.epoch
 
 
 def task_ids(tasks: Mapping[str, Iterable[int]]) -> list[StreamsGroupTargetAssignmentMemberTaskIds]:

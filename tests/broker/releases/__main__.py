@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.broker.releases import ASSIGNORS, RELEASES, WITHOUT_SIMPLE, groups, results
+from tests.broker.releases import ASSIGNORS, RELEASES, WITHOUT, groups, results
 
 RECORDED = 24
 """How many groups for each assignor are recorded."""
@@ -17,7 +17,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "data" / "releases"
 
 FOLDER.mkdir(exist_ok=True)
 for release in sys.argv[1:] or RELEASES:
-    names = ASSIGNORS[:2] if release == WITHOUT_SIMPLE else ASSIGNORS
+    names = [name for name in ASSIGNORS if name not in WITHOUT.get(release, ())]
     given = [group for name in names for group in groups(name, RECORDED)]
     with tempfile.TemporaryDirectory() as home:
         found = results(release, given, Path(home))

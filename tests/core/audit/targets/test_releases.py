@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from coordinator_core.assignors.inputs import (
@@ -29,7 +31,7 @@ from coordinator_core.record_fields.streams_group import StreamsGroupMetadataVal
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
 from coordinator_core.wire.record_codec import decode_value, encode_value
 from tests.core.audit.coordinated import EVERYTHING
-from tests.core.builders import GroupLog, subtopology
+from tests.core.builders import GroupLog, subtopology, topic_partitions
 
 ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 ORDERS = Topic("orders", ID, 4)
@@ -54,7 +56,9 @@ def history(*levels: int) -> TopicHistory:
         ((21,), Releases((3, 9), (3, 9))),
         ((20, 25), Releases((3, 9), (4, 0))),
         ((27, 29), Releases((4, 1), (4, 2))),
-        ((30, 33), Releases((4, 3), (4, 4))),
+        ((29,), Releases((4, 1), (4, 2))),  # 4.1 with unstable features supports what 4.2 supports
+        ((30, 33), Releases((4, 2), (4, 4))),
+        ((31,), Releases((4, 3), (4, 3))),
         ((99,), Releases((4, 4), (4, 4))),
     ],
 )
@@ -101,15 +105,16 @@ def test_algorithms_before_4_2_are_not_reproduced() -> None:
 # --- streams groups --------------------------------------------------------------------------------------------------
 
 
-def streams_group(*owners: str) -> list[CoordinatorRecord]:
-    """Two members come at once; their targets have the tasks 0 to 3 with these owners."""
+def streams_group(*owners: str, release: tuple[int, int] = (4, 3)) -> list[CoordinatorRecord]:
+    """Two members come at once; their targets have the tasks 0 to 3 with these owners.
+
+    The records have the fields that a broker of the release writes.
+    """
     log = GroupLog()
-    metadata = {
-        "epoch": 1,
-        "metadataHash": group_hash([("orders", topic_hash(ORDERS))]),
-        "validatedTopologyEpoch": 0,
-        "lastAssignmentConfigs": [],
-    }
+    metadata: dict[str, Any] = {"epoch": 1, "metadataHash": group_hash([("orders", topic_hash(ORDERS))])}
+    if release >= (4, 2):
+        metadata |= {"validatedTopologyEpoch": 0, "lastAssignmentConfigs": []}
+    target_epoch = {"assignmentEpoch": 1} | ({"assignmentTimestamp": 1} if release >= (4, 3) else {})
     return [
         log.streams_member("m1"),
         log.streams_member("m2"),
@@ -119,15 +124,38 @@ def streams_group(*owners: str) -> list[CoordinatorRecord]:
             log.streams_target(member, {"0": [number for number, owner in enumerate(owners) if owner == member]})
             for member in ("m1", "m2")
         ),
-        log.record(
-            RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA, {"assignmentEpoch": 1, "assignmentTimestamp": 1}
-        ),
+        log.record(RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA, target_epoch),
     ]
 
 
-def verdict(topics: TopicHistory, *owners: str, settings: AuditSettings | None = None) -> TargetAuditRow:
+def verdict(
+    topics: TopicHistory, *owners: str, settings: AuditSettings | None = None, release: tuple[int, int] = (4, 3)
+) -> TargetAuditRow:
     group = Group("g", from_start=True)
-    return next(iter(audit_group(streams_group(*owners), group, topics, settings, EVERYTHING)))
+    return next(iter(audit_group(streams_group(*owners, release=release), group, topics, settings, EVERYTHING)))
+
+
+def share_verdict(topics: TopicHistory, *owners: str, release: tuple[int, int]) -> TargetAuditRow:
+    """Two members of a share group, whose targets have the partitions 0 to 3 with these owners."""
+    log = GroupLog()
+    metadata = {"epoch": 1, "metadataHash": group_hash([("orders", topic_hash(ORDERS))])}
+    target_epoch = {"assignmentEpoch": 1} | ({"assignmentTimestamp": 1} if release >= (4, 3) else {})
+    records = [
+        log.share_state({ID: ("orders", [0, 1, 2, 3])}),
+        log.share_member("m1"),
+        log.share_member("m2"),
+        log.record(RecordType.SHARE_GROUP_METADATA, metadata),
+        *(
+            log.record(
+                RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
+                {"topicPartitions": topic_partitions({ID: [n for n, owner in enumerate(owners) if owner == member]})},
+                memberId=member,
+            )
+            for member in ("m1", "m2")
+        ),
+        log.record(RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA, target_epoch),
+    ]
+    return next(iter(audit_group(records, Group("g", from_start=True), topics, None, EVERYTHING)))
 
 
 RIGHT = ("m1", "m2", "m1", "m2")
@@ -140,15 +168,39 @@ def test_brokers_of_4_3() -> None:
 
 
 def test_brokers_of_4_1() -> None:
-    row = verdict(history(27), *OTHER)
+    row = verdict(history(27), *OTHER, release=(4, 1))
     assert row.verdict is Verdict.UNKNOWN
     assert "the assignor 'sticky' of kafka-4.1 is another algorithm" in (row.missing or "")
-    assert verdict(history(27), *OTHER, settings=AuditSettings(profile="kafka-4.3.1")).verdict is Verdict.DIVERGENT
+    setting = AuditSettings(profile="kafka-4.3.1")
+    assert verdict(history(27), *OTHER, settings=setting, release=(4, 1)).verdict is Verdict.DIVERGENT
+
+
+@pytest.mark.parametrize("level", [29, 30])
+def test_records_of_4_1_whatever_the_brokers_support(level: int) -> None:
+    """A broker of 4.1 with unstable features registers as one of 4.2, and the next one may have come since."""
+    row = verdict(history(level), *RIGHT, release=(4, 1))
+    assert row.verdict is Verdict.UNKNOWN
+    assert "of kafka-4.1 is another algorithm" in (row.missing or "")
+
+
+def test_records_without_known_brokers() -> None:
+    topics = history()
+    assert verdict(topics, *OTHER, release=(4, 3)).verdict is Verdict.DIVERGENT
+    assert verdict(topics, *RIGHT, release=(4, 2)).verdict is Verdict.IDENTICAL
+    assert verdict(topics, *OTHER, release=(4, 2)).verdict is Verdict.DIVERGENT
+    assert verdict(topics, *OTHER, release=(4, 1)).verdict is Verdict.UNKNOWN
+
+
+def test_all_profiles_are_named_where_brokers_of_several_releases_registered() -> None:
+    assert "kafka" not in (verdict(history(30), *RIGHT).fitted or "")
+    assert "kafka-4.3.1" in (verdict(history(29, 30), *RIGHT, release=(4, 2)).fitted or "")
 
 
 def test_brokers_of_4_1_and_4_3() -> None:
     assert verdict(history(27, 30), *RIGHT).verdict is Verdict.IDENTICAL
-    row = verdict(history(27, 30), *OTHER)
+    assert verdict(history(27, 30), *OTHER).verdict is Verdict.DIVERGENT
+    assert share_verdict(history(27, 30), *OTHER, release=(4, 3)).verdict is Verdict.DIVERGENT
+    row = share_verdict(history(27, 30), *OTHER, release=(4, 2))
     assert (row.verdict, row.missing) == (
         Verdict.UNKNOWN,
         "what the assignor of kafka-4.1 does: a broker may have been of that release",
