@@ -93,7 +93,7 @@ def _wait(process: subprocess.Popen[bytes], port: int, home: Path) -> None:
 
 
 class Clients:
-    """A process of Java clients of a release; ``do`` gives it an order of the class ``main`` in the folder ``sources``."""
+    """A process of Java clients; ``do`` gives it an order of the class ``main`` in the folder ``sources``."""
 
     def __init__(
         self, servers: str, home: Path, release: str = KAFKA, main: str = "Clients", sources: Path = HERE

@@ -7,10 +7,9 @@ copy of it in ``tests/data/upgrade``. Both need a JDK and Maven.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tests.broker.kafka import Clients, Line, broker, free_ports
 
