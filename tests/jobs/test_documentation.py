@@ -16,7 +16,8 @@ from jobs.cli.app import app
 from tests.shared_data import ROOT
 
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
-COMMANDS = [line.split()[1:] for line in TUTORIAL.splitlines() if line.startswith("    coordinator-audit ")]
+SHOP = (ROOT / "docs" / "shop.md").read_text(encoding="utf-8")
+COMMANDS = [line.split()[1:] for line in (TUTORIAL + SHOP).splitlines() if line.startswith("    coordinator-audit ")]
 
 
 def test_the_site_builds_strictly(tmp_path):
@@ -29,7 +30,7 @@ def test_the_site_builds_strictly(tmp_path):
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: arguments[0])
-def test_a_command_of_the_tutorial_answers(arguments, tmp_path, monkeypatch):
+def test_a_command_of_a_tutorial_answers(arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     arguments = [str(tmp_path / each) if each.endswith(".html") else each for each in arguments]
     result = CliRunner().invoke(app, arguments)
@@ -44,6 +45,45 @@ def test_what_the_tutorial_quotes_is_what_the_command_says(monkeypatch):
     quoted = [line for line in quoted if "B-range-5175" in line and "coordinator-audit" not in line]
     assert len(quoted) == 3
     assert all(line in said for line in quoted)
+
+
+def said(*arguments):
+    result = CliRunner().invoke(app, [*arguments, "--log", "data/samples/shop"])
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def test_what_the_evening_in_the_shop_quotes_is_what_the_commands_say(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    explained = said("explain", "pricing") + said("explain", "payments@9")
+    quoted = [line.strip() for line in SHOP.splitlines() if line.startswith("    ") and line.endswith(".")]
+    assert len(quoted) == 3
+    assert all(line in explained for line in quoted)
+    found = [json.loads(line) for line in said("findings", "--json").splitlines()]
+    assert [each["group_id"] for each in found] == ["pricing", "mailer", "payments", "payments", "checkout"]
+    assert all("payments-0 at" in each["subject"] for each in found[2:4])
+    actual, hypothetical = (
+        json.loads(line) for line in said("whatif", "checkout", "--static", "45000", "--json").splitlines()
+    )
+    assert (actual["rebalances"], hypothetical["rebalances"]) == (11, 3)
+    assert 3 * hypothetical["idle_ms"] < actual["idle_ms"]
+    at = ("--at", "2026-11-27T20:12:00Z", "--json")
+    owners = [json.loads(line) for line in said("owners", "orders", "3", *at).splitlines()]
+    assert [(each["client_id"], each["role"]) for each in owners] == [
+        ("checkout-2", "assigned"),
+        ("pricing-2", "active"),
+        ("pricing-0", "standby"),
+    ]
+    verdicts = [json.loads(line)["verdict"] for line in said("audit", "--json").splitlines()]
+    assert verdicts == ["identical"] * 44
+
+
+def test_the_shop_is_what_its_scenario_gives(tmp_path):
+    scenario = ROOT / "data" / "scenarios" / "shop-evening.yaml"
+    assert CliRunner().invoke(app, ["simulate", str(scenario), "--out", str(tmp_path)]).exit_code == 0
+    made = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    kept = ROOT / "data" / "samples" / "shop"
+    assert made == {path.relative_to(kept): path.read_bytes() for path in kept.rglob("*") if path.is_file()}
 
 
 def test_the_cases_in_the_documentation_have_the_results_beside_them():
