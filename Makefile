@@ -4,8 +4,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= out/demo
 EXTRAS := .[spark,checks,live,dev]
+LOCK := requirements-dev.lock
 
-.PHONY: help setup demo lint test test-wide test-long test-browser test-broker test-cluster bench docs clean java
+.PHONY: help setup demo lint test test-wide test-long test-browser test-broker test-cluster bench docs lock clean java
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -14,12 +15,14 @@ help:  ## list the targets
 setup: .venv/ready  ## make the virtual environment in .venv, with wheels and jars
 
 # uv takes a quarter of pip's time, but does not read pip's configuration: pip where it finds no index.
-.venv/ready: pyproject.toml | java
+.venv/ready: pyproject.toml $(LOCK) | java
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or later is needed; this is $$($(PYTHON) --version). Name another: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet uv && $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '$(EXTRAS)' || \
-	  $(BIN)/pip install --quiet --editable '$(EXTRAS)'
+	$(BIN)/pip install --quiet uv && $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint $(LOCK) --editable '$(EXTRAS)' || \
+	  $(BIN)/pip install --quiet --constraint $(LOCK) --editable '$(EXTRAS)' || \
+	  { echo "The versions in $(LOCK) cannot be installed here: the newest ones that pyproject.toml allows are taken"; \
+	    $(BIN)/pip install --quiet --editable '$(EXTRAS)'; }
 	$(BIN)/python -m jobs.tables.session || \
 	  { echo "Spark did not start, or Delta's jars did not come from Maven; the cause is above"; exit 1; }
 	@touch $@
@@ -67,6 +70,10 @@ bench: setup  ## benchmarks, as ratios to named references
 
 docs: setup  ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
+
+lock: setup  ## write the versions of all dependencies to requirements-dev.lock again
+	$(BIN)/uv pip compile pyproject.toml --extra spark --extra checks --extra live --extra dev --universal --upgrade --quiet \
+	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --output-file $(LOCK)
 
 clean:  ## remove what demo and Spark wrote
 	rm -rf out spark-warehouse metastore_db derby.log
