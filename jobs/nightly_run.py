@@ -19,12 +19,24 @@ from coordinator_core.errors import InputError, UsageError
 from jobs.checks import suites
 from jobs.checks.validation import Result
 from jobs.errors import one_line
-from jobs.pipeline import decode, findings, ingest, maintenance, offsets, replay, runs, seen_files
+from jobs.pipeline import (
+    decode,
+    findings,
+    ingest,
+    lag_history,
+    maintenance,
+    offsets,
+    replay,
+    runs,
+    seen_files,
+    snapshots,
+)
 from jobs.pipeline.findings import INPUTS
 from jobs.report.data import FORMAT
 from jobs.report.render import check_name, write
 from jobs.report.stored import stored_report
 from jobs.settings import Settings
+from jobs.sources.cluster_snapshot import is_snapshot
 from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, open_dump
 from jobs.tables.catalog import CATALOG, check_damage
 from jobs.tables.damage import DamagedTableError
@@ -229,15 +241,18 @@ def _ingest(nightly: NightlyRun) -> dict[str, int]:
     _check_input(nightly.settings)
     dump_format = DumpFormat(chosen.format) if chosen.format else None
     changed = seen_files.changes(nightly.tables, nightly.settings.cluster, chosen.paths, dump_format)
-    is_live = any(path.startswith(LIVE_SCHEME) for path in changed.paths)
+    of_cluster = [path for path in changed.paths if dump_format is None and is_snapshot(path)]
+    taken = snapshots.take(nightly.tables, of_cluster, nightly.settings.cluster) if of_cluster else None
+    paths = [path for path in changed.paths if path not in of_cluster]
+    is_live = any(path.startswith(LIVE_SCHEME) for path in paths)
     since = ingest.next_offsets(nightly.tables, nightly.settings.cluster) if is_live else {}
     kafka = Kafka(nightly.settings.kafka, since=since)
-    dumps = open_dump(nightly.tables.spark, changed.paths, dump_format=dump_format, topic=chosen.topic, kafka=kafka)
+    dumps = open_dump(nightly.tables.spark, paths, dump_format=dump_format, topic=chosen.topic, kafka=kafka)
     rows = ingest.run(nightly.tables, dumps, nightly.settings.cluster)
     if changed.files:
         seen_files.remember(nightly.tables, nightly.settings.cluster, changed.files)
     counts = {name: sum(row[name] or 0 for row in rows) for name in ("records", "control", "missing_offsets")}
-    return {"files": len(changed.files), **counts}
+    return {"files": len(changed.files), **counts, **({} if taken is None else {"snapshots": taken.snapshots})}
 
 
 def _decode(nightly: NightlyRun) -> dict[str, int]:
@@ -252,7 +267,7 @@ def _replay(nightly: NightlyRun) -> dict[str, int]:
 
 
 def _offsets(nightly: NightlyRun) -> dict[str, int]:
-    return {"offsets": offsets.run(nightly.tables)}
+    return {"offsets": offsets.run(nightly.tables), "lags": lag_history.run(nightly.tables)}
 
 
 def _findings(nightly: NightlyRun) -> dict[str, int]:

@@ -17,9 +17,10 @@ from jobs.cli.options import ClusterOption
 from jobs.cli.output import Line, print_lines
 from jobs.cli.stored_source import open_reader
 from jobs.cli.table_options import TableOptions
-from jobs.pipeline import decode, findings, ingest, replay
+from jobs.pipeline import decode, findings, ingest, lag_history, replay, snapshots
 from jobs.pipeline import offsets as committed
 from jobs.pipeline.lag import read_end_offsets
+from jobs.sources.cluster_snapshot import is_snapshot
 from jobs.sources.dump import DumpFormat, Kafka, open_dump
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables, sql_name
@@ -62,10 +63,24 @@ def ingest_command(
         ),
     ] = None,
 ) -> None:
-    """Ingest dumped coordinator logs into the table log_records, each record once."""
+    """Ingest dumped coordinator logs into the table log_records, each record once.
+
+    Files of the command snapshot go into the tables end_offsets and snapshot_settings.
+    """
     console = options.console
     ranges = dict(_offset_range(text) for text in offsets or [])
+    of_cluster = [path for path in paths if dump_format is None and is_snapshot(path)]
+    paths = [path for path in paths if path not in of_cluster]
     with options.writing(begin=True, cluster=cluster) as (tables, chosen):
+        if of_cluster:
+            with console.step("taking in snapshots"):
+                taken = snapshots.take(tables, of_cluster, chosen.cluster)
+            console.note(
+                f"snapshots: {taken.snapshots} new, with {taken.end_offsets} partitions and {taken.settings} settings",
+                **taken._asdict(),
+            )
+            if not paths:
+                return
         with console.step("opening the dumps"):
             kafka = Kafka(chosen.kafka, ranges)
             dumps = open_dump(tables.spark, paths, dump_format=dump_format, topic=topic, kafka=kafka)
@@ -133,6 +148,7 @@ def replay_command(
             summaries = replay.run(tables, chosen.audit, rebuild=rebuild)
         with console.step("storing the committed offsets"):
             committed.run(tables, None if ends is None else read_end_offsets(tables.spark, ends, chosen.cluster))
+            lag_history.run(tables)
         with console.step("computing findings"):
             by_kind = findings.run(tables, chosen.findings)
     print_lines([_summary_line(each, console) for each in summaries], as_json=console.json, title="replayed")

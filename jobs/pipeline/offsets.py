@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.pipeline import commit_history, commit_summaries
+from jobs.pipeline.snapshots import stored_end_offsets
 from jobs.tables.delta import Tables
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.log import PLACED
@@ -36,7 +37,7 @@ COUNTS: Final = (
 def run(tables: Tables, ends: DataFrame | None = None) -> int:
     """Store the committed offsets as of the newest decoded run, once. Return their number.
 
-    ``ends`` are snapshots of end offsets as ``lag.read_end_offsets`` gives them.
+    ``ends`` are snapshots of end offsets as ``lag.read_end_offsets`` gives them; None: those in the tables.
     """
     for table in (GROUP_OFFSETS, TOPIC_HISTORY):
         tables.create(table)
@@ -47,6 +48,7 @@ def run(tables: Tables, ends: DataFrame | None = None) -> int:
         return 0
     if stored := _stored(tables, run_id):
         return stored
+    ends = stored_end_offsets(tables) if ends is None else ends
     shared = share_offsets(tables)
     found = (
         newest_offsets(commit_summaries.all_commits(tables))

@@ -6,6 +6,7 @@ groups (``--end-offsets``), and the topics where the metadata log cannot be had 
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, Final
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.cluster.topic_lists import fold_snapshots
 from coordinator_core.errors import InputError
+from jobs.sources.end_offsets import JSON_SUFFIXES
 
 ROW: Final = ("topic", "topic_id", "partition", "replica_racks", "timestamp_ms", "end_offset", "cluster_id")
 """The fields of a row. ``replica_racks``: the rack of each replica, null for a broker without one; times are in ms."""
@@ -83,6 +85,19 @@ def _end_offsets(admin: Any, topics: Mapping[str, Any]) -> dict[tuple[str, int],
         except KafkaException:  # the leader moved between the two requests: the next snapshot has it
             continue
     return ends
+
+
+def is_snapshot(path: str) -> bool:
+    """Return whether a path is a local file of snapshots, by its first line."""
+    if not (path.endswith(JSON_SUFFIXES) and Path(path).is_file()):
+        return False
+    opened = gzip.open if path.endswith(".gz") else open
+    try:
+        with opened(path, "rt", encoding="utf-8") as file:
+            row = json.loads(file.readline())
+    except (OSError, ValueError):
+        return False
+    return isinstance(row, dict) and "timestamp_ms" in row and ("end_offset" in row or "resource_type" in row)
 
 
 def append(path: Path, found: Iterable[Mapping[str, Any]]) -> None:

@@ -13,6 +13,7 @@ from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS
+from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY, SNAPSHOT_SETTINGS
 
 CATALOG: Final[dict[str, Table]] = {
     table.name: table
@@ -20,6 +21,7 @@ CATALOG: Final[dict[str, Table]] = {
         *(LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE, RUNS),
         *(LOG_RANGES, COMMIT_SUMMARIES),
         *(*HISTORY.values(), FINDINGS, GROUP_OFFSETS, GROUP_STATES, REPLAYED),
+        *(END_OFFSETS, SNAPSHOT_SETTINGS, LAG_HISTORY),
         *(CHECK_RESULTS, NIGHTLY_STEPS, LEASES, DUMPED_FILES),
     )
 }

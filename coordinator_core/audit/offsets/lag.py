@@ -154,8 +154,8 @@ def lag_points(
             group_id, partition, between[max(0, index - WINDOW) : index], end, lowest, reach, is_followed=is_followed
         )
         if point is not None:
-            yield after(point, before)
-            before = point
+            yield point if number == 0 else after(point, ends[number - 1].offset, before)
+        before = point
 
 
 def with_ends(commits: Iterable[TimedCommit], ends: Sequence[EndOffset]) -> list[TimedCommit]:
@@ -216,13 +216,14 @@ def lag_point(
     )
 
 
-def after(point: LagPoint, before: LagPoint | None) -> LagPoint:
-    """Return the point with what was written and consumed since the point of the snapshot before."""
-    if before is None:
-        return point
-    offsets = point.committed_offset, before.committed_offset
+def after(point: LagPoint, end_before: int, before: LagPoint | None) -> LagPoint:
+    """Return the point with what was written and consumed since the snapshot before, which had this end offset.
+
+    ``before`` is the point of that snapshot; None: nothing was committed then.
+    """
+    offsets = point.committed_offset, None if before is None else before.committed_offset
     consumed = None if offsets[0] is None or offsets[1] is None else offsets[0] - offsets[1]
-    return point._replace(produced=point.end_offset - before.end_offset, consumed=consumed)
+    return point._replace(produced=point.end_offset - end_before, consumed=consumed)
 
 
 # --- Burrow's rules --------------------------------------------------------------------------------------------------

@@ -30,7 +30,8 @@ class Held(NamedTuple):
 
 
 class CommitRun(NamedTuple):
-    """Commits of one partition that follow each other, none of them below the one before it; or one tombstone.
+    """Commits of one partition that follow each other, none of them below the one before it; or one tombstone
+    (also one that removes nothing that the log shows).
 
     ``before``: what was committed before the run; None: nothing, as far as the log shows. ``offset``: the offset that
     the last of them commits; None: a tombstone removed it. ``held_ms``: when a commit of a transaction began to hold,
@@ -119,8 +120,7 @@ class CommitOrder:
         before = self._held.get(key)
         self._held[key] = None
         self._newest[key] = record.at.offset
-        if before is not None:
-            yield CommitRun(key, record.at, record.at, 1, before, None, None)
+        yield CommitRun(key, record.at, record.at, 1, before, None, None)
 
 
 def partition_of(record: OffsetCommitRecord) -> TopicPartition:

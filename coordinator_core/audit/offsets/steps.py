@@ -140,6 +140,8 @@ def commit_steps(
     empty = EmptyTimes(epochs)
     steps: dict[TopicPartition, list[_Step]] = defaultdict(list)
     for run in commits.runs:
+        if run.offset is None and run.before is None:
+            continue  # the offset that it removed is not in the log
         of_partition = steps[run.partition]
         was_empty = empty.proven_at(run.first)
         kind, is_alone = _kind(run, was_empty=was_empty, is_joined=bool(epochs))

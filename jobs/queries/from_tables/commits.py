@@ -8,17 +8,9 @@ from typing import Any, Final
 from coordinator_core.groups.certainty import CommitRecords
 from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
 from coordinator_core.records import LogPosition
-from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.queries.from_tables.log_extent import Extents, any_of, before_end, followed, is_of
 from jobs.queries.from_tables.selection import Selection
-
-OPEN: Final = TransactionOutcome.OPEN.value
-ABORTED: Final = TransactionOutcome.ABORTED.value
-COMMITTED: Final = TransactionOutcome.COMMITTED.value
-UNDECIDED: Final = f"(outcome = '{TransactionOutcome.UNKNOWN.value}' AND coalesce(producer_id >= 0, FALSE))"
-"""Whether a commit is in a transaction whose end is lost. A dump by a consumer does not show its producer."""
-COUNTS: Final = f"NOT coalesce(outcome IN ('{OPEN}', '{ABORTED}') OR {UNDECIDED}, FALSE)"
-"""Whether a commit holds: it is in no transaction, or in one that was committed."""
+from jobs.tables.commit_order import ABORTED, COMMITTED, COUNTS, OPEN, UNDECIDED
 
 GROUP: Final = "log_topic, log_partition, group_id"
 KEY: Final = f"{GROUP}, topic, partition"

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
-from coordinator_core.audit.offsets.lag import LagPoint, LogReach, LogSpan, TimedCommit
+from coordinator_core.audit.offsets.lag import LagPoint, LogReach, TimedCommit
 from coordinator_core.errors import InputError
 from coordinator_core.groups.offsets import TopicPartition
-from coordinator_core.records import LOG_TOPICS, Family, LogPosition
-from jobs.queries.from_tables.log_extent import extents_at
+from coordinator_core.records import LogPosition
 from jobs.queries.from_tables.rewinds import IN_ORDER
-from jobs.queries.interface import NO_ENDS, AsOf
+from jobs.queries.interface import NO_ENDS
 from jobs.queries.lag import point_order, points
 from jobs.sources.end_offsets import EndOffsets
+from jobs.sources.stored_reach import log_reaches
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
-
-GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
 
 COMMITS: Final = f"""
 {IN_ORDER}
@@ -58,18 +55,3 @@ def lag_at(tables: TableReader, cluster: str, group_id: str, ends: EndOffsets) -
             ]
             found += points(group_id, {partition: commits}, ends, reaches.get(log_partition, LogReach()))
     return sorted(found, key=point_order)
-
-
-def log_reaches(tables: TableReader, cluster: str) -> dict[int, LogReach]:
-    """Return what of each partition of the log of groups the tables have."""
-    spans: dict[int, list[LogSpan]] = defaultdict(list)
-    for row in tables.rows(
-        "SELECT log_partition, first_offset, last_offset, last_ms FROM $log_ranges "
-        "WHERE cluster = :cluster AND log_topic = :topic",
-        cluster=cluster,
-        topic=GROUP_LOG,
-    ):
-        last_ms = -1 if row["last_ms"] is None else row["last_ms"]
-        spans[row["log_partition"]].append(LogSpan(row["first_offset"], row["last_offset"], last_ms))
-    lost = {number: each.gaps.lost for (_, number), each in extents_at(tables, cluster, AsOf(), [GROUP_LOG]).items()}
-    return {number: LogReach.of(found, lost.get(number, -1)) for number, found in spans.items()}

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.groups.certainty import LogGaps
-from jobs.queries.from_tables.log_gaps import DamagedRange, GapsSeen, Place, damage_of, gaps_below
 from jobs.queries.interface import AsOf
 from jobs.sources.files import FIRST_SEGMENT
+from jobs.sources.stored_gaps import DamagedRange, GapsSeen, Place, damage_of, gaps_below
 from jobs.tables.reader import TableReader
 
 LAST_OFFSET: Final = 1 << 62

@@ -148,5 +148,7 @@ def test_commits_whose_transaction_is_lost_are_counted_until_a_tombstone():
     order.give_up_transactions()
     assert list(order.end_transaction(77, committed=True)) == []
     assert order.left_out == 1
-    assert list(order.feed(log.no_commit("t", 0))) == []
+    (removed,) = order.feed(log.no_commit("t", 0))
+    assert (removed.before, removed.offset) == (None, None)
     assert order.left_out == 0
+    assert commit_steps(GroupHistory("g", 0), GroupCommits([removed], Coverage({}))) == []

@@ -1,0 +1,64 @@
+"""The tables of snapshots of a cluster: end offsets and topics, settings, and the lag of groups at their times."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql.types import ArrayType, StructType
+
+from coordinator_core.audit.offsets.lag import LagPoint
+from jobs.tables.delta import Table, column
+from jobs.tables.history import CLUSTER
+from jobs.tables.log import INT, LONG, STRING
+from jobs.tables.row_types import row_type
+
+SNAPSHOT: Final = [
+    CLUSTER,
+    column("run_id", STRING, "Run that took the snapshot in; sorts by time"),
+    column("timestamp_ms", LONG, "When the snapshot was taken, ms since the epoch"),
+]
+
+END_OFFSETS: Final = Table(
+    "end_offsets",
+    "One partition of a topic as one snapshot of the cluster shows it, with its end offset",
+    StructType(
+        [
+            *SNAPSHOT,
+            column("topic", STRING, "Topic name"),
+            column("topic_id", STRING, "Topic id; null: the snapshot has none"),
+            column("partition", INT, "Partition"),
+            column("end_offset", LONG, "End offset; null: the partition had no leader"),
+            column("replica_racks", ArrayType(STRING), "Rack of each replica; null for a broker without one"),
+            column("cluster_id", STRING, "Id that the cluster itself has; null: the snapshot has none"),
+        ]
+    ),
+    key=("cluster", "timestamp_ms", "topic", "partition"),
+)
+
+SNAPSHOT_SETTINGS: Final = Table(
+    "snapshot_settings",
+    "One setting as one snapshot of the cluster shows it: a config of a group, or the level of a feature",
+    StructType(
+        [
+            *SNAPSHOT,
+            column("resource_type", STRING, "GROUP, or FEATURE"),
+            column("resource", STRING, "Id of the group, or name of the feature"),
+            column("name", STRING, "Name of the config; of a feature: level"),
+            column("value", STRING, "Value"),
+        ]
+    ),
+    key=("cluster", "timestamp_ms", "resource_type", "resource", "name"),
+)
+
+LAG_HISTORY: Final = Table(
+    "lag_history",
+    "Lag of one group in one partition at the time of one snapshot of the end offsets, with Burrow's status",
+    StructType(
+        [
+            CLUSTER,
+            column("run_id", STRING, "Newest run (of records, or of a snapshot) that the row rests on"),
+            *row_type(LagPoint).fields,
+        ]
+    ),
+    key=("cluster", "group_id", "topic", "partition", "timestamp_ms"),
+)

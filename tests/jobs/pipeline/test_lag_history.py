@@ -1,0 +1,95 @@
+"""Snapshots of a cluster in the tables: the lag that nights compute is the lag that the log files give."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from coordinator_core.errors import InputError
+from coordinator_core.groups.offsets import TopicPartition
+from jobs.api import CoordinatorAudit
+from jobs.pipeline import lag_history, snapshots
+from jobs.queries.from_logs.answers import LogAnswers
+from jobs.queries.from_tables.answers import StoredAnswers
+from jobs.settings import load
+from jobs.sources.cluster_snapshot import is_snapshot
+from jobs.sources.end_offsets import all_ends
+from jobs.sources.files import find_logs
+from jobs.tables.folder_reader import FolderReader
+from tests.core.builders import GroupLog
+from tests.jobs.logs import batch, write_segment
+
+CLUSTER = "lag"
+
+
+def records(log: GroupLog, *offsets: int):
+    """A commit a second for two partitions in turn; the offset goes back once."""
+    return [log.commit("orders", number % 2, offset) for number, offset in enumerate(offsets)]
+
+
+def snapshot(file: Path, times_and_ends) -> Path:
+    with file.open("a", encoding="utf-8") as out:
+        for time_ms, end in times_and_ends:
+            for partition in (0, 1, 2):
+                row = {"topic": "orders", "topic_id": None, "partition": partition, "replica_racks": [None]}
+                out.write(json.dumps({**row, "timestamp_ms": time_ms, "end_offset": end, "cluster_id": "C"}) + "\n")
+    return file
+
+
+@pytest.fixture(scope="module")
+def nights(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory):
+    """Two nights: the second brings later records, and a snapshot from before them."""
+    place, log = tmp_path_factory.mktemp("lag"), GroupLog()
+    audit = CoordinatorAudit(spark, str(place / "tables"), CLUSTER)
+    ends, folder = place / "ends.jsonl", place / "__consumer_offsets-0"
+    first = batch(*records(log, *range(10, 40)))
+    write_segment(folder, [first])
+    audit.ingest(str(folder))
+    audit.decode()
+    audit.replay()
+    counts = [snapshots.take(audit.tables, [str(snapshot(ends, [(5_000, 30), (20_000, 50), (31_500, 60)]))], CLUSTER)]
+    written = [lag_history.run(audit.tables), lag_history.run(audit.tables)]
+    write_segment(folder, [first, batch(*records(log, 20, 21, 50, 51, 52, 53))])
+    audit.ingest(str(folder))
+    audit.decode()
+    audit.replay()
+    counts.append(snapshots.take(audit.tables, [str(snapshot(ends, [(33_000, 61), (34_000, 61)]))], CLUSTER))
+    written.append(lag_history.run(audit.tables))
+    return audit, place, counts, written
+
+
+def test_each_snapshot_is_taken_in_once_and_rows_that_stay_are_kept(nights):
+    _, _, counts, written = nights
+    assert [each[:2] for each in counts] == [(3, 9), (2, 6)]
+    assert written == [6, 0, 6]  # again: the snapshot after which the log had no record in the first night
+
+
+def test_the_tables_have_the_lag_of_the_log_files(nights):
+    audit, place, _, _ = nights
+    ends = all_ends(place / "ends.jsonl")
+    assert len(ends[TopicPartition("orders", 0)]) == 5
+    files = LogAnswers(find_logs([place / "__consumer_offsets-0"]), pytest.fail, audit.settings)
+    tables = StoredAnswers(FolderReader(audit.tables.location), CLUSTER, audit.settings.audit, pytest.fail)
+    expected = files.lag("g", ends)
+    assert tables.lag("g", None) == expected
+    assert tables.lag("g", ends) == expected
+    known = {(each.partition, each.timestamp_ms): (each.lag, each.consumed, each.status) for each in expected}
+    assert known[0, 33_000] == (61 - 50, 30, "OK")
+    assert known[1, 31_500] == (60 - 21, -8, "REWIND")
+
+
+def test_without_snapshots_the_answer_names_the_command(tmp_path):
+    tables = StoredAnswers(FolderReader(str(tmp_path)), CLUSTER, load().audit)
+    with pytest.raises(InputError, match="coordinator-audit snapshot kafka://"):
+        tables.lag("g", None)
+
+
+def test_a_snapshot_is_told_from_a_dump(tmp_path):
+    assert is_snapshot(str(snapshot(tmp_path / "cluster.jsonl", [(1, 2)])))
+    dump = tmp_path / "dump.jsonl"
+    dump.write_text(json.dumps({"topic": "t", "partition": 0, "offset": 1, "key": "a", "value": None}) + "\n")
+    assert not is_snapshot(str(dump))
+    assert not is_snapshot(str(tmp_path))
