@@ -89,9 +89,13 @@ class OfGroup(TypedDict):
 
 
 class FollowedPath(TypedDict):
-    """``history``: ``actual`` is what happened, ``hypothetical`` what would have happened."""
+    """``history``: ``actual`` is what happened, ``hypothetical`` what would have happened.
 
-    history: Literal["actual", "hypothetical"]
+    ``repeated`` is what happened, replayed in the same way as the hypothetical history: its distance from ``actual`` is
+    the error of the method.
+    """
+
+    history: Literal["actual", "repeated", "hypothetical"]
 
 
 class CheckLine(TypedDict):
@@ -155,6 +159,12 @@ class WrittenReport(TypedDict):
     """Where the report was written."""
 
     report: str
+
+
+class WrittenProject(TypedDict):
+    """Where the Great Expectations project was written."""
+
+    project: str
 
 
 class SnapshotLine(TypedDict):

@@ -72,6 +72,7 @@ SHAPES: Final[Mapping[str, Sequence[LineShape]]] = {
     "replay": [LineShape([ReplaySummary])],
     "checks": [LineShape([lines.CheckLine])],
     "rebuild": [LineShape([lines.RebuiltLine])],
+    "expectations": [LineShape([lines.WrittenProject])],
     "tables": [LineShape([lines.TableLine])],
     "config": [LineShape([lines.SettingLine])],
     "dump": [LineShape([lines.DumpedLine])],

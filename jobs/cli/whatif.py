@@ -73,20 +73,31 @@ def whatif_command(
 ) -> None:
     """Replay a group's history with another assignor or setting, and compare it with what happened.
 
-    Compared are: rebalances, partitions moved and stopped, imbalance, and idle time.
+    Compared are: rebalances, partitions moved and stopped, imbalance, and idle time. The line "repeated" has the same
+    settings as the actual history, replayed in the same way as the hypothetical one: how far it is from the line
+    "actual" is the error of the method.
     """
     change = WhatIf(assignor, static, cooperative, standbys, warmups, recovery_lag, _counts(partitions or []), delay)
-    known = source.answers()
+    is_change = change != WhatIf(partitions={})
     if delivery_limit is not None:
-        if change != WhatIf(partitions={}):
+        if is_change:
             raise UsageError("--delivery-limit cannot be combined with other changes")
-        _deliveries(source, known, group, delivery_limit)
+        _deliveries(source, source.answers(), group, delivery_limit)
         return
+    if not is_change:
+        raise UsageError("nothing to change: give at least one option such as --assignor range or --static 45000")
+    known = source.answers()
     happened = known.rounds(group)
     if not happened:
         raise InputError(f"group {group!r} has no assignment in these logs for which the topics are known")
     found = what_if(happened, change, _idle_ms(known.rebalances(RebalanceFilter(group))))
-    outcomes = {"actual": found.actual, "hypothetical": found.hypothetical}
+    outcomes = found._asdict()
+    if found.hypothetical == found.repeated:
+        source.console.note("the change makes no difference to these rebalances")
+    if not source.json:
+        outcomes = {name: each for name, each in outcomes.items() if name == "actual" or each != found.actual}
+        if found.hypothetical == found.repeated:
+            outcomes.pop("hypothetical", None)
     lines = [{"history": name, **outcome._asdict()} for name, outcome in outcomes.items()]
     print_lines(lines, as_json=source.json, title=group)
 

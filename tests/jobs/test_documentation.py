@@ -62,7 +62,7 @@ def test_what_the_evening_in_the_shop_quotes_is_what_the_commands_say(monkeypatc
     found = [json.loads(line) for line in said("findings", "--json").splitlines()]
     assert [each["group_id"] for each in found] == ["pricing", "mailer", "payments", "payments", "checkout"]
     assert all("payments-0 at" in each["subject"] for each in found[2:4])
-    actual, hypothetical = (
+    actual, *_, hypothetical = (
         json.loads(line) for line in said("whatif", "checkout", "--static", "45000", "--json").splitlines()
     )
     assert (actual["rebalances"], hypothetical["rebalances"]) == (11, 3)

@@ -92,9 +92,15 @@ class WhatIfOutcome(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """What happened, and what would have happened."""
+    """What happened, and what would have happened.
+
+    ``repeated`` is made in the same way as ``hypothetical``, but without the change: its distance from ``actual`` is
+    the error of the method. An assignment depends on the one before, and in the log it also depends on the order in
+    which members came and on targets that were replaced before members reached them.
+    """
 
     actual: WhatIfOutcome
+    repeated: WhatIfOutcome
     hypothetical: WhatIfOutcome
 
 
@@ -118,10 +124,14 @@ def what_if(happened: Sequence[Round], change: WhatIf, idle_ms: int | None = Non
     if unused:
         raise InputError(f"the cluster had no topic {', '.join(sorted(unused))} at that time")
     actual = _outcome([_Assignment(each.recorded, each.eager) for each in happened], idle_ms)
-    hypothetical = _outcome(list(_assignments(list(_supposed(happened, change)))), None)
+    repeated, hypothetical = (
+        _outcome(list(_assignments(list(_supposed(happened, each)))), None) for each in (WhatIf(), change)
+    )
     if idle_ms is not None and actual.stopped:
-        hypothetical = hypothetical._replace(idle_ms=round(idle_ms / actual.stopped * hypothetical.stopped))
-    return Comparison(actual, hypothetical)
+        mean = idle_ms / actual.stopped
+        repeated = repeated._replace(idle_ms=round(mean * repeated.stopped))
+        hypothetical = hypothetical._replace(idle_ms=round(mean * hypothetical.stopped))
+    return Comparison(actual, repeated, hypothetical)
 
 
 def _supposed(happened: Sequence[Round], change: WhatIf) -> Iterator[Round]:

@@ -56,24 +56,40 @@ def group() -> str:
 
 def test_nothing_changed_moves_what_moved(group: str) -> None:
     """The rounds again under the same assignor: as many, and balanced alike."""
-    actual, again = rows("whatif", group, "--log", SAMPLES)
-    assert actual["rebalances"] == again["rebalances"] > 1
-    assert actual["imbalance"] == again["imbalance"]
+    actual, repeated, _ = rows("whatif", group, "--eager", "--log", SAMPLES)
+    assert actual["rebalances"] == repeated["rebalances"] > 1
+    assert actual["imbalance"] == repeated["imbalance"]
+
+
+def test_a_change_without_effect_is_not_printed_as_a_second_line(group: str) -> None:
+    (assignor,) = {row["assignor"] for row in rows("audit", "--log", SAMPLES, "--group", group) if "assignor" in row}
+    result = run("whatif", group, "--assignor", assignor, "--log", SAMPLES)
+    assert "hypothetical" not in result.stdout
+    assert "the change makes no difference" in result.stderr
+    changed = run("whatif", group, "--static", 3_600_000, "--log", SAMPLES)
+    assert "hypothetical" in changed.stdout
+    assert "no difference" not in changed.stderr
+
+
+def test_something_must_be_changed(group: str) -> None:
+    result = run("whatif", group, "--log", SAMPLES)
+    assert result.exit_code == 2
+    assert "nothing to change" in result.stderr
 
 
 def test_eager_stops_more_than_cooperative(group: str) -> None:
-    _, eager = rows("whatif", group, "--eager", "--log", SAMPLES)
-    _, cooperative = rows("whatif", group, "--cooperative", "--log", SAMPLES)
+    *_, eager = rows("whatif", group, "--eager", "--log", SAMPLES)
+    *_, cooperative = rows("whatif", group, "--cooperative", "--log", SAMPLES)
     assert eager["moved"] == cooperative["moved"] == cooperative["stopped"]
     assert eager["stopped"] > cooperative["stopped"]
 
 
 def test_static_members_spare_rebalances(group: str) -> None:
-    actual, static = rows("whatif", group, "--static", 3_600_000, "--log", SAMPLES)
+    actual, *_, static = rows("whatif", group, "--static", 3_600_000, "--log", SAMPLES)
     assert static["rebalances"] <= actual["rebalances"]
 
 
 def test_what_cannot_be_supposed_is_said(group: str) -> None:
     assert "'best'" in run("whatif", group, "--assignor", "best", "--log", SAMPLES).stderr
     assert "'x': use TOPIC=N" in run("whatif", group, "--partitions", "x", "--log", SAMPLES).stderr
-    assert "'nobody' has no assignment" in run("whatif", "nobody", "--log", SAMPLES).stderr
+    assert "'nobody' has no assignment" in run("whatif", "nobody", "--eager", "--log", SAMPLES).stderr
