@@ -159,6 +159,6 @@ def test_another_delivery_limit() -> None:
     actual, lower = printed("whatif", "warehouse", "--delivery-limit", "2")
     assert (actual["given_up"], lower["given_up"], lower["accepted"]) == (12, len(thrice), len(thrice) - 12)
     actual, same = printed("whatif", "warehouse", "--delivery-limit", "3")
-    assert {**actual, "": None} == {**same, "": None}
+    assert {**actual, "history": None} == {**same, "history": None}
     result = CliRunner().invoke(app, ["whatif", "warehouse", "--delivery-limit", "1", "--log", str(LOGS)])
     assert result.exit_code == 2
