@@ -20,7 +20,7 @@ from jobs.pipeline.transaction_outcomes import settle
 from jobs.sources.dump import Dump, DumpExtent
 from jobs.sources.files import SNAPSHOT_SUFFIX
 from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_RECORDS, PLACED, RUNS
+from jobs.tables.log import LOG_RECORDS, RUNS
 
 DETAILS: Final = (
     "batch_base",
@@ -60,13 +60,11 @@ def run(tables: Tables, dumps: list[Dump], cluster: str) -> list[Row]:
 
 def next_offsets(tables: Tables, cluster: str) -> dict[str, dict[int, int]]:
     """Return the first offset that was not ingested, by topic and partition."""
-    if not tables.exists(LOG_RECORDS):
+    if not tables.exists(RUNS):
         return {}
-    log = tables.read(LOG_RECORDS).where(F.col("cluster") == cluster)
-    log = log.where(PLACED)
     found: dict[str, dict[int, int]] = {}
-    for row in log.groupBy("log_topic", "log_partition").agg(F.max("log_offset").alias("last")).collect():
-        found.setdefault(row.log_topic, {})[row.log_partition] = row.last + 1
+    for (topic, partition), last in runs.last_offsets(tables, cluster).items():
+        found.setdefault(topic, {})[partition] = last + 1
     return found
 
 

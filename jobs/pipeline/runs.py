@@ -33,11 +33,29 @@ def new_run_id() -> str:
 
 
 def unaccounted(tables: Tables) -> list[str]:
-    """Return the runs that added records but were killed before they wrote the ledger, oldest first."""
+    """Return the runs that added records but were killed before they wrote the ledger, oldest first.
+
+    A run begins by writing the ledger of those before it, so only the newest can lack it.
+    """
     found = lookup(tables)
-    added = {row["run_id"] for row in found.rows("SELECT DISTINCT run_id FROM $log_records")}
-    known = {row["run_id"] for row in found.rows("SELECT DISTINCT run_id FROM $runs WHERE job = 'ingest'")}
-    return sorted(added - known)
+    (newest,) = found.rows("SELECT max(run_id) AS run_id FROM $runs WHERE job = 'ingest'")
+    added = "SELECT DISTINCT run_id FROM $log_records WHERE run_id > :newest"
+    return sorted(row["run_id"] for row in found.rows(added, newest=newest["run_id"] or ""))
+
+
+def last_offsets(tables: Tables, cluster: str, before: str | None = None) -> dict[tuple[str, int], int]:
+    """Return the last offset that was ingested, by topic and log partition, as the ledger has it.
+
+    ``before``: only runs before this one; None: all runs.
+    """
+    earlier = "" if before is None else "AND run_id < :before "
+    rows = lookup(tables).rows(
+        "SELECT log_topic, log_partition, max(last_offset) AS last_offset FROM $runs WHERE job = 'ingest' "
+        f"AND cluster = :cluster {earlier}AND last_offset IS NOT NULL GROUP BY log_topic, log_partition",
+        cluster=cluster,
+        before=before,
+    )
+    return {(row["log_topic"], row["log_partition"]): row["last_offset"] for row in rows}
 
 
 class Undecoded(NamedTuple):
@@ -86,27 +104,21 @@ def account_ingest(
     rows = rows or [nothing_new]
     for name in {row.cluster for row in taken}:
         of_cluster = log.where(F.col("cluster") == name)
-        broken = _broken(of_cluster, [row for row in taken if row.cluster == name and row.first_offset is not None])
+        placed = [row for row in taken if row.cluster == name and row.first_offset is not None]
+        broken = _broken(placed, last_offsets(tables, name, before=run_id))
         found = _gaps(of_cluster, broken)
         rows = [row | found.get((row["log_topic"], row["log_partition"]), {}) for row in rows]
     return _write(tables, "ingest", run_id, rows)
 
 
-def _broken(log: DataFrame, taken: list[Row]) -> list[Row]:
-    """Return the partitions that may have gaps. Most have none, and finding gaps is much more expensive."""
+def _broken(taken: list[Row], last: Mapping[tuple[str, int], int]) -> list[Row]:
+    """Return the partitions that may have gaps, or bring older offsets. Most do not, and gaps are expensive to find.
+
+    ``last``: the last offset of earlier runs. The log itself is not read: it grows with each night.
+    """
     whole = [row for row in taken if row.offsets == row.records == row.last_offset - row.first_offset + 1]
-    if not whole:
-        return taken
-    offset = F.col("log_offset")
-    near = log.join(F.broadcast(_begins(log, whole)), _same()).groupBy("begin_topic", "begin_partition")
-    bounds = near.agg(F.max(F.when(offset < F.col("begin_offset"), offset)).alias("before"), F.max(offset).alias("end"))
-    found = {(row.begin_topic, row.begin_partition): row for row in bounds.collect()}
-    return [row for row in taken if row not in whole or not _joins(row, found.get((row.log_topic, row.log_partition)))]
-
-
-def _joins(taken: Row, bounds: Row | None) -> bool:
-    """Return whether the new offsets directly follow the earlier ones, and no later offset exists."""
-    return bounds is not None and bounds.before in (None, taken.first_offset - 1) and bounds.end == taken.last_offset
+    joining = [row for row in whole if last.get((row.log_topic, row.log_partition)) in (None, row.first_offset - 1)]
+    return [row for row in taken if row not in joining]
 
 
 def _begins(log: DataFrame, taken: list[Row]) -> DataFrame:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import yaml
 
 from benchmarks.generate import generate
 from tests.cluster.standalone import Standalone, standalone
@@ -44,9 +45,15 @@ def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture(scope="session")
 def arguments(request: pytest.FixtureRequest, log: Path) -> list[str]:
-    """The dump and the options of a night, but for its tables."""
-    is_small = request.config.getoption("--cluster-records") < SMALL_LOG
-    return [str(log), "--cluster", "c", *(["--config", str(ROOT / "conf" / "small.yaml")] if is_small else [])]
+    """The dump and the options of a night, but for its tables. A small log is for a try: few steps, little compiled."""
+    given = [str(log), "--cluster", "c"]
+    if request.config.getoption("--cluster-records") >= SMALL_LOG:
+        return given
+    settings = yaml.safe_load((ROOT / "conf" / "small.yaml").read_text())
+    settings["nightly"] = {"steps": ["ingest", "decode", "replay", "offsets", "findings"]}
+    file = log.with_suffix(".yaml")
+    file.write_text(yaml.safe_dump(settings))
+    return [*given, "--config", str(file)]
 
 
 @pytest.fixture(scope="session")
