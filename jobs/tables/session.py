@@ -16,6 +16,7 @@ from coordinator_core.errors import InputError
 from jobs import settings
 from jobs.settings import SparkSettings
 from jobs.tables.jvm_output import jvm_output, kept_apart
+from jobs.tables.shipped_code import ship
 
 DELTA_CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -44,7 +45,9 @@ def get_or_create(wanted: SparkSettings) -> SparkSession:
     if DATABRICKS in os.environ:  # the session exists, but is active only once a task has asked for it
         return SparkSession.builder.getOrCreate()
     if wanted.remote is not None and not wanted.remote.startswith("local"):
-        return SparkSession.builder.remote(wanted.remote).getOrCreate()
+        remote = SparkSession.builder.remote(wanted.remote).getOrCreate()
+        ship(remote)
+        return remote
     return _submitted(wanted) if SUBMITTED in os.environ else _local(wanted)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import FINDINGS
-from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.conftest import ROOT, SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, content
 
 pytestmark = pytest.mark.long
@@ -183,3 +184,20 @@ def test_a_read_only_folder_is_named_and_the_next_run_goes_on(spark: SparkSessio
     nights = Tables(spark, str(home)).read(NIGHTLY_STEPS).select("night").distinct().count()
     assert nightly(home).exit_code == 0
     assert Tables(spark, str(home)).read(NIGHTLY_STEPS).select("night").distinct().count() == nights + 1
+
+
+def test_the_commands_in_the_documentation(spark: SparkSession, filled: Path, home: Path) -> None:
+    """Each as written, but that for the log, which sets everything aside."""
+    text = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
+    commands = re.findall(r"`coordinator-audit (rebuild [\w ]+ --tables) PLACE`", text)
+    named = {name for command in commands for name in command.split()[1:-1]}
+    assert named >= {"log_records", "runs", "group_states", "leases"}
+    for command in commands:
+        if "log_records" not in command:
+            done = run(*command.split(), home)
+            assert done.exit_code == 0, (command, done.stderr)
+            assert all(f"{name} " in done.stdout for name in command.split()[1:-1]), done.stdout
+    assert nightly(home).exit_code == 0
+    expected, found = (Tables(spark, str(place)) for place in (filled, home))
+    for table in COMPARED:
+        assert content(found, table, "c") == content(expected, table, "c"), table.name

@@ -1,0 +1,213 @@
+"""What a night costs by step, and what that means for large logs: ``python -m benchmarks.scale [--write]``.
+
+Runs first nights over generated logs, each in a new JVM: three on one core (``--records``, 4 times the records, 4 times
+the groups), and the one with more records on two executors of one core. From the first three follow the processor
+seconds of each step: a fixed part, one for each million commits, and one for each thousand groups. Prints them, and
+what they mean for nights of 1, 10 and 100 billion commits, with shuffled bytes, files and the memory of Python workers.
+``--write`` puts the text into ``docs/nightly.md``. Take it on a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyspark
+
+from benchmarks.generate import generate
+from benchmarks.nightly import night, peaks
+from jobs import settings
+from jobs.sources.segments import SPLIT_BYTES
+from jobs.tables import session
+from jobs.tables.delta import Tables
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "nightly.md"
+BEGIN, END = "<!-- benchmarks.scale: begin -->", "<!-- benchmarks.scale: end -->"
+LOG_PARTITIONS = 50
+"""The default of offsets.topic.num.partitions."""
+
+WINDOW_S = 2 * 3600
+"""Seconds that a large night may take."""
+
+BUSY = 0.7
+"""Share of the time in which an executor's core has work."""
+
+SHUFFLE_TASK_BYTES = 128 << 20
+"""What one task of a shuffle should get."""
+
+PLANNED = {1: 2_000, 10: 10_000, 100: 50_000}
+"""Groups of a night, by billions of commits."""
+
+
+class Cost(NamedTuple):
+    """What grows linearly: a fixed part, one for each million commits, and one for each thousand groups."""
+
+    fixed: float
+    million: float
+    groups: float
+
+    def of(self, millions: float, thousands: float) -> float:
+        """Return the cost of a night."""
+        return self.fixed + self.million * millions + self.groups * thousands
+
+
+class Measured(NamedTuple):
+    """One night, as the child process prints it."""
+
+    records: int
+    groups: int
+    steps: dict[str, float]
+    seconds: float
+    shuffled: int
+    spilled: int
+    files: int
+    log_bytes: int
+    table_bytes: int
+    python_mib: int
+    java_mib: int
+
+
+def tasks(folder: Path) -> Iterator[dict[str, Any]]:
+    """The metrics of each task, from Spark's event log."""
+    for file in folder.rglob("[!.]*"):
+        for line in file.read_text().splitlines() if file.is_file() else ():
+            if '"SparkListenerTaskEnd"' in line and "Task Metrics" in (event := json.loads(line)):
+                yield event["Task Metrics"]
+
+
+def measure(master: str, records: int, groups: int) -> Measured:
+    """Run one night in this process."""
+    with tempfile.TemporaryDirectory(prefix="scale-") as place:
+        log, events, home = Path(place, "log"), Path(place, "events"), Path(place, "tables")
+        events.mkdir()
+        written = generate(log, records, groups, partitions=8)
+        conf = {
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": events.as_uri(),
+            "spark.eventLog.compress": "false",
+            "spark.executor.memory": "1g",
+            "spark.sql.shuffle.partitions": "8",
+        }
+        flags = {"input.paths": [str(log)], "spark.master": master, "spark.conf": conf}
+        steps = ["ingest", "decode", "replay", "offsets", "findings", "checks"]
+        chosen = settings.load(environment={}, flags=flags | {"nightly.steps": steps})
+        tables = Tables(session.get_or_create(chosen.spark), str(home))
+        with peaks() as found:
+            done = night(tables, chosen)
+        tables.spark.stop()
+        if errors := {name: step["error"] for name, step in done["steps"].items() if "error" in step}:
+            raise RuntimeError(f"the night failed: {errors}")
+        metrics = list(tasks(events))
+        data = [file for file in home.rglob("*.parquet") if "_delta_log" not in file.parts]
+        return Measured(
+            records=written,
+            groups=groups,
+            steps={name: step["processor_seconds"] for name, step in done["steps"].items()},
+            seconds=done["seconds"],
+            shuffled=sum(each["Shuffle Write Metrics"]["Shuffle Bytes Written"] for each in metrics),
+            spilled=sum(each["Disk Bytes Spilled"] for each in metrics),
+            files=len(data),
+            log_bytes=sum(file.stat().st_size for file in log.rglob("*.log")),
+            table_bytes=sum(file.stat().st_size for file in data),
+            python_mib=found["python"],
+            java_mib=found["java"],
+        )
+
+
+def in_new_process(master: str, records: int, groups: int) -> Measured:
+    """Run one night in a process of its own, with its own JVM."""
+    command = [sys.executable, "-m", "benchmarks.scale", "--one", master]
+    sizes = ["--records", str(records), "--groups", str(groups)]
+    environment = os.environ | {"SPARK_HOME": str(Path(pyspark.__file__).parent)}
+    done = subprocess.run([*command, *sizes], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return Measured(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def cost(step: str, one: Measured, more: Measured, grouped: Measured) -> Cost:
+    """Return the line through three nights: a small one, one with more records, one with more groups."""
+    base = one.steps[step]
+    million = max(0.0, (more.steps[step] - base) / ((more.records - one.records) / 1e6))
+    groups = max(0.0, (grouped.steps[step] - base) / ((grouped.groups - one.groups) / 1e3))
+    return Cost(max(0.0, base - million * one.records / 1e6 - groups * one.groups / 1e3), million, groups)
+
+
+def rows(costs: dict[str, Cost], large: Measured) -> Iterator[str]:
+    """Yield the rows of the table for large nights."""
+    for billions, groups in PLANNED.items():
+        commits = billions * 1e9
+        log, tables, shuffled = (
+            size * commits / large.records for size in (large.log_bytes, large.table_bytes, large.shuffled)
+        )
+        seconds = sum(each.of(commits / 1e6, groups / 1e3) for each in costs.values())
+        cores = max(2, math.ceil(seconds / (WINDOW_S * BUSY)))
+        partitions = max(LOG_PARTITIONS, math.ceil(shuffled / SHUFFLE_TASK_BYTES))
+        # A task that reads writes one file to the raw and one to the typed table; a task of a shuffle writes one.
+        files = 2 * math.ceil(log / SPLIT_BYTES) + 2 * partitions
+        sizes = " | ".join(f"{size / 1e9:,.0f} GB" for size in (log, tables, shuffled))
+        named = f"{billions} billion, {groups:,} groups"
+        yield f"| {named} | {seconds / 3600:,.1f} | {cores} | {sizes} | {files:,} | {partitions} |"
+
+
+def page(costs: dict[str, Cost], nights: dict[str, Measured]) -> str:
+    """Return both tables as they stand in the documentation."""
+    one, large, two = nights["small"], nights["large"], nights["two executors"]
+    python, java = (max(getattr(each, kind) for each in nights.values()) for kind in ("python_mib", "java_mib"))
+    text = [
+        f"Seconds of one core, from `python -m benchmarks.scale`: {one.records:,} to {large.records:,} commits of",
+        f"{one.groups:,} groups.",
+        "",
+        "| step | fixed | for a million commits | for a thousand groups |",
+        "|---|---|---|---|",
+        *(f"| {name} | {each.fixed:.1f} | {each.million:.2f} | {each.groups:.2f} |" for name, each in costs.items()),
+        "",
+        f"The night of {large.records:,} commits took {large.seconds:.0f} s on one core and {two.seconds:.0f} s on two",
+        f"executors of one core ({large.seconds / two.seconds:.2f} times as fast). A Python process took at most",
+        f"{python} MiB, a JVM {java} MiB; {large.spilled >> 20} MiB were spilled.",
+        "",
+        "| commits a day | hours of one core | cores for 2 h | log | tables grow by | shuffled | files "
+        "| `spark.sql.shuffle.partitions` |",
+        "|---|---|---|---|---|---|---|---|",
+        *rows(costs, large),
+    ]
+    return "\n".join(text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=1_000_000, help="commits of the smallest night")
+    parser.add_argument("--groups", type=int, default=500)
+    parser.add_argument("--one", metavar="MASTER", help="run a single night there, and print its figures as JSON")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/nightly.md")
+    wanted = parser.parse_args()
+    if wanted.one:
+        print(json.dumps(measure(wanted.one, wanted.records, wanted.groups)._asdict()))
+        return
+    times = 4
+    nights = {
+        "small": in_new_process("local[1]", wanted.records, wanted.groups),
+        "large": in_new_process("local[1]", times * wanted.records, wanted.groups),
+        "many groups": in_new_process("local[1]", wanted.records, times * wanted.groups),
+        "two executors": in_new_process("local-cluster[2,1,1024]", times * wanted.records, wanted.groups),
+    }
+    three = (nights["small"], nights["large"], nights["many groups"])
+    costs = {name: cost(name, *three) for name in nights["small"].steps}
+    text = page(costs, nights)
+    print(text)
+    if wanted.write:
+        old = PAGE.read_text(encoding="utf-8")
+        between = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
+        PAGE.write_text(between.sub(lambda _: f"{BEGIN}\n\n{text}\n\n{END}", old), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
