@@ -1,8 +1,9 @@
 """Damage to Delta tables in a folder of this machine: which file is missing or broken, without Spark.
 
 A table is checked by its folder: the commits of its log follow each other, each of them is JSON, and every data file
-that the log names is there with its size. A run checks all tables before it writes any. Spark reports only a part of
-such damage: a table whose log is gone looks like a new one, and one whose last commit is gone or empty lacks rows.
+that the log names is there, the newest ones with their size. A run checks all tables before it writes any. Spark
+reports only a part of such damage: a table whose log is gone looks like a new one, and one whose last commit is gone or
+empty lacks rows.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ LAST_CHECKPOINT: Final = "_last_checkpoint"
 COMMIT: Final = re.compile(r"(\d{20})\.json")
 CHECKSUM: Final = re.compile(r"(\d{20})\.crc")
 CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?(?:\.[0-9a-f-]+)?\.(?:parquet|json)")
+
+SIZED_FILES: Final = 1_000
+"""Number of newest data files of a table whose sizes are compared: a crash cuts those that were written last."""
 
 
 class TableDamage(NamedTuple):
@@ -115,8 +119,7 @@ def _problem(folder: Path) -> Problem | None:
         text = " ".join(str(error).split())
         # Spark reads features that this library does not know.
         return None if "unsupported" in text.lower() else (folder / LOG_FOLDER, f"cannot be read: {text}")
-    sizes = zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True)
-    return next(_problems_of_files(folder, sizes), None)
+    return _problem_of_files(folder, files)
 
 
 def _problem_of_log(log: Path) -> Problem | None:
@@ -182,13 +185,17 @@ def _broken_line(commit: Path) -> int | None:
     return None if lines else 1
 
 
-def _problems_of_files(folder: Path, sizes: Iterable[tuple[str, int]]) -> Iterator[Problem]:
-    for path, size in sizes:
+def _problem_of_files(folder: Path, files: pa.Table) -> Problem | None:
+    """Return the first problem of the data files, the newest ones first. Only they are asked for their sizes."""
+    listed: dict[Path, frozenset[str]] = {}
+    newest = files.sort_by([("modification_time", "descending")])
+    rows = zip(newest["path"].to_pylist(), newest["size_bytes"].to_pylist(), strict=True)
+    for number, (path, size) in enumerate(rows):
         file = folder / unquote(path)
-        try:
-            found = os.stat(file).st_size
-        except FileNotFoundError:
-            yield file, "is missing, but the log of the table names it"
-            continue
-        if found != size:
-            yield file, f"has {found} bytes, but the log of the table says {size}"
+        if file.parent not in listed:
+            listed[file.parent] = frozenset(os.listdir(file.parent)) if file.parent.is_dir() else frozenset()
+        if file.name not in listed[file.parent]:
+            return file, "is missing, but the log of the table names it"
+        if number < SIZED_FILES and (found := file.stat().st_size) != size:
+            return file, f"has {found} bytes, but the log of the table says {size}"
+    return None
