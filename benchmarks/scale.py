@@ -49,7 +49,7 @@ PLANNED = {1: 2_000, 10: 10_000, 100: 50_000}
 """Groups of a night, by billions of commits."""
 
 
-class Cost(NamedTuple):
+class StepCost(NamedTuple):
     """What grows linearly: a fixed part, one for each million commits, and one for each thousand groups."""
 
     fixed: float
@@ -61,7 +61,7 @@ class Cost(NamedTuple):
         return self.fixed + self.million * millions + self.groups * thousands
 
 
-class Measured(NamedTuple):
+class NightCost(NamedTuple):
     """One night, as the child process prints it."""
 
     records: int
@@ -85,7 +85,7 @@ def tasks(folder: Path) -> Iterator[dict[str, Any]]:
                 yield event["Task Metrics"]
 
 
-def measure(master: str, records: int, groups: int) -> Measured:
+def measure(master: str, records: int, groups: int) -> NightCost:
     """Run one night in this process."""
     with tempfile.TemporaryDirectory(prefix="scale-") as place:
         log, events, home = Path(place, "log"), Path(place, "events"), Path(place, "tables")
@@ -109,7 +109,7 @@ def measure(master: str, records: int, groups: int) -> Measured:
             raise RuntimeError(f"the night failed: {errors}")
         metrics = list(tasks(events))
         data = [file for file in home.rglob("*.parquet") if "_delta_log" not in file.parts]
-        return Measured(
+        return NightCost(
             records=written,
             groups=groups,
             steps={name: step["processor_seconds"] for name, step in done["steps"].items()},
@@ -124,24 +124,24 @@ def measure(master: str, records: int, groups: int) -> Measured:
         )
 
 
-def in_new_process(master: str, records: int, groups: int) -> Measured:
+def in_new_process(master: str, records: int, groups: int) -> NightCost:
     """Run one night in a process of its own, with its own JVM."""
     command = [sys.executable, "-m", "benchmarks.scale", "--one", master]
     sizes = ["--records", str(records), "--groups", str(groups)]
     environment = os.environ | {"SPARK_HOME": str(Path(pyspark.__file__).parent)}
     done = subprocess.run([*command, *sizes], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return Measured(**json.loads(done.stdout.splitlines()[-1]))
+    return NightCost(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def cost(step: str, one: Measured, more: Measured, grouped: Measured) -> Cost:
+def cost(step: str, one: NightCost, more: NightCost, grouped: NightCost) -> StepCost:
     """Return the line through three nights: a small one, one with more records, one with more groups."""
     base = one.steps[step]
     million = max(0.0, (more.steps[step] - base) / ((more.records - one.records) / 1e6))
     groups = max(0.0, (grouped.steps[step] - base) / ((grouped.groups - one.groups) / 1e3))
-    return Cost(max(0.0, base - million * one.records / 1e6 - groups * one.groups / 1e3), million, groups)
+    return StepCost(max(0.0, base - million * one.records / 1e6 - groups * one.groups / 1e3), million, groups)
 
 
-def rows(costs: dict[str, Cost], large: Measured) -> Iterator[str]:
+def rows(costs: dict[str, StepCost], large: NightCost) -> Iterator[str]:
     """Yield the rows of the table for large nights."""
     for billions, groups in PLANNED.items():
         commits = billions * 1e9
@@ -158,7 +158,7 @@ def rows(costs: dict[str, Cost], large: Measured) -> Iterator[str]:
         yield f"| {named} | {seconds / 3600:,.1f} | {cores} | {sizes} | {files:,} | {partitions} |"
 
 
-def page(costs: dict[str, Cost], nights: dict[str, Measured]) -> str:
+def page(costs: dict[str, StepCost], nights: dict[str, NightCost]) -> str:
     """Return both tables as they stand in the documentation."""
     one, large, two = nights["small"], nights["large"], nights["two executors"]
     python, java = (max(getattr(each, kind) for each in nights.values()) for kind in ("python_mib", "java_mib"))
