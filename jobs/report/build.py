@@ -15,15 +15,16 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.rows import RebalanceRow
 from jobs.report.causes import family, most_frequent
 from jobs.report.coverage import absent
-from jobs.report.data import FORMAT, Bucket, Count, GroupDetail, LogCoverage, Report, Worst
+from jobs.report.data import FORMAT, Bucket, Count, GroupDetail, GroupLag, LogCoverage, Report, Worst
 from jobs.report.group import counts, detail
 from jobs.report.worst import badness, because
 
 MOST_FINDINGS = 200
-MOST_GROUPS = 1000
+MOST_GROUPS = 5000
 MOST_WARNINGS = 50
 MOST_BUCKETS = 72
 MOST_WORST = 5
+MOST_LAGGING = 6
 BUCKETS_MS = tuple(
     unit * count
     for unit, multiples in (
@@ -101,6 +102,7 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
         activity=activity,
         families=counts(each.family for each in opened),
         commits=commits,
+        lag=_highest_lags(groups),
         worst=tuple(each for _, each in nlargest(MOST_WORST, worst, key=lambda pair: badness(pair[0]))),
         groups=tuple(groups[:MOST_GROUPS]),
     )
@@ -129,6 +131,22 @@ def _with_commits(groups: Sequence[GroupDetail]) -> tuple[list[GroupDetail], tup
     own = [_own_length(group.commits, shortest) for group in groups]
     suited = [group._replace(commits=coarsened(group.commits, each)) for group, each in zip(groups, own, strict=True)]
     return suited, coarsened(every, length)
+
+
+def _highest_lags(groups: Iterable[GroupDetail]) -> tuple[GroupLag, ...]:
+    """Return the highest lag of a partition over time of the groups whose lag was the highest."""
+    found = []
+    for group in groups:
+        highest: dict[int, int | None] = {}
+        for line in group.lag:
+            for time, lag in zip(line.times_ms, line.lags, strict=True):
+                known = highest.get(time)
+                highest[time] = known if lag is None else max(lag, known or 0)
+        most = max((each for each in highest.values() if each is not None), default=None)
+        if most is not None:
+            times = tuple(sorted(highest))
+            found.append((most, GroupLag(group.line.group_id, times, tuple(highest[time] for time in times))))
+    return tuple(lag for _, lag in nlargest(MOST_LAGGING, found, key=lambda pair: pair[0]))
 
 
 def _own_length(commits: Sequence[CommitCount], shortest: int) -> int:

@@ -250,6 +250,14 @@ class ShareTimeline(NamedTuple):
     left_out: Annotated[int, "number of earlier phases that are not listed"]
 
 
+class GroupLag(NamedTuple):
+    """The highest lag of a partition of one group over time."""
+
+    group_id: Annotated[str, "the group"]
+    times_ms: Annotated[tuple[int, ...], "moments for which an end offset is known, in order"]
+    highest: Annotated[tuple[int | None, ...], "highest known lag of a partition at each moment; null: not known"]
+
+
 class GroupDetail(NamedTuple):
     """One group in detail. The summary has the total numbers."""
 
@@ -314,5 +322,6 @@ class Report(NamedTuple):
     families: Annotated[tuple[Count, ...], "rebalances by family of causes"]
     commits: Annotated[tuple[CommitCount, ...], "commit records of all groups over time"]
     worst: Annotated[tuple[Worst, ...], "the worst rebalances, one for each of a few groups"]
+    lag: Annotated[tuple[GroupLag, ...], "highest lag over time of the groups with most; empty: no end offsets"]
     groups: Annotated[tuple[GroupDetail, ...], "the groups: those with findings first, then by rebalances"]
     nights: Annotated[tuple[NightLine, ...], "the last nights, in order of time; empty: from log files"] = ()

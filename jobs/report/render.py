@@ -15,7 +15,7 @@ from markupsafe import Markup
 from coordinator_core.errors import UsageError
 from jobs.formatting import number_ranges, plain
 from jobs.report.data import CausedBy, Count, Rebalance, Report
-from jobs.report.packing import chunks, escaped, packed
+from jobs.report.packing import details, escaped, packed
 from jobs.times import utc_datetime
 
 VENDORED: Final = files("jobs.report") / "vendor"
@@ -48,7 +48,6 @@ def to_json(report: Report) -> str:
 
 def to_html(report: Report) -> str:
     """Return the page. The details of groups are packed (gzip, base64) and unpacked when they are opened."""
-    details, detailed = chunks(report.groups, MOST_BYTES)
     environment = Environment(
         loader=PackageLoader("jobs.report"),
         autoescape=True,
@@ -73,8 +72,7 @@ def to_html(report: Report) -> str:
     return environment.get_template("report.html.j2").render(
         report=report,
         overview=_overview(report),
-        details=details,
-        detailed=detailed,
+        details=details(report.groups, MOST_BYTES),
         plain_rows=PLAIN_ROWS,
         chart_library=_vendored("uPlot.iife.min.js").partition("\n")[2],
         chart_style=_vendored("uPlot.min.css"),
@@ -88,7 +86,7 @@ def _vendored(name: str) -> Markup:
 
 def _overview(report: Report) -> dict[str, object]:
     """Return what the charts of the overview show."""
-    names = ("first_ms", "last_ms", "bucket_ms", "activity", "families", "outcomes", "commits")
+    names = ("first_ms", "last_ms", "bucket_ms", "activity", "families", "commits", "lag", "nights")
     return {name: plain(getattr(report, name)) for name in names}
 
 

@@ -16,6 +16,27 @@ def large_report(groups: int, rebalances: int) -> Report:
     return build(histories, load().findings, ReportHeader("large", "test", 0, (), True, []))
 
 
+def report_of_a_large_group(members: int, partitions: int) -> Report:
+    """A report of the group ``large``: a member goes and comes back again and again."""
+    log = GroupLog(time_ms=1_700_000_000_000)
+    held = {number: range(number, partitions, members) for number in range(members)}
+    for number in held:
+        log.write(member(f"m{number}", "t"))
+    log.write(epoch(1))
+    for number, units in held.items():
+        log.write(target(f"m{number}", *units))
+    log.write(target_epoch(1))
+    for number, units in held.items():
+        log.write(current(f"m{number}", 1, *units), after_ms=3)
+    for step in range(2, 12):
+        log.write(*gone(f"m{step}"), epoch(step), after_ms=5000)
+        heir = f"m{members - step}"
+        units = (*held[members - step], *held[step])
+        log.write(target(heir, *units), target_epoch(step), after_ms=900)
+        log.write(current(heir, step, *units), after_ms=400)
+    return build([_as_history("large", log)], load().findings, ReportHeader("large", "test", 0, (), True, []))
+
+
 def _history(group_id: str, rebalances: int, number: int) -> GroupHistory:
     log = GroupLog(time_ms=1_700_000_000_000 + number * 37_000)
     for each in range(rebalances):
@@ -30,6 +51,10 @@ def _history(group_id: str, rebalances: int, number: int) -> GroupHistory:
         log.write(current(joined, each + 1, *range(each + 1)), after_ms=700)
         if each % 3 == 2:
             log.write(*gone(joined), after_ms=1)
+    return _as_history(group_id, log)
+
+
+def _as_history(group_id: str, log: GroupLog) -> GroupHistory:
     rows = [row._replace(group_id=group_id) for row in log.rows()]
     return GroupHistory(
         group_id,

@@ -19,9 +19,9 @@ function chart({ title, note, unit, times, length, series, kind, state, left, he
   const readout = el("output", { class: "readout quiet", "aria-live": "polite" });
   const total = (index) => series.reduce((sum, each) => sum + (each.values[index] ?? 0), 0);
   const told = (index) => {
-    const parts = series.filter((each) => each.values[index]).map((each) => `${short(each.values[index])} ${each.name}`);
-    const nothing = series.every((each) => each.values[index] === null || each.values[index] === undefined) ? "unknown" : `0 ${unit}`;
-    return `${utc(times[index]).slice(0, 19)} UTC${length ? ` (${duration(length)})` : ""}: ${parts.join(", ") || nothing}`;
+    const known = series.filter((each) => each.values[index] !== null && each.values[index] !== undefined);
+    const parts = known.filter((each) => kind === "lines" || each.values[index]).map((each) => `${short(each.values[index])} ${each.name}`);
+    return `${utc(times[index]).slice(0, 19)} UTC${length ? ` (${duration(length)})` : ""}: ${parts.join(", ") || (known.length ? `0 ${unit}` : "unknown")}`;
   };
   let plot = null;
   const draw = () => {
@@ -99,6 +99,16 @@ function commitChart(commits, state, left) {
     title: "Commits over time", note: `commit records per ${duration(length)}, UTC`, unit: "commit records", times: all.map((each) => each.since_ms), length,
     series: [{ name: "commit records", colour: "--f1", values: all.map((each) => each.records ?? 0) }], kind: "bars", state, left, height: left ? 120 : 150,
   });
+}
+
+// Lines of values at moments that may differ from line to line: null is a gap, undefined is a moment of other lines.
+function linesChart(lines, options) {
+  const times = [...new Set(lines.flatMap((each) => each.times))].sort((a, b) => a - b);
+  const series = lines.map((each, index) => {
+    const known = new Map(each.times.map((time, at) => [time, each.values[at]]));
+    return { name: each.name, colour: `--m${(index % 8) + 1}`, dash: index >= 8 ? [5, 3] : undefined, values: times.map((time) => known.get(time)) };
+  });
+  return chart({ times, series, kind: "lines", ...options });
 }
 
 function unknownPanel(level, title, text, ...commands) {

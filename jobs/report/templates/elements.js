@@ -55,7 +55,6 @@ function groupLink(id, rebalance) {
   return rebalance ? `${link}&epoch=${rebalance.to_epoch}&at=${position(rebalance.at)}` : link;
 }
 
-// What an element tells when it is pointed at or has the focus.
 const tip = byId("tip");
 function showTip(element, text) {
   tip.textContent = text;
@@ -67,14 +66,24 @@ function showTip(element, text) {
   tip.style.left = `${left}px`;
   tip.style.top = `${above > 4 ? above : Math.min(target.bottom + 8, innerHeight - own.height - 8)}px`;
 }
+// Shapes tell when they are pointed at. A listener for the focus would make each of them a tab stop: only links get one.
 function tells(element, text) {
-  const show = () => showTip(element, text);
-  const hide = () => { tip.hidden = true; };
-  element.addEventListener("pointerenter", show);
-  element.addEventListener("pointerleave", hide);
-  element.addEventListener("focus", show);
-  element.addEventListener("blur", hide);
+  element.told = text;
+  if (!element.hasAttribute("href")) return element;
+  element.addEventListener("focus", () => showTip(element, text));
+  element.addEventListener("blur", () => { tip.hidden = true; });
   return element;
+}
+
+// One listener tells what is pointed at, however many shapes there are.
+function tellsAll(place) {
+  place.addEventListener("pointermove", (event) => {
+    let shape = event.target;
+    while (shape !== place && shape.told === undefined) shape = shape.parentNode;
+    if (shape === place) tip.hidden = true;
+    else showTip(shape, typeof shape.told === "function" ? shape.told() : shape.told);
+  });
+  place.addEventListener("pointerleave", () => { tip.hidden = true; });
 }
 
 // Who: an instance id, or client id and host; the member id where the log has neither.

@@ -1,9 +1,19 @@
 // One group: facts, findings, timeline, rebalances with their stories, members, broken rules, offsets.
 // Ids are percent-encoded in the page: HTML has no way to write some characters, such as NUL.
+let fields = null;
+function unpacked(value) {
+  if (value === null || typeof value !== "object") return value;
+  if (Array.isArray(value)) return value.map(unpacked);
+  const [[kind, row]] = Object.entries(value);
+  return Object.fromEntries(row.map((each, index) => [fields[kind][index], unpacked(each)]));
+}
+
 async function unpack(id) {
   for (const packed of document.querySelectorAll("script[data-groups]")) {
     const index = packed.dataset.groups.split(" ").map(decodeURIComponent).indexOf(id);
-    if (index >= 0) return JSON.parse(await unpackText(packed))[index];
+    if (index < 0) continue;
+    fields ??= JSON.parse(await unpackText(byId("fields")));
+    return unpacked(JSON.parse(await unpackText(packed))[index]);
   }
   return null;
 }
@@ -81,7 +91,7 @@ function memberTable(members) {
       el("div", { class: "held" }, each.spells.length ? el("details", {}, el("summary", {}, each.spells[each.spells.length - 1].held),
         el("ul", { class: "plain" }, [...each.spells].reverse().map((spell) => el("li", {}, `${utc(spell.since.timestamp_ms)}: ${spell.held} `, proof(spell.since))))) : "nothing"),
     ],
-  })), { tabindex: "0", role: "region", "aria-label": "Members" });
+  })), { tabindex: "0", role: "region", "aria-label": "Members", class: "scroll members" });
 }
 
 function offsetTable(offsets) {
@@ -104,6 +114,7 @@ function brokenTable(broken) {
 
 function membersOverTime(group, state, selected, colours) {
   const place = el("div", { class: "brushed" });
+  tellsAll(place);
   const draw = () => {
     if (!place.isConnected) return;
     const hadFocus = place.contains(document.activeElement);
@@ -126,12 +137,26 @@ function membersOverTime(group, state, selected, colours) {
   return el("div", { class: "panel" }, el("h4", {}, "Members ", el("small", {}, note)), legend, place);
 }
 
+const MOST_LAG_LINES = 8;
+function lagPanel(group, state) {
+  if (!group.lag.length) return group.offsets.length ? unknownPanel("h4", "Lag over time", "no end offsets were given, and the log has none. These commands give them:", ...LAG_COMMANDS) : null;
+  const known = group.lag.filter((each) => each.lags.some((lag) => lag !== null));
+  if (!known.length) return unknownPanel("h4", "Lag over time", "end offsets were given, but the log does not show which offsets were committed at those moments.");
+  const lines = known.slice(0, MOST_LAG_LINES).map((each) => ({ name: `${each.topic} ${each.partition}`, times: each.times_ms, values: each.lags }));
+  const [first] = known;
+  const panel = linesChart(lines, { title: "Lag over time", note: `records; ${shown(lines, known.length)} partitions, the highest lag first; UTC`, unit: "records of lag", state, left: true });
+  const status = known.map((each) => ({ cells: [each.topic, String(each.partition), each.status[each.status.length - 1].toLowerCase(), number(each.lags[each.lags.length - 1]), utc(each.times_ms[each.times_ms.length - 1])] }));
+  panel.append(lazyDetails("Status of each partition", () => table(["Topic", "#Partition", "Status", "#Newest lag", "At (UTC)"], status, { tabindex: "0", role: "region", "aria-label": "Status of each partition" })),
+    el("p", { class: "quiet" }, "Each step: ", el("code", {}, `coordinator-audit commits ${quoted(group.line.group_id)}${known.length > lines.length ? "" : ` --topic ${quoted(first.topic)}`}`)));
+  return panel;
+}
+
 function overTime(group, state, selected) {
   const colours = memberColours(group).of;
   const commits = commitChart(group.commits, state, true);
   const panels = [
     group.line.members_seen ? membersOverTime(group, state, selected, colours) : null, ownership(group, state, selected), shareTimeline(group, state), commits,
-    group.offsets.length ? unknownPanel("h4", "Lag over time", "no end offsets were given, and the log has none. These commands give them:", ...LAG_COMMANDS) : null,
+    lagPanel(group, state),
   ].filter(Boolean);
   if (!panels.length) return null;
   return el("section", {}, el("div", { class: "headed" }, el("h3", {}, "Over time ", el("small", {}, "drag over a panel to zoom in, double-click to see all")), rangeTools(state)), panels);
@@ -141,7 +166,7 @@ let present = null;
 function groupView(group) {
   const line = group.line;
   const selected = { rebalance: null };
-  const times = [line.first_ms, line.last_ms, ...group.rebalances.flatMap((each) => [each.began_ms, each.ended_ms]), ...group.commits.map((each) => each.since_ms + each.length_ms)].filter((each) => each !== null && each >= 0);
+  const times = [line.first_ms, line.last_ms, ...group.rebalances.flatMap((each) => [each.began_ms, each.ended_ms]), ...group.commits.map((each) => each.since_ms + each.length_ms), ...group.lag.flatMap((each) => [each.times_ms[0], each.times_ms[each.times_ms.length - 1]])].filter((each) => each !== null && each >= 0);
   const state = timeRange(times.reduce((a, b) => Math.min(a, b), times[0] ?? 0), times.reduce((a, b) => Math.max(a, b), times[0] ?? 0));
   const storyBox = el("div", { class: "story", "aria-live": "polite", id: "story", tabindex: "0", role: "region", "aria-label": "Explanation of a rebalance" });
   const list = rebalanceTable(group);

@@ -6,11 +6,26 @@ async function unpackText(element) {
 
 const LAG_COMMANDS = ["coordinator-audit snapshot kafka://HOST:9092 --out cluster.jsonl", "coordinator-audit report --log LOGS --end-offsets cluster.jsonl"];
 
+const NIGHTS = [["new_rebalances", "new rebalances"], ["findings", "findings"], ["new_violations", "new violations"], ["unstable", "unstable groups"], ["lagging", "lagging partitions"]];
+
+// Nights have their own time: they may reach back much further than the log.
+function trends(nights) {
+  if (!nights.length) return [unknownPanel("h3", "Trend between nights", "this report is made from files. Tables that a nightly run fills have the trend:", "coordinator-audit nightly LOGS --tables TABLES --report report.html")];
+  const state = timeRange(nights[0].ended_ms, nights[nights.length - 1].ended_ms);
+  const times = nights.map((each) => each.ended_ms);
+  const line = (names) => names.filter(([field]) => nights.some((each) => each[field] !== null)).map(([field, name]) => ({ name, times, values: nights.map((each) => each[field]) }));
+  const panels = [linesChart(line(NIGHTS), { title: "Trend between nights", note: `a number a night; ${nights.length} nights; UTC`, unit: "numbers of each night", state })];
+  const lag = line([["max_lag", "highest lag of a partition"], ["total_lag", "lag of all partitions"]]);
+  if (lag.length) panels.push(linesChart(lag, { title: "Lag between nights", note: "records at the end of each night; UTC", unit: "records of lag", state }));
+  return panels;
+}
+
 async function overviewCharts() {
   const place = byId("charts");
   const data = JSON.parse(await unpackText(byId("overview-data")));
   if (data.first_ms === null) return;
-  const state = timeRange(data.first_ms, data.last_ms);
+  const moments = data.lag.flatMap((each) => each.times_ms);
+  const state = timeRange(moments.reduce((a, b) => Math.min(a, b), data.first_ms), moments.reduce((a, b) => Math.max(a, b), data.last_ms));
   const buckets = filled(data.activity, data.bucket_ms);
   const counted = (bucket, name) => (bucket.causes ?? []).find((each) => each.name === name)?.count ?? 0;
   const families = FAMILIES.filter((name) => data.families.some((each) => each.name === name));
@@ -20,8 +35,10 @@ async function overviewCharts() {
       series: families.map((name) => ({ name, colour: familyColour(name), values: buckets.map((each) => counted(each, name)) })), kind: "bars", state,
     }) : el("div", { class: "panel" }, el("h3", {}, "Rebalances by cause"), el("p", {}, "No rebalance was seen.")),
     commitChart(data.commits, state) ?? el("div", { class: "panel" }, el("h3", {}, "Commits over time"), el("p", {}, "No commit was seen.")),
-    unknownPanel("h3", "Lag over time", "no end offsets were given, and the log has none. These commands give them:", ...LAG_COMMANDS),
-    unknownPanel("h3", "Trend between nights", "this report is about one set of logs. Tables that a nightly run fills have the trend:", "coordinator-audit nightly LOGS --tables TABLES --report report.html"),
+    data.lag.length ? linesChart(data.lag.map((each) => ({ name: each.group_id, times: each.times_ms, values: each.highest })),
+      { title: "Lag over time", note: "highest lag of a partition, in records; the groups with most; UTC", unit: "records of lag", state })
+      : unknownPanel("h3", "Lag over time", "no end offsets were given, and the log has none. These commands give them:", ...LAG_COMMANDS),
+    ...trends(data.nights),
   ];
   place.replaceChildren(el("div", { class: "panels" }, panels));
   byId("charts-tools").append(rangeTools(state));

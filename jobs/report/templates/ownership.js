@@ -80,7 +80,7 @@ function ownership(group, state, selected) {
     place.querySelector("svg")?.remove();
     place.prepend(root);
   };
-  delegated(place);
+  tellsAll(place);
   brush(place, state, (px) => {
     const side = gutter(widthOf(place) - 2);
     return state.range[0] + ((px - side) / (widthOf(place) - 2 - side - RIGHT)) * (state.range[1] - state.range[0]);
@@ -109,13 +109,3 @@ function ownership(group, state, selected) {
 }
 
 const quoted = (text) => (/^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-
-// One listener tells what is pointed at, however many shapes there are.
-function delegated(place) {
-  place.addEventListener("pointermove", (event) => {
-    const { told } = event.target;
-    if (!told) { tip.hidden = true; return; }
-    showTip(event.target, typeof told === "function" ? told() : told);
-  });
-  place.addEventListener("pointerleave", () => { tip.hidden = true; });
-}

@@ -84,13 +84,19 @@ const tickText = (time, step) => (step >= 864e5 || time % 864e5 === 0 ? utc(time
 
 // On paper nothing has the width of the window: all panels are drawn again for the sheet.
 let onPaper = false;
-const PAPER = 690;
+const PAPER = 660;
+let themeOnScreen;
 const widthOf = (place) => (onPaper ? PAPER : Math.max(300, place.clientWidth));
 const redrawn = new Set();
 const redrawAll = () => redrawn.forEach((draw) => draw());
 function toPaper(paper) {
   if (onPaper === paper) return;
   onPaper = paper;
+  const { dataset } = document.documentElement;
+  if (paper) themeOnScreen = dataset.theme;
+  if (paper) dataset.theme = "light";
+  else if (themeOnScreen) dataset.theme = themeOnScreen;
+  else delete dataset.theme;
   redrawAll();
 }
 addEventListener("beforeprint", () => toPaper(true));

@@ -32,7 +32,7 @@ function shareTimeline(group, state) {
     place.querySelector("svg")?.remove();
     place.prepend(root);
   };
-  delegated(place);
+  tellsAll(place);
   brush(place, state, (px) => {
     const side = gutter(widthOf(place) - 2);
     return state.range[0] + ((px - side) / (widthOf(place) - 2 - side - RIGHT)) * (state.range[1] - state.range[0]);

@@ -47,6 +47,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return page
 
 
+def unpacked(text: str) -> list:
+    return json.loads(gzip.decompress(base64.b64decode(text)))
+
+
 def log() -> GroupLog:
     log = alone(GroupLog())
     log.write(member("m2", "t"), epoch(3), target("m1", 0, 1), target("m2", 2, 3), target_epoch(3))
@@ -94,7 +98,17 @@ def test_the_page_needs_nothing_else_and_holds_the_same_data(written):
     assert "https://" not in page
     assert set(re.findall(r"http://[^\"' ]+", page)) == {"http://www.w3.org/2000/svg"}
     assert not re.search(r"<(link|img|iframe)\b|\bsrc=|@import|url\((?!#)", page)
-    packed = [each for _, text in PACKED.findall(page) for each in json.loads(gzip.decompress(base64.b64decode(text)))]
+    fields = unpacked(re.search(r'id="fields">([^<]*)<', page)[1])
+
+    def named(value: object) -> object:
+        if isinstance(value, list):
+            return [named(each) for each in value]
+        if isinstance(value, dict):
+            ((kind, row),) = value.items()
+            return dict(zip(fields[int(kind)], map(named, row), strict=True))
+        return value
+
+    packed = [named(each) for _, text in PACKED.findall(page) for each in unpacked(text)]
     assert packed == json.loads(written.with_suffix(".json").read_text())["groups"]
     ids = [unquote(name) for names, _ in PACKED.findall(page) for name in names.split(" ")]
     assert ids == [each["line"]["group_id"] for each in packed]
