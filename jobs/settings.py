@@ -18,9 +18,9 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.errors import UsageError
 from jobs import yaml_files
+from jobs.environment import PREFIX, given
 
 NULL = "tag:yaml.org,2002:null"
-ENVIRONMENT_PREFIX = "COORDINATOR_AUDIT_"
 DEFAULT_ORIGIN = "default"
 
 
@@ -129,10 +129,9 @@ def layers(file: Path | None, environment: Mapping[str, str], flags: Mapping[str
     yield _from_file(conf() / "defaults.yaml")._replace(origin=DEFAULT_ORIGIN)
     if file is not None:
         yield _from_file(file)
-    for name, text in sorted(environment.items()):
-        if name.startswith(ENVIRONMENT_PREFIX):
-            path = name.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
-            yield Layer(f"environment variable {name}", _nest(path, _parse(text, name)))
+    for name, text in given(environment):
+        path = name.removeprefix(PREFIX).lower().split("__")
+        yield Layer(f"environment variable {name}", _nest(path, _parse(text, name)))
     for name, value in (flags or {}).items():
         if value is not None:
             yield Layer(f"flag for {name}", _nest(name.split("."), value))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,16 +11,17 @@ import typer
 
 from coordinator_core.errors import InputError
 from coordinator_core.records import Family
-from jobs import settings
 from jobs.cli.arrow_start import start_without_pandas
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.options import ClusterOption, ConfigOption, LogsOption, StoreOption, TopicsOption
+from jobs.environment import given
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.interface import Answers
 from jobs.sources.files import LogFile, find_logs
 
 if TYPE_CHECKING:
     from coordinator_core.cluster.topic_history import TopicHistory
+    from jobs.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,14 +49,24 @@ class AnswerSource:
         flags = {"tables": self.tables, "cluster": self.cluster}
         if self.tables is None:
             logs = find_logs(self.log or [], snapshots=True)
-            return LogAnswers(
-                logs, self.console.warn, settings.load(self.config, flags=flags), self.listed_topics(logs)
-            )
+            return LogAnswers(logs, self.console.warn, self._settings(flags), self.listed_topics(logs))
         from jobs.cli.stored_source import open_stored
         from jobs.queries.from_tables.answers import StoredAnswers
 
         tables, chosen = open_stored(self.console, self.config, flags)
         return StoredAnswers(tables, chosen.cluster, chosen.audit, self.console.warn)
+
+    def _settings(self, flags: Mapping[str, str | None]) -> Callable[[], Settings]:
+        """Return how to load the settings. What is given is checked now, even if the answer will not need it."""
+
+        def load() -> Settings:
+            from jobs.settings import load
+
+            return load(self.config, flags=flags)
+
+        if self.config is not None or self.cluster is not None or given(os.environ):
+            load()
+        return load
 
     def listed_topics(self, logs: Sequence[LogFile]) -> TopicHistory | None:
         """Return the topics of ``--topics``; the metadata log, which knows every change, goes before them."""

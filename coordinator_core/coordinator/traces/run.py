@@ -20,6 +20,7 @@ from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.protocol import Completed, Request, RequestOutcome, Timer
 from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.coordinator.traces.compare import plain, recorded, recorded_bytes, same, same_records, written
+from coordinator_core.coordinator.traces.difference import Difference
 from coordinator_core.coordinator.traces.summary import summary
 from coordinator_core.errors import DecodeError, InputError
 from coordinator_core.records import CoordinatorRecord, Fields
@@ -27,15 +28,6 @@ from coordinator_core.records import CoordinatorRecord, Fields
 Step = dict[str, Any]
 
 JAVA_FAILURES = frozenset(("NullPointerException", "ClassCastException"))
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One part of a step: the expected result, and that of the model."""
-
-    part: str
-    expected: Any
-    actual: Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,12 +32,13 @@ if TYPE_CHECKING:  # what judges histories is imported once a history is asked f
 class LogAnswers:
     """Answers from log files. ``warn`` is called once for each problem with reading or decoding them.
 
-    ``listed`` are the topics of snapshots of the cluster, for logs without the metadata log.
+    ``listed`` are the topics of snapshots of the cluster, for logs without the metadata log. ``load_settings`` is
+    called only for an answer that needs settings, as it takes long for a single question.
     """
 
     logs: Sequence[LogPart]
     warn: Warn
-    settings: Settings
+    load_settings: Callable[[], Settings]
     listed: TopicHistory | None = None
 
     def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
@@ -49,7 +50,7 @@ class LogAnswers:
         from coordinator_core.audit.findings.two_logs import combined
 
         # To the end of the logs, beyond the group: only then is it known what they lack.
-        found = list(combined(self._histories(group_id, self.settings.audit)))
+        found = list(combined(self._histories(group_id, self.load_settings().audit)))
         return found[0] if found else None
 
     def resets(self, history: GroupHistory) -> list[OffsetReset]:
@@ -101,7 +102,7 @@ class LogAnswers:
 
     def verdicts(self, group_id: str | None, since_ms: int) -> Iterable[TargetAuditRow]:
         """One pass over the logs."""
-        rows = [row for history in self._histories(group_id, self.settings.audit) for row in history.targets]
+        rows = [row for history in self._histories(group_id, self.load_settings().audit) for row in history.targets]
         return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=_verdict_order)
 
     def violations(self, group_id: str | None, since_ms: int) -> Iterable[Violation]:
@@ -114,7 +115,8 @@ class LogAnswers:
         from coordinator_core.audit.findings.all_findings import findings
         from coordinator_core.audit.findings.two_logs import combined
 
-        histories, limits = self._histories(group_id, self.settings.audit), self.settings.findings
+        chosen = self.load_settings()
+        histories, limits = self._histories(group_id, chosen.audit), chosen.findings
         rows = [row for history in combined(histories) for row in findings(history, limits)]
         return sorted(rows, key=lambda row: (-row.score, row.group_id))
 
@@ -122,7 +124,7 @@ class LogAnswers:
         """One pass over the logs."""
         from jobs.queries.from_logs.history import group_rounds
 
-        return group_rounds(self.logs, self._warn_once(), self.settings.audit, group_id, self.listed)
+        return group_rounds(self.logs, self._warn_once(), self.load_settings().audit, group_id, self.listed)
 
     def _histories(self, group_id: str | None, audit: AuditSettings | None = None) -> Iterator[GroupHistory]:
         """Yield the histories of one group or all; targets are judged if there are settings for it."""

@@ -121,7 +121,7 @@ class FromFiles:
     def answers(self) -> LogAnswers:
         """Answers that have not warned yet."""
         self.warnings.clear()
-        return LogAnswers(find_logs([self.folder]), self.warnings.append, load())
+        return LogAnswers(find_logs([self.folder]), self.warnings.append, load)
 
     @property
     def about_records(self) -> list[str]:

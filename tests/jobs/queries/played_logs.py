@@ -40,7 +40,7 @@ class PlayedLogs:
         write_segment(self.folder / "__consumer_offsets-0", groups)
         metadata = [*play.metadata, (play.now, [STILL_THERE])]
         write_segment(self.folder / "__cluster_metadata-0", metadata_batches(metadata))
-        return LogAnswers(find_logs([self.folder]), pytest.fail, load(environment={}))
+        return LogAnswers(find_logs([self.folder]), pytest.fail, lambda: load(environment={}))
 
     def history(self) -> GroupHistory:
         history = self.answers().history(GROUP)

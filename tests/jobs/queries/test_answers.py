@@ -27,7 +27,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def logs(sample: CoordinatorAudit) -> LogAnswers:
-    return LogAnswers(find_logs([SAMPLE_LOGS]), pytest.fail, sample.settings)
+    return LogAnswers(find_logs([SAMPLE_LOGS]), pytest.fail, lambda: sample.settings)
 
 
 @pytest.fixture(scope="module", params=[folder_reader, SparkReader], ids=["in-process", "spark"])

@@ -58,7 +58,7 @@ class Pipeline:
         for topic, family, log in logs:
             if log:
                 write_segment(self.folder / f"{topic}-0", self._batches(log, family))
-        return LogAnswers(find_logs([self.folder]), pytest.fail, load(environment={}))
+        return LogAnswers(find_logs([self.folder]), pytest.fail, lambda: load(environment={}))
 
     def _batches(self, log: list[CoordinatorRecord], family: Family) -> Iterator[bytes]:
         for _, together in groupby(log, key=lambda each: (each.batch, each.at.timestamp_ms)):

@@ -23,10 +23,11 @@ from coordinator_core.groups.describe import describe
 from coordinator_core.records import Fields
 from jobs.api import CoordinatorAudit
 from jobs.cli.app import app
+from jobs.environment import PREFIX
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.interface import AsOf
-from jobs.settings import ENVIRONMENT_PREFIX, load
+from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
 from tests.core.audit.transcribed import TRANSCRIPTS, RecordedPlay, played
@@ -47,7 +48,7 @@ class Written:
         groups = groupby(play.log, key=lambda each: (each.batch, each.at.timestamp_ms))
         write_segment(folder / "__consumer_offsets-0", [batch(*records) for _, records in groups])
         write_segment(folder / "__cluster_metadata-0", metadata_batches(play.metadata))
-        self.answers = LogAnswers(find_logs([folder]), pytest.fail, load(environment=environment()))
+        self.answers = LogAnswers(find_logs([folder]), pytest.fail, lambda: load(environment=environment()))
 
     @property
     def history(self) -> GroupHistory:
@@ -73,7 +74,7 @@ class Written:
 
 
 def environment() -> dict[str, str]:
-    return {f"{ENVIRONMENT_PREFIX}{name}": value for name, value in PROFILE.items()}
+    return {f"{PREFIX}{name}": value for name, value in PROFILE.items()}
 
 
 @pytest.fixture
@@ -302,13 +303,13 @@ def test_the_tables_answer_as_the_logs_do(
     name: str, written: Callable[..., Written], spark: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     of = written(name)
-    audit = CoordinatorAudit(spark, str(tmp_path_factory.mktemp("tables")), "documents", of.answers.settings)
+    audit = CoordinatorAudit(spark, str(tmp_path_factory.mktemp("tables")), "documents", of.answers.load_settings())
     audit.ingest(str(of.folder))
     audit.decode()
     audit.replay()
     audit.audit()
     reader = FolderReader(audit.tables.location)
-    tables = StoredAnswers(reader, audit.cluster, of.answers.settings.audit, pytest.fail)
+    tables = StoredAnswers(reader, audit.cluster, of.answers.load_settings().audit, pytest.fail)
     assert tables.history(GROUP) == replace(of.history, commits=[], transactions=[], sizes=[])
     assert list(tables.verdicts(GROUP, 0)) == list(of.answers.verdicts(GROUP, 0))
     assert tables.findings(GROUP) == of.answers.findings(GROUP)
