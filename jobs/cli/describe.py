@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import typer
@@ -33,7 +34,7 @@ from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOffsetOption, AtOption, EndsOption, SinceOption, UntilOption, parse_moment
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.cli.print_description import print_description, without_counts
-from jobs.queries.interface import AsOf, GroupsThen
+from jobs.queries.interface import Answers, AsOf, GroupsThen
 from jobs.sources.end_offsets import newest_ends
 
 GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
@@ -107,10 +108,11 @@ def describe_command(
     if all_groups == (group is not None):
         raise typer.BadParameter("give either a group or --all")
     moment = parse_moment(at, at_offset)
-    then = source.answers().at(moment, group)
+    answers = source.answers()
+    then = answers.at(moment, group)
     around = then.surroundings()
-    if ends is not None:
-        around = replace(around, data_end=newest_ends(ends, moment.time_ms))
+    if known := known_ends(answers, ends, moment):
+        around = replace(around, data_end=known)
     chosen = then.groups() if group is None else iter([find_group(then, group)])
     if not lists_all(then):
         warn_of_gaps(source.console, then)
@@ -121,6 +123,16 @@ def describe_command(
             print_json(line)
         else:
             print_description(described)
+
+
+def known_ends(answers: Answers, ends: Path | None, moment: AsOf) -> Mapping[TopicPartition, int]:
+    """Return the newest end offsets at a moment: of the file, otherwise of the tables.
+
+    Snapshots have times, so for a moment that is an offset of the log only a file says which ones are meant.
+    """
+    if ends is not None:
+        return newest_ends(ends, moment.time_ms)
+    return {} if moment.offsets else answers.newest_ends(moment.time_ms)
 
 
 @with_options(AnswerSource)
@@ -156,9 +168,10 @@ def offsets_command(
         return
     if any(limit is not None for limit in limits):
         raise typer.BadParameter("--topic, --partition, --since and --until go with --lag-history")
-    then = source.answers().at(moment, group)
+    answers = source.answers()
+    then = answers.at(moment, group)
     found, offsets, certainty = find_group(then, group)
-    known = {} if ends is None else newest_ends(ends, moment.time_ms)
+    known = known_ends(answers, ends, moment)
     if isinstance(found.state, ShareGroup):
         shared = _share_partitions(found.group_id, found.state, then, known)
         print_lines(shared if source.json else without_counts(shared), as_json=source.json, title=f"offsets of {group}")

@@ -15,7 +15,7 @@ from jobs.cli.option_groups import with_options
 from jobs.cli.options import EndsOption
 from jobs.formatting import visible
 from jobs.metrics.families import GroupFacts, MetricNames
-from jobs.queries.interface import AsOf, RebalanceFilter
+from jobs.queries.interface import AsOf
 from jobs.sources.end_offsets import newest_ends
 
 
@@ -56,14 +56,11 @@ def metrics_command(
     if not lists_all(then):
         warn_of_gaps(source.console, then)
     facts = GroupFacts(
-        source.cluster or "default",
+        answers.cluster_name,
         names or [MetricNames.LAG_EXPORTER],
         groups,
-        {} if ends is None else newest_ends(ends),
-        answers.rebalances(RebalanceFilter()),
-        list(answers.verdicts(None, 0)),
-        list(answers.violations(None, 0)),
-        answers.findings(None),
+        answers.newest_ends(None) if ends is None else newest_ends(ends),
+        *answers.histories(),
     )
     write = openmetrics.generate_latest if text_format is MetricFormat.OPENMETRICS else exposition.generate_latest
     text = write(facts.registry()).decode("utf-8")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # half of the core, of which one question needs little
     from coordinator_core.cluster.image import TopicImage
     from coordinator_core.groups.certainty import LogGaps
     from coordinator_core.groups.describe import Surroundings
+    from coordinator_core.groups.offsets import TopicPartition
     from coordinator_core.groups.proven_state import GroupThen
     from coordinator_core.groups.violations import Violation
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
@@ -105,8 +106,21 @@ class GroupsThen(Protocol):
         """Return the facts outside a group that its description needs."""
 
 
+class AllHistories(NamedTuple):
+    """What all groups went through: rebalances, verdicts, violations and findings, each in its order."""
+
+    rebalances: Sequence[RebalanceRow]
+    verdicts: Sequence[TargetAuditRow]
+    violations: Sequence[Violation]
+    findings: Sequence[FindingRow]
+
+
 class Answers(Protocol):
     """Answers to queries about groups."""
+
+    @property
+    def cluster_name(self) -> str:
+        """Return the name of the cluster that the answers are about."""
 
     def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
         """Return the groups at a moment, or one group."""
@@ -129,6 +143,9 @@ class Answers(Protocol):
             InputError: no end offsets are known.
         """
 
+    def newest_ends(self, until_ms: int | None) -> Mapping[TopicPartition, int]:
+        """Return the newest end offset of each partition up to a time (None: any), as far as the source has any."""
+
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """Return rebalances in order of time, or the slowest first."""
 
@@ -146,6 +163,9 @@ class Answers(Protocol):
 
     def findings(self, group_id: str | None) -> Sequence[FindingRow]:
         """Return the findings about one group or all, most urgent first."""
+
+    def histories(self) -> AllHistories:
+        """Return what all groups went through, as the questions one by one answer it."""
 
     def rounds(self, group_id: str) -> list[Round]:
         """Return the assignments of a group, with the inputs of its assignor."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from coordinator_core.errors import InputError
 from jobs.queries.from_logs.groups import replay
-from jobs.queries.interface import NO_ENDS, AsOf, GroupsThen, OwnedBy, RebalanceFilter
+from jobs.queries.interface import NO_ENDS, AllHistories, AsOf, GroupsThen, OwnedBy, RebalanceFilter
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # what judges histories is imported once a history is asked f
     from coordinator_core.audit.settings import AuditSettings
     from coordinator_core.audit.targets.rounds import Round
     from coordinator_core.cluster.topic_history import TopicHistory
+    from coordinator_core.groups.offsets import TopicPartition
     from coordinator_core.groups.violations import Violation
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
     from jobs.settings import Settings
@@ -40,6 +41,11 @@ class LogAnswers:
     warn: Warn
     load_settings: Callable[[], Settings]
     listed: TopicHistory | None = None
+
+    @property
+    def cluster_name(self) -> str:
+        """The name in the settings: logs do not have one."""
+        return self.load_settings().cluster
 
     def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
         """Replay all groups, also if only one is asked for."""
@@ -73,6 +79,10 @@ class LogAnswers:
             raise InputError(NO_ENDS)
         return group_lag(self.logs, self._warn_once(), group_id, ends)
 
+    def newest_ends(self, until_ms: int | None) -> Mapping[TopicPartition, int]:
+        """Log files have none."""
+        return {}
+
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """One pass over the logs."""
         from coordinator_core.audit.findings.two_logs import combined, told_rebalances
@@ -84,7 +94,7 @@ class LogAnswers:
             if row.at.timestamp_ms >= wanted.since_ms
             and (wanted.cause is None or any(each.kind == wanted.cause for each in row.causes))
         ]
-        rows.sort(key=lambda row: (row.at.timestamp_ms, row.at.partition, row.at.offset, row.group_type))
+        rows.sort(key=_rebalance_order)
         if wanted.slowest is None:
             return rows
         return sorted(rows, key=lambda row: -(row.duration_min_ms or 0))[: wanted.slowest]
@@ -118,7 +128,32 @@ class LogAnswers:
         chosen = self.load_settings()
         histories, limits = self._histories(group_id, chosen.audit), chosen.findings
         rows = [row for history in combined(histories) for row in findings(history, limits)]
-        return sorted(rows, key=lambda row: (-row.score, row.group_id))
+        return sorted(rows, key=_finding_order)
+
+    def histories(self) -> AllHistories:
+        """One pass over the logs for all of it."""
+        from coordinator_core.audit.findings.all_findings import findings
+        from coordinator_core.audit.findings.two_logs import combined, told_rebalances
+
+        def noted() -> Iterator[GroupHistory]:
+            for history in self._histories(None, self.load_settings().audit):
+                verdicts.extend(history.targets)
+                violations.extend(history.violations)
+                yield history
+
+        rebalances: list[RebalanceRow] = []
+        verdicts: list[TargetAuditRow] = []
+        violations: list[Violation] = []
+        rows: list[FindingRow] = []
+        for history in combined(noted()):
+            rebalances += told_rebalances(history)
+            rows += findings(history, self.load_settings().findings)
+        return AllHistories(
+            sorted(rebalances, key=_rebalance_order),
+            sorted(verdicts, key=_verdict_order),
+            sorted(violations, key=_violation_order),
+            sorted(rows, key=_finding_order),
+        )
 
     def rounds(self, group_id: str) -> list[Round]:
         """One pass over the logs."""
@@ -141,6 +176,14 @@ class LogAnswers:
 def _verdict_order(row: TargetAuditRow) -> tuple[int, int, int, str]:
     """The type of the group decides where two logs have targets at the same time and offset."""
     return row.at.timestamp_ms, row.at.partition, row.at.offset, row.group_type
+
+
+def _rebalance_order(row: RebalanceRow) -> tuple[int, int, int, str]:
+    return row.at.timestamp_ms, row.at.partition, row.at.offset, row.group_type
+
+
+def _finding_order(row: FindingRow) -> tuple[float, str]:
+    return -row.score, row.group_id
 
 
 def _violation_order(row: Violation) -> tuple[int, int, int, str, str]:

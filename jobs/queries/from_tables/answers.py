@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobs.queries.from_tables.groups import StoredMoment
 from jobs.queries.from_tables.log_extent import extents_at, gaps_by_name
-from jobs.queries.interface import CURRENT, AsOf, GroupsThen, OwnedBy, RebalanceFilter
+from jobs.queries.interface import CURRENT, AllHistories, AsOf, GroupsThen, OwnedBy, RebalanceFilter
 from jobs.queries.missing_records import about_history
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.reader import TableReader
@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # what a history consists of is imported once it is asked for
     from coordinator_core.audit.rows import TargetAuditRow
     from coordinator_core.audit.settings import AuditSettings
     from coordinator_core.audit.targets.rounds import Round
+    from coordinator_core.groups.offsets import TopicPartition
     from coordinator_core.groups.violations import Violation
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
     from jobs.sources.bounded_warnings import Warn
@@ -40,6 +41,11 @@ class StoredAnswers:
     cluster: str
     audit: AuditSettings
     warn: Warn | None = None
+
+    @property
+    def cluster_name(self) -> str:
+        """The cluster of the tables that is asked about."""
+        return self.cluster
 
     def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
         """Folded from the records of the groups asked for."""
@@ -74,6 +80,12 @@ class StoredAnswers:
         if ends is None:
             return stored_lag(self.tables, self.cluster, group_id)
         return lag_at(self.tables, self.cluster, group_id, ends)
+
+    def newest_ends(self, until_ms: int | None) -> Mapping[TopicPartition, int]:
+        """From the snapshots that the tables have."""
+        from jobs.sources.stored_ends import newest_ends
+
+        return newest_ends(self.tables, self.cluster, until_ms)
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """From ``rebalances``; of a group that lives in two logs from its history, which names the conversions."""
@@ -144,6 +156,15 @@ class StoredAnswers:
 
         rows = self._rows("findings", FindingRow, group_id)
         return sorted(rows, key=lambda row: (-row.score, row.group_id, row.kind, row.subject, row.since_ms))
+
+    def histories(self) -> AllHistories:
+        """From the tables of each question."""
+        return AllHistories(
+            self.rebalances(RebalanceFilter()),
+            list(self.verdicts(None, 0)),
+            list(self.violations(None, 0)),
+            self.findings(None),
+        )
 
     def rounds(self, group_id: str) -> list[Round]:
         """From the records of the group."""

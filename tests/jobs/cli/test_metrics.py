@@ -17,6 +17,7 @@ from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.records import LogPosition
 from jobs.cli.app import app
 from jobs.metrics.families import GroupFacts, MetricNames
+from jobs.sources.log_reader import LogReader
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.shared_data import ROOT
 
@@ -130,3 +131,17 @@ def test_the_example_dashboard_asks_for_metrics_that_exist():
     assert len(asked) >= 6
     for expression in asked:
         assert any(name in expression for name in known), expression
+
+
+def test_the_cluster_is_that_of_the_answers_and_the_logs_are_read_twice(monkeypatch):
+    passes = []
+    read = LogReader.batches
+
+    def counted(reader):
+        passes.append(str(reader))
+        return read(reader)
+
+    monkeypatch.setattr(LogReader, "batches", counted)
+    monkeypatch.setenv("COORDINATOR_AUDIT_CLUSTER", "prod")
+    assert 'cluster_name="prod"' in run("metrics")
+    assert passes.count("__consumer_offsets-0") == 2
