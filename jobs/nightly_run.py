@@ -25,6 +25,7 @@ from jobs.pipeline import (
     ingest,
     lag_history,
     maintenance,
+    nights,
     offsets,
     replay,
     runs,
@@ -46,6 +47,7 @@ from jobs.tables.log import RUNS
 from jobs.tables.lookup import changed_ms, lookup
 from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
 from jobs.tables.results import FINDINGS, GROUP_OFFSETS
+from jobs.tables.snapshots import LAG_HISTORY
 from jobs.tables.spark_reader import SparkReader
 from jobs.versions import software_version
 
@@ -86,11 +88,12 @@ class NullListener:
 
 @dataclass(slots=True)
 class NightlyRun:
-    """One run: its tables and settings, and the results of its checks so far."""
+    """One run: its tables and settings, its id, and the results of its checks so far."""
 
     tables: Tables
     settings: Settings
     started_at: datetime
+    night: str
     check_results: list[Result] = field(default_factory=list)
 
 
@@ -134,7 +137,8 @@ def run(tables: Tables, settings: Settings, listener: Listener) -> NightlyOutcom
     step_names = _checked_steps(settings)
     check_damage(tables)
     started_at = datetime.now(UTC)
-    nightly, run_id = NightlyRun(tables, settings, started_at), runs.new_run_id()
+    run_id = runs.new_run_id()
+    nightly = NightlyRun(tables, settings, started_at, run_id)
     listener.logged["night"] = run_id
     steps: list[StepRun] = []
     with held(tables, WRITER, timedelta(minutes=settings.nightly.lease_minutes)) as (lease, dead_holder):
@@ -281,6 +285,10 @@ def _checks(nightly: NightlyRun) -> dict[str, int]:
     return {"checks": len(nightly.check_results), "failed": failed}
 
 
+def _trend(nightly: NightlyRun) -> dict[str, int]:
+    return {"clusters": nights.count(nightly.tables, nightly.night)}
+
+
 def _is_current(tables: Tables, settings: Settings, out: Path) -> bool:
     """Return whether the report in this file is what ``stored_report`` would return now.
 
@@ -293,7 +301,9 @@ def _is_current(tables: Tables, settings: Settings, out: Path) -> bool:
     same = (made.get("format"), made.get("software"), made.get("cluster"))
     if same != (FORMAT, software_version(), settings.cluster):
         return False
-    return bool(changed_ms(tables, (*INPUTS, FINDINGS, GROUP_OFFSETS, RUNS, DUMPED_FILES)) < made["made_ms"])
+    return bool(
+        changed_ms(tables, (*INPUTS, FINDINGS, GROUP_OFFSETS, LAG_HISTORY, RUNS, DUMPED_FILES)) < made["made_ms"]
+    )
 
 
 def _report(nightly: NightlyRun) -> dict[str, int] | None:
@@ -333,6 +343,7 @@ STEPS: Final = {
     "offsets": Step("storing the committed offsets", _offsets),
     "findings": Step("computing findings", _findings),
     "checks": Step("checking the tables", _checks),
+    "trend": Step("counting what the night has found", _trend),
     "report": Step("writing the report", _report),
     "maintenance": Step("maintaining the tables", _maintain),
 }

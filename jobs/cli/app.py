@@ -154,6 +154,12 @@ COMMANDS: dict[str, Entry] = {
         NIGHTLY,
         "quality --tables tables",
     ),
+    "trend": Entry(
+        "trend:trend_command",
+        "Show what each night found: rebalances, findings, violations, unstable groups, lag.",
+        NIGHTLY,
+        "--tables tables",
+    ),
     "tables": Entry("pipeline:tables_command", "List the tables and their row counts.", NIGHTLY, "--tables tables"),
     "config": Entry(
         "config:config_command",

@@ -26,6 +26,7 @@ from jobs.cli.json_schema import DIALECT, Schema, SchemaMaker
 from jobs.nightly_run import StepRun
 from jobs.pipeline.replay import ReplaySummary
 from jobs.simulate.partition import WrittenPartition
+from jobs.tables.night_rows import NightRow
 
 
 class LineShape(NamedTuple):
@@ -73,6 +74,7 @@ SHAPES: Final[Mapping[str, Sequence[LineShape]]] = {
     "checks": [LineShape([lines.CheckLine])],
     "rebuild": [LineShape([lines.RebuiltLine])],
     "expectations": [LineShape([lines.WrittenProject])],
+    "trend": [LineShape([NightRow])],
     "tables": [LineShape([lines.TableLine])],
     "config": [LineShape([lines.SettingLine])],
     "dump": [LineShape([lines.DumpedLine])],

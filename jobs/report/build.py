@@ -15,13 +15,15 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.rows import RebalanceRow
 from jobs.report.causes import family, most_frequent
 from jobs.report.coverage import absent
-from jobs.report.data import FORMAT, Bucket, Count, GroupDetail, GroupLag, LogCoverage, Report, Worst
+from jobs.report.data import FORMAT, Bucket, Count, GroupDetail, GroupLag, LagLine, LogCoverage, Report, Worst
 from jobs.report.group import counts, detail
 from jobs.report.worst import badness, because
+from jobs.tables.night_rows import NightRow
 
 MOST_FINDINGS = 200
 MOST_GROUPS = 5000
 MOST_WARNINGS = 50
+MOST_NIGHTS = 366
 MOST_BUCKETS = 72
 MOST_WORST = 5
 MOST_LAGGING = 6
@@ -57,6 +59,8 @@ class ReportHeader(NamedTuple):
     warnings: Sequence[str]
     ends: Mapping[TopicPartition, int] = {}
     empty: Sequence[tuple[str, int]] = ()
+    lags: Mapping[str, tuple[LagLine, ...]] = {}
+    nights: Sequence[NightRow] = ()
 
 
 def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportHeader) -> Report:
@@ -67,7 +71,7 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
     worst: list[tuple[RebalanceRow, Worst]] = []
     for history in histories:
         topics = history.partitions
-        groups.append(detail(history, limits, source.ends))
+        groups.append(detail(history, limits, source.ends)._replace(lag=source.lags.get(history.group_id, ())))
         rebalances = [row for part in by_log(history) for row in part.rebalances]
         opened += [
             Opened(row.at.timestamp_ms, row.outcome, str(family(row))) for row in rebalances if row.at.timestamp_ms >= 0
@@ -105,6 +109,7 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
         lag=_highest_lags(groups),
         worst=tuple(each for _, each in nlargest(MOST_WORST, worst, key=lambda pair: badness(pair[0]))),
         groups=tuple(groups[:MOST_GROUPS]),
+        nights=tuple(source.nights[-MOST_NIGHTS:]),
     )
 
 

@@ -11,6 +11,7 @@ from coordinator_core.audit.explain import Sentence
 from coordinator_core.audit.findings.commit_counts import CommitCount
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.records import LogPosition
+from jobs.tables.night_rows import NightRow
 
 FORMAT = 2
 """Format version of the data; raised where a report that was made before is to be made again."""
@@ -195,24 +196,6 @@ class LagLine(NamedTuple):
     status: Annotated[tuple[str, ...], "Burrow's status: OK, WARN, STOP, STALL, REWIND; UNKNOWN"]
 
 
-class NightLine(NamedTuple):
-    """What one night found: a row of the table ``nights``. Null stands for unknown: the night did not count it."""
-
-    night: Annotated[str, "id of the night; sorts by time"]
-    ended_ms: Annotated[int, "when it was counted"]
-    groups: Annotated[int | None, "number of groups"]
-    rebalances: Annotated[int | None, "rebalances in the log so far"]
-    new_rebalances: Annotated[int | None, "rebalances since the night before"]
-    findings: Annotated[int | None, "number of findings"]
-    violations: Annotated[int | None, "violations in the log so far"]
-    new_violations: Annotated[int | None, "violations since the night before"]
-    wrong_targets: Annotated[int | None, "targets in the log so far with the verdict divergent or invalid"]
-    unstable: Annotated[int | None, "number of groups that did not run stably, by their findings"]
-    total_lag: Annotated[int | None, "sum of the known lag of all groups; null: no end offset was known"]
-    max_lag: Annotated[int | None, "the highest known lag of a partition"]
-    lagging: Annotated[int | None, "partitions whose status was WARN, STOP, STALL or REWIND"]
-
-
 class OwnerSpell(NamedTuple):
     """One owner of a partition or task over an interval."""
 
@@ -324,4 +307,4 @@ class Report(NamedTuple):
     worst: Annotated[tuple[Worst, ...], "the worst rebalances, one for each of a few groups"]
     lag: Annotated[tuple[GroupLag, ...], "highest lag over time of the groups with most; empty: no end offsets"]
     groups: Annotated[tuple[GroupDetail, ...], "the groups: those with findings first, then by rebalances"]
-    nights: Annotated[tuple[NightLine, ...], "the last nights, in order of time; empty: from log files"] = ()
+    nights: Annotated[tuple[NightRow, ...], "the last nights, in order of time; empty: from log files"] = ()

@@ -15,9 +15,11 @@ from coordinator_core.records import Family
 from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import MOST_GAPS
 from jobs.report.data import Gap, LogCoverage, Report
+from jobs.report.lag import stored_lags
 from jobs.report.stored_histories import stored_histories
 from jobs.settings import Settings
 from jobs.sources.files import FAMILIES, METADATA_TOPIC
+from jobs.tables.night_rows import stored_nights
 from jobs.tables.reader import TableReader
 from jobs.versions import software_version
 
@@ -39,6 +41,8 @@ def stored_report(tables: TableReader, settings: Settings) -> Report:
         warnings=[],
         ends=stored_ends(tables, settings.cluster),
         empty=sorted(_given(tables, settings.cluster) - there),
+        lags=stored_lags(tables, settings.cluster),
+        nights=stored_nights(tables, settings.cluster),
     )
     return build(stored_histories(tables, settings.cluster), settings.findings, source)
 

@@ -135,8 +135,10 @@ class LogAnswers:
         from coordinator_core.audit.findings.all_findings import findings
         from coordinator_core.audit.findings.two_logs import combined, told_rebalances
 
+        chosen = self.load_settings()
+
         def noted() -> Iterator[GroupHistory]:
-            for history in self._histories(None, self.load_settings().audit):
+            for history in self._histories(None, chosen.audit):
                 verdicts.extend(history.targets)
                 violations.extend(history.violations)
                 yield history
@@ -147,7 +149,7 @@ class LogAnswers:
         rows: list[FindingRow] = []
         for history in combined(noted()):
             rebalances += told_rebalances(history)
-            rows += findings(history, self.load_settings().findings)
+            rows += findings(history, chosen.findings)
         return AllHistories(
             sorted(rebalances, key=_rebalance_order),
             sorted(verdicts, key=_verdict_order),

@@ -12,13 +12,16 @@ from coordinator_core.errors import InputError
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.api import CoordinatorAudit
 from jobs.pipeline import lag_history, snapshots
+from jobs.pipeline import nights as night_counts
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
+from jobs.report.stored import stored_report
 from jobs.settings import load
 from jobs.sources.cluster_snapshot import is_snapshot
 from jobs.sources.end_offsets import all_ends
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
+from jobs.tables.night_rows import stored_nights
 from tests.core.builders import GroupLog
 from tests.jobs.logs import batch, write_segment
 
@@ -52,12 +55,14 @@ def nights(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory):
     audit.replay()
     counts = [snapshots.take(audit.tables, [str(snapshot(ends, [(5_000, 30), (20_000, 50), (31_500, 60)]))], CLUSTER)]
     written = [lag_history.run(audit.tables), lag_history.run(audit.tables)]
+    assert night_counts.count(audit.tables, "night 1") == 1
     write_segment(folder, [first, batch(*records(log, 20, 21, 50, 51, 52, 53))])
     audit.ingest(str(folder))
     audit.decode()
     audit.replay()
     counts.append(snapshots.take(audit.tables, [str(snapshot(ends, [(33_000, 61), (34_000, 61)]))], CLUSTER))
     written.append(lag_history.run(audit.tables))
+    assert night_counts.count(audit.tables, "night 2") == 1
     return audit, place, counts, written
 
 
@@ -71,7 +76,7 @@ def test_the_tables_have_the_lag_of_the_log_files(nights):
     audit, place, _, _ = nights
     ends = all_ends(place / "ends.jsonl")
     assert len(ends[TopicPartition("orders", 0)]) == 5
-    files = LogAnswers(find_logs([place / "__consumer_offsets-0"]), pytest.fail, audit.settings)
+    files = LogAnswers(find_logs([place / "__consumer_offsets-0"]), pytest.fail, lambda: audit.settings)
     tables = StoredAnswers(FolderReader(audit.tables.location), CLUSTER, audit.settings.audit, pytest.fail)
     expected = files.lag("g", ends)
     assert tables.lag("g", None) == expected
@@ -79,6 +84,24 @@ def test_the_tables_have_the_lag_of_the_log_files(nights):
     known = {(each.partition, each.timestamp_ms): (each.lag, each.consumed, each.status) for each in expected}
     assert known[0, 33_000] == (61 - 50, 30, "OK")
     assert known[1, 31_500] == (60 - 21, -8, "REWIND")
+
+
+def test_what_a_night_did_not_count_is_unknown_and_not_zero(nights):
+    tables = FolderReader(nights[0].tables.location)
+    first, second = stored_nights(tables, CLUSTER)
+    assert (first.night, first.rebalances, first.findings, first.total_lag, first.new_rebalances) == (
+        *("night 1", 0, None, None, None),
+    )
+    assert (second.new_rebalances, second.total_lag, second.max_lag, second.lagging) == (0, 9 + 10, 10, 0)
+
+
+def test_the_report_has_lag_and_nights(nights):
+    audit = nights[0]
+    report = stored_report(FolderReader(audit.tables.location), audit.settings)
+    (group,) = report.groups
+    assert [line[:2] for line in group.lag] == [("orders", 0), ("orders", 1)]
+    assert group.lag[0].lags[-2:] == (11, 9)
+    assert [night.night for night in report.nights] == ["night 1", "night 2"]
 
 
 def test_without_snapshots_the_answer_names_the_command(tmp_path):

@@ -1,0 +1,64 @@
+"""Count what a night has found in each cluster, as rows of ``nights``: small questions to the tables that are there."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from jobs.tables.delta import Tables
+from jobs.tables.lookup import lookup
+from jobs.tables.night_rows import LAGGING, UNSTABLE
+from jobs.tables.nights import NIGHTS
+from jobs.tables.reader import TableReader
+
+NEWEST: Final = """(
+  SELECT lag, status, row_number() OVER (PARTITION BY group_id, topic, partition ORDER BY timestamp_ms DESC) AS nth
+  FROM $lag_history WHERE cluster = :cluster
+) AS points WHERE nth = 1"""
+"""The last point of each group and partition."""
+
+COUNTS: Final = {
+    "groups": "SELECT count(DISTINCT group_id) AS number FROM $group_epochs WHERE cluster = :cluster AND is_open",
+    "rebalances": "SELECT count(*) AS number FROM $rebalances WHERE cluster = :cluster",
+    "findings": "SELECT count(*) AS number FROM $findings WHERE cluster = :cluster",
+    "violations": "SELECT count(*) AS number FROM $violations WHERE cluster = :cluster",
+    "wrong_targets": "SELECT count(*) AS number FROM $target_audits WHERE cluster = :cluster "
+    "AND verdict IN ('divergent', 'invalid')",
+    "unstable": "SELECT count(DISTINCT group_id) AS number FROM $findings WHERE cluster = :cluster "
+    "AND kind IN :unstable",
+    "total_lag": f"SELECT sum(lag) AS number FROM {NEWEST}",
+    "max_lag": f"SELECT max(lag) AS number FROM {NEWEST}",
+    "lagging": f"SELECT sum(CASE WHEN status IN :lagging THEN 1 ELSE 0 END) AS number FROM {NEWEST}",
+}
+"""The question that gives each count."""
+
+NEEDED: Final = {
+    **dict.fromkeys(("findings", "unstable"), "findings"),
+    **dict.fromkeys(("total_lag", "max_lag", "lagging"), "lag_history"),
+}
+"""The table without which a count is not known; the others are counted in the tables of history."""
+
+
+def count(tables: Tables, night: str) -> int:
+    """Store what a night has found, once for each cluster that was replayed. Return the number of clusters."""
+    found = lookup(tables)
+    if not found.exists("group_states"):
+        return 0
+    tables.create(NIGHTS)
+    clusters = [row["cluster"] for row in found.rows("SELECT DISTINCT cluster FROM $group_states")]
+    rows = [_row(found, cluster, night) for cluster in sorted(clusters)]
+    if rows:
+        tables.append(NIGHTS, tables.spark.createDataFrame(rows, NIGHTS.schema), night)
+    return len(rows)
+
+
+def _row(found: TableReader, cluster: str, night: str) -> dict[str, object]:
+    counts = {name: _count(found, name, cluster) for name in COUNTS}
+    return {"cluster": cluster, "night": night, "counted_ms": time.time_ns() // 1_000_000, **counts}
+
+
+def _count(found: TableReader, name: str, cluster: str) -> int | None:
+    if not found.exists(NEEDED.get(name, "group_states")):
+        return None
+    (row,) = found.rows(COUNTS[name], cluster=cluster, unstable=sorted(UNSTABLE), lagging=LAGGING)
+    return None if row["number"] is None else int(row["number"])

@@ -1,0 +1,50 @@
+"""Lag over time for the report, from the table ``lag_history``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+from jobs.report.data import LagLine
+from jobs.tables.reader import TableReader
+
+MOST_TIMES: Final = 200
+"""The last snapshots that the report has."""
+MOST_LINES: Final = 50
+"""Partitions of a group: those with the highest lag."""
+
+POINTS: Final = """
+SELECT group_id, topic, partition, timestamp_ms, end_offset, committed_offset, lag, status FROM $lag_history
+WHERE cluster = :cluster AND timestamp_ms >= :since ORDER BY group_id, topic, partition, timestamp_ms
+"""
+
+
+def stored_lags(tables: TableReader, cluster: str) -> dict[str, tuple[LagLine, ...]]:
+    """Return the lag of the partitions of each group at the last snapshots, the highest lag first; empty: none."""
+    if not tables.exists("lag_history"):
+        return {}
+    times = [
+        row["timestamp_ms"]
+        for row in tables.rows(
+            f"SELECT DISTINCT timestamp_ms FROM $lag_history WHERE cluster = :cluster "
+            f"ORDER BY timestamp_ms DESC LIMIT {MOST_TIMES}",
+            cluster=cluster,
+        )
+    ]
+    if not times:
+        return {}
+    found: dict[str, tuple[LagLine, ...]] = {}
+    rows = tables.rows(POINTS, cluster=cluster, since=min(times))
+    for group_id, of_group in groupby(rows, itemgetter("group_id")):
+        lines = [_line(list(points)) for _, points in groupby(of_group, itemgetter("topic", "partition"))]
+        lines.sort(key=lambda line: (-max((lag for lag in line.lags if lag is not None), default=-1), line[:2]))
+        found[group_id] = tuple(lines[:MOST_LINES])
+    return found
+
+
+def _line(points: list[Mapping[str, Any]]) -> LagLine:
+    columns = ("timestamp_ms", "end_offset", "committed_offset", "lag", "status")
+    series = (tuple(point[name] for point in points) for name in columns)
+    return LagLine(points[0]["topic"], points[0]["partition"], *series)

@@ -1,0 +1,90 @@
+"""What each night found, for the trend between nights, and how it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Annotated, Any, Final, NamedTuple
+
+from coordinator_core.audit.findings.rows import FindingKind
+from jobs.tables.reader import TableReader
+from jobs.tables.row_reader import reader
+
+UNSTABLE: Final = frozenset(
+    (
+        FindingKind.REBALANCE_STORM,
+        FindingKind.NEVER_CONVERGES,
+        FindingKind.NOT_READY,
+        FindingKind.FLAPPING_MEMBER,
+        FindingKind.STATIC_MEMBER_FENCED,
+        FindingKind.ASSIGNOR_FAILED,
+    )
+)
+"""Findings that say that a group does not run stably."""
+
+LAGGING: Final = ("WARN", "STOP", "STALL", "REWIND")
+"""Burrow's statuses of a partition whose consumer does not keep up."""
+
+
+class NightRow(NamedTuple):
+    """What one night found in one cluster, at the end of the log. Null: not known."""
+
+    night: Annotated[str, "id of the nightly run; sorts by time"]
+    counted_ms: Annotated[int | None, "when it was counted, ms since the epoch; null: that night did not count"]
+    groups: Annotated[int | None, "groups that were there"]
+    rebalances: Annotated[int | None, "rebalances in the log so far"]
+    new_rebalances: Annotated[int | None, "rebalances since the night before; null: it is the first that counted"]
+    findings: Annotated[int | None, "findings"]
+    violations: Annotated[int | None, "violations in the log so far"]
+    new_violations: Annotated[int | None, "violations since the night before; null: it is the first that counted"]
+    wrong_targets: Annotated[int | None, "targets so far with the verdict divergent or invalid"]
+    unstable: Annotated[int | None, "groups with a finding that says that they do not run stably"]
+    total_lag: Annotated[
+        int | None, "sum of the known lag of all partitions at their last snapshot; null: none is known"
+    ]
+    max_lag: Annotated[int | None, "the highest of these; null: none is known"]
+    lagging: Annotated[
+        int | None,
+        "partitions that were WARN, STOP, STALL or REWIND (Burrow) at their last snapshot; null: none",
+    ]
+
+
+def stored_nights(tables: TableReader, cluster: str) -> list[NightRow]:
+    """Return the nights of a cluster in order of time.
+
+    A night from before the table ``nights`` existed has no counts: all its fields are None.
+    """
+    counted: list[Mapping[str, Any]] = []
+    first = None
+    if tables.exists("nights"):
+        counted += tables.rows("SELECT * FROM $nights WHERE cluster = :cluster", cluster=cluster)
+        (of_all,) = tables.rows("SELECT min(night) AS first FROM $nights")
+        first = of_all["first"]
+    rows = sorted(map(reader(NightRow), counted))
+    earlier: list[NightRow] = []
+    if tables.exists("nightly_steps"):
+        nights = {row["night"] for row in tables.rows("SELECT DISTINCT night FROM $nightly_steps")}
+        earlier = [unknown_night(night) for night in sorted(nights) if first is None or night < first]
+    return [*earlier, *_with_new(rows)]
+
+
+def unknown_night(night: str) -> NightRow:
+    """Return the row of a night that counted nothing."""
+    return NightRow(night, *[None] * (len(NightRow._fields) - 1))
+
+
+def _with_new(rows: list[NightRow]) -> list[NightRow]:
+    """Set what is new since the night before, which is not stored: a night may be counted again."""
+    later = [
+        row._replace(
+            new_rebalances=_difference(row.rebalances, before.rebalances),
+            new_violations=_difference(row.violations, before.violations),
+        )
+        for before, row in pairwise(rows)
+    ]
+    return [*rows[:1], *later]
+
+
+def _difference(now: int | None, before: int | None) -> int | None:
+    """Return how many more there are; None if it is unknown, or if the history was made again and has fewer."""
+    return None if now is None or before is None or now < before else now - before
