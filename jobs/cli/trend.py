@@ -33,7 +33,7 @@ def trend_command(
     nights = stored_nights(reader, chosen.cluster)
     if not nights:
         raise InputError(f"{reader.location} has no nights: the command nightly counts them (step trend)")
-    unknown = sum(night.counted_ms is None for night in nights)
+    unknown = sum(night.groups is None for night in nights)
     if unknown:
         console.warn(f"{unknown} nights are from before the table nights existed: what they found is unknown")
     nights = nights if last is None else nights[-last:]
@@ -42,5 +42,5 @@ def trend_command(
 
 
 def _line(night: NightRow) -> Line:
-    counts = {name.replace("_", " "): value for name, value in night._asdict().items() if name != "counted_ms"}
-    return {**counts, "counted": "unknown" if night.counted_ms is None else utc(night.counted_ms)}
+    counts = {name.replace("_", " "): value for name, value in night._asdict().items() if name != "ended_ms"}
+    return {**counts, "ended": "unknown" if night.groups is None else utc(night.ended_ms)}

@@ -54,7 +54,7 @@ def count(tables: Tables, night: str) -> int:
 
 def _row(found: TableReader, cluster: str, night: str) -> dict[str, object]:
     counts = {name: _count(found, name, cluster) for name in COUNTS}
-    return {"cluster": cluster, "night": night, "counted_ms": time.time_ns() // 1_000_000, **counts}
+    return {"cluster": cluster, "night": night, "ended_ms": time.time_ns() // 1_000_000, **counts}
 
 
 def _count(found: TableReader, name: str, cluster: str) -> int | None:

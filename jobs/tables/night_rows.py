@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Annotated, Any, Final, NamedTuple
 
 from coordinator_core.audit.findings.rows import FindingKind
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
+from jobs.times import milliseconds
 
 UNSTABLE: Final = frozenset(
     (
@@ -26,11 +28,15 @@ LAGGING: Final = ("WARN", "STOP", "STALL", "REWIND")
 """Burrow's statuses of a partition whose consumer does not keep up."""
 
 
+ID: Final = "%Y%m%dT%H%M%S.%fZ"
+"""The form of the id of a run: the time at which it began."""
+
+
 class NightRow(NamedTuple):
-    """What one night found in one cluster, at the end of the log. Null: not known."""
+    """What one night found in one cluster, at the end of the log. Null: unknown, as the night did not count it."""
 
     night: Annotated[str, "id of the nightly run; sorts by time"]
-    counted_ms: Annotated[int | None, "when it was counted, ms since the epoch; null: that night did not count"]
+    ended_ms: Annotated[int, "when it was counted, ms since the epoch; of a night that did not count: when it began"]
     groups: Annotated[int | None, "groups that were there"]
     rebalances: Annotated[int | None, "rebalances in the log so far"]
     new_rebalances: Annotated[int | None, "rebalances since the night before; null: it is the first that counted"]
@@ -52,7 +58,7 @@ class NightRow(NamedTuple):
 def stored_nights(tables: TableReader, cluster: str) -> list[NightRow]:
     """Return the nights of a cluster in order of time.
 
-    A night from before the table ``nights`` existed has no counts: all its fields are None.
+    A night from before the table ``nights`` existed has no counts: they are None.
     """
     counted: list[Mapping[str, Any]] = []
     first = None
@@ -70,7 +76,8 @@ def stored_nights(tables: TableReader, cluster: str) -> list[NightRow]:
 
 def unknown_night(night: str) -> NightRow:
     """Return the row of a night that counted nothing."""
-    return NightRow(night, *[None] * (len(NightRow._fields) - 1))
+    began = datetime.strptime(night, ID).replace(tzinfo=UTC)
+    return NightRow(night, milliseconds(began), *[None] * (len(NightRow._fields) - 2))
 
 
 def _with_new(rows: list[NightRow]) -> list[NightRow]:
