@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from coordinator_core.errors import InputError, UsageError
-from jobs.checks import suites
+from jobs.checks import project, suites
 from jobs.checks.validation import Result
 from jobs.errors import one_line
 from jobs.pipeline import (
@@ -46,6 +46,7 @@ from jobs.tables.lease import WRITER, held
 from jobs.tables.log import RUNS
 from jobs.tables.lookup import changed_ms, lookup
 from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
+from jobs.tables.reader import absolute
 from jobs.tables.results import FINDINGS, GROUP_OFFSETS
 from jobs.tables.snapshots import LAG_HISTORY
 from jobs.tables.spark_reader import SparkReader
@@ -160,10 +161,14 @@ def check_settings(settings: Settings) -> None:
 
     Raises:
         UsageError: the settings name an unknown step, or a report that is not an HTML file.
-        InputError: there is nothing to ingest, a path does not exist, or it is not a dump.
+        InputError: there is nothing to ingest, a path does not exist, it is not a dump, or the project of the checks is
+            not one for these tables.
     """
-    if "ingest" in _checked_steps(settings):
+    steps = _checked_steps(settings)
+    if "ingest" in steps:
         _check_input(settings)
+    if "checks" in steps and settings.checks.project is not None:
+        project.check_location(project.folder_of(settings.checks.project), absolute(settings.tables))
 
 
 def _checked_steps(settings: Settings) -> list[str]:

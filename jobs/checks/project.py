@@ -56,6 +56,11 @@ def write_project(folder: Path, location: str, *, tables: bool = True) -> None:
     _write_config(folder, shipped, location)
 
 
+def folder_of(given: Path) -> Path:
+    """Return the folder of a project, which may be given by the folder that has it (as ``gx``)."""
+    return given if (given / CONFIG).is_file() else given / FOLDER
+
+
 def check_location(folder: Path, location: str) -> None:
     """Raise InputError unless the folder has a project for the tables at this location."""
     file = folder / CONFIG

@@ -60,7 +60,7 @@ def evaluate(checked: CheckRun, location: str, chosen: CheckSettings) -> list[Re
 def _project(given: Path | None, location: str) -> Iterator[Path]:
     """Return the folder of the project: the given one, or the shipped one in a temporary folder."""
     if given is not None:
-        folder = given if (given / project.CONFIG).is_file() else given / project.FOLDER
+        folder = project.folder_of(given)
         project.check_location(folder, location)
         yield folder
         return

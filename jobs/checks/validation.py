@@ -22,6 +22,9 @@ CRITICAL: Final = "critical"
 COLUMNS: Final = ("column", "column_A", "column_B", "column_list", "column_set")
 """The arguments of expectations that name columns."""
 
+BY_CLUSTER: Final = {"result_format": "COMPLETE", "unexpected_index_column_names": ["cluster"]}
+"""The form of results on measures, whatever the checkpoint says: it names the clusters that fail."""
+
 ABOUT_ACTION: Final = "action of a checkpoint"
 
 
@@ -105,7 +108,9 @@ class _Validations:
         formats = {each.name: found.result_format for found in checkpoints for each in found.validation_definitions}
         identity = self._run_identifier()
         for definition in self._definitions():
-            yield from self._validated(definition, formats.get(definition.name, "SUMMARY"), identity)
+            of_measures = definition.data_source.name == project.MEASURES
+            result_format = BY_CLUSTER if of_measures else formats.get(definition.name, "SUMMARY")
+            yield from self._validated(definition, result_format, identity)
         if docs:
             self.context.build_data_docs()
         for checkpoint in checkpoints:
@@ -162,6 +167,9 @@ class _Validations:
         """Yield a result for each cluster if the expectation is on the values of one measure; otherwise one."""
         config, measures = outcome.expectation_config, self.checked.measures
         name, unexpected = config.kwargs.get("column"), outcome.result.get("unexpected_index_list")
+        if name in measures and measures[name].isna().all() and unexpected is None:
+            yield self._result(definition, config)
+            return
         if name not in measures or unexpected is None:
             yield self._of_table(definition, outcome)
             return

@@ -14,9 +14,10 @@ import pandas as pd
 import pytest
 import requests
 from great_expectations.checkpoint import SlackNotificationAction
+from pyspark.sql import SparkSession
 
 from coordinator_core.errors import InputError
-from jobs import settings
+from jobs import nightly_run, settings
 from jobs.api import CoordinatorAudit
 from jobs.checks import suites as quality
 from jobs.checks.measures import MEASURES
@@ -24,10 +25,12 @@ from jobs.checks.project import write_project
 from jobs.checks.validation import CheckRun, Result, write_measures
 from jobs.cli.app import app
 from jobs.tables.catalog import CATALOG
+from jobs.tables.delta import Tables
 from jobs.tables.results import CHECK_RESULTS
 from tests.shared_data import ROOT
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
+SHIPPED = {file.stem for file in (ROOT / "conf" / "gx" / "expectations").glob("*.json")}
 REMOTE = re.compile(r"(?:src|<link[^>]*href)=[\"']?(?:https?:)?//|url\([\"']?(?:https?:)?//|@import", re.IGNORECASE)
 """What a browser would load from a server; a link that a reader may follow is none of it."""
 
@@ -82,6 +85,22 @@ def test_an_expectation_that_is_added_fails_by_its_severity(project: Path) -> No
     assert (greatest.failed, greatest.observed, greatest.bound) == (True, 3.0, "max_value 1")
     assert (by_value.passed, by_value.failed, by_value.severity, by_value.about) == (False, False, "info", "n")
     assert (greatest.cluster, by_value.cluster) == (None, "c")
+
+
+def test_an_expectation_on_a_measure_that_is_null_is_unknown(project: Path) -> None:
+    expectations = [
+        gxe.ExpectColumnMaxToBeBetween(column="violations", max_value=1),
+        gxe.ExpectColumnValuesToBeBetween(column="violations", max_value=1),
+    ]
+    opened(project).suites.add(gx.ExpectationSuite(name="measures.mine", expectations=expectations))
+    found = [each for each in checked(project, violations=None) if each.suite == "measures.mine"]
+    assert [(each.cluster, each.passed) for each in found] == [(None, None), ("c", None)]
+
+
+def test_a_night_finds_a_wrong_project_before_it_starts_spark(project: Path) -> None:
+    flags = {"checks.project": project, "tables": "/elsewhere", "nightly.steps": ["checks"]}
+    with pytest.raises(InputError, match="data source tables"):
+        nightly_run.check_settings(settings.load(environment={}, flags=flags))
 
 
 def test_suites_are_kept_when_the_project_is_written_again(project: Path) -> None:
@@ -210,3 +229,17 @@ def test_an_expectation_of_a_user_on_a_table_fails_the_night(sample: Coordinator
         "rebalances": (False, "critical", None),
     }
     assert found["rebalances"].observed == sample.rebalances.count()
+
+
+def test_tables_of_a_catalog_are_given_as_data_frames(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql("CREATE SCHEMA IF NOT EXISTS checked_in_catalog")
+    tables = Tables(spark, "spark_catalog.checked_in_catalog")
+    tables.create(CHECK_RESULTS)
+    write_project(tmp_path / "gx", tables.location)
+    for name in (CHECK_RESULTS.name, "rebalances"):
+        suite = opened(tmp_path).suites.get(name)
+        suite.add_expectation(gxe.ExpectTableRowCountToBeBetween(min_value=1, severity="critical"))
+    chosen = settings.load(environment={}, flags={"checks.project": tmp_path / "gx"}).checks
+    found = quality.evaluate(CheckRun(tables, measures(), "run", NOW), tables.location, chosen)
+    of_tables = {each.check: (each.passed, each.observed) for each in found if each.suite not in SHIPPED}
+    assert of_tables == {CHECK_RESULTS.name: (False, 0.0), "rebalances": (None, None)}
