@@ -20,7 +20,7 @@ JARS = CACHE / f"kafka-{KAFKA}"
 STREAMS = {"4.4.0": KAFKA}
 """The release of Kafka Streams beside a broker whose own Maven does not have."""
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-START_S = 180
+START_S = 600
 Line = dict[str, Any]
 
 

@@ -78,10 +78,13 @@ def settle(view: LeaderView, data: Sequence[MemberData]) -> ClaimedPartitions:
 def _all_equal(view: LeaderView) -> bool:
     """Whether all subscribe to the same topics, as Kafka judges: members that come first with no topic do not count."""
     same: set[str] = set()
+    first: Sequence[str] = ()
     for m in view.order:
         topics = view.specs[m].topics
+        if same and topics == first:
+            continue
         if not same:
-            same = set(topics)
+            first, same = topics, set(topics)
         elif len(topics) != len(same) or not same.issuperset(topics):
             return False
     return True

@@ -71,6 +71,9 @@ class ConstrainedAssignment:
     def _keep_owned(self) -> None:
         topic_of, number_of = self.view.partitions.topic_of, self.view.partitions.number_of
         for m in self.view.order:
+            if not self.claims.owned[m]:
+                self._kept(m, 0)
+                continue
             owned = []
             for partition in self.claims.owned[m]:
                 if self.by_racks and self.racks.mismatch(m, partition):
@@ -107,7 +110,7 @@ class ConstrainedAssignment:
             kept.sort(key=lambda partition: (partitions.topic_of[partition], partitions.number_of[partition]))
         else:
             kept.sort()
-        free = unassigned(range(partitions.total), kept)
+        free = unassigned(range(partitions.total), kept) if kept else list(range(partitions.total))
         if any(self.racks.of_member):
             free.sort(key=self.racks.members_near)
         return free
@@ -140,7 +143,7 @@ class ConstrainedAssignment:
     def _fill(self, free: Sequence[int]) -> None:
         """Deal the partitions round to the members below their share, then to those that may get one more."""
         turn = 0
-        for partition in free:
+        for partition in free[self._deal_evenly(free) :]:
             if self.below:
                 turn %= len(self.below)
                 m = self.below[turn]
@@ -157,6 +160,21 @@ class ConstrainedAssignment:
                 self.at_min.append(m)
             elif size == self.max_quota:
                 self.larger += 1
+
+    def _deal_evenly(self, free: Sequence[int]) -> int:
+        """Fill the members below their share at once where all have the same number of partitions, and nobody owned a
+        partition that is free; return how many partitions were given.
+        """
+        lacks = {self.min_quota - len(self.work[m]) for m in self.below}
+        width = len(self.below)
+        dealt = width * max(lacks, default=0)
+        if len(lacks) != 1 or dealt > len(free) or self.revoked or self.claims.contested:
+            return 0
+        for place, m in enumerate(self.below):
+            self.work[m].extend(free[place:dealt:width])
+        self.at_min += self.below
+        self.below = []
+        return dealt
 
     def _give(self, partition: int, m: int) -> None:
         self.work[m].append(partition)

@@ -7,6 +7,7 @@ that every tie that Kafka breaks by a name is a comparison of integers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate, chain, repeat
 
 from coordinator_core.assignors.inputs import ClassicMemberSpec
@@ -52,6 +53,10 @@ class PartitionIds:
         """Return topic and number of a partition."""
         return self.topics[self.topic_of[partition]], self.number_of[partition]
 
+    def names(self) -> list[TopicPartition]:
+        """Return topic and number of every partition."""
+        return list(zip(map(self.topics.__getitem__, self.topic_of), self.number_of, strict=True))
+
     @property
     def any_missing(self) -> bool:
         """Whether a member claimed a partition that does not exist."""
@@ -62,7 +67,7 @@ class LeaderView:
     """Members with their subscriptions, and the partitions of every subscribed topic that exists.
 
     ``members[m]`` and ``specs[m]`` are the member numbered m; ``order`` lists the members as the leader iterates over
-    them; ``subscribed[m]`` holds the existing topics of m's subscription, in its order.
+    them.
     """
 
     def __init__(self, members: Mapping[str, ClassicMemberSpec], image: TopicImage) -> None:
@@ -70,18 +75,17 @@ class LeaderView:
         self.specs: list[ClassicMemberSpec] = [members[member] for member in self.members]
         numbers = {member: m for m, member in enumerate(self.members)}
         self.order: list[int] = [numbers[member] for member in members]
-        self.partitions = PartitionIds(
-            {
-                name: image.by_name[name].partitions
-                for spec in self.specs
-                for name in spec.topics
-                if name in image.by_name and image.by_name[name].partitions > 0
-            }
-        )
+        wanted = set(chain.from_iterable(spec.topics for spec in self.specs))
+        topics = (image.by_name[name] for name in wanted if name in image.by_name)
+        self.partitions = PartitionIds({topic.name: topic.partitions for topic in topics if topic.partitions > 0})
+
+    @cached_property
+    def subscribed(self) -> list[list[int]]:
+        """By member, the existing topics of its subscription, in its order."""
         index = self.partitions.index
-        self.subscribed: list[list[int]] = [[index[t] for t in spec.topics if t in index] for spec in self.specs]
+        return [[index[t] for t in spec.topics if t in index] for spec in self.specs]
 
     def result(self, work: Sequence[Iterable[int]]) -> dict[str, list[TopicPartition]]:
         """Return partitions by member id, with topic names, in the leader's order of members."""
-        name = self.partitions.name
-        return {self.members[m]: [name(partition) for partition in work[m]] for m in self.order}
+        names = self.partitions.names()
+        return {self.members[m]: [names[partition] for partition in work[m]] for m in self.order}

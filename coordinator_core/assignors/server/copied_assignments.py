@@ -126,8 +126,9 @@ class CopiedAssignments:
         ends = [0, *np.cumsum(np.bincount(group, minlength=len(members))).tolist()]
         for index, (start, end) in zip(members, pairwise(ends), strict=True):
             self._result[index] = dict(zip(keys[start:end], values[start:end], strict=True))
+        by_group = np.argsort(group, kind="stable") if crowded else group
         for number in crowded:
-            entries = np.flatnonzero(group == number).tolist()
+            entries = by_group[ends[number] : ends[number + 1]].tolist()
             sets = {topics[index]: numbers[index] for index in entries}
             touched = at_head and int(to_hold[number]) == len(entries)
             names = hash_order(UUID, list(sets), int(capacity[number]), at_head=at_head, touched=touched)

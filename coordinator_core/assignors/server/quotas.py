@@ -102,6 +102,9 @@ def hand_out(
     """
     if sharing == 1:
         return _one_each(partitions, room)
+    partitions = list(partitions)
+    if not holders and max(room.values(), default=0) == 1 and len(room) == sharing * len(partitions):
+        return list(room), [partition for partition in partitions for _ in range(sharing)]
     takers: list[int] = []
     taken: list[int] = []
     turns = _Turns(room)

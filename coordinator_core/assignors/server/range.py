@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import chain, pairwise
+
+import numpy as np
+
 from coordinator_core.assignors.inputs import Assignment, GroupSpec, MemberSpec, Partitions
-from coordinator_core.assignors.java_hash import UUID, utf16
-from coordinator_core.assignors.java_order import hash_order
+from coordinator_core.assignors.java_hash import UUID, spreads, utf16
+from coordinator_core.assignors.java_order import Ints, grouped_order, hash_order
 from coordinator_core.assignors.profiles import Profile
+from coordinator_core.assignors.server.assignment_changes import ints
 from coordinator_core.assignors.server.topics import partition_count
 from coordinator_core.cluster.image import TopicImage
 
@@ -53,30 +58,42 @@ def _equal(spec: GroupSpec, members: list[str], image: TopicImage) -> dict[str, 
 
 
 def _differing(spec: GroupSpec, members: list[str], image: TopicImage) -> dict[str, Partitions]:
-    """Every topic is divided among its own subscribers."""
-    counts: dict[str, int] = {}
-    subscribers: dict[str, int] = {}
-    for member in members:
-        for topic in spec.members[member].topics:
-            if topic not in counts:
-                counts[topic] = partition_count(image, topic, _MISSING)
-            subscribers[topic] = subscribers.get(topic, 0) + 1
-    shares = {topic: divmod(counts[topic], number) for topic, number in subscribers.items()}
-    cursors = dict.fromkeys(counts, (0, 0))
-    orders: dict[tuple[tuple[str, ...], int], list[str]] = {}
-    ranges: dict[str, Partitions] = {}
-    for member in members:
-        subscription = spec.members[member]
-        key = tuple(subscription.topics), subscription.subscribed
-        if key not in orders:
-            orders[key] = hash_order(UUID, subscription.topics, _map_capacity(subscription.subscribed))
-        taken: dict[str, range] = {}
-        for topic in orders[key]:
-            start, index = cursors[topic]
-            quota, extra = shares[topic]
-            end = start + quota + (index < extra)
-            cursors[topic] = end, index + 1
-            if start < end:
-                taken[topic] = range(start, end)
-        ranges[member] = taken
+    """Every topic is divided among its own subscribers. One row stands for one topic of one member."""
+    subscriptions = [spec.members[member] for member in members]
+    sizes = ints(len(each.topics) for each in subscriptions)
+    names = list(chain.from_iterable(each.topics for each in subscriptions))
+    topics = {topic: number for number, topic in enumerate(dict.fromkeys(names))}
+    counts = ints(partition_count(image, topic, _MISSING) for topic in topics)
+    topic = ints(map(topics.__getitem__, names))
+    place = _places(topic, len(topics))
+    quota, extra = np.divmod(counts, np.maximum(np.bincount(topic, minlength=len(topics)), 1))
+    start = place * quota[topic] + np.minimum(place, extra[topic])
+    end = start + quota[topic] + (place < extra[topic])
+
+    group = np.repeat(np.arange(len(members)), sizes)
+    hashes = spreads(UUID, list(topics))[topic]
+    capacity = ints(_map_capacity(each.subscribed) for each in subscriptions)
+    order, crowded = grouped_order(group, hashes, capacity, sizes)
+    order = order[start[order] < end[order]]
+    ends = np.cumsum(np.bincount(group[order], minlength=len(members))).tolist()
+    keys = [names[row] for row in order.tolist()]
+    values = list(map(range, start[order].tolist(), end[order].tolist()))
+    ranges: dict[str, Partitions] = {
+        member: dict(zip(keys[first:last], values[first:last], strict=True))
+        for member, (first, last) in zip(members, pairwise([0, *ends]), strict=True)
+    }
+    for number in crowded:
+        given = ranges[members[number]]
+        mine = subscriptions[number]
+        in_order = hash_order(UUID, mine.topics, int(capacity[number]))
+        ranges[members[number]] = {name: given[name] for name in in_order if name in given}
     return ranges
+
+
+def _places(topic: Ints, topics: int) -> Ints:
+    """Return for each row how many rows before it have the same topic."""
+    rows = np.argsort(topic, kind="stable")
+    first = np.concatenate((ints((0,)), np.cumsum(np.bincount(topic, minlength=topics))))
+    place = np.empty_like(topic)
+    place[rows] = np.arange(len(topic)) - first[topic[rows]]
+    return place

@@ -20,8 +20,8 @@ RELEASES = ("3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
 ORDERS, RANGED, REPORTS, SHARED, WORDS = "orders", "shipments", "reports", "thumbnails", "word-count"
 """The groups: two consumer groups (uniform and range), a classic, a share and a streams group."""
 
-SETTLE_S = 120
-QUIET_S = 2.5
+SETTLE_S = 300
+QUIET_S = 2.0
 CLASSIC = {
     "group.protocol": "classic",
     "partition.assignment.strategy": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
