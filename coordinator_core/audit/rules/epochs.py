@@ -185,14 +185,18 @@ def on_target_epoch(kind: EpochKind, scene: JudgedGroup, record: TargetEpochReco
 def twice(scene: JudgedGroup, record: MemberTargetRecord | CurrentRecord, *held: Held) -> None:
     """Judge the record's lists of partitions: none may contain a partition twice. ``held`` has each partition once."""
     assert record.value is not None
+    listed = 0
+    for entries in record.value.values():
+        if isinstance(entries, list):
+            for entry in entries:
+                listed += len(entry["partitions"])
+    for units in held:
+        for numbers in units.values():
+            listed -= len(numbers)
+    if not listed:
+        return
     lists: list[tuple[str, list[AssignedPartitions]]]
     lists = [(field, entries) for field, entries in record.value.items() if isinstance(entries, list)]
-    listed = 0
-    for _, entries in lists:
-        for entry in entries:
-            listed += len(entry["partitions"])
-    if listed == sum([len(numbers) for units in held for numbers in units.values()]):
-        return
     for field, entries in lists:
         doubled = _doubled(entries)
         if doubled:

@@ -30,6 +30,8 @@ class Holders:
         before = self.held.get(member_id, HOLDS_NOTHING)
         if held:
             self.held[member_id] = held
+            if held == before:  # as with most records: a member reaches another epoch with what it has
+                return []
         elif before:
             del self.held[member_id]
         for resource, partitions in before.items():

@@ -150,7 +150,8 @@ def _content(scene: JudgedGroup, step: Reconciliation) -> None:
                 scene.broken(Rule.ASSIGNED_OUTSIDE_TARGET, step.at, member_id, detail)
         if _is_at_target(scene, step):
             _reached(scene, step, target)
-    if step.before is not None and step.kind.exclusive and not _is_copy(scene, step):
+    kept_all = step.before is not None and step.before.assigned == assigned
+    if step.before is not None and not kept_all and step.kind.exclusive and not _is_copy(scene, step):
         dropped = list(_dropped(scene, step, target, step.before))
         if dropped:
             detail = f"{names(dropped)} is neither assigned nor to be revoked"
