@@ -17,8 +17,8 @@ MOST_PHASES = 1200
 class SharedState(StrEnum):
     """What the state of a share partition shows."""
 
-    UNSET = "start not set"
-    """No start offset yet."""
+    UNSET = "no start offset yet"
+    """The start offset is set by the first fetch."""
     WAITING = "records wait for redelivery"
     """Records were given back and wait for their next delivery."""
     IN_FLIGHT = "records in flight"

@@ -431,7 +431,7 @@ def test_share_partitions_over_time(opened, report):
     panel = page.locator(".panel", has=page.get_by_role("heading", name="Share partitions"))
     assert panel.locator(".own").count() > 5
     panel.get_by_text("As a table").click()
-    assert "start not set" in panel.locator("table").inner_text()
+    assert "no start offset yet" in panel.locator("table").inner_text()
 
 
 def test_what_is_not_known_is_said_with_the_command_that_gives_it(opened, report):

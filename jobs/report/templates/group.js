@@ -112,14 +112,14 @@ function brokenTable(broken) {
   })), { tabindex: "0", role: "region", "aria-label": "Rules broken" });
 }
 
-function membersOverTime(group, state, selected, colours) {
+function membersOverTime(group, state, selected) {
   const place = el("div", { class: "brushed" });
   tellsAll(place);
   const draw = () => {
     if (!place.isConnected) return;
     const hadFocus = place.contains(document.activeElement);
     place.querySelector(".timeline")?.remove();
-    place.prepend(timeline(group, state.range, widthOf(place) - 2, selected.rebalance, colours));
+    place.prepend(timeline(group, state.range, widthOf(place) - 2, selected.rebalance));
     if (hadFocus) place.querySelector(".axis .band[tabindex='0']")?.focus({ preventScroll: true });
   };
   brush(place, state, (px) => {
@@ -152,10 +152,9 @@ function lagPanel(group, state) {
 }
 
 function overTime(group, state, selected) {
-  const colours = memberColours(group).of;
   const commits = commitChart(group.commits, state, true);
   const panels = [
-    group.line.members_seen ? membersOverTime(group, state, selected, colours) : null, ownership(group, state, selected), shareTimeline(group, state), commits,
+    group.line.members_seen ? membersOverTime(group, state, selected) : null, ownership(group, state, selected), shareTimeline(group, state), commits,
     lagPanel(group, state),
   ].filter(Boolean);
   if (!panels.length) return null;
@@ -166,8 +165,11 @@ let present = null;
 function groupView(group) {
   const line = group.line;
   const selected = { rebalance: null };
-  const times = [line.first_ms, line.last_ms, ...group.rebalances.flatMap((each) => [each.began_ms, each.ended_ms]), ...group.commits.map((each) => each.since_ms + each.length_ms), ...group.lag.flatMap((each) => [each.times_ms[0], each.times_ms[each.times_ms.length - 1]])].filter((each) => each !== null && each >= 0);
+  const times = [line.first_ms, line.last_ms, ...group.rebalances.flatMap((each) => [each.began_ms, each.ended_ms]), ...group.commits.map((each) => each.since_ms + each.length_ms), ...group.lag.flatMap((each) => [each.times_ms[0], each.times_ms[each.times_ms.length - 1]]),
+    ...group.share_partitions.flatMap((each) => each.phases.flatMap((phase) => [phase.since.timestamp_ms, phase.until_ms]))].filter((each) => each !== null && each >= 0);
   const state = timeRange(times.reduce((a, b) => Math.min(a, b), times[0] ?? 0), times.reduce((a, b) => Math.max(a, b), times[0] ?? 0));
+  [, group.end] = state.whole;
+  group.colours = memberColours(group);
   const storyBox = el("div", { class: "story", "aria-live": "polite", id: "story", tabindex: "0", role: "region", "aria-label": "Explanation of a rebalance" });
   const list = rebalanceTable(group);
   const choose = (rebalance, quietly) => {

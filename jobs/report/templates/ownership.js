@@ -2,25 +2,21 @@
 const COLOURS = 8;
 const ROW = 17;
 
-// The colours of members, those with most time first; from the ninth on a pattern is laid over the same colours.
+// A client that comes back under a new member id keeps its colour, as it keeps its lane in the timeline. Clients with most
+// time come first; from the ninth on a pattern is laid over the same colours.
 function memberColours(group) {
-  const held = new Map();
-  const end = group.line.last_ms;
+  const lanes = lanesOf(group.members, group.end);
+  const clients = lanes.map((lane) => ({ name: laneLabel(lane, lanes, 60), ids: lane.members.map((each) => each.member_id), held: 0 }));
+  const of = new Map(clients.flatMap((client) => client.ids.map((id) => [id, client])));
   for (const unit of group.owned) {
-    for (const owner of unit.owners) held.set(owner.member_id, (held.get(owner.member_id) ?? 0) + Math.max(1, (owner.until_ms ?? end) - owner.since.timestamp_ms));
+    for (const owner of unit.owners) {
+      if (!of.has(owner.member_id)) of.set(owner.member_id, { name: owner.member_id, ids: [owner.member_id], held: 0 });
+      of.get(owner.member_id).held += Math.max(1, (owner.until_ms ?? group.end) - owner.since.timestamp_ms);
+    }
   }
-  const order = [...held].sort((a, b) => b[1] - a[1]).map(([id]) => id);
-  return { order, of: new Map(order.map((id, index) => [id, index])) };
-}
-
-function memberNames(group) {
-  const names = new Map(group.members.map((member) => [member.member_id, member.name]));
-  const often = new Map();
-  for (const name of names.values()) often.set(name, (often.get(name) ?? 0) + 1);
-  return (id) => {
-    const name = names.get(id);
-    return name === undefined ? id : often.get(name) > 1 ? `${name} · …${id.slice(-5)}` : name;
-  };
+  const order = [...new Set(of.values())].filter((client) => client.held).sort((a, b) => b.held - a.held);
+  order.forEach((client, index) => { client.number = index; });
+  return { order, of, number: (id) => of.get(id)?.number };
 }
 
 // Owners at the same time, as share groups have them, lie below each other.
@@ -40,9 +36,8 @@ const hatch = () => svg("pattern", { id: "hatch", width: 5, height: 5, patternUn
 
 function ownership(group, state, selected) {
   if (!group.owned.length) return null;
-  const end = Math.max(group.line.last_ms ?? 0, ...group.rebalances.map((each) => each.ended_ms ?? 0));
-  const colours = memberColours(group);
-  const nameOf = memberNames(group);
+  const { end, colours } = group;
+  const nameOf = (id) => colours.of.get(id).name;
   const tall = group.owned.map((unit) => stacked(unit, end));
   const place = el("div", { class: "lanes", tabindex: "0", role: "region", "aria-label": "Ownership by partition; the table below says the same" });
   let lit = null;
@@ -65,8 +60,8 @@ function ownership(group, state, selected) {
         const start = x(owner.since.timestamp_ms);
         const wide = Math.max(x(ends) - start - 1, 1);
         const tallness = (high - 3) / slots;
-        const number = colours.of.get(owner.member_id);
-        const dim = lit !== null && lit !== owner.member_id;
+        const number = colours.number(owner.member_id);
+        const dim = lit !== null && lit !== colours.of.get(owner.member_id);
         const box = { x: start, y: top + slot * tallness, width: wide, height: Math.max(tallness - (slots > 1 ? 1 : 0), 3), rx: 1.5 };
         const told = () => `${unit.name}\n${nameOf(owner.member_id)}\n${owner.member_id}\nfrom ${utc(owner.since.timestamp_ms)}, ${owner.until_ms === null ? "until now" : `for ${duration(owner.until_ms - owner.since.timestamp_ms)}`}\nlog ${position(owner.since)}`;
         root.append(Object.assign(svg("rect", { ...box, class: dim ? "own dim" : "own", fill: `var(--m${(number % COLOURS) + 1})` }), { told, member: owner.member_id }));
@@ -88,17 +83,17 @@ function ownership(group, state, selected) {
   state.follow(draw);
   redrawn.add(draw);
   new ResizeObserver(() => { if (!onPaper) draw(); }).observe(place);
-  const buttons = colours.order.slice(0, 2 * COLOURS).map((id, index) => {
-    const button = el("button", { type: "button", class: "chip", "aria-pressed": "false", title: id }, el("i", { class: index >= COLOURS ? "key hatched" : "key", style: `background-color:var(--m${(index % COLOURS) + 1})` }), shortened(nameOf(id), 34));
+  const buttons = colours.order.slice(0, 2 * COLOURS).map((client, index) => {
+    const button = el("button", { type: "button", class: "chip", "aria-pressed": "false", title: client.ids.join("\n") }, el("i", { class: index >= COLOURS ? "key hatched" : "key", style: `background-color:var(--m${(index % COLOURS) + 1})` }), shortened(client.name, 34));
     button.addEventListener("click", () => {
-      lit = lit === id ? null : id;
+      lit = lit === client ? null : client;
       buttons.forEach((each) => each.setAttribute("aria-pressed", String(each === button && lit !== null)));
       draw();
     });
     return button;
   });
   const more = colours.order.length - buttons.length;
-  const legend = el("div", { class: "legend" }, el("span", {}, "Owner:"), buttons, more > 0 ? el("span", {}, `${more} more members: the colours begin again`) : null, el("span", {}, "Gap: no owner, as far as the log shows"));
+  const legend = el("div", { class: "legend" }, el("span", {}, "Owner:"), buttons, more > 0 ? el("span", {}, `${more} more: the colours begin again`) : null, el("span", {}, "Gap: no owner, as far as the log shows"));
   const rows = () => group.owned.flatMap((unit) => unit.owners.map((owner) => ({ cells: [unit.name, nameOf(owner.member_id), el("code", {}, owner.member_id), utc(owner.since.timestamp_ms), owner.until_ms === null ? "now" : utc(owner.until_ms), proof(owner.since)] })));
   const left = group.owned.reduce((sum, unit) => sum + unit.left_out, 0);
   const [first] = group.owned;

@@ -45,9 +45,9 @@ function laneLabel(lane, lanes, characters) {
   return shortened(lane.name, characters - suffix.length) + suffix;
 }
 
-function timeline(group, range, width, selected, colours) {
+function timeline(group, range, width, selected) {
   const [from, until] = range;
-  const end = Math.max(group.line.last_ms ?? until, until);
+  const end = Math.max(group.end, until);
   const lanes = lanesOf(group.members, end);
   const height = Math.max(lanes.length, 1) * LANE + 12;
   const name = gutter(width);
@@ -113,7 +113,7 @@ function timeline(group, range, width, selected, colours) {
     const characters = Math.floor((name - 16) / 6.2);
     const label = laneLabel(lane, lanes, characters);
     const ids = lane.members.slice(0, 6).map((member) => member.member_id);
-    const shade = lane.members.map((member) => colours.get(member.member_id)).filter((each) => each !== undefined).pop();
+    const shade = group.colours.number(lane.members[0].member_id);
     if (shade !== undefined) lanesSvg.append(svg("rect", { x: 4, y: y + 5, width: 4, height: LANE - 12, rx: 1, fill: `var(--m${(shade % COLOURS) + 1})` }));
     lanesSvg.append(tells(svg("text", { class: "lane-name", x: 12, y: y + 15 }, label),
       [lane.name, ...ids, lane.members.length > 6 ? `and ${lane.members.length - 6} more` : ""].join("\n")));
