@@ -1,33 +1,53 @@
-"""Decoding as functions from Arrow batches to Arrow batches, which Spark maps over its partitions.
+"""Rows of the log as rows of the typed tables, an Arrow batch at a time: each record is decoded once.
 
-Input batches have ``key``, ``value``, and the columns of ``log_records`` that the output repeats. ``offset_commits``
-and ``struct_records`` leave out rows that cannot be decoded; ``undecodable`` returns exactly those rows.
+Input batches have the columns of ``log_records``, with all keys and values. Each record goes to exactly one of
+``offset_commits``, ``group_records``, ``cluster_records`` and ``quarantine``, and every row to ``log_records``, which
+keeps the bytes only where no row of the other tables gives them back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.records import Family
 from coordinator_core.wire.arrow_types import message_type, to_arrow
 from coordinator_core.wire.batch_decode import NO_TYPE, Decoded, DecodedType, decode_keys, decode_values
-from coordinator_core.wire.cursor import expand
+from coordinator_core.wire.batch_encode import same_keys, same_values
+from coordinator_core.wire.cursor import Ints, Mask, expand
 from coordinator_core.wire.primitives import read_unsigned_varint
 from coordinator_core.wire.record_codec import decode_metadata
 from coordinator_core.wire.schema import record_schemas
+from jobs.sources.files import FAMILIES
 from jobs.tables.delta import Table
-from jobs.tables.records import OFFSET_COMMIT_TYPES, offset_commit_columns, record_struct, struct_columns
+from jobs.tables.log import LOG_RECORDS, QUARANTINE
+from jobs.tables.records import (
+    CLUSTER_RECORDS,
+    GROUP_RECORDS,
+    OFFSET_COMMIT_TYPES,
+    OFFSET_COMMITS,
+    offset_commit_columns,
+    record_struct,
+    struct_columns,
+)
 
-Batches = Iterable[pa.RecordBatch]
 Columns = dict[str, pa.Array]
+TableRows = Iterator[tuple[Table, pa.RecordBatch]]
+
+TYPED: Final = {
+    table.name: table for table in (OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE, LOG_RECORDS)
+}
+"""The tables that rows of the log become, by name; ``log_records`` last: a row is taken in once it is there."""
+
+GIVEN_BACK: Final = ("key", "value")
+"""The columns of ``log_records`` that are null where a row of another table gives them back."""
 
 
 class DecodedRecords(NamedTuple):
@@ -35,7 +55,96 @@ class DecodedRecords(NamedTuple):
 
     keys: Decoded
     values: Decoded
-    good: NDArray[np.bool_]
+    good: Mask
+
+
+def typed_rows(log: pa.RecordBatch) -> TableRows:
+    """Yield the rows of each table that rows of the log become."""
+    is_record = pc.equal(log.column("kind"), "record")
+    others = log.filter(pc.invert(is_record))
+    if others.num_rows:
+        yield LOG_RECORDS, _rows(LOG_RECORDS, others, {})
+        damaged = others.filter(pc.equal(others.column("kind"), "damaged"))
+        columns = {"reason": damaged.column("error"), "part": damaged.column("kind")}
+        yield from _some(QUARANTINE, damaged, columns | {"byte_position": damaged.column("place")})
+        log = log.filter(is_record)
+    for batch, family in _by_family(log):
+        yield from _typed_records(batch, family)
+
+
+def _typed_records(batch: pa.RecordBatch, family: Family) -> TableRows:
+    """Yield the rows that records of one log become."""
+    records = decode(batch, family)
+    commits = np.zeros(batch.num_rows, np.bool_)
+    if family is Family.GROUP:
+        commits = records.good & np.isin(records.keys.numbers, OFFSET_COMMIT_TYPES)
+    structs = CLUSTER_RECORDS if family is Family.METADATA else GROUP_RECORDS
+    for table, work, wanted in (
+        (OFFSET_COMMITS, offset_commits, commits),
+        (structs, struct_records, records.good & ~commits),
+        (QUARANTINE, undecodable, ~records.good),
+    ):
+        if wanted.all():
+            yield from _some(table, batch, work(batch, records, family))
+        elif wanted.any():
+            some = batch.filter(pa.array(wanted))
+            yield from _some(table, some, work(some, _only(records, wanted), family))
+    kept = pa.array(~(records.good & (~commits | _reproduced(batch, records, family))))
+    raw = {name: pc.if_else(kept, batch.column(name), pa.scalar(None, pa.binary())) for name in GIVEN_BACK}
+    yield LOG_RECORDS, _rows(LOG_RECORDS, batch, raw)
+
+
+def _reproduced(batch: pa.RecordBatch, records: DecodedRecords, family: Family) -> Mask:
+    """Return which records are offset commits whose columns encode to the bytes of key and value."""
+    same = np.zeros(batch.num_rows, np.bool_)
+    key, value = batch.column("key"), batch.column("value")
+    absent = value.is_null().to_numpy(zero_copy_only=False)
+    for number in OFFSET_COMMIT_TYPES if family is Family.GROUP else ():
+        schema = record_schemas(family)[number]
+        if schema.key is not None:
+            of_type = same_keys(key, records.keys, number, schema.key)
+            same |= of_type & (absent | same_values(value, records.values, number, schema.value))
+    return same
+
+
+def _only(records: DecodedRecords, wanted: Mask) -> DecodedRecords:
+    """Return what was decoded of some rows, which are counted again from 0."""
+    number = np.cumsum(wanted) - 1
+    return DecodedRecords(
+        _picked(records.keys, wanted, number), _picked(records.values, wanted, number), records.good[wanted]
+    )
+
+
+def _picked(decoded: Decoded, wanted: Mask, number: Ints) -> Decoded:
+    groups = {}
+    for record_type, group in decoded.groups.items():
+        mine = wanted[group.rows]
+        if mine.any():
+            groups[record_type] = DecodedType(number[group.rows[mine]], group.values.filter(pa.array(mine)))
+    errors = {int(number[row]): error for row, error in decoded.errors.items() if wanted[row]}
+    return Decoded(decoded.numbers[wanted], groups, errors)
+
+
+@cache
+def arrow_schema(name: str) -> pa.Schema:
+    """Return the columns of one of ``TYPED``."""
+    return to_arrow_schema(TYPED[name].schema)
+
+
+def _some(table: Table, batch: pa.RecordBatch, columns: Columns) -> TableRows:
+    if batch.num_rows:
+        yield table, _rows(table, batch, columns)
+
+
+def _rows(table: Table, batch: pa.RecordBatch, columns: Columns) -> pa.RecordBatch:
+    """Return rows of a table. What is not among ``columns`` is taken from the batch, or is null."""
+    schema = arrow_schema(table.name)
+    given = dict(zip(batch.schema.names, batch.columns, strict=True)) | columns
+    arrays = [
+        given[field.name].cast(field.type) if field.name in given else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def decode(batch: pa.RecordBatch, family: Family) -> DecodedRecords:
@@ -78,24 +187,19 @@ def _decode_metadata(batch: pa.RecordBatch, family: Family) -> tuple[Decoded, De
     return Decoded(types), values
 
 
-def offset_commits(batch: pa.RecordBatch, family: Family) -> tuple[Columns, NDArray[np.bool_]]:
-    """Return flat columns of offset commits, and for each row whether it is a decoded offset commit."""
-    records = decode(batch, family)
+def offset_commits(batch: pa.RecordBatch, records: DecodedRecords, family: Family) -> Columns:
+    """Return flat columns of offset commits."""
     columns: Columns = {}
     for name, field in offset_commit_columns().items():
         decoded = records.keys if field.part == "key" else records.values
         columns[name] = _field(decoded, OFFSET_COMMIT_TYPES, field.field, field.type, batch.num_rows)
-    good = records.good & np.isin(records.keys.numbers, OFFSET_COMMIT_TYPES)
-    return columns | _type_columns(batch, records, family), good
+    return columns | _type_columns(batch, records, family)
 
 
-def struct_records(batch: pa.RecordBatch, family: Family) -> tuple[Columns, NDArray[np.bool_]]:
-    """Return a struct column for each record type, and which rows were decoded and are not offset commits."""
-    records, count = decode(batch, family), batch.num_rows
+def struct_records(batch: pa.RecordBatch, records: DecodedRecords, family: Family) -> Columns:
+    """Return a struct column for each record type."""
+    count = batch.num_rows
     columns = _type_columns(batch, records, family)
-    good = records.good
-    if family is Family.GROUP:
-        good = good & ~np.isin(records.keys.numbers, OFFSET_COMMIT_TYPES)
     for name, schema in struct_columns(family).items():
         of_type = record_struct(schema)
         parts = {"key": records.keys.groups.get(schema.type), "value": records.values.groups.get(schema.type)}
@@ -105,7 +209,7 @@ def struct_records(batch: pa.RecordBatch, family: Family) -> tuple[Columns, NDAr
         absent = pa.array(records.keys.numbers != schema.type)
         columns[name] = pa.StructArray.from_arrays(arrays, fields=list(of_type), mask=absent)
     columns["group_id"] = _group_ids(records.keys, family, count)
-    return columns, good
+    return columns
 
 
 def _field(decoded: Decoded, types: Iterable[int], name: str, of_type: pa.DataType, count: int) -> pa.Array:
@@ -147,49 +251,25 @@ def _type_columns(batch: pa.RecordBatch, records: DecodedRecords, family: Family
     }
 
 
-def undecodable(batch: pa.RecordBatch, family: Family) -> tuple[Columns, NDArray[np.bool_]]:
-    """Return reason, part and byte position for the rows that could not be decoded, and which rows these are."""
-    records, count = decode(batch, family), batch.num_rows
-    reasons: list[str | None] = [None] * count
-    parts: list[str | None] = [None] * count
-    positions: list[int | None] = [None] * count
-    for row in np.flatnonzero(~records.good).tolist():
+def undecodable(batch: pa.RecordBatch, records: DecodedRecords, family: Family) -> Columns:
+    """Return why records could not be decoded: reason, part and byte position."""
+    reasons, parts, positions = [], [], []
+    for row in range(batch.num_rows):
         part = "key" if row in records.keys.errors else "value"
         error = records.keys.errors.get(row) or records.values.errors.get(row)
         if error is None:
             part, error = "key", DecodeError("a coordinator record without a key", record_type="key")
-        reasons[row], parts[row] = str(error), part
-        positions[row] = error.position if error.position >= 0 else None
+        reasons.append(str(error))
+        parts.append(part)
+        positions.append(error.position if error.position >= 0 else None)
     columns = {"reason": pa.array(reasons, pa.string()), "part": pa.array(parts, pa.string())}
-    return columns | {"byte_position": pa.array(positions, pa.int64())}, ~records.good
+    return columns | {"byte_position": pa.array(positions, pa.int64())}
 
 
-Work = Callable[[pa.RecordBatch, Family], tuple[Columns, NDArray[np.bool_]]]
-
-
-def mapper(work: Work, table: Table, families: Mapping[str, Family]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Return ``work`` as a function for ``mapInArrow`` that yields rows of ``table``; ``families``: by log topic.
-
-    Columns that ``work`` does not return are taken from the input, or are null.
-    """
-    schema = to_arrow_schema(table.schema)
-
-    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for whole in batches:
-            for batch, family in _by_family(whole, families):
-                columns, good = work(batch, family)
-                given = dict(zip(batch.schema.names, batch.columns, strict=True))
-                nothing = pa.nulls(batch.num_rows)
-                arrays = [columns.get(name, given.get(name, nothing)) for name in schema.names]
-                cast = [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)]
-                rows = pa.RecordBatch.from_arrays(cast, schema=schema)
-                yield rows if good.all() else rows.filter(pa.array(good))
-
-    return run
-
-
-def _by_family(batch: pa.RecordBatch, families: Mapping[str, Family]) -> Iterator[tuple[pa.RecordBatch, Family]]:
-    topics = batch.column("log_topic")
+def _by_family(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, Family]]:
+    """Yield the rows of each topic; a dump that does not tell the topic is of a log of groups."""
+    topics = pc.fill_null(batch.column("log_topic"), "")
     found = topics.unique().to_pylist()
     for topic in found:
-        yield batch if len(found) == 1 else batch.filter(pc.equal(topics, topic)), families[topic]
+        mine = batch if len(found) == 1 else batch.filter(pc.equal(topics, topic))
+        yield mine, FAMILIES.get(topic, Family.GROUP)

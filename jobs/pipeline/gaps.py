@@ -157,9 +157,7 @@ def damaged_offsets(log: DataFrame) -> DataFrame:
 
 def _first_repeats(log: DataFrame) -> DataFrame:
     """Return for each log partition the lowest offset at which a key occurs for the second time."""
-    keys = log.where("kind = 'record' AND key IS NOT NULL").select(
-        *LOG_PARTITION, "log_offset", F.xxhash64("key").alias("key_hash")
-    )
+    keys = log.where("kind = 'record' AND key_hash IS NOT NULL").select(*LOG_PARTITION, "log_offset", "key_hash")
     nth = F.row_number().over(Window.partitionBy(*LOG_PARTITION, "key_hash").orderBy("log_offset"))
     second = keys.withColumn("nth", nth).where("nth = 2")
     return second.groupBy(*LOG_PARTITION).agg(F.min("log_offset").alias("first_repeat"))

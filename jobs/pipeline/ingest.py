@@ -1,9 +1,10 @@
-"""Ingest dumps into ``log_records``: each record once, even if dumps repeat, overlap, or come in any order.
+"""Ingest dumps into the typed tables: each record once, even if dumps repeat, overlap, or come in any order.
 
-A row is identified by its log position, or by its place in its file if the dump has no positions. Each dump is one
-append, which leaves out rows that exist already. Facts that only a better dump has about existing rows (batches,
-transactions) are merged into them. So a run that was killed can simply be repeated. If two dumps have different records
-at the same position, they are not of the same log, and the second dump is rejected.
+A row is identified by its log position, or by its place in its file if the dump has no positions. Each dump is read
+once, decoded on the way (``typed_tables``), and appended without the rows that exist already. Facts that only a better
+dump has about existing rows (batches, transactions) are merged into them. So a run that was killed can simply be
+repeated. If two dumps have different records at the same position, they are not of the same log, and the second dump is
+rejected.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.pipeline import runs
+from jobs.pipeline import runs, typed_tables
 from jobs.pipeline.transaction_outcomes import settle
 from jobs.sources.dump import Dump, DumpExtent
 from jobs.sources.files import SNAPSHOT_SUFFIX
@@ -38,7 +39,7 @@ DETAILS: Final = (
 )
 """Columns that segments have, and dumps made by a consumer lack."""
 
-CONTENT: Final = ("key", "timestamp_ms")
+CONTENT: Final = ("key_hash", "timestamp_ms")
 """Columns that are equal in all dumps of a record that have them. Values are not compared: they may be deleted."""
 
 
@@ -48,8 +49,9 @@ def run(tables: Tables, dumps: list[Dump], cluster: str) -> list[Row]:
     Without a dump there is nothing to take in, and no run.
     """
     run_id = runs.new_run_id()
-    for table in (LOG_RECORDS, RUNS):
-        tables.create(table)
+    tables.create(RUNS)
+    typed_tables.create(tables)
+    typed_tables.take_back(tables)
     unfinished = [row for name in runs.unaccounted(tables) for row in runs.account_ingest(tables, name, cluster)]
     if not dumps:
         return unfinished
@@ -69,7 +71,7 @@ def next_offsets(tables: Tables, cluster: str) -> dict[str, dict[int, int]]:
 
 
 def ingest(tables: Tables, dumps: list[Dump], cluster: str, run_id: str) -> None:
-    """Append the records that are not in ``log_records`` yet, and merge new facts into those that are."""
+    """Append the records that are not in the tables yet, and merge new facts into those that are."""
     for number, dump in enumerate(dumps):
         _take(tables, dump, cluster, run_id, f"{run_id}/{number}")
     settle(tables, cluster, run_id)
@@ -81,7 +83,7 @@ def _take(tables: Tables, dump: Dump, cluster: str, run_id: str, transaction: st
     if not dump.distinct:
         rows = _best_of_each(rows)
     overlapping = not taken.isEmpty()
-    tables.append(LOG_RECORDS, _without(rows, taken) if overlapping else rows, transaction)
+    typed_tables.write(tables, _without(rows, taken) if overlapping else rows, transaction)
     if overlapping and dump.detailed and not taken.where(_lacks_details("")).isEmpty():
         details = {name: f"s.{name}" for name in DETAILS}
         tables.merge(LOG_RECORDS, rows, details | {"revised_by": f"'{run_id}'"}, when=_lacks_details("t."))
@@ -103,6 +105,7 @@ def _identified(rows: DataFrame, cluster: str, run_id: str) -> DataFrame:
         F.when(unplaced | F.col("log_partition").isNull(), stray).alias("stray"),
         F.lit(None).cast("string").alias("revised_by"),
         F.lit(None).cast("boolean").alias("value_dropped"),
+        F.when(F.col("key").isNotNull(), F.xxhash64("key")).alias("key_hash"),
     )
 
 

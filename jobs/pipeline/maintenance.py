@@ -29,19 +29,20 @@ def run(tables: Tables, known: Iterable[Table], chosen: MaintenanceSettings, now
 
 
 def drop_values(tables: Tables, before: datetime) -> int:
-    """Set the values of older, decoded records to null, and ``value_dropped`` to true. Return their number.
+    """Set the values, headers and other columns of older, decoded records to null. Return the number of records.
 
-    Keys, positions and transactions stay: they identify records that are dumped again, and show what compaction
-    removed.
+    ``value_dropped`` says where a value was. Keys, positions and transactions stay: they identify records that are
+    dumped again, and show what compaction removed.
     """
     runs = tables.read(RUNS).where("job = 'decode'").select("run_id").distinct().collect()
     decoded = ", ".join(sql_text(row.run_id) for row in runs)
     if not decoded:
         return 0
     (updated,) = tables.spark.sql(
-        f"UPDATE {tables.name(LOG_RECORDS)} "
-        "SET value = NULL, headers = NULL, extra = NULL, value_dropped = true "
-        f"WHERE kind = 'record' AND value IS NOT NULL AND timestamp_ms < {int(before.timestamp() * 1000)} "
+        f"UPDATE {tables.name(LOG_RECORDS)} SET value_dropped = CASE WHEN value IS NOT NULL THEN true END, "
+        "value = NULL, headers = NULL, extra = NULL "
+        "WHERE kind = 'record' AND (value IS NOT NULL OR headers IS NOT NULL OR extra IS NOT NULL) "
+        f"AND timestamp_ms < {int(before.timestamp() * 1000)} "
         f"AND run_id IN ({decoded})"
     ).collect()
     return int(updated.num_affected_rows)

@@ -7,19 +7,19 @@ for by the next one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.errors import CoordinatorAuditError
 from jobs.pipeline import gaps
-from jobs.tables.delta import Table, Tables
+from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_PARTITION, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.lookup import lookup
+from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.versions import software_version
 
 
@@ -182,34 +182,29 @@ def account_decode(tables: Tables, run_id: str, balances: list[LedgerBalance]) -
     return _write(tables, "decode", run_id, [of._asdict() for of in balances] or [nothing])
 
 
-def taken(added: DataFrame, wanted: Mapping[str, Column]) -> list[Row]:
-    """Count what a run added to ``log_records`` by log partition, and the rows that meet each condition."""
-    counts = {
-        "records": F.col("kind") != "empty",
-        "control": F.col("kind") == "control",
-        "empty_batches": F.col("kind") == "empty",
-        **wanted,
-    }
-    rows = added.groupBy("cluster", *LOG_PARTITION).agg(*(F.count_if(of).alias(name) for name, of in counts.items()))
-    return rows.collect()
+COUNTS: Final = """
+SELECT cluster, log_topic, log_partition, count(CASE WHEN kind <> 'empty' THEN 1 END) AS records,
+  count(CASE WHEN kind = 'control' THEN 1 END) AS control, count(CASE WHEN kind = 'empty' THEN 1 END) AS empty_batches
+FROM $log_records WHERE run_id = :run GROUP BY cluster, log_topic, log_partition
+"""
 
 
-def balance(tables: Tables, run_id: str, added: list[Row], decoded: Iterable[Table]) -> list[LedgerBalance]:
-    """Return what was added, and how much of it is in these decoded tables or in quarantine."""
+def balance(tables: Tables, run_id: str) -> list[LedgerBalance]:
+    """Return what a run added, and how much of it is in the decoded tables and in quarantine."""
+    found = lookup(tables)
     went: Counter[tuple[bool, str, str | None, int | None]] = Counter()
-    found = [_counted(tables, table, run_id) for table in (*decoded, QUARANTINE)]
-    for row in reduce(DataFrame.unionByName, found).collect():
-        went[row.table == QUARANTINE.name, row.cluster, row.log_topic, row.log_partition] += row.rows
-    return [
-        LedgerBalance(*place, row.records, row.control, row.empty_batches, went[False, *place], went[True, *place])
-        for row in added
-        for place in [(row.cluster, row.log_topic, row.log_partition)]
-    ]
-
-
-def _counted(tables: Tables, table: Table, run_id: str) -> DataFrame:
-    rows = tables.read(table).where(F.col("run_id") == run_id).groupBy("cluster", *LOG_PARTITION)
-    return rows.agg(F.count("*").alias("rows")).withColumn("table", F.lit(table.name))
+    for table in (OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE):
+        counts = (
+            f"SELECT cluster, log_topic, log_partition, count(*) AS records FROM ${table.name} WHERE run_id = :run "
+            "GROUP BY cluster, log_topic, log_partition"
+        )
+        for row in found.rows(counts, run=run_id):
+            went[table is QUARANTINE, row["cluster"], row["log_topic"], row["log_partition"]] += row["records"]
+    balances = []
+    for row in found.rows(COUNTS, run=run_id):
+        place = (row["cluster"], row["log_topic"], row["log_partition"])
+        balances.append(LedgerBalance(**row, decoded=went[False, *place], quarantined=went[True, *place]))
+    return balances
 
 
 def _write(tables: Tables, job: str, run_id: str, rows: list[dict[str, Any]]) -> list[Row]:

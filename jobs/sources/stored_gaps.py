@@ -121,8 +121,8 @@ class _Causes:
             looked_up_to = min(self._last, max(FIRST_KEYS, looked_up_to * 16))
             (row,) = self._tables.rows(
                 "SELECT min(log_offset) AS first FROM (SELECT log_offset, "
-                f"row_number() OVER (PARTITION BY key ORDER BY log_offset) AS nth FROM {LOG} "
-                "AND kind = 'record' AND key IS NOT NULL AND log_offset <= :until) AS numbered WHERE nth = 2",
+                f"row_number() OVER (PARTITION BY key_hash ORDER BY log_offset) AS nth FROM {LOG} "
+                "AND kind = 'record' AND key_hash IS NOT NULL AND log_offset <= :until) AS numbered WHERE nth = 2",
                 **self._given,
                 until=looked_up_to,
             )

@@ -107,6 +107,19 @@ LOG_PARTITION: Final = ("log_topic", "log_partition")
 PLACED: Final = "log_offset IS NOT NULL AND log_partition IS NOT NULL"
 """Rows whose place in the log is known. Dumps without positions have others, which cannot be ordered."""
 
+KEPT = {
+    field.name: field
+    for field in (
+        column("key", BinaryType(), "Key of the record; null where a row of another table gives key and value back"),
+        column(
+            "value",
+            BinaryType(),
+            "Value of the record, null for a tombstone, and where a row of another table gives key and value back; the "
+            "damaged bytes of a damaged row",
+        ),
+    )
+}
+
 LOG_RECORDS = Table(
     "log_records",
     "One record of a log as dumped, with its position, its producer and the outcome of its transaction",
@@ -116,7 +129,7 @@ LOG_RECORDS = Table(
             column(
                 "record_type", SHORT, "Record type: the first two bytes of the key; null for logs without such keys"
             ),
-            *DUMPED,
+            *(KEPT.get(field.name, field) for field in DUMPED),
             STRAY,
             column(
                 "revised_by",
@@ -126,6 +139,7 @@ LOG_RECORDS = Table(
             column(
                 "value_dropped", BooleanType(), "True: maintenance has deleted the value; the record is not a tombstone"
             ),
+            column("key_hash", LONG, "Hash of the key (xxhash64); null: no key"),
         ]
     ),
     key=("cluster", "log_topic", "log_partition", "log_offset", "kind", "stray"),

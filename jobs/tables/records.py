@@ -13,7 +13,7 @@ from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.arrow_types import message_type
 from coordinator_core.wire.schema import RecordSchema, record_schemas
 from jobs.tables.delta import Table, column
-from jobs.tables.log import BATCH, LONG, ORIGIN, POSITION, RUN, SHORT, STRAY, STRING
+from jobs.tables.log import BATCH, LOG_RECORDS, LONG, ORIGIN, POSITION, QUARANTINE, RUN, SHORT, STRAY, STRING
 
 OFFSET_COMMIT_TYPES: Final = (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT)
 
@@ -107,6 +107,7 @@ OFFSET_COMMITS = Table(
             *BATCH,
             *ORIGIN,
             STRAY,
+            *_offset_commit_fields(),
             column(
                 "producer_id",
                 LONG,
@@ -119,7 +120,6 @@ OFFSET_COMMITS = Table(
                 "Outcome of the transaction: committed, aborted, open or unknown; null: not in a transaction",
             ),
             *DECODED,
-            *_offset_commit_fields(),
         ]
     ),
     key=("cluster", "log_topic", "log_partition", "log_offset", "stray"),
@@ -153,4 +153,16 @@ CLUSTER_RECORDS = Table(
         [*RUN, *POSITION, *BATCH, *ORIGIN, STRAY, *DECODED, *RAW, *_struct_fields(Family.METADATA)],
     ),
     key=("cluster", "log_topic", "log_partition", "log_offset", "stray"),
+)
+
+ARRIVALS = Table(
+    "arrivals",
+    "Rows on their way from a dump to their tables, where Spark writes the tables; empty between runs",
+    StructType(
+        [
+            column(table.name, table.schema, f"A row of {table.name}")
+            for table in (OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE, LOG_RECORDS)
+        ]
+    ),
+    key=(),
 )

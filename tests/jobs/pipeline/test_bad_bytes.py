@@ -20,7 +20,6 @@ from coordinator_core.wire.record_codec import encode_key, encode_value
 from jobs.cli.app import app
 from jobs.pipeline import decode_arrow
 from jobs.sources.dump import open_dump
-from jobs.sources.files import FAMILIES
 from jobs.sources.segments import SegmentsReader
 from jobs.tables.log import QUARANTINE
 
@@ -111,8 +110,10 @@ def ingested(path: Path) -> list[dict[str, Any]]:
 
 def set_aside(path: Path) -> list[dict[str, Any]]:
     reader = SegmentsReader([str(path)], frozenset({TOPIC, ""}), TOPIC, 1 << 30)
-    run = decode_arrow.mapper(decode_arrow.undecodable, QUARANTINE, FAMILIES)
-    return [row for part in reader.partitions() for rows in run(reader.read(part)) for row in rows.to_pylist()]
+    batches = (batch for part in reader.partitions() for batch in reader.read(part))
+    tables = (typed for batch in batches for typed in decode_arrow.typed_rows(batch))
+    faulty = [row for table, rows in tables if table is QUARANTINE for row in rows.to_pylist()]
+    return [row for row in faulty if row["part"] != "damaged"]
 
 
 @pytest.mark.parametrize("case", DAMAGED.values(), ids=list(DAMAGED))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,8 @@ from coordinator_core.wire.record_codec import decode_record, encode_key, encode
 from jobs.pipeline import decode_arrow
 from jobs.sources.files import FAMILIES, find_logs
 from jobs.sources.segments import SegmentsReader
-from jobs.tables.log import QUARANTINE
+from jobs.tables.delta import Table
+from jobs.tables.log import LOG_RECORDS, QUARANTINE
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS, struct_columns
 from tests.jobs.conftest import SAMPLE_LOGS
 
@@ -20,31 +22,29 @@ KEY = {"group": "g", "topic": "t", "partition": 3}
 COMMIT = encode_value(1, 4, {"offset": 7, "leaderEpoch": 2, "metadata": "m", "commitTimestamp": 5})
 COMMIT_KEY = encode_key(1, KEY)
 
-TABLES = [
-    (decode_arrow.offset_commits, OFFSET_COMMITS),
-    (decode_arrow.struct_records, GROUP_RECORDS),
-    (decode_arrow.undecodable, QUARANTINE),
-]
+TABLES = (OFFSET_COMMITS, GROUP_RECORDS, QUARANTINE)
 
 
-def log_of(rows: list[tuple[bytes | None, bytes | None]], topic: str = "__consumer_offsets") -> pa.RecordBatch:
+def log_of(rows: Sequence[tuple[bytes | None, bytes | None]], topic: str = "__consumer_offsets") -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(
         {
             "log_topic": [topic] * len(rows),
             "log_offset": list(range(len(rows))),
+            "kind": ["record"] * len(rows),
+            "place": pa.nulls(len(rows), pa.int64()),
+            "error": pa.nulls(len(rows), pa.string()),
             "key": pa.array([key for key, _ in rows], pa.binary()),
             "value": pa.array([value for _, value in rows], pa.binary()),
         }
     )
 
 
-def mapped(work: Any, table: Any, log: pa.RecordBatch) -> list[dict[str, Any]]:
-    run = decode_arrow.mapper(work, table, FAMILIES)
-    return [row for batch in run([log]) for row in batch.to_pylist()]
+def rows_of(table: Table, log: pa.RecordBatch) -> list[dict[str, Any]]:
+    return [row for of, batch in decode_arrow.typed_rows(log) if of is table for row in batch.to_pylist()]
 
 
 def test_an_offset_commit_is_flat_and_a_tombstone_keeps_its_key() -> None:
-    commit, tombstone = mapped(*TABLES[0], log_of([(COMMIT_KEY, COMMIT), (COMMIT_KEY, None)]))
+    commit, tombstone = rows_of(OFFSET_COMMITS, log_of([(COMMIT_KEY, COMMIT), (COMMIT_KEY, None)]))
     assert (commit["group_id"], commit["topic"], commit["partition"]) == ("g", "t", 3)
     assert (commit["committed_offset"], commit["leader_epoch"], commit["metadata"]) == (7, 2, "m")
     assert (commit["commit_timestamp"], commit["expire_timestamp"], commit["topic_id"]) == (5, None, None)
@@ -55,7 +55,7 @@ def test_an_offset_commit_is_flat_and_a_tombstone_keeps_its_key() -> None:
 
 def test_both_record_types_that_commit_share_the_columns() -> None:
     old = encode_value(0, 0, {"offset": 9, "metadata": "", "commitTimestamp": 1})
-    rows = mapped(*TABLES[0], log_of([(encode_key(0, KEY), old), (COMMIT_KEY, COMMIT)]))
+    rows = rows_of(OFFSET_COMMITS, log_of([(encode_key(0, KEY), old), (COMMIT_KEY, COMMIT)]))
     assert [(row["record_type"], row["group_id"], row["committed_offset"], row["leader_epoch"]) for row in rows] == [
         (0, "g", 9, None),
         (1, "g", 7, 2),
@@ -78,7 +78,7 @@ def test_a_faulty_record_is_set_aside_alone(
     key: bytes | None, value: bytes, part: str, position: int | None, reason: str
 ) -> None:
     log = log_of([(COMMIT_KEY, COMMIT), (key, value), (COMMIT_KEY, COMMIT)])
-    commits, groups, faulty = (mapped(work, table, log) for work, table in TABLES)
+    commits, groups, faulty = (rows_of(table, log) for table in TABLES)
     assert [row["log_offset"] for row in commits] == [0, 2]
     assert groups == []
     assert [(row["log_offset"], row["part"], row["key"], row["value"]) for row in faulty] == [(1, part, key, value)]
@@ -98,7 +98,7 @@ def test_structs_of_the_sample_are_what_the_plain_decoder_says(topic: str) -> No
     """Fields that a record leaves out are null in the struct, and only those."""
     log, family = sample(topic), FAMILIES[topic]
     table = CLUSTER_RECORDS if family is Family.METADATA else GROUP_RECORDS
-    rows = mapped(decode_arrow.struct_records, table, log)
+    rows = rows_of(table, log)
     structs = struct_columns(family)
     assert find_logs([str(SAMPLE_LOGS)], topics={topic})
     checked = 0
@@ -126,8 +126,32 @@ def without_nulls(value: Any) -> Any:
 
 def test_every_record_of_the_sample_has_one_place() -> None:
     log = sample("__consumer_offsets")
-    commits, groups, faulty = (mapped(work, table, log) for work, table in TABLES)
+    commits, groups, faulty = (rows_of(table, log) for table in TABLES)
     assert len(commits) + len(groups) == log.num_rows
     assert len(commits) > 100
     assert len(groups) > 100
     assert faulty == []
+
+
+@pytest.mark.parametrize("topic", [topic for topic in FAMILIES if topic != "__worker_offsets"])
+def test_no_bytes_are_kept_twice_of_the_sample(topic: str) -> None:
+    log = sample(topic)
+    kept = rows_of(LOG_RECORDS, log)
+    assert [row["log_offset"] for row in kept] == log.column("log_offset").to_pylist()
+    assert all(row["key"] is row["value"] is None for row in kept)
+
+
+def test_bytes_that_no_row_gives_back_are_kept() -> None:
+    """A length in two bytes where one would do, a version that no schema has, and what is not a record."""
+    longer = COMMIT.replace(b"\x02m", b"\x82\x00m")
+    newer = b"\x00\x63" + COMMIT[2:]
+    pairs = [(COMMIT_KEY, COMMIT), (COMMIT_KEY, longer), (COMMIT_KEY, newer), (COMMIT_KEY, None), (b"\x00\x00", b"x")]
+    log = log_of(pairs)
+    kinds = pa.array(["record"] * 4 + ["damaged"])
+    log = log.set_column(log.schema.names.index("kind"), "kind", kinds)
+    kept = {row["log_offset"]: (row["key"], row["value"]) for row in rows_of(LOG_RECORDS, log)}
+    assert kept == {0: (None, None), 1: pairs[1], 2: pairs[2], 3: (None, None), 4: pairs[4]}
+    commits, groups, faulty = (rows_of(table, log) for table in TABLES)
+    assert [row["metadata"] for row in commits] == ["m", "m", None]
+    assert groups == []
+    assert sorted((row["log_offset"], row["part"]) for row in faulty) == [(2, "value"), (4, "damaged")]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from coordinator_core.errors import InputError
 from jobs.pipeline import decode, ingest
 from jobs.pipeline import runs as ledger
 from jobs.sources.dump import open_dump
+from jobs.tables import written_files
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
@@ -118,17 +120,18 @@ def test_a_run_that_is_killed_after_any_commit_is_made_good_by_the_next(
     tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each attempt gets some commits further than the one before."""
-    whole = Tables.append
+    of_rows, of_files = Tables.append, written_files.commit
     for step in range(10):
         left = iter(range(step))
 
-        def dying(self: Tables, *arguments: Any, left: Iterator[int] = left) -> None:
+        def dying(whole: Callable[..., None], *arguments: Any, left: Iterator[int] = left) -> None:
             if next(left, None) is None:
                 raise KeyboardInterrupt
-            whole(self, *arguments)
+            whole(*arguments)
 
         with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
-            patched.setattr(Tables, "append", dying)
+            patched.setattr(Tables, "append", partialmethod(partial(dying, of_rows)))
+            patched.setattr(written_files, "commit", partial(dying, of_files))
             take(tables, "killed", *SEGMENTS)
     take(tables, "killed", *SEGMENTS)
     assert contents(tables, "killed") == contents(tables, "segments")

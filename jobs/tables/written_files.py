@@ -1,0 +1,176 @@
+"""Parquet files that Python workers of Spark write into the folders of Delta tables, and their commits.
+
+A worker writes the rows that it has in columns already as they are, which takes a tenth of what the rows would take on
+the way through the JVM. A file belongs to its table only once it is committed; those of a task that failed, or of a run
+that was killed, never are, and VACUUM deletes them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, Row
+from pyspark.sql.types import IntegerType, LongType, ShortType, StringType, StructField, StructType
+
+from jobs.tables.delta import INDEXED_COLUMNS, Table, Tables
+
+if TYPE_CHECKING:
+    from deltalake.table import ProtocolVersions
+
+ROWS_TOGETHER: Final = 1 << 18
+"""Number of rows that are sorted and written together: all that a task holds of a table."""
+
+BYTES_TOGETHER: Final = 128 << 20
+"""Rows of more bytes are written earlier."""
+
+ROWS_A_GROUP: Final = 1 << 16
+"""Number of rows in a row group: a question about one group reads few of them."""
+
+WRITTEN: Final = StructType(
+    [
+        StructField("table", StringType()),
+        StructField("path", StringType()),
+        StructField("size", LongType()),
+        StructField("stats", StringType()),
+    ]
+)
+"""Files as a task reports them: table, path within its folder, bytes, and statistics as Delta writes them (JSON)."""
+
+TypedRows = Callable[[pa.RecordBatch], Iterable[tuple[Table, pa.RecordBatch]]]
+"""Rows to the rows of tables that they become."""
+
+NEWEST_PLAIN: Final = 2
+"""The newest version of Delta's protocol for writers that knows only ``PLAIN``."""
+
+OLDEST_WITH_FEATURES: Final = 7
+"""The version of the protocol for writers that lists features."""
+
+PLAIN: Final = frozenset({"appendOnly", "invariants"})
+"""The features of Delta that ask nothing more of a writer that appends files to tables without constraints."""
+
+
+class TableFile:
+    """A new Parquet file of a table, its rows in the order of the table within each run of ``ROWS_TOGETHER``."""
+
+    def __init__(self, folder: Path, table: Table) -> None:
+        self._table = table
+        self._folder = folder / table.name
+        self._name = f"part-{uuid4()}.snappy.parquet"
+        self._rows: list[pa.RecordBatch] = []
+        self._count = 0
+        self._bytes = 0
+        self._writer: pq.ParquetWriter | None = None
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Add rows; those kept so far are written if they are enough."""
+        self._rows.append(rows)
+        self._count += rows.num_rows
+        self._bytes += rows.nbytes
+        if self._count >= ROWS_TOGETHER or self._bytes >= BYTES_TOGETHER:
+            self._write()
+
+    def close(self) -> tuple[str, str, int, str]:
+        """Write what is left, and return the file as ``WRITTEN`` has it."""
+        self._write()
+        assert self._writer is not None
+        self._writer.close()
+        path = self._folder / self._name
+        stats = json.dumps(_stats(self._table, pq.read_metadata(path)))
+        return self._table.name, self._name, path.stat().st_size, stats
+
+    def _write(self) -> None:
+        if not self._rows:
+            return
+        rows = pa.Table.from_batches(self._rows)
+        self._rows, self._count, self._bytes = [], 0, 0
+        if self._table.order:
+            rows = rows.take(pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in self._table.order]))
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._folder / self._name, rows.schema, write_page_index=True)
+        self._writer.write_table(rows, row_group_size=ROWS_A_GROUP)
+
+
+def _stats(table: Table, file: pq.FileMetaData) -> dict[str, Any]:
+    """Return the statistics of a file by which Delta leaves files out: of texts and numbers in the leading columns."""
+    least: dict[str, Any] = {}
+    most: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    place = {file.schema.column(number).path: number for number in range(file.num_columns)}
+    for field in table.schema.fields[:INDEXED_COLUMNS]:
+        if not isinstance(field.dataType, (StringType, LongType, IntegerType, ShortType)):
+            continue
+        groups = [file.row_group(number).column(place[field.name]).statistics for number in range(file.num_row_groups)]
+        if not all(group is not None and group.has_null_count for group in groups):
+            continue
+        nulls[field.name] = sum(group.null_count for group in groups)
+        filled = [group for group in groups if group.num_values]
+        if filled and all(group.has_min_max for group in filled):
+            least[field.name] = min(group.min for group in filled)
+            most[field.name] = max(group.max for group in filled)
+    return {"numRecords": file.num_rows, "minValues": least, "maxValues": most, "nullCount": nulls}
+
+
+def write_files(rows: DataFrame, location: str, typed_rows: TypedRows) -> list[Row]:
+    """Write the rows of tables that these rows become, and return the files, one for each task and table."""
+    return rows.mapInArrow(_writer(location, typed_rows), WRITTEN).collect()
+
+
+def _writer(location: str, typed_rows: TypedRows) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        files: dict[str, TableFile] = {}
+        for batch in batches:
+            for table, rows in typed_rows(batch):
+                if table.name not in files:
+                    files[table.name] = TableFile(Path(location), table)
+                files[table.name].add(rows)
+        written = [file.close() for file in files.values()]
+        yield pa.RecordBatch.from_pylist([dict(zip(WRITTEN.names, file, strict=True)) for file in written], _REPORT)
+
+    return write
+
+
+_REPORT: Final = pa.schema({"table": pa.string(), "path": pa.string(), "size": pa.int64(), "stats": pa.string()})
+
+
+def can_be_committed(tables: Tables, wanted: Iterable[Table]) -> bool:
+    """Return whether workers can write files for these tables: they are in a folder here, and of the plainest kind."""
+    if not tables.is_here():
+        return False
+    from deltalake import DeltaTable  # not at the top: workers have no use for it
+    from deltalake.exceptions import DeltaError
+
+    try:
+        there = [DeltaTable(f"{tables.location}/{table.name}") for table in wanted]
+    except DeltaError:  # a feature of Delta that delta-rs does not know
+        return False
+    return all(not each.metadata().partition_columns and _is_plain(each.protocol()) for each in there)
+
+
+def _is_plain(protocol: ProtocolVersions) -> bool:
+    if protocol.min_writer_version == OLDEST_WITH_FEATURES:
+        return PLAIN.issuperset(protocol.writer_features or ())
+    return bool(protocol.min_writer_version <= NEWEST_PLAIN)
+
+
+def commit(tables: Tables, table: Table, files: Sequence[Row], transaction: str) -> None:
+    """Append written files as one transaction, as ``Tables.append`` does it with rows."""
+    from deltalake import CommitProperties, DeltaTable, Transaction
+    from deltalake.transaction import AddAction, RemoveAction
+
+    now_ms = int(time.time() * 1000)
+    added: list[AddAction | RemoveAction] = [
+        AddAction(file.path, file.size, {}, now_ms, True, file.stats) for file in files
+    ]
+    name = f"{transaction}/{table.name}"
+    there = DeltaTable(f"{tables.location}/{table.name}")
+    if added and there.transaction_version(name) is None:
+        once = CommitProperties(app_transactions=[Transaction(name, 1)])
+        there.create_write_transaction(added, "append", there.schema(), commit_properties=once)
