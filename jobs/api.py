@@ -48,7 +48,7 @@ class CoordinatorAudit:
     # --- jobs --------------------------------------------------------------------------------------------------------
 
     def ingest(self, *paths: str, dump_format: DumpFormat | None = None, topic: str = DEFAULT_TOPIC) -> list[Row]:
-        """Ingest dumps into ``log_records``, each record once. Return the rows added to ``runs``.
+        """Ingest dumps into the tables, each record once, decoded. Return the rows added to ``runs``.
 
         Raises:
             InputError: a path does not exist, or is not a dump.
@@ -57,7 +57,7 @@ class CoordinatorAudit:
         return ingest.run(self.tables, dumps, self.cluster)
 
     def decode(self) -> list[Row]:
-        """Decode the records that are not decoded yet. Return the rows added to ``runs``."""
+        """Complete the ingested records: what was learned of earlier ones, counts, sums. Return the rows added to ``runs``."""
         return decode.run(self.tables)
 
     def replay(self, *, rebuild: bool = False) -> list[replay.ReplaySummary]:

@@ -343,7 +343,7 @@ def _maintain(nightly: NightlyRun) -> dict[str, int] | None:
 
 STEPS: Final = {
     "ingest": Step("ingesting the dumps", _ingest),
-    "decode": Step("decoding", _decode),
+    "decode": Step("completing the decoded records", _decode),
     "replay": Step("replaying", _replay),
     "offsets": Step("storing the committed offsets", _offsets),
     "findings": Step("computing findings", _findings),

@@ -123,12 +123,12 @@ COMMANDS: dict[str, Entry] = {
     ),
     "ingest": Entry(
         "pipeline:ingest_command",
-        "Ingest dumped coordinator logs into the tables, each record once.",
+        "Ingest and decode dumped coordinator logs, each record once.",
         NIGHTLY,
         "data/samples/logs --tables tables",
     ),
     "decode": Entry(
-        "pipeline:decode_command", "Decode ingested records into typed tables.", NIGHTLY, "--tables tables"
+        "pipeline:decode_command", "Complete ingested records: later facts, counts, sums.", NIGHTLY, "--tables tables"
     ),
     "replay": Entry(
         "pipeline:replay_command",

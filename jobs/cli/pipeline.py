@@ -63,7 +63,7 @@ def ingest_command(
         ),
     ] = None,
 ) -> None:
-    """Ingest dumped coordinator logs into the table log_records, each record once.
+    """Ingest dumped coordinator logs into the tables, each record once, decoded on the way.
 
     Files of the command snapshot go into the tables end_offsets and snapshot_settings.
     """
@@ -119,9 +119,9 @@ def _offset_range(text: str) -> tuple[int, tuple[int | None, int | None]]:
 def decode_command(
     options: TableOptions,
 ) -> None:
-    """Decode the ingested records that are not decoded yet."""
+    """Complete ingested records: add what was learned of earlier ones, check the counts, sum up commits."""
     console = options.console
-    with options.writing() as (tables, _), console.step("decoding"):
+    with options.writing() as (tables, _), console.step("completing the decoded records"):
         rows = decode.run(tables)
     _print(console, "decoded", rows, DECODED)
     for row in rows:

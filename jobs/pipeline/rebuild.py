@@ -3,8 +3,8 @@
 Nothing is deleted. Tables in a folder of this machine are moved to ``.damaged`` there; tables of a catalog get another
 name. What a table is made from decides what goes with it:
 
-- decoded tables are made from ``log_records``, as long as no values were deleted from it;
-- ``log_records`` is made from the dumps, and everything else from it;
+- ``log_records`` and the decoded tables are made from the dumps in one pass, and everything else from them. No bytes
+  are stored twice, so none of these tables can be made from the others;
 - the history of groups is made by one replay, so its tables go together;
 - committed offsets, checks and steps of earlier runs are not made again: they stay in the table that is set aside.
 """
@@ -66,16 +66,13 @@ def run(tables: Tables, names: Iterable[str], now: datetime) -> Rebuild:
     """Set these tables and those that are made with them aside.
 
     Raises:
-        InputError: values were deleted from ``log_records``, so decoded tables cannot be made from it; or the tables
-            are in an object store.
+        InputError: the tables are in an object store.
     """
     wanted = set(names)
     found = {name: _drop_checkpoints(tables, name, now) for name in sorted(wanted)}
     repaired = {name: str(place) for name, place in found.items() if place is not None}
     wanted -= set(repaired)
     aside = _with_companions(wanted)
-    if wanted & {table.name for table in DECODED} and LOG_RECORDS not in aside:
-        _decode_again(tables, aside)
     places = {table.name: _set_aside(tables, table, now) for table in aside if _is_there(tables, table)}
     fresh = Tables(tables.spark, tables.location)
     for table in aside:
@@ -84,22 +81,11 @@ def run(tables: Tables, names: Iterable[str], now: datetime) -> Rebuild:
 
 
 def _with_companions(wanted: set[str]) -> list[Table]:
-    if LOG_RECORDS.name in wanted:
+    if wanted & {table.name for table in (LOG_RECORDS, *DECODED)}:
         wanted = wanted | {table.name for table in OF_LOG}
     if wanted & {table.name for table in OF_HISTORY}:
         wanted = wanted | {table.name for table in OF_HISTORY}
     return [table for name, table in CATALOG.items() if name in wanted]
-
-
-def _decode_again(tables: Tables, aside: list[Table]) -> None:
-    """Make the next run decode all records. Tables that are not set aside refuse what they have."""
-    if not tables.read(LOG_RECORDS).where("value_dropped").isEmpty():
-        raise InputError(
-            f"{tables.name(LOG_RECORDS)} lacks values that maintenance.keep_values_days has deleted, so its records "
-            f"cannot be decoded again: rebuild {LOG_RECORDS.name}, and give the next run all dumps"
-        )
-    if RUNS not in aside:
-        tables.spark.sql(f"DELETE FROM {tables.name(RUNS)} WHERE job = 'decode'")
 
 
 def _drop_checkpoints(tables: Tables, name: str, now: datetime) -> Path | None:

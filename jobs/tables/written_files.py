@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.types import IntegerType, LongType, ShortType, StringType, StructField, StructType
 
+from coordinator_core.errors import InputError
 from jobs.tables.delta import INDEXED_COLUMNS, Table, Tables
 
 if TYPE_CHECKING:
@@ -126,12 +127,15 @@ def write_files(rows: DataFrame, location: str, typed_rows: TypedRows) -> list[R
 def _writer(location: str, typed_rows: TypedRows) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         files: dict[str, TableFile] = {}
-        for batch in batches:
-            for table, rows in typed_rows(batch):
-                if table.name not in files:
-                    files[table.name] = TableFile(Path(location), table)
-                files[table.name].add(rows)
-        written = [file.close() for file in files.values()]
+        try:
+            for batch in batches:
+                for table, rows in typed_rows(batch):
+                    if table.name not in files:
+                        files[table.name] = TableFile(Path(location), table)
+                    files[table.name].add(rows)
+            written = [file.close() for file in files.values()]
+        except OSError as error:
+            raise InputError(f"the tables at {location} cannot be written: {error}") from error
         yield pa.RecordBatch.from_pylist([dict(zip(WRITTEN.names, file, strict=True)) for file in written], _REPORT)
 
     return write

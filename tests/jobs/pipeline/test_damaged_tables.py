@@ -70,9 +70,7 @@ def newest_commit(home: Path, table: str) -> Path:
 
 
 def damage_of_what_can_be_made_from_the_log(home: Path) -> str:
-    """Every table but the log itself, the ways of damage in turn. Return what the run names first."""
-    data_files(home, "offset_commits")[0].unlink()
-    newest_commit(home, "group_records").write_text('{"add":{"pa')
+    """Every table but the log and what was decoded of it, the ways of damage in turn. Return what is named first."""
     shutil.rmtree(home / "runs" / "_delta_log")
     shutil.rmtree(home / "commit_summaries" / "_delta_log")
     newest_commit(home, "log_ranges").write_text("")
@@ -80,6 +78,12 @@ def damage_of_what_can_be_made_from_the_log(home: Path) -> str:
     shutil.rmtree(home / "group_states")
     data_files(home, "findings")[0].unlink()
     newest_commit(home, "leases").write_text("")
+    return f"table {home}/runs is damaged"
+
+
+def damage_of_decoded_tables(home: Path) -> str:
+    newest_commit(home, "group_records").write_text('{"add":{"pa')
+    data_files(home, "offset_commits")[0].unlink()
     return f"table {home}/offset_commits is damaged"
 
 
@@ -100,6 +104,7 @@ def half_of_the_tables_deleted(home: Path) -> str:
     ("damage", "needs_dumps"),
     [
         (damage_of_what_can_be_made_from_the_log, False),
+        (damage_of_decoded_tables, True),
         (damage_of_the_log, True),
         (half_of_the_tables_deleted, None),
     ],
