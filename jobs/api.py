@@ -57,7 +57,7 @@ class CoordinatorAudit:
         return ingest.run(self.tables, dumps, self.cluster)
 
     def decode(self) -> list[Row]:
-        """Complete the ingested records: what was learned of earlier ones, counts, sums. Return the rows added to ``runs``."""
+        """Complete the ingested records: later facts, counts, sums. Return the rows added to ``runs``."""
         return decode.run(self.tables)
 
     def replay(self, *, rebuild: bool = False) -> list[replay.ReplaySummary]:

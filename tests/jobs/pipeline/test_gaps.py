@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from jobs.pipeline import gaps
 from jobs.tables.log import LOG_RECORDS
@@ -73,7 +74,7 @@ def found(spark: SparkSession) -> dict[str, list[tuple[int, int, str]]]:
         for name, (log, _) in CASES.items()
         for row in reversed(log)
     ]
-    log = spark.createDataFrame(rows, LOG_RECORDS.schema)
+    log = spark.createDataFrame(rows, LOG_RECORDS.schema).withColumn("key_hash", F.xxhash64("key"))
     by_case: dict[str, list[tuple[int, int, str]]] = {name: [] for name in CASES}
     for row in gaps.find_gaps(log, log).orderBy("first_offset").collect():
         by_case[row.log_topic].append((row.first_offset, row.last_offset, row.cause))
