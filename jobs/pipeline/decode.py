@@ -48,9 +48,12 @@ def run(tables: Tables) -> list[Row]:
     Raises:
         UnbalancedError: the counts of a run do not add up.
     """
-    for name in runs.unaccounted(tables):
-        runs.account_ingest(tables, name)
+    unaccounted = runs.unaccounted(tables)
     typed_tables.create(tables)
+    if unaccounted:
+        typed_tables.take_back(tables)
+    for name in unaccounted:
+        runs.account_ingest(tables, name)
     rows = []
     for run_id, records in runs.undecoded(tables):
         pass_on(tables, run_id)

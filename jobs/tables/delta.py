@@ -166,6 +166,10 @@ class Tables:
             raise InputError(f"table {self.name(table)} cannot be read: {one_line(error)}") from error
         return rows
 
+    def note_rows(self, table: Table) -> None:
+        """Take note that others have written rows: a table that this object has created is not empty any more."""
+        self._empty.discard(table.name)
+
     def append(self, table: Table, rows: DataFrame, transaction: str, note: str | None = None) -> None:
         """Append rows as one transaction, which may have a note.
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from deltalake.table import ProtocolVersions
 
 ROWS_TOGETHER: Final = 1 << 18
-"""Number of rows that are sorted and written together: all that a task holds of a table."""
+"""Number of rows of a table with an order that are sorted and written together: all that a task holds of it."""
 
 BYTES_TOGETHER: Final = 128 << 20
 """Rows of more bytes are written earlier."""
@@ -75,7 +75,7 @@ class TableFile:
         self._rows.append(rows)
         self._count += rows.num_rows
         self._bytes += rows.nbytes
-        if self._count >= ROWS_TOGETHER or self._bytes >= BYTES_TOGETHER:
+        if self._count >= (ROWS_TOGETHER if self._table.order else ROWS_A_GROUP) or self._bytes >= BYTES_TOGETHER:
             self._write()
 
     def close(self) -> tuple[str, str, int, str]:
@@ -176,5 +176,6 @@ def commit(tables: Tables, table: Table, files: Sequence[Row], transaction: str)
     name = f"{transaction}/{table.name}"
     there = DeltaTable(f"{tables.location}/{table.name}")
     if added and there.transaction_version(name) is None:
+        tables.note_rows(table)
         once = CommitProperties(app_transactions=[Transaction(name, 1)])
         there.create_write_transaction(added, "append", there.schema(), commit_properties=once)
