@@ -35,7 +35,7 @@ def interrupted(command: list[str], at: str) -> tuple[int, list[str]]:
 
 def test_a_night_ends_with_one_line_and_the_next_one_goes_on(tmp_path: Path) -> None:
     night = ["nightly", "data/samples/logs", "--config", "conf/small.yaml", "--tables", str(tmp_path / "tables")]
-    code, said = interrupted(night, "note: decoding")
+    code, said = interrupted(night, "note: completing the decoded records")
     assert code == 130
     assert said[-1] == "error: interrupted"
     assert all(line.startswith("note: ") for line in said[:-1])
