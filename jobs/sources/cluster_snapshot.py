@@ -113,23 +113,33 @@ def read_topics(path: Path) -> TopicHistory:
     Raises:
         InputError: the file cannot be read, or a line of it is not a row of a snapshot.
     """
-    listed: dict[tuple[int, str], dict[str, Any]] = {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    found = []
     for number, line in enumerate(lines, 1):
         try:
             row = json.loads(line)
-            name, time_ms, partition = row["topic"], int(row["timestamp_ms"]), int(row["partition"])
-            topic = listed.setdefault(
-                (time_ms, name), {"name": name, "id": row.get("topic_id"), "time": time_ms, "racks": {}}
-            )
-            topic["racks"][partition] = list(row.get("replica_racks") or ())
+            if "resource" not in row:
+                numbers = {name: int(row[name]) for name in ("timestamp_ms", "partition")}
+                found.append({**row, "topic": row["topic"], **numbers})
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}: line {number} is not a row of a snapshot: {error!r}") from error
-    if not listed:
+    if not found:
         raise InputError(f"{path}: contains no snapshot")
+    return topics_of(found)
+
+
+def topics_of(rows: Iterable[Mapping[str, Any]]) -> TopicHistory:
+    """Return the history of topics in rows of snapshots: ``ROW``, without the end offset."""
+    listed: dict[tuple[int, str], dict[str, Any]] = {}
+    for row in rows:
+        name, time_ms = row["topic"], row["timestamp_ms"]
+        topic = listed.setdefault(
+            (time_ms, name), {"name": name, "id": row.get("topic_id"), "time": time_ms, "racks": {}}
+        )
+        topic["racks"][row["partition"]] = list(row.get("replica_racks") or ())
     return fold_snapshots(map(_listed, listed.values()))
 
 

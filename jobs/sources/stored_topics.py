@@ -15,6 +15,7 @@ from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.records import AnyRecord, Family, LogPosition, MetadataRecordType
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
 from coordinator_core.wire.record_decoder import RecordDecoder
+from jobs.sources.cluster_snapshot import topics_of
 from jobs.sources.files import METADATA_TOPIC, SNAPSHOT_SUFFIX
 from jobs.tables.reader import TableReader
 
@@ -40,7 +41,25 @@ class KeptSnapshot(NamedTuple):
 
 
 def read(tables: TableReader, cluster: str) -> TopicHistory | None:
-    """Return the history of a cluster's topics; None where nothing of its metadata log was taken in."""
+    """Return the history of a cluster's topics: of its metadata log, otherwise of its snapshots; None without both."""
+    history = _of_log(tables, cluster)
+    return _of_snapshots(tables, cluster) if history is None else history
+
+
+def _of_snapshots(tables: TableReader, cluster: str) -> TopicHistory | None:
+    """Return the history in the snapshots of the cluster (command ``snapshot``) that were taken in."""
+    if not tables.exists("end_offsets"):
+        return None
+    rows = tables.rows(
+        "SELECT topic, topic_id, partition, timestamp_ms, replica_racks FROM $end_offsets WHERE cluster = :cluster",
+        cluster=cluster,
+    )
+    history = topics_of(rows)
+    return history if len(history) else None
+
+
+def _of_log(tables: TableReader, cluster: str) -> TopicHistory | None:
+    """Return the history in the metadata log; None where nothing of it was taken in."""
     if not tables.exists("cluster_records"):
         return None
     (seen,) = tables.rows(
@@ -97,8 +116,11 @@ def first_hole(tables: TableReader, cluster: str) -> HistoryGap | None:
 def news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> int | None:
     """Return the time of the earliest record of the metadata log that runs after ``after`` brought; None for nothing.
 
-    ``upto`` is the last run that counts.
+    ``upto`` is the last run that counts. A snapshot of the cluster counts for all times: a hash may prove its topics
+    for a time before, and the next snapshot says until when they held.
     """
+    if _has_new_listing(tables, cluster, after):
+        return -1
     if not tables.exists("cluster_records"):
         return None
     (seen,) = tables.rows(
@@ -112,6 +134,14 @@ def news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> int | N
     is_new = kept is not None and after < kept.run_id <= upto
     times = [seen["ms"], kept.at.timestamp_ms if kept is not None and is_new else None]
     return min((time_ms for time_ms in times if time_ms is not None), default=None)
+
+
+def _has_new_listing(tables: TableReader, cluster: str, after: str) -> bool:
+    """Return whether topics come from snapshots of the cluster, and later runs than ``after`` brought one."""
+    if not after or not tables.exists("end_offsets") or _of_log(tables, cluster) is not None:
+        return False
+    (seen,) = tables.rows("SELECT max(run_id) AS newest FROM $end_offsets WHERE cluster = :cluster", cluster=cluster)
+    return seen["newest"] is not None and seen["newest"] > after
 
 
 def _has_snapshots() -> str:

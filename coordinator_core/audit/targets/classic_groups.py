@@ -25,7 +25,7 @@ from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.streams.classic_invariants import StreamsConsumer, breaches, streams_consumer
 from coordinator_core.audit.rows import WRONG, Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.gap import GroupGap
+from coordinator_core.audit.targets.gap import TOPICS_MISSING, GroupGap
 from coordinator_core.audit.targets.leader_views import LeaderMemory, LeaderViews, PossibleView, versions_around
 from coordinator_core.audit.targets.verdict import (
     MOST_DIFFERENCES,
@@ -48,7 +48,6 @@ from coordinator_core.records import LogPosition
 from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription
 
 _Blobs = tuple[Blob[ConsumerProtocolSubscription], Blob[ConsumerProtocolAssignment] | None]
-TOPICS_MISSING = "topics of that time: supply the cluster metadata log or topic snapshots"
 ORDER_FREE = frozenset(("range", "roundrobin"))
 """Assignors that have one result, whichever client has them: the same sets of partitions."""
 AS_SETS = "as sets of partitions: another client's order"

@@ -28,7 +28,9 @@ from coordinator_core.records import AnyRecord, CoordinatorRecord
 Named = dict[str, set[int]]
 """A member's partitions by topic name."""
 
-TOPIC_NAMES_MISSING = "names of topic ids: supply the cluster metadata log or topic snapshots"
+TOPIC_NAMES_MISSING = (
+    "names of topic ids: supply the cluster metadata log, or snapshots of the cluster (command snapshot)"
+)
 
 
 class _Comparison(NamedTuple):

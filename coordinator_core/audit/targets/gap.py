@@ -1,8 +1,12 @@
-"""Records of a group that are missing from the log, so that nothing can be compared with them."""
+"""What is missing from the log, so that nothing can be compared with it."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+TOPICS_MISSING: Final = (
+    "topics of that time: supply the cluster metadata log, or snapshots of the cluster (command snapshot)"
+)
 
 
 class GroupGap(NamedTuple):

@@ -94,7 +94,7 @@ def topics_used(
     if not names and state.metadata_hash in (None, NO_TOPICS_HASH):
         return Topics(TopicImage.of(()), None, None)
     if history is None or not len(history):
-        return MissingInput("topics of that time: supply the cluster metadata log or topic snapshots")
+        return MissingInput(TOPICS_MISSING)
     if state.metadata_hash is None:
         return MissingInput("metadata hash: the record of the group's epoch is not in the log")
     found: ImageVersion | None = None
@@ -103,7 +103,7 @@ def topics_used(
     if found is None:
         return MissingInput(
             f"topics of that time: no known version has the group's metadata hash {state.metadata_hash}; "
-            "supply the cluster metadata log or topic snapshots of this cluster from before"
+            "supply the cluster metadata log, or snapshots of the cluster (command snapshot), from before"
         )
     return Topics(found.image, found.at, True)
 

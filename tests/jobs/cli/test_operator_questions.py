@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
+from deltalake import write_deltalake
+from pyspark.sql.pandas.types import to_arrow_schema
 from typer.testing import CliRunner
 
 from jobs.cli.app import app
+from jobs.tables.log import RUNS
+from jobs.tables.nightly import NIGHTLY_STEPS
+from jobs.tables.nights import NIGHTS
 from tests.jobs.conftest import SAMPLE_LOGS
+
+REWOUND_MS = 1795257022767
+"""When partition 0 of c-in went back."""
 
 
 def answer(*arguments):
@@ -37,6 +46,44 @@ def test_did_a_member_rewind_offsets():
     assert (row["offset_before"], row["offset_after"], row["client_id"]) == (9, 3, "rk-1")
     assert row["cause"] == "unknown"
     assert "log file of the consumer" in row["missing"]
+
+
+def test_why_did_lag_jump(tmp_path):
+    """Nothing was written in between: the committed offset went back, and the steps say when and under whom."""
+    ends = tmp_path / "ends.jsonl"
+    times = [REWOUND_MS - 1, REWOUND_MS + 500]
+    rows = [{"topic": "c-in", "partition": 0, "timestamp_ms": time_ms, "end_offset": 142} for time_ms in times]
+    ends.write_text("\n".join(map(json.dumps, rows)))
+    before, jump = answer("offsets", "C-classic", "--lag-history", "--end-offsets", str(ends))
+    assert (before["lag"], jump["lag"], jump["produced"], jump["consumed"]) == (2, 128, 0, -126)
+    window = ("--since", str(times[0]), "--until", str(times[1]))
+    (step,) = answer("commits", "C-classic", "--topic", "c-in", "--partition", "0", *window)
+    assert (step["kind"], step["offset_before"], step["offset_after"]) == ("rewound", 140, 14)
+    assert (step["client_id"], step["since"]) == ("C-classic-m0", jump["committed"])
+
+
+def test_what_is_the_trend(tmp_path):
+    """Two nights that counted, and one from before the table: what that one found is unknown, and not 0."""
+    counted = {"cluster": "prod", "groups": 3, "violations": 0, "wrong_targets": 0}
+    nights = [
+        {**counted, "night": "20261120T023000.000000Z", "ended_ms": 1, "rebalances": 10, "findings": 1, "unstable": 0},
+        {**counted, "night": "20261121T023000.000000Z", "ended_ms": 2, "rebalances": 310, "findings": 4, "unstable": 1},
+    ]
+    write(tmp_path, RUNS, [{"cluster": "prod"}])
+    write(tmp_path, NIGHTS, nights)
+    write(tmp_path, NIGHTLY_STEPS, [{"night": each} for each in ("20261119T023000.000000Z", nights[0]["night"])])
+    result = CliRunner().invoke(app, ["trend", "--tables", str(tmp_path), "--cluster", "prod", "--json"])
+    assert result.exit_code == 0, result.stderr
+    earlier, first, second = map(json.loads, result.stdout.splitlines())
+    assert {earlier[name] for name in ("groups", "rebalances", "findings", "unstable", "total_lag")} == {None}
+    assert (first["new_rebalances"], second["new_rebalances"]) == (None, 300)
+    assert (second["findings"], second["unstable"], second["total_lag"]) == (4, 1, None)
+    assert "1 nights are from before the table" in result.stderr
+
+
+def write(folder, table, rows):
+    content = pa.Table.from_pylist(rows, to_arrow_schema(table.schema))
+    write_deltalake(str(folder / table.name), content)
 
 
 def test_who_owned_a_partition_at_a_time():

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
+from pyspark.sql.pandas.types import to_arrow_schema
 from typer.testing import CliRunner
 
 from coordinator_core.audit.rows import Verdict
 from jobs.cli.app import app
-from jobs.sources import cluster_snapshot
+from jobs.sources import cluster_snapshot, stored_topics
 from jobs.sources.files import Family, find_logs
 from jobs.sources.topics import topic_history
+from jobs.tables.folder_reader import FolderReader
+from jobs.tables.snapshots import END_OFFSETS
 from tests.jobs.conftest import SAMPLE_LOGS
 
 LOG = [str(folder) for folder in sorted(SAMPLE_LOGS.iterdir()) if "metadata" not in folder.name]
@@ -73,6 +78,19 @@ def test_the_file_grows_and_gives_topics_and_end_offsets(tmp_path, monkeypatch):
         ("orders", "-_orders", 2, (("a",), ("a",))),
         ("pay", "-_pay", 1, (("a",),)),
     }
+
+
+def test_topics_of_snapshots_in_the_tables_are_those_of_the_file(tmp_path):
+    rows = list(cluster_snapshot.rows(Cluster(), 5))
+    rows += [{**row, "timestamp_ms": 9} for row in rows if row["topic"] == "orders"]
+    file = tmp_path / "cluster.jsonl"
+    cluster_snapshot.append(file, rows)
+    stored = pa.Table.from_pylist([{**row, "cluster": "c"} for row in rows], to_arrow_schema(END_OFFSETS.schema))
+    write_deltalake(str(tmp_path / "tables" / END_OFFSETS.name), stored)
+    found = stored_topics.read(FolderReader(str(tmp_path / "tables")), "c")
+    assert list(found.intervals()) == list(cluster_snapshot.read_topics(file).intervals())
+    assert {each.topic for each in found.intervals()} == {"orders", "pay"}
+    assert stored_topics.read(FolderReader(str(tmp_path / "tables")), "other") is None
 
 
 @pytest.mark.parametrize("url", ["broker:9092", "kafka://", "kafka://broker:9092/__consumer_offsets"])
