@@ -13,6 +13,7 @@ from coordinator_core.assignors.inputs import GroupSpecs, StreamsGroupSpec, Subt
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import hash_order
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.targets.gap import TOPICS_MISSING
 from coordinator_core.audit.targets.operation import TargetOperation
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.topic_history import ImageVersion, TopicHistory
