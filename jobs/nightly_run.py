@@ -41,7 +41,7 @@ from jobs.sources.cluster_snapshot import is_snapshot
 from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, open_dump
 from jobs.tables.catalog import CATALOG, check_damage
 from jobs.tables.damage import DamagedTableError
-from jobs.tables.delta import Tables
+from jobs.tables.delta import Tables, few
 from jobs.tables.lease import WRITER, held
 from jobs.tables.log import RUNS
 from jobs.tables.lookup import changed_ms, lookup
@@ -49,7 +49,6 @@ from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
 from jobs.tables.reader import absolute
 from jobs.tables.results import FINDINGS, GROUP_OFFSETS
 from jobs.tables.snapshots import LAG_HISTORY
-from jobs.tables.spark_reader import SparkReader
 from jobs.versions import software_version
 
 
@@ -233,7 +232,7 @@ def _write(tables: Tables, steps: list[StepRun], listener: Listener) -> None:
         return
     try:
         tables.create(NIGHTLY_STEPS)
-        rows = tables.spark.createDataFrame(steps, NIGHTLY_STEPS.schema)
+        rows = few(NIGHTLY_STEPS, (step._asdict() | {"counts": [*step.counts.items()]} for step in steps))
         tables.append(NIGHTLY_STEPS, rows, steps[0].night)
     except Exception as error:
         if steps[-1].error is None:
@@ -318,7 +317,7 @@ def _report(nightly: NightlyRun) -> dict[str, int] | None:
     # Findings know the thresholds that they were made with, and so the report does, too.
     if "findings" in nightly.settings.nightly.steps and _is_current(nightly.tables, nightly.settings, out):
         return None
-    report = stored_report(SparkReader(nightly.tables), nightly.settings)
+    report = stored_report(lookup(nightly.tables), nightly.settings)
     write(report, out)
     return {"groups": len(report.groups), "findings": report.findings_seen}
 

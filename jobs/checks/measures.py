@@ -1,26 +1,26 @@
-"""The measures that the checks test: a few numbers for each cluster, aggregated by Spark."""
+"""The measures that the checks test: a few numbers for each cluster, from sums that the tables give."""
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from functools import reduce
-from typing import Final
+from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame
+import pandas as pd
 from pyspark.sql import functions as F  # noqa: N812
 
+from coordinator_core.assignors.java_hash import string_hash
 from coordinator_core.audit.rules.table import RULES, Severity
 from coordinator_core.records import LOG_TOPICS, Family
-from jobs.pipeline import gaps, given_partitions
+from jobs.pipeline import gaps
 from jobs.settings import CheckSettings, ExpectedFindings, FindingCheckSettings
-from jobs.tables.catalog import CATALOG
+from jobs.sources import given_partitions
 from jobs.tables.delta import Tables
-from jobs.tables.history import TOPIC_HISTORY
-from jobs.tables.log import LOG_PARTITION, LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
-from jobs.tables.records import GROUP_RECORDS
-from jobs.tables.results import FINDINGS
+from jobs.tables.log import LOG_PARTITION, LOG_RECORDS
+from jobs.tables.lookup import lookup
+from jobs.tables.reader import TableReader
 
 NOTICES = [entry.rule.value for entry in RULES if entry.severity is Severity.NOTICE]
 """Rules that clients of a healthy broker may violate, or that newer brokers do not have."""
@@ -46,171 +46,182 @@ MEASURES = (
 NO_COUNTS: Final = ("absent_partitions", "quarantine_rate", "misplaced_groups", "hours_since_last_record")
 """Measures that are unknown if a table has no row of a cluster; the others are then 0."""
 
-JOBS: Final = ("ingest", "decode")
+Part = dict[str, Mapping[str, float | None]]
+"""Measures by name, and their values by cluster. A cluster without a value has nothing to count, or it is unknown."""
 
-Parts = dict[tuple[str, ...], DataFrame]
-"""Names of measures, and rows with them by cluster. Clusters without a row have nothing to count, or are unknown."""
+LEDGER: Final = """
+SELECT cluster, sum(unbalanced) AS unbalanced_partitions,
+  sum(CASE WHEN taken = 1 AND done = 0 THEN 1 ELSE 0 END) AS undecoded_runs,
+  CASE WHEN sum(records) > 0 THEN CAST(sum(quarantined) AS DOUBLE) / sum(records) END AS quarantine_rate
+FROM (
+  SELECT cluster, run_id,
+    sum(CASE WHEN job = 'decode' AND records <> decoded + quarantined + control THEN 1 ELSE 0 END) AS unbalanced,
+    max(CASE WHEN job = 'ingest' AND records > 0 THEN 1 ELSE 0 END) AS taken,
+    max(CASE WHEN job = 'decode' AND records > 0 THEN 1 ELSE 0 END) AS done,
+    sum(CASE WHEN job = 'decode' THEN quarantined END) AS quarantined,
+    sum(CASE WHEN job = 'decode' THEN records END) AS records
+  FROM $runs WHERE cluster IS NOT NULL GROUP BY cluster, run_id
+) AS of_runs GROUP BY cluster
+"""
+"""A run that ingested nothing leaves nothing to decode."""
+
+UNKNOWN_TYPE: Final = "no (metadata )?record type|version [0-9]+, known are"
+"""Matches the reason of an UnknownTypeError or UnknownVersionError, in lower case."""
 
 
-def measure(tables: Tables, now: datetime, chosen: CheckSettings) -> DataFrame:
+def measure(tables: Tables, now: datetime, chosen: CheckSettings) -> pd.DataFrame:
     """Return one row for each cluster with a column for each of MEASURES; null: the tables do not show it.
 
     Raises:
         MissingTableError: nothing was ingested yet.
     """
-    parts = _ledger(tables) | _gaps(tables) | _quarantine(tables) | _placement(tables, chosen.offsets_partitions)
-    parts |= _absent(tables, chosen.offsets_partitions) | _protocol(tables) | _freshness(tables, now)
-    parts |= _findings(tables, chosen.findings)
-    measured = {name for names in parts for name in names}
-    # One aggregation over one row for each cluster and part. Joins would shuffle once for each part.
-    rows = [
-        part.select("cluster", *((F.col(name) if name in names else F.lit(None)).cast("double") for name in MEASURES))
-        for names, part in parts.items()
-    ]
-    together = reduce(DataFrame.union, rows).toDF("cluster", *MEASURES)
-    found = together.groupBy("cluster").agg(*(F.max(name).alias(name) for name in MEASURES))
-    return found.where("undecoded_runs IS NOT NULL").fillna(0, sorted(measured.difference(NO_COUNTS)))
+    found = lookup(tables)
+    ledger = list(found.rows(LEDGER))
+    parts: Part = {
+        name: {row["cluster"]: row[name] for row in ledger}
+        for name in ("unbalanced_partitions", "undecoded_runs", "quarantine_rate")
+    }
+    parts |= _gaps(tables, found) | _counted(found) | _findings(found, chosen.findings)
+    parts |= _placement(found, chosen.offsets_partitions) | _freshness(found, now)
+    parts["absent_partitions"] = given_partitions.absent(found, OFFSETS_TOPIC, chosen.offsets_partitions)
+    rows = [{"cluster": row["cluster"], **dict(_of(row["cluster"], parts))} for row in ledger]
+    measures = pd.DataFrame(rows, columns=["cluster", *MEASURES])
+    measures[[*MEASURES]] = measures[[*MEASURES]].astype(float)
+    return measures
 
 
-def _ledger(tables: Tables) -> Parts:
-    decoded = F.col("job") == "decode"
-    unbalanced = decoded & F.expr("records <> decoded + quarantined + control")
-    # A run that ingested nothing leaves nothing to decode.
-    took = F.col("records") > 0
-    taken, done = (F.collect_set(F.when(took & (F.col("job") == job), F.col("run_id"))) for job in JOBS)
-    quarantined, records = (F.sum(F.when(decoded, F.col(name))) for name in ("quarantined", "records"))
-    counted = (
-        tables.read(RUNS)
-        .where("cluster IS NOT NULL")
-        .groupBy("cluster")
-        .agg(
-            F.count_if(F.coalesce(unbalanced, F.lit(False))).alias("unbalanced_partitions"),
-            F.size(F.array_except(taken, done)).alias("undecoded_runs"),
-            F.when(records > 0, quarantined / records).alias("quarantine_rate"),
-        )
-    )
-    return {("unbalanced_partitions", "undecoded_runs", "quarantine_rate"): counted}
+def _of(cluster: str, parts: Part) -> Iterator[tuple[str, float | None]]:
+    for name in MEASURES:
+        value = parts[name].get(cluster) if name in parts else None
+        yield name, 0.0 if value is None and name in parts and name not in NO_COUNTS else value
 
 
-def _gaps(tables: Tables) -> Parts:
+def _gaps(tables: Tables, found: TableReader) -> Part:
     """Return the offsets that are missing now: a later run may have filled a gap of an earlier one.
 
     Only log partitions in which a run found a gap are examined.
     """
     names = ("missing_offsets", "damaged_offsets")
-    suspects = (
-        tables.read(RUNS)
-        .where("job = 'ingest' AND (missing_offsets > 0 OR damaged_offsets > 0)")
-        .select("cluster", *LOG_PARTITION)
-        .distinct()
-    )
-    found = tables.spark.createDataFrame([], "cluster string, missing_offsets long, damaged_offsets long")
-    for row in suspects.select("cluster").distinct().collect():
-        log = tables.read(LOG_RECORDS).where(F.col("cluster") == row.cluster)
-        log = log.join(F.broadcast(suspects.drop("cluster").distinct()), list(LOG_PARTITION), "left_semi")
-        sums = gaps.summary(gaps.find_gaps(log, log)).agg(*(F.sum(name).alias(name) for name in names))
-        found = found.unionByName(sums.withColumn("cluster", F.lit(row.cluster)))
-    return {names: found}
+    suspects: dict[str, list[tuple[str, int]]] = {}
+    for row in found.rows(
+        "SELECT DISTINCT cluster, log_topic, log_partition FROM $runs "
+        "WHERE job = 'ingest' AND (missing_offsets > 0 OR damaged_offsets > 0)"
+    ):
+        suspects.setdefault(row["cluster"], []).append((row["log_topic"], row["log_partition"]))
+    sums = {name: dict[str, float | None]() for name in names}
+    for cluster, places in suspects.items():
+        log = tables.read(LOG_RECORDS).where(F.col("cluster") == cluster)
+        chosen = tables.spark.createDataFrame(places, "log_topic string, log_partition int")
+        log = log.join(F.broadcast(chosen), list(LOG_PARTITION), "left_semi")
+        (counts,) = gaps.summary(gaps.find_gaps(log, log)).agg(*(F.sum(name).alias(name) for name in names)).collect()
+        for name in names:
+            sums[name][cluster] = counts[name]
+    return dict(sums)
 
 
-def _absent(tables: Tables, offsets_partitions: int | None) -> Parts:
-    return {("absent_partitions",): given_partitions.absent(tables, OFFSETS_TOPIC, offsets_partitions)}
+def _counted(found: TableReader) -> Part:
+    """Return the measures that count rows of one table, if it exists."""
+    is_final, is_notice = "NOT coalesce(is_open, FALSE)", "rule IN :notices"
+    counted = {
+        "unknown_types": ("quarantine", f"regexp_like(lower(reason), '{UNKNOWN_TYPE}')"),
+        "violations": ("violations", f"{is_final} AND NOT ({is_notice})"),
+        "notices": ("violations", f"{is_final} AND {is_notice}"),
+        "invalid_targets": ("target_audits", "verdict = 'invalid'"),
+        "divergent_targets": ("target_audits", "verdict = 'divergent'"),
+    }
+    count = "SELECT cluster, count(*) AS value FROM ${} WHERE {} GROUP BY cluster".format
+    return {
+        name: _by_cluster(found, count(table, condition), notices=NOTICES)
+        for name, (table, condition) in counted.items()
+        if found.exists(table)
+    }
 
 
-def _quarantine(tables: Tables) -> Parts:
-    return _counted(tables, QUARANTINE.name, {"unknown_types": _is_unknown()})
+def _by_cluster(found: TableReader, sql: str, **values: Any) -> dict[str, float | None]:
+    return {row["cluster"]: row["value"] for row in found.rows(sql, **values)}
 
 
-def _is_unknown() -> Column:
-    """Return whether a reason is that of an UnknownTypeError or UnknownVersionError."""
-    return F.lower("reason").rlike("no (metadata )?record type|version \\d+, known are")
-
-
-def _placement(tables: Tables, offsets_partitions: int | None) -> Parts:
-    if not tables.exists(GROUP_RECORDS) or (offsets_partitions is None and not tables.exists(TOPIC_HISTORY)):
+def _placement(found: TableReader, offsets_partitions: int | None) -> Part:
+    """Return how many groups lie in another log partition than their id says."""
+    if not found.exists("group_records") or (offsets_partitions is None and not found.exists("topic_history")):
         return {}
-    groups = (
-        tables.read(GROUP_RECORDS)
-        .where((F.col("log_topic") == OFFSETS_TOPIC) & F.col("group_id").isNotNull())
-        .select("cluster", "group_id", "log_partition")
-        .distinct()
-    )
+    counts: dict[str, float | None] = {}
     if offsets_partitions is None:
-        now = tables.read(TOPIC_HISTORY).where((F.col("topic") == OFFSETS_TOPIC) & F.col("until").isNull())
-        groups = groups.join(F.broadcast(now.select("cluster", "partitions")), "cluster")
-    else:
-        groups = groups.withColumn("partitions", F.lit(offsets_partitions))
-    misplaced = coordinator_partition(F.col("group_id"), F.col("partitions")) != F.col("log_partition")
-    return {("misplaced_groups",): groups.groupBy("cluster").agg(F.count_if(misplaced).alias("misplaced_groups"))}
+        counts = _by_cluster(
+            found,
+            "SELECT cluster, max(partitions) AS value FROM $topic_history WHERE topic = :topic AND until IS NULL "
+            "GROUP BY cluster",
+            topic=OFFSETS_TOPIC,
+        )
+    misplaced: dict[str, float | None] = {}
+    for row in found.rows(
+        "SELECT DISTINCT cluster, group_id, log_partition FROM $group_records "
+        "WHERE log_topic = :topic AND group_id IS NOT NULL AND log_partition IS NOT NULL",
+        topic=OFFSETS_TOPIC,
+    ):
+        partitions = offsets_partitions or counts.get(row["cluster"])
+        if partitions:
+            is_misplaced = coordinator_partition(row["group_id"], int(partitions)) != row["log_partition"]
+            misplaced[row["cluster"]] = (misplaced.get(row["cluster"]) or 0) + is_misplaced
+    return {"misplaced_groups": misplaced}
 
 
-def coordinator_partition(group_id: Column, partitions: Column) -> Column:
+def coordinator_partition(group_id: str, partitions: int) -> int:
     """Return the partition of ``__consumer_offsets`` of a group: the absolute Java hash of its id, modulo the count.
 
     The hash -2^31 has no absolute value in Java; Kafka uses 0 for it.
     """
-    units = F.hex(F.encode(group_id, "UTF-16BE"))
-    numbers = F.transform(
-        F.sequence(F.lit(0), (F.length(units) / 4).cast("int") - 1),
-        lambda index: F.conv(F.substring(units, index * 4 + 1, F.lit(4)), 16, 10).cast("long"),
-    )
-    hashed = F.aggregate(
-        F.when(F.length(units) > 0, numbers).otherwise(F.array().cast("array<bigint>")),
-        F.lit(0).cast("long"),
-        lambda total, unit: (total * 31 + unit).bitwiseAND(F.lit(0xFFFFFFFF)),
-    )
-    signed = F.when(hashed >= 1 << 31, (1 << 32) - hashed).otherwise(hashed)
-    return (F.when(hashed == 1 << 31, 0).otherwise(signed) % partitions).cast("int")
+    hashed = string_hash(group_id)
+    return 0 if hashed == -(1 << 31) else abs(hashed) % partitions
 
 
-def _protocol(tables: Tables) -> Parts:
-    """Return the measures from the tables of the audit, if they exist."""
-    is_final = ~F.coalesce(F.col("is_open"), F.lit(False))
-    is_notice = F.col("rule").isin(NOTICES)
-    rules = {"violations": is_final & ~is_notice, "notices": is_final & is_notice}
-    verdict = F.col("verdict")
-    targets = {"invalid_targets": verdict == "invalid", "divergent_targets": verdict == "divergent"}
-    return _counted(tables, "violations", rules) | _counted(tables, "target_audits", targets)
-
-
-def _findings(tables: Tables, chosen: FindingCheckSettings) -> Parts:
+def _findings(found: TableReader, chosen: FindingCheckSettings) -> Part:
     """Return how many findings count, and how many of them fail the run, if the setting names kinds that do."""
-    counts = (F.col("score") >= chosen.min_score) & ~_is_expected(chosen.expected)
-    conditions = {"unexpected_findings": counts}
-    if chosen.fail_on:
-        fails = F.lit(True) if "any" in chosen.fail_on else F.col("kind").isin(list(map(str, chosen.fail_on)))
-        conditions["failing_findings"] = counts & fails
-    return _counted(tables, FINDINGS.name, conditions)
-
-
-def _is_expected(expected: Iterable[ExpectedFindings]) -> Column:
-    found = F.lit(False)
-    for each in expected:
-        is_expected = F.col("group_id").rlike(fnmatch.translate(each.groups))
-        if each.kinds:
-            is_expected &= F.col("kind").isin(list(map(str, each.kinds)))
-        if each.max_score is not None:
-            is_expected &= F.col("score") <= each.max_score
-        found |= is_expected
-    return found
-
-
-def _counted(tables: Tables, name: str, conditions: dict[str, Column]) -> Parts:
-    """Return how many rows of a table meet each condition; nothing if the table does not exist."""
-    table = CATALOG[name]
-    if not tables.exists(table):
+    if not found.exists("findings"):
         return {}
-    counts = [F.count_if(condition).alias(each) for each, condition in conditions.items()]
-    return {tuple(conditions): tables.read(table).groupBy("cluster").agg(*counts)}
+    is_expected = _matcher(chosen.expected)
+    counts = {"unexpected_findings": dict[str, float | None]()}
+    if chosen.fail_on:
+        counts["failing_findings"] = {}
+    failing = set(map(str, chosen.fail_on))
+    for row in found.rows("SELECT cluster, group_id, kind, score FROM $findings"):
+        if row["score"] < chosen.min_score or is_expected(row):
+            continue
+        for name, of_cluster in counts.items():
+            counts_here = name == "unexpected_findings" or "any" in failing or row["kind"] in failing
+            of_cluster[row["cluster"]] = (of_cluster.get(row["cluster"]) or 0) + counts_here
+    return dict(counts)
 
 
-def _freshness(tables: Tables, now: datetime) -> Parts:
-    name = "hours_since_last_record"
+def _matcher(expected: Iterable[ExpectedFindings]) -> Callable[[Mapping[str, Any]], bool]:
+    """Return a function that says whether a finding is expected."""
+    patterns = [(re.compile(fnmatch.translate(each.groups)), each) for each in expected]
+
+    def is_expected(row: Mapping[str, Any]) -> bool:
+        return any(
+            pattern.match(row["group_id"])
+            and (not each.kinds or row["kind"] in set(map(str, each.kinds)))
+            and (each.max_score is None or row["score"] <= each.max_score)
+            for pattern, each in patterns
+        )
+
+    return is_expected
+
+
+def _freshness(found: TableReader, now: datetime) -> Part:
     # Records without a place in the log are in no range.
-    strays = tables.read(LOG_RECORDS).where("stray IS NOT NULL AND timestamp_ms >= 0")
-    times = strays.select("cluster", F.col("timestamp_ms").alias("t"))
-    if tables.exists(LOG_RANGES):
-        times = times.unionByName(tables.read(LOG_RANGES).selectExpr("cluster", "last_ms AS t"))
-    newest = times.groupBy("cluster").agg(F.max("t").alias("t"))
-    hours = (F.lit(int(now.timestamp() * 1000)) - F.col("t")) / 3_600_000
-    return {(name,): newest.select("cluster", hours.alias(name))}
+    newest = _by_cluster(
+        found,
+        "SELECT cluster, max(timestamp_ms) AS value FROM $log_records "
+        "WHERE stray IS NOT NULL AND timestamp_ms >= 0 GROUP BY cluster",
+    )
+    if found.exists("log_ranges"):
+        ends = _by_cluster(found, "SELECT cluster, max(last_ms) AS value FROM $log_ranges GROUP BY cluster")
+        for cluster, last_ms in ends.items():
+            newest[cluster] = max(last_ms or 0, newest.get(cluster) or 0) or None
+    now_ms = int(now.timestamp() * 1000)
+    return {
+        "hours_since_last_record": {
+            cluster: None if last_ms is None else (now_ms - last_ms) / 3_600_000 for cluster, last_ms in newest.items()
+        }
+    }

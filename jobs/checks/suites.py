@@ -19,7 +19,7 @@ from jobs.checks.unchanged import measured
 from jobs.checks.validation import CheckRun, Result, validate, write_measures
 from jobs.pipeline import runs
 from jobs.settings import CheckSettings
-from jobs.tables.delta import Tables
+from jobs.tables.delta import Tables, few
 from jobs.tables.results import CHECK_RESULTS
 
 
@@ -36,7 +36,7 @@ def run(tables: Tables, chosen: CheckSettings, now: datetime) -> list[Result]:
         return []
     results = evaluate(CheckRun(tables, measures, runs.new_run_id(), now), tables.location, chosen)
     tables.create(CHECK_RESULTS)
-    tables.append(CHECK_RESULTS, tables.spark.createDataFrame(results, CHECK_RESULTS.schema), results[0].run_id, note)
+    tables.append(CHECK_RESULTS, few(CHECK_RESULTS, (each._asdict() for each in results)), results[0].run_id, note)
     return results
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
@@ -50,6 +50,6 @@ def measured(tables: Tables, now: datetime, chosen: CheckSettings) -> Measured:
         found[[*MEASURES]] = found[[*MEASURES]].astype(float)
         found[AGE] += (now_ms - known["measured_ms"]) / 3_600_000
     else:
-        found = cast(pd.DataFrame, measure(tables, now, chosen).toPandas())
+        found = measure(tables, now, chosen)
     rows = found.astype(object).where(found.notna(), None).to_dict("records")
     return Measured(found, json.dumps({"inputs": inputs, "measured_ms": now_ms, "measures": rows}))

@@ -1,15 +1,16 @@
 """Compute ``findings`` from the history of every group: what an operator should look at, as of the end of the log.
 
 ``replay`` has already computed the verdicts and the violations. Findings depend on a group's whole history and on the
-time that has passed since, so all findings are computed again and replaced in one commit, whenever a threshold or a
-table that they are made from has changed.
+time that has passed since in its log. So those of groups on which something new bears are computed again, all others
+stay, and the table is replaced in one commit. A threshold or a topic that has changed bears on all groups.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -21,11 +22,13 @@ from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.group_history import ShareLogs
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
+from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.group_history import by_group, gathered, history_rows, partition_counts
 from jobs.pipeline.share_delivery import share_logs
+from jobs.sources.stored_histories import histories_for_findings
 from jobs.tables.commits import COMMIT_SUMMARIES
-from jobs.tables.delta import Tables
-from jobs.tables.history import GROUP_STATES, HISTORY
+from jobs.tables.delta import Rows, Tables, few
+from jobs.tables.history import GROUP_STATES, HISTORY, TOPIC_HISTORY
 from jobs.tables.log import LOG_RANGES
 from jobs.tables.lookup import lookup, made_from, note_of
 from jobs.tables.records import GROUP_RECORDS
@@ -36,28 +39,92 @@ from jobs.versions import software_version
 INPUTS: Final = [*HISTORY.values(), GROUP_STATES, COMMIT_SUMMARIES, LOG_RANGES, GROUP_RECORDS]
 """The tables that findings are made from."""
 
+HERE_BYTES: Final = 32 << 20
+"""The largest size of all these tables, as Parquet, of which this process computes the findings; else Spark does."""
+
 Batches = Iterable[pa.RecordBatch]
+
+Changed = Mapping[str, list[str] | None]
+"""The groups to compute again by cluster; None: all groups of the cluster."""
 
 
 def run(tables: Tables, limits: Thresholds) -> dict[str, int]:
-    """Replace the findings of all clusters, if anything has changed. Return the number of findings by kind."""
+    """Bring the findings of all clusters up to date, if anything has changed. Return their number by kind."""
     tables.create(FINDINGS)
-    note = made_from(tables, INPUTS, limits=limits, software=software_version())
-    if note_of(tables, FINDINGS) != note:
-        clusters = [row["cluster"] for row in lookup(tables).rows("SELECT DISTINCT cluster FROM $group_states")]
-        if not clusters:
+    found = lookup(tables)
+    replayed = "SELECT cluster, max(run_id) AS run_id FROM $group_states GROUP BY cluster"
+    newest = {row["cluster"]: row["run_id"] for row in found.rows(replayed)}
+    note = made_from(tables, INPUTS, limits=limits, software=software_version(), replayed=newest)
+    before = note_of(tables, FINDINGS)
+    if before != note:
+        if not newest:
             return {}
-        by_cluster = [_findings_of(tables, cluster, limits) for cluster in sorted(clusters)]
-        tables.replace(FINDINGS, reduce(DataFrame.unionByName, by_cluster), note)
+        changed = _changed(tables, newest, json.loads(before or "{}"), json.loads(note))
+        compute = _here if _is_small(tables) else _in_spark
+        tables.replace(FINDINGS, compute(tables, changed, limits), note)
     counts = lookup(tables).rows("SELECT kind, count(*) AS findings FROM $findings GROUP BY kind")
     return {row["kind"]: row["findings"] for row in counts}
 
 
-def _findings_of(tables: Tables, cluster: str, limits: Thresholds) -> DataFrame:
-    rows = by_group(history_rows(tables, cluster))
+def _changed(tables: Tables, newest: Mapping[str, str], before: Mapping[str, Any], now: Mapping[str, Any]) -> Changed:
+    """Return which groups have changed since the findings were made that have the note ``before``."""
+    if any(before.get(name) != now[name] for name in ("limits", "software")):
+        return dict.fromkeys(newest)
+    topics = TOPIC_HISTORY.name
+    if before["tables"].get(topics) != now["tables"].get(topics):
+        return dict.fromkeys(newest)
+    found, since = lookup(tables), before.get("replayed", {})
+    # Where no run is new, the tables have changed for another reason, such as a replay of all records.
+    return {
+        cluster: changed_groups(found, cluster, since[cluster]) if since.get(cluster, run_id) < run_id else None
+        for cluster, run_id in newest.items()
+    }
+
+
+def _is_small(tables: Tables) -> bool:
+    local = [tables.local(table) for table in INPUTS]
+    return all(each is not None for each in local) and sum(each.size() for each in local if each) <= HERE_BYTES
+
+
+def _here(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:
+    """Return the rows of the table, computed by this process."""
+    found = lookup(tables)
+    again = {cluster: None if groups is None else set(groups) for cluster, groups in changed.items()}
+    rows = []
+    for row in found.rows("SELECT * FROM $findings"):
+        groups = again.get(row["cluster"], set())
+        if groups is not None and row["group_id"] not in groups:
+            rows.append(dict(row))
+    for cluster, wanted in sorted(changed.items()):
+        histories = histories_for_findings(found, cluster, wanted, share_logs(tables, cluster))
+        of_cluster = (row for history in histories for row in findings(history, limits))
+        rows += [{"cluster": cluster, **row._asdict()} for row in of_cluster]
+    return few(FINDINGS, rows)
+
+
+def _in_spark(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:
+    """Return the rows of the table, computed by Spark."""
+    parts = []
+    for cluster, groups in sorted(changed.items()):
+        chosen = None if groups is None else _frame(tables, groups)
+        parts.append(_findings_of(tables, cluster, limits, chosen))
+        if chosen is not None:
+            of_cluster = tables.read(FINDINGS).where(F.col("cluster") == cluster)
+            parts.append(of_cluster.join(chosen, "group_id", "left_anti").select(*FINDINGS.schema.names))
+    return reduce(DataFrame.unionByName, parts)
+
+
+def _frame(tables: Tables, groups: list[str]) -> DataFrame:
+    return F.broadcast(tables.spark.createDataFrame(pa.table({"group_id": pa.array(groups, pa.string())})))
+
+
+def _findings_of(tables: Tables, cluster: str, limits: Thresholds, groups: DataFrame | None) -> DataFrame:
+    rows = history_rows(tables, cluster)
+    if groups is not None:
+        rows = rows.join(groups, "group_id", "left_semi")
     schema = StructType(row_type(FindingRow).fields)
     find = finder(limits, partition_counts(tables, cluster), share_logs(tables, cluster))
-    return rows.mapInArrow(find, schema).withColumn("cluster", F.lit(cluster))
+    return by_group(rows).mapInArrow(find, schema).withColumn("cluster", F.lit(cluster))
 
 
 def finder(

@@ -29,9 +29,10 @@ from jobs.pipeline import topics as topic_log
 from jobs.pipeline.decoded_runs import decoded_runs
 from jobs.pipeline.rebuilds import IDENTITY, Span, groups_to_rebuild
 from jobs.pipeline.replay_arrow import INPUT, folder
+from jobs.pipeline.replayed import GROUPS, replayed
 from jobs.sources import stored_topics
 from jobs.sources.files import REPLAYED_TOPICS
-from jobs.tables.delta import Table, Tables
+from jobs.tables.delta import Rows, Table, Tables
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.log import LOG_PARTITION, LOG_RANGES, PLACED
 from jobs.tables.lookup import lookup
@@ -182,40 +183,41 @@ class _Run:
     # --- output ------------------------------------------------------------------------------------------------------
 
     def _merge(self, rebuilt: int) -> ReplaySummary:
-        staged = self._tables.read(REPLAYED)
-        names = [*FOLDED.values()]
-        counts = staged.agg(F.count("state").alias("groups"), *(F.count(name).alias(name) for name in names)).collect()[
-            0
-        ]
-        if counts.groups:
+        staged = replayed(self._tables)
+        counts = staged.counts()
+        if counts[GROUPS]:
             # Open violations of the previous run: the records of this run may complete the operation.
-            touched = staged.where("state IS NOT NULL").select("cluster", "group_id", F.lit(True).alias("is_open"))
-            self._tables.delete(HISTORY[FOLDED[Violation]], touched.distinct())
+            self._tables.delete(HISTORY[FOLDED[Violation]], staged.open_violations())
+        names = [*FOLDED.values()]
         for name in names:
             if counts[name]:
-                rows = staged.where(F.col(name).isNotNull()).select("cluster", f"{name}.*")
-                self._upsert(HISTORY[name], rows)
-        if counts.groups:
-            place = ("log_partition", "log_offset", "timestamp_ms", "state")
-            states = staged.where("state IS NOT NULL").select(*GROUP_STATES.key, *place)
-            marks = {"version": F.lit(STATE_VERSION), "run_id": F.lit(self._span.upto)}
-            self._tables.merge(GROUP_STATES, states.withColumns(marks), _all_columns(GROUP_STATES), insert=True)
+                self._upsert(HISTORY[name], staged.rows(HISTORY[name]))
+        if counts[GROUPS]:
+            states = staged.states(self._span.upto)
+            self._tables.merge(GROUP_STATES, states, _all_columns(GROUP_STATES), insert=True)
         return ReplaySummary(
             cluster=self._cluster,
-            groups=counts.groups,
+            groups=counts[GROUPS],
             rebuilt=rebuilt,
             unplaced=self._unplaced(),
             rows={name: counts[name] for name in names},
         )
 
     def _unplaced(self) -> int:
-        return self._of(GROUP_RECORDS).where(self._since(self._span.done) & ~F.expr(PLACED)).count()
+        (found,) = lookup(self._tables).rows(
+            "SELECT count(*) AS records FROM $group_records WHERE cluster = :cluster AND run_id > :done "
+            f"AND run_id <= :upto AND log_topic IN :topics AND NOT ({PLACED})",
+            cluster=self._cluster,
+            done=self._span.done,
+            upto=self._span.upto,
+            topics=REPLAYED_TOPICS,
+        )
+        return int(found["records"])
 
-    def _upsert(self, table: Table, rows: DataFrame) -> None:
-        """Insert new rows and replace open ones. Verdicts are never open. One record may violate a rule twice."""
+    def _upsert(self, table: Table, rows: Rows) -> None:
+        """Insert new rows and replace open ones. Verdicts are never open."""
         when = "t.is_open" if "is_open" in table.schema.names else "false"
-        once = rows.distinct() if table is HISTORY[FOLDED[Violation]] else rows
-        self._tables.merge(table, once, _all_columns(table), when=when, insert=True)
+        self._tables.merge(table, rows, _all_columns(table), when=when, insert=True)
 
 
 def _all_columns(table: Table) -> dict[str, str]:

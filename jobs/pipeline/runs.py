@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.errors import CoordinatorAuditError
 from jobs.pipeline import gaps
-from jobs.tables.delta import Tables
+from jobs.tables.delta import Tables, few
 from jobs.tables.log import LOG_PARTITION, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.lookup import lookup
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
@@ -210,6 +210,5 @@ def balance(tables: Tables, run_id: str) -> list[LedgerBalance]:
 def _write(tables: Tables, job: str, run_id: str, rows: list[dict[str, Any]]) -> list[Row]:
     common = {"run_id": run_id, "job": job, "finished_at": datetime.now(UTC), "version": software_version()}
     full = [dict.fromkeys(RUNS.schema.names) | row | common for row in rows]
-    frame = tables.spark.createDataFrame([tuple(row[name] for name in RUNS.schema.names) for row in full], RUNS.schema)
-    tables.append(RUNS, frame, f"{run_id}/{job}")
+    tables.append(RUNS, few(RUNS, full), f"{run_id}/{job}")
     return [Row(**row) for row in full]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobs.sources.dump import DumpFormat, format_of
 from jobs.sources.files import find_logs
-from jobs.tables.delta import Tables
+from jobs.tables.delta import Tables, few
 from jobs.tables.lookup import lookup
 from jobs.tables.nightly import DUMPED_FILES
 
@@ -59,7 +59,7 @@ def changes(tables: Tables, cluster: str, paths: Iterable[str], dump_format: Dum
 
 def remember(tables: Tables, cluster: str, files: Iterable[DumpedFile]) -> None:
     """Store that these files were ingested."""
-    rows = tables.spark.createDataFrame([(cluster, *file) for file in files], DUMPED_FILES.schema)
+    rows = few(DUMPED_FILES, ({"cluster": cluster, **file._asdict()} for file in files))
     state = {"size": "s.size", "modified_ns": "s.modified_ns"}
     tables.merge(DUMPED_FILES, rows, state, insert=True)
 

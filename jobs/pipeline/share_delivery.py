@@ -11,13 +11,13 @@ from coordinator_core.audit.findings.group_history import ShareLogs
 from coordinator_core.audit.findings.share_deliveries import BEGINNINGS, MOST_GIVEN_UP
 from coordinator_core.history.share_rows import SharePartitionRow
 from coordinator_core.records import LOG_TOPICS, Family
-from jobs.pipeline import log_ranges
 from jobs.pipeline.gaps import find_gaps
 from jobs.pipeline.log_start import is_start
+from jobs.sources import stored_logs
 from jobs.sources.files import GROUP_TOPICS, SHARE_TOPICS
 from jobs.tables.delta import Tables
-from jobs.tables.history import GROUP_STATES
-from jobs.tables.log import LOG_RANGES, LOG_RECORDS
+from jobs.tables.log import LOG_RECORDS
+from jobs.tables.lookup import lookup
 
 OF: Final = ("cluster", "group_id", "topic_id", "partition")
 """A share partition of one cluster."""
@@ -66,19 +66,22 @@ def share_deliveries(rows: DataFrame) -> DataFrame:
 
 
 def share_logs(tables: Tables, cluster: str) -> ShareLogs:
-    """The extent of the share state log in the tables."""
-    ranges = tables.read(LOG_RANGES).where((F.col("cluster") == cluster) & F.col("log_topic").isin(SHARE_TOPICS))
-    found = log_ranges.extents(ranges).collect()
-    whole = frozenset(row.log_partition for row in found if row.records == row.last_offset + 1)
-    return ShareLogs({row.log_partition: row.last_ms for row in found}, whole, _whole_logs_of_groups(tables, cluster))
+    """Return the extent of the share state log in the tables."""
+    logs = stored_logs.share_logs(lookup(tables), cluster)
+    return logs._replace(groups_ms=_whole_logs_of_groups(tables, cluster))
 
 
 def _whole_logs_of_groups(tables: Tables, cluster: str) -> dict[int, int]:
     """Return what ``ShareLogs.groups_ms`` is; nothing if each group with share state is in the log of groups."""
-    states = tables.read(GROUP_STATES).where(F.col("cluster") == cluster).select("group_id", "log_topic").distinct()
-    of_shares = states.where(F.col("log_topic").isin(SHARE_TOPICS))
-    of_groups = states.where(F.col("log_topic").isin(GROUP_TOPICS))
-    if of_shares.join(of_groups, ["group_id"], "left_anti").isEmpty():
+    (orphans,) = lookup(tables).rows(
+        "SELECT count(*) AS groups FROM $group_states AS s LEFT JOIN "
+        "(SELECT DISTINCT group_id FROM $group_states WHERE cluster = :cluster AND log_topic IN :groups) AS g "
+        "ON s.group_id = g.group_id WHERE s.cluster = :cluster AND s.log_topic IN :shares AND g.group_id IS NULL",
+        cluster=cluster,
+        groups=GROUP_TOPICS,
+        shares=SHARE_TOPICS,
+    )
+    if not orphans["groups"]:
         return {}
     is_of_groups = (F.col("log_topic") == LOG_TOPICS[Family.GROUP]) & F.col("log_partition").isNotNull()
     log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & is_of_groups)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
 
 from coordinator_core.cluster.topic_history import TopicHistory, TopicInterval
-from jobs.tables.delta import Tables, sql_text
+from jobs.tables.delta import Tables, few, sql_text
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.lookup import lookup
 from jobs.tables.row_reader import reader
@@ -17,18 +19,17 @@ def write(tables: Tables, cluster: str, history: TopicHistory) -> None:
     if set(intervals) == set(_stored(tables, cluster)):
         return
     names = TOPIC_HISTORY.schema.names
-    rows = [tuple(_column(cluster, each, name) for name in names) for each in intervals]
-    frame = tables.spark.createDataFrame(rows, TOPIC_HISTORY.schema)
+    rows = few(TOPIC_HISTORY, (_row(cluster, each) for each in intervals))
     update = {name: f"s.{name}" for name in names}
     same = " AND ".join(f"t.{name} <=> s.{name}" for name in names)
     of_cluster = f"t.cluster = {sql_text(cluster)}"
-    tables.merge(TOPIC_HISTORY, frame, update, when=f"NOT ({same})", insert=True, delete=of_cluster)
+    tables.merge(TOPIC_HISTORY, rows, update, when=f"NOT ({same})", insert=True, delete=of_cluster)
+
+
+def _row(cluster: str, interval: TopicInterval) -> dict[str, Any]:
+    return {"cluster": cluster} | {field.name: getattr(interval, field.name) for field in fields(interval)}
 
 
 def _stored(tables: Tables, cluster: str) -> Iterator[TopicInterval]:
     found = lookup(tables).rows("SELECT * FROM $topic_history WHERE cluster = :cluster", cluster=cluster)
     return map(reader(TopicInterval), found)
-
-
-def _column(cluster: str, interval: TopicInterval, name: str) -> object:
-    return cluster if name == "cluster" else getattr(interval, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Mapping
 from heapq import nlargest
@@ -16,15 +15,14 @@ from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import MOST_GAPS
 from jobs.report.data import Gap, LogCoverage, Report
 from jobs.report.lag import stored_lags
-from jobs.report.stored_histories import stored_histories
 from jobs.settings import Settings
-from jobs.sources.files import FAMILIES, METADATA_TOPIC
+from jobs.sources.files import FAMILIES
+from jobs.sources.given_partitions import given
+from jobs.sources.stored_histories import stored_histories
 from jobs.tables.night_rows import stored_nights
 from jobs.tables.reader import TableReader
 from jobs.versions import software_version
 
-IN_FOLDER: Final = re.compile(r"(?:^|/)([a-zA-Z0-9._-]+)-(\d+)/[^/]+$")
-"""Matches a file in the folder of a log partition, as brokers name it."""
 PLACE: Final = itemgetter("log_topic", "log_partition")
 
 
@@ -40,7 +38,7 @@ def stored_report(tables: TableReader, settings: Settings) -> Report:
         topics_known=any(FAMILIES[log.topic] is Family.METADATA for log in covered),
         warnings=[],
         ends=stored_ends(tables, settings.cluster),
-        empty=sorted(_given(tables, settings.cluster) - there),
+        empty=sorted(given(tables).get(settings.cluster, set()) - there),
         lags=stored_lags(tables, settings.cluster),
         nights=stored_nights(tables, settings.cluster),
     )
@@ -99,18 +97,3 @@ def _coverage(place: tuple[str, int], ranges: list[Mapping[str, Any]]) -> LogCov
         gaps=tuple(sorted(largest)),
         from_start=any(each["has_start"] for each in ranges),
     )
-
-
-def _given(tables: TableReader, cluster: str) -> set[tuple[str, int]]:
-    """Return each partition of a log that a dump had, empty ones included; of the metadata log none."""
-    rows = tables.rows(
-        "SELECT DISTINCT log_topic, log_partition FROM $runs WHERE cluster = :cluster AND job = 'ingest'",
-        cluster=cluster,
-    )
-    places = {(row["log_topic"], row["log_partition"]) for row in rows}
-    if tables.exists("dumped_files"):
-        files = tables.rows("SELECT path FROM $dumped_files WHERE cluster = :cluster", cluster=cluster)
-        named = (IN_FOLDER.search(row["path"]) for row in files)
-        places |= {(found[1], int(found[2])) for found in named if found is not None}
-    logs = FAMILIES.keys() - {METADATA_TOPIC}
-    return {(topic, number) for topic, number in places if topic in logs and number is not None}

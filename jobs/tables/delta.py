@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, StructField, StructType
 from pyspark.sql.utils import is_remote
 
@@ -15,9 +18,15 @@ from jobs.errors import one_line
 from jobs.tables.format import FORMAT, FORMAT_VERSION, check_format
 from jobs.tables.reader import MissingTableError, absolute, is_catalog_name
 
+if TYPE_CHECKING:
+    from jobs.tables.local_table import LocalTable
+
 INDEXED_COLUMNS = 12
 """Number of leading columns for which Delta keeps minimum and maximum. The columns by which the jobs select are among
 them; each further column makes every write slower."""
+
+MERGED_HERE = 64 << 20
+"""The largest size in bytes of a table whose rows this process changes; in a larger one Spark does."""
 
 MISSING = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND")
 """Spark's error conditions for a missing table."""
@@ -36,6 +45,15 @@ class Table:
     schema: StructType
     key: tuple[str, ...]
     order: tuple[str, ...] = ()
+
+
+Rows: TypeAlias = DataFrame | pa.Table
+"""Rows to write: many, which Spark computes, or few, which are here (see ``few``)."""
+
+
+def few(table: Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Return rows that are in this process. Structs are mappings, or tuples; maps are lists of pairs."""
+    return pa.Table.from_pylist([dict(row) for row in rows], schema=to_arrow_schema(table.schema))
 
 
 def column(name: str, data_type: DataType, about: str) -> StructField:
@@ -170,15 +188,32 @@ class Tables:
         """Take note that others have written rows: a table that this object has created is not empty any more."""
         self._empty.discard(table.name)
 
-    def append(self, table: Table, rows: DataFrame, transaction: str, note: str | None = None) -> None:
+    def local(self, table: Table) -> LocalTable | None:
+        """Return the table for small changes by this process; None where Spark has to make them."""
+        if not self.is_here():
+            return None
+        from jobs.tables.local_table import LocalTable  # not at the top: Python workers of Spark have no use for it
+
+        return LocalTable.open(f"{self.location}/{table.name}")
+
+    def append(self, table: Table, rows: Rows, transaction: str, note: str | None = None) -> None:
         """Append rows as one transaction, which may have a note.
 
         If a transaction of this name was committed before, change nothing.
         """
-        self._write(table, rows, "append", note, txnAppId=f"{transaction}/{table.name}", txnVersion="1")
+        name = f"{transaction}/{table.name}"
+        if isinstance(rows, pa.Table) and (local := self.local(table)) is not None:
+            self._empty.discard(table.name)
+            local.append(_in_order(table, rows), name, note)
+            return
+        self._write(table, rows, "append", note, txnAppId=name, txnVersion="1")
 
-    def replace(self, table: Table, rows: DataFrame, note: str | None = None) -> None:
+    def replace(self, table: Table, rows: Rows, note: str | None = None) -> None:
         """Replace all rows of the table by these, in one commit, which may have a note."""
+        if isinstance(rows, pa.Table) and (local := self.local(table)) is not None:
+            self._empty.discard(table.name)
+            local.replace(_in_order(table, rows), note)
+            return
         self._write(table, rows, "overwrite", note)
 
     def replace_where(self, table: Table, rows: DataFrame, condition: str) -> None:
@@ -187,10 +222,18 @@ class Tables:
 
     def clear(self, table: Table) -> None:
         """Delete all rows."""
-        self.spark.sql(f"DELETE FROM {self.name(table)}")
+        local = self.local(table)
+        if local is not None:
+            local.clear()
+        else:
+            self.spark.sql(f"DELETE FROM {self.name(table)}")
 
-    def _write(self, table: Table, rows: DataFrame, mode: str, note: str | None = None, **options: str) -> None:
+    def _in_spark(self, rows: Rows) -> DataFrame:
+        return self.spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
+
+    def _write(self, table: Table, given: Rows, mode: str, note: str | None = None, **options: str) -> None:
         self._empty.discard(table.name)
+        rows = self._in_spark(given)
         if note is not None:
             options["userMetadata"] = note
         selected = rows.select(*table.schema.names)
@@ -202,10 +245,14 @@ class Tables:
         else:
             writer.save(f"{self.location}/{table.name}")
 
-    def delete(self, table: Table, rows: DataFrame) -> None:
+    def delete(self, table: Table, rows: Rows) -> None:
         """Delete the rows that equal one of ``rows`` in all columns of ``rows``."""
         if table.name in self._empty:
             return
+        if isinstance(rows, pa.Table) and (local := self.local(table)) is not None and local.size() <= MERGED_HERE:
+            local.delete(rows)
+            return
+        rows = self._in_spark(rows)
         same_key = " AND ".join(f"t.{name} <=> s.{name}" for name in rows.columns)
         self.spark.sql(
             f"MERGE INTO {self.name(table)} t USING {{rows}} s ON {same_key} WHEN MATCHED THEN DELETE", rows=rows
@@ -214,7 +261,7 @@ class Tables:
     def merge(
         self,
         table: Table,
-        rows: DataFrame,
+        rows: Rows,
         update: Mapping[str, str],
         *,
         when: str = "true",
@@ -227,10 +274,19 @@ class Tables:
         ``s``. With ``insert``, rows whose key the table does not have are inserted. Rows of the table that satisfy
         ``delete`` and whose key is not among ``rows`` are deleted.
         """
+        local = self.local(table) if isinstance(rows, pa.Table) and delete is None else None
         if insert and table.name in self._empty:
             # Nothing to match, and no other run writes (lease): an append takes a tenth of the Spark jobs of MERGE.
-            self._write(table, rows, "append")
+            if local is None:
+                self._write(table, rows, "append")
+            else:
+                self._empty.discard(table.name)
+                local.add(_in_order(table, rows))
             return
+        if local is not None and local.size() <= MERGED_HERE:
+            local.merge(_in_order(table, rows), table.key, update, when, insert=insert)
+            return
+        rows = self._in_spark(rows)
         same_key = " AND ".join(f"t.{name} <=> s.{name}" for name in table.key)
         changes = ", ".join(f"t.{name} = {expression}" for name, expression in update.items())
         self.spark.sql(
@@ -240,3 +296,8 @@ class Tables:
             + (f"WHEN NOT MATCHED BY SOURCE AND {delete} THEN DELETE" if delete else ""),
             rows=rows,
         )
+
+
+def _in_order(table: Table, rows: pa.Table) -> pa.Table:
+    rows = rows.select(table.schema.names)
+    return rows.sort_by([(name, "ascending") for name in table.order]) if table.order else rows

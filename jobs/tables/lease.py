@@ -9,15 +9,18 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyspark.sql import Row
+import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructType, TimestampType
 from pyspark.sql.utils import is_remote
 
 from coordinator_core.errors import CoordinatorAuditError
-from jobs.tables.delta import Table, Tables, column, sql_text
+from jobs.tables.delta import Table, Tables, column, few, sql_text
+
+if TYPE_CHECKING:
+    from jobs.tables.local_table import LocalTable
 
 LEASES: Final = Table(
     "leases",
@@ -36,6 +39,10 @@ LEASES: Final = Table(
 
 WRITER: Final = "writer"
 """Name of the lease that a run needs to write the tables."""
+
+
+RETRIES: Final = 5
+"""How often a row is written again that was not written because of another commit of the table meanwhile."""
 
 
 class BusyError(CoordinatorAuditError):
@@ -82,6 +89,15 @@ class LeaseOwner(NamedTuple):
         return False
 
 
+class LeaseRow(NamedTuple):
+    """A row of ``leases``."""
+
+    name: str
+    owner: str | None
+    acquired_at: datetime
+    expires_at: datetime
+
+
 class Lease:
     """A lease that this process holds. Call ``check`` before writing."""
 
@@ -120,13 +136,13 @@ class Lease:
 
     def renew(self) -> None:
         """Extend the lease by its full length from now."""
-        if not self._update({"expires_at": self._until()}, self.owner):
+        if not self._update({"expires_at": _now() + self._length}, self.owner):
             held = self._row()
             self._lost = "another run" if held is None or held.owner is None else str(held.owner)
 
     def release(self) -> None:
         """Release the lease if this process still holds it."""
-        self._update({"owner": "NULL", "expires_at": _sql_time(_now())}, self.owner)
+        self._update({"owner": None, "expires_at": _now()}, self.owner)
 
     def check(self) -> None:
         """Raise LeaseLostError if another run has taken the lease."""
@@ -136,35 +152,59 @@ class Lease:
                 "completed work is kept"
             )
 
-    def _row(self) -> Row | None:
+    def _row(self) -> LeaseRow | None:
+        local = self._tables.local(LEASES)
+        return self._through_spark() if local is None else self._of(local.rows())
+
+    def _through_spark(self) -> LeaseRow | None:
         rows = self._tables.read(LEASES).where(F.col("name") == self._name).collect()
-        return rows[0] if rows else None
+        return LeaseRow(*rows[0]) if rows else None
+
+    def _of(self, rows: pa.Table) -> LeaseRow | None:
+        return next((row for each in rows.to_pylist() if (row := LeaseRow(**each)).name == self._name), None)
 
     def _insert(self) -> bool:
+        new = LeaseRow(self._name, self.owner, _now(), _now() + self._length)
+        if (local := self._tables.local(LEASES)) is not None:
+            return self._of(local.rows()) is None and self._put(local, new)
         name = sql_text(self._name)
-        row = f"{name}, {sql_text(self.owner)}, {_sql_time(_now())}, {self._until()}"
+        row = ", ".join(map(_literal, new))
         return self._changed(
             f"MERGE INTO {self._tables.name(LEASES)} t USING (SELECT {name} AS name) s ON t.name = s.name "
-            f"WHEN NOT MATCHED THEN INSERT (name, owner, acquired_at, expires_at) VALUES ({row})"
+            f"WHEN NOT MATCHED THEN INSERT ({', '.join(new._fields)}) VALUES ({row})"
         )
 
     def _take_from(self, before: str | None) -> bool:
-        row = {"owner": sql_text(self.owner), "acquired_at": _sql_time(_now()), "expires_at": self._until()}
-        return self._update(row, before)
+        return self._update({"owner": self.owner, "acquired_at": _now(), "expires_at": _now() + self._length}, before)
 
-    def _update(self, values: Mapping[str, str], owner: str | None) -> bool:
+    def _update(self, values: Mapping[str, Any], owner: str | None) -> bool:
         """Change the row if ``owner`` holds the lease. Return whether it was changed."""
-        changes = ", ".join(f"{name} = {value}" for name, value in values.items())
+        if self._tables.local(LEASES) is not None:
+            return self._update_here(values, owner)
+        changes = ", ".join(f"{name} = {_literal(value)}" for name, value in values.items())
         is_owner = "owner IS NULL" if owner is None else f"owner = {sql_text(owner)}"
         is_row = f"name = {sql_text(self._name)} AND {is_owner}"
         return self._changed(f"UPDATE {self._tables.name(LEASES)} SET {changes} WHERE {is_row}")
 
+    def _update_here(self, values: Mapping[str, Any], owner: str | None) -> bool:
+        # Not each commit of the table changes the row: VACUUM makes one, too.
+        for _ in range(RETRIES):
+            local = self._tables.local(LEASES)
+            held = None if local is None else self._of(local.rows())
+            if local is None or held is None or held.owner != owner:
+                return False
+            if self._put(local, held._replace(**values)):
+                return True
+        return False
+
+    def _put(self, local: LocalTable, row: LeaseRow) -> bool:
+        """Write the row if nobody has changed the table since it was read; other leases stay as they are."""
+        others = [each for each in local.rows().to_pylist() if each["name"] != self._name]
+        return local.replace_if_unchanged(few(LEASES, [*others, row._asdict()]))
+
     def _changed(self, statement: str) -> bool:
         (done,) = self._tables.spark.sql(statement).collect()
         return int(done.num_affected_rows) == 1
-
-    def _until(self) -> str:
-        return _sql_time(_now() + self._length)
 
 
 @contextmanager
@@ -198,7 +238,7 @@ def held(tables: Tables, name: str, length: timedelta) -> Iterator[tuple[Lease, 
             lease.release()
 
 
-def _busy(tables: Tables, row: Row | None) -> BusyError:
+def _busy(tables: Tables, row: LeaseRow | None) -> BusyError:
     if row is None or row.owner is None:
         return BusyError(f"another run is just taking the lease on the tables at {tables.location}")
     since, until = (_aware(when).isoformat(timespec="seconds") for when in (row.acquired_at, row.expires_at))
@@ -212,8 +252,10 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _sql_time(when: datetime) -> str:
-    return f"TIMESTAMP '{when.isoformat()}'"
+def _literal(value: str | datetime | None) -> str:
+    if value is None:
+        return "NULL"
+    return sql_text(value) if isinstance(value, str) else f"TIMESTAMP '{value.isoformat()}'"
 
 
 def _aware(when: datetime) -> datetime:

@@ -25,7 +25,7 @@ def test_only_the_age_changes_while_the_tables_do_not(monkeypatch: pytest.Monkey
 
     def measure(tables: Tables, now: datetime, chosen: settings.CheckSettings) -> Any:
         read.append(now)
-        return SimpleNamespace(toPandas=lambda: pd.DataFrame([found], columns=["cluster", *MEASURES]))
+        return pd.DataFrame([found], columns=["cluster", *MEASURES])
 
     monkeypatch.setattr(unchanged, "measure", measure)
     monkeypatch.setattr(unchanged, "made_from", lambda *_, **__: inputs[0])

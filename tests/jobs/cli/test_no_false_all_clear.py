@@ -129,7 +129,7 @@ def test_absent_partitions_are_counted_and_empty_ones_are_not(spark, tmp_path: P
     now = datetime(2026, 1, 1, tzinfo=UTC)
     absent = {
         partitions: measure(audit.tables, now, load(flags={"checks.offsets_partitions": partitions}).checks)
-        .collect()[0]
+        .iloc[0]
         .absent_partitions
         for partitions in (5, 3, None)
     }

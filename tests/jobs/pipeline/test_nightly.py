@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from coordinator_core.audit.findings.rows import FindingKind
 from coordinator_core.errors import InputError
 from jobs import nightly_run, settings
 from jobs.cli.app import app
@@ -31,7 +33,7 @@ from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
 from jobs.tables.lookup import versions
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
-from jobs.tables.results import FINDINGS, GROUP_OFFSETS
+from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, content
 
@@ -139,8 +141,12 @@ def hold(tables: Tables, owner: LeaseOwner, until: datetime) -> None:
     tables.replace(LEASES, row)
 
 
-def test_the_tables_are_held_by_one_run_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_here", [True, False], ids=["here", "through Spark"])
+def test_the_tables_are_held_by_one_run_at_a_time(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_here: bool
+) -> None:
     """Held by a living process or by one elsewhere: busy. Dead, expired or given back: taken over."""
+    monkeypatch.setattr(Tables, "is_here", lambda self: is_here)
     tables, now = Tables(spark, str(tmp_path)), datetime.now(UTC)
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     here = LeaseOwner.me()
@@ -230,3 +236,22 @@ def test_maintenance_drops_old_values_and_keeps_what_makes_records_known(undistu
     ingest.run(tables, open_dump(tables.spark, [LOG]), "default")
     assert content(tables, LOG_RECORDS, "default") == before
     assert len(before) == count
+
+
+def test_findings_that_the_settings_name_fail_the_night(undisturbed: Tables, tmp_path: Path) -> None:
+    """Exit code 3 while a finding counts, 0 where all are expected or the kind does not fail a night."""
+    kinds = sorted({row.kind for row in undisturbed.read(FINDINGS).select("kind").collect()})
+    others = sorted(set(map(str, FindingKind)) - set(kinds))
+    codes = {}
+    for name, findings in {
+        "named": {"fail_on": kinds[:1]},
+        "expected": {"fail_on": ["any"], "expected": [{"groups": "*", "kinds": kinds}]},
+        "other kinds": {"fail_on": others},
+    }.items():
+        config = tmp_path / f"{name}.yaml"
+        config.write_text(yaml.safe_dump({"checks": {"findings": findings}}))
+        result = CliRunner().invoke(app, ["nightly", LOG, "--tables", undisturbed.location, "--config", str(config)])
+        codes[name] = result.exit_code
+        (failing,) = undisturbed.read(CHECK_RESULTS).where("check = 'failing_findings'").orderBy("run_id").tail(1)
+        assert failing.passed is (name != "named"), result.output
+    assert codes == {"named": 3, "expected": 0, "other kinds": 0}

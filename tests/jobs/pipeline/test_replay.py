@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.audit.findings.all_findings import findings
@@ -19,12 +20,15 @@ from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.record_codec import decode_key, encode_key
 from jobs.api import CoordinatorAudit
 from jobs.formatting import plain
-from jobs.pipeline import replay
+from jobs.pipeline import findings as findings_job
+from jobs.pipeline import replay, replayed
 from jobs.pipeline.group_history import histories
 from jobs.queries.from_logs.history import group_histories
 from jobs.sources.files import find_logs
+from jobs.sources.stored_histories import histories_for_findings
 from jobs.tables.delta import Tables
 from jobs.tables.history import GROUP_STATES
+from jobs.tables.results import FINDINGS
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, sample_rows, take
 from tests.jobs.logs import write_segment
@@ -83,6 +87,21 @@ def test_findings_are_those_of_the_logs(sample):
     assert sorted(repr(row.asDict(recursive=True)) for row in found) == expected
 
 
+@pytest.mark.parametrize("compute", [findings_job._here, findings_job._in_spark], ids=["here", "in Spark"])
+def test_findings_of_groups_that_changed_complete_those_of_the_others(sample, compute):
+    """Computed by this process or by Spark, of all groups or of some: the same rows."""
+    limits, expected = sample.settings.findings, as_text(sample.table("findings"))
+    groups = sorted({row.group_id for row in sample.table("findings").select("group_id").collect()})
+    for changed in (None, groups[: len(groups) // 2], []):
+        rows = compute(sample.tables, {CLUSTER: changed}, limits)
+        found = sample.spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
+        assert as_text(found.select(*FINDINGS.schema.names)) == expected
+
+
+def as_text(rows: DataFrame) -> list[str]:
+    return sorted(repr(row.asDict(recursive=True)) for row in rows.collect())
+
+
 def test_views_as_of_a_time(sample):
     row = sample.assignments.where("kind = 'current' AND topic IS NOT NULL AND until IS NOT NULL").first()
     found = sample.owners_at(row.since.timestamp_ms, row.topic, row.group_id).where(F.col("partition") == row.partition)
@@ -107,16 +126,42 @@ class Mortal(Tables):
         super().merge(*arguments, **options)
 
 
-def test_nights_and_deaths_give_the_tables_of_one_pass(whole, tmp_path):
+def test_nights_and_deaths_give_the_tables_of_one_pass(sample, whole, tmp_path):
     nights = ["night 1", "night 2"]
-    nightly = in_nights(whole, tmp_path, by_offset(whole, nights, random.Random(5)))
+    nightly, limits = in_nights(whole, tmp_path, by_offset(whole, nights, random.Random(5))), sample.settings.findings
     decoded(nightly, "night 1")
     replay.run(nightly)
+    findings_job.run(nightly, limits)
     decoded(nightly, "night 2")
     with pytest.raises(KilledError):
         replay.run(Mortal(nightly.spark, nightly.location, 4))
     replay.run(nightly)
     assert rows_of(nightly) == rows_of(whole)
+    findings_job.run(nightly, limits)
+    assert as_text(nightly.read(FINDINGS)) == as_text(whole.read(FINDINGS))
+
+
+def test_a_night_of_few_log_partitions_leaves_the_findings_of_other_groups(sample, whole, tmp_path, monkeypatch):
+    """The second night is merged by Spark, the others by this process; the third brings one log partition alone."""
+    nights = ["night 1", "night 2", "night 3"]
+    of_log = F.when((F.col("log_topic") != TOPIC) | (F.col("log_offset") < 300), "night 1")
+    nightly = in_nights(whole, tmp_path, of_log.when(F.col("log_partition") > 0, "night 2").otherwise("night 3"))
+    computed: list[set[str]] = []
+
+    def noted(tables, cluster, groups, logs):
+        histories = list(histories_for_findings(tables, cluster, groups, logs))
+        computed.append({each.group_id for each in histories})
+        return histories
+
+    monkeypatch.setattr(findings_job, "histories_for_findings", noted)
+    for night, most in zip(nights, (replayed.HERE_BYTES, 0, replayed.HERE_BYTES), strict=True):
+        monkeypatch.setattr(replayed, "HERE_BYTES", most)
+        decoded(nightly, night)
+        replay.run(nightly)
+        findings_job.run(nightly, sample.settings.findings)
+    assert rows_of(nightly) == rows_of(whole)
+    assert as_text(nightly.read(FINDINGS)) == as_text(whole.read(FINDINGS))
+    assert 0 < len(computed[2]) < len(computed[1]) <= nightly.read(GROUP_STATES).count()
 
 
 SHUFFLED = "concat('night ', 2 + abs(hash(log_partition, log_offset)) % 2)"

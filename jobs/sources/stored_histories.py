@@ -24,6 +24,7 @@ from coordinator_core.audit.findings.group_history import (
     RecordSize,
     Removal,
     Rewind,
+    ShareLogs,
 )
 from coordinator_core.audit.group_audit import AUDITED_TABLES
 from coordinator_core.cluster.topic_history import TopicInterval
@@ -43,7 +44,7 @@ SIZES: Final = f"""
 WITH sized AS (
   SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, CAST(bytes_of(value) AS BIGINT) AS size,
     coalesce(batch_base, log_offset) AS base
-  FROM $group_records WHERE cluster = :cluster AND log_topic IN :topics AND log_offset IS NOT NULL
+  FROM $group_records WHERE cluster = :cluster AND log_topic IN :topics AND {{among}} AND log_offset IS NOT NULL
     AND log_partition IS NOT NULL AND value IS NOT NULL
 ), in_batches AS (
   SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, size, base,
@@ -97,47 +98,78 @@ Place = tuple[str, int, str]
 
 def stored_histories(tables: TableReader, cluster: str) -> Iterator[GroupHistory]:
     """Yield the history of each group, by group id; the rows of one group are in memory at a time."""
+    return _histories(tables, cluster, None, share_logs(tables, cluster), over_time=True)
+
+
+def histories_for_findings(
+    tables: TableReader, cluster: str, groups: Sequence[str] | None, logs: ShareLogs
+) -> Iterator[GroupHistory]:
+    """Yield the history of each of these groups (None: of all) as findings need it: without commits over time.
+
+    ``logs`` is what is known of the share state log.
+    """
+    return iter(()) if groups == [] else _histories(tables, cluster, groups, logs, over_time=False)
+
+
+def _histories(
+    tables: TableReader, cluster: str, groups: Sequence[str] | None, logs: ShareLogs, *, over_time: bool
+) -> Iterator[GroupHistory]:
     rows = merge(
-        *(_rows_of(tables, cluster, table, row_type) for table, row_type in OF_GROUP.items()),
-        _commits(tables, cluster),
-        _commit_counts(tables, cluster),
-        _sizes(tables, cluster),
-        _own_times(tables, cluster),
+        *(_rows_of(tables, cluster, table, row_type, groups) for table, row_type in OF_GROUP.items()),
+        _commits(tables, cluster, groups),
+        *([_commit_counts(tables, cluster)] if over_time else ()),
+        _sizes(tables, cluster, groups),
+        _own_times(tables, cluster, groups),
         key=itemgetter(0),
     )
-    partitions, shares = partition_counts(tables, cluster), share_logs(tables, cluster)
+    partitions = partition_counts(tables, cluster)
     for group_id, mine in groupby(rows, itemgetter(0)):
         found = [each for _, each in mine]
         own_ms = max((each for each in found if isinstance(each, int)), default=0)
         others = [each for each in found if not isinstance(each, int)]
-        yield GroupHistory.gather(group_id, own_ms, others, partitions, shares)
+        yield GroupHistory.gather(group_id, own_ms, others, partitions, logs)
 
 
-def _rows_of(tables: TableReader, cluster: str, table: str, row_type: type) -> Iterator[tuple[str, Any]]:
+def _among(groups: Sequence[str] | None) -> str:
+    return "TRUE" if groups is None else "group_id IN :groups"
+
+
+def _rows_of(
+    tables: TableReader, cluster: str, table: str, row_type: type, groups: Sequence[str] | None
+) -> Iterator[tuple[str, Any]]:
     read = reader(row_type)
-    rows = tables.rows(f"SELECT * FROM ${table} WHERE cluster = :cluster ORDER BY group_id", cluster=cluster)
+    rows = tables.rows(
+        f"SELECT * FROM ${table} WHERE cluster = :cluster AND {_among(groups)} ORDER BY group_id",
+        cluster=cluster,
+        groups=groups,
+    )
     return ((row["group_id"], read(row)) for row in rows)
 
 
-def _own_times(tables: TableReader, cluster: str) -> Iterator[tuple[str, int]]:
+def _own_times(tables: TableReader, cluster: str, groups: Sequence[str] | None) -> Iterator[tuple[str, int]]:
     """Yield each group that was replayed, and the latest time (ms) of its log partition."""
     rows = tables.rows(
         "SELECT s.group_id AS group_id, max(r.last_ms) AS own_ms FROM $group_states AS s JOIN $log_ranges AS r "
         "ON s.cluster = r.cluster AND s.log_topic = r.log_topic AND s.log_partition = r.log_partition "
-        "WHERE s.cluster = :cluster AND s.log_topic IN :topics GROUP BY s.group_id ORDER BY group_id",
+        f"WHERE s.cluster = :cluster AND s.log_topic IN :topics AND {_among(groups)} GROUP BY s.group_id "
+        "ORDER BY group_id",
         cluster=cluster,
         topics=GROUP_TOPICS,
+        groups=groups,
     )
     return ((row["group_id"], row["own_ms"] or 0) for row in rows)
 
 
-def _commits(tables: TableReader, cluster: str) -> Iterator[tuple[str, PartitionCommits | OpenTransaction]]:
+def _commits(
+    tables: TableReader, cluster: str, groups: Sequence[str] | None
+) -> Iterator[tuple[str, PartitionCommits | OpenTransaction]]:
     """Yield the sums of the commits of each group for each partition, and its open transactions."""
     rows = tables.rows(
         "SELECT log_topic, log_partition, group_id, topic, partition, commits, first, last, committed, rewinds, "
         "removals, pending, ended FROM $commit_summaries WHERE cluster = :cluster AND hour_ms IS NULL "
-        "ORDER BY group_id, log_topic, log_partition",
+        f"AND {_among(groups)} ORDER BY group_id, log_topic, log_partition",
         cluster=cluster,
+        groups=groups,
     )
     group_ends, topic_ends = _group_ends(tables, cluster), _topic_ends(tables, cluster)
     for place, of_group in groupby(rows, itemgetter("log_topic", "log_partition", "group_id")):
@@ -164,9 +196,9 @@ def _commit_counts(tables: TableReader, cluster: str) -> Iterator[tuple[str, Com
         yield row["group_id"], CommitCount(row["since_ms"], row["length_ms"], row["records"])
 
 
-def _sizes(tables: TableReader, cluster: str) -> Iterator[tuple[str, RecordSize]]:
+def _sizes(tables: TableReader, cluster: str, groups: Sequence[str] | None) -> Iterator[tuple[str, RecordSize]]:
     """Yield the largest records and batches of each group; ``audit.findings.record_sizes`` finds the same in a log."""
-    for row in tables.rows(SIZES, cluster=cluster, topics=GROUP_TOPICS):
+    for row in tables.rows(SIZES.format(among=_among(groups)), cluster=cluster, topics=GROUP_TOPICS, groups=groups):
         at = LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"])
         yield row["group_id"], RecordSize(row["log_topic"], row["record_type"], row["size"], row["records"], at)
 

@@ -1,0 +1,87 @@
+"""A table in a folder of this machine, changed by this process: a few rows are written without a Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+WRITER_VERSION: Final = 2
+"""The newest writer version of Delta's protocol that all tables have which this software creates."""
+
+
+class LocalTable:
+    """The newest version of a table. ``open`` returns None for what only Spark can write."""
+
+    def __init__(self, table: DeltaTable) -> None:
+        self._table = table
+
+    @classmethod
+    def open(cls, place: str) -> LocalTable | None:
+        """Open the table in a folder; None: it does not exist, or has features of Delta that delta-rs may not know."""
+        try:
+            table = DeltaTable(place)
+        except (DeltaError, TableNotFoundError, OSError):
+            return None
+        return cls(table) if table.protocol().min_writer_version <= WRITER_VERSION else None
+
+    def rows(self) -> pa.Table:
+        """Return all rows."""
+        return self._table.to_pyarrow_table()
+
+    def size(self) -> int:
+        """Return the size of its files in bytes."""
+        return sum(pa.table(self._table.get_add_actions())["size_bytes"].to_pylist())
+
+    def append(self, rows: pa.Table, transaction: str, note: str | None = None) -> None:
+        """Append rows as one transaction; see ``Tables.append``."""
+        if self._table.transaction_version(transaction) is None:
+            commit = _commit(note, app_transactions=[Transaction(transaction, 1)])
+            write_deltalake(self._table, rows, mode="append", commit_properties=commit)
+
+    def add(self, rows: pa.Table) -> None:
+        """Append rows whose keys the table does not have."""
+        write_deltalake(self._table, rows, mode="append")
+
+    def replace(self, rows: pa.Table, note: str | None = None) -> None:
+        """Replace all rows by these, in one commit."""
+        write_deltalake(self._table, rows, mode="overwrite", commit_properties=_commit(note))
+
+    def replace_if_unchanged(self, rows: pa.Table) -> bool:
+        """Replace all rows by these. Return False if the table has changed since it was opened; then it stays."""
+        try:
+            commit = CommitProperties(max_commit_retries=0)
+            write_deltalake(self._table, rows, mode="overwrite", commit_properties=commit)
+        except CommitFailedError:
+            return False
+        return True
+
+    def merge(self, rows: pa.Table, key: Sequence[str], update: Mapping[str, str], when: str, *, insert: bool) -> None:
+        """Update the rows with the key of one of ``rows``, and insert the others; see ``Tables.merge``."""
+        merger = self._table.merge(rows, _same(key), source_alias="s", target_alias="t")
+        merger = merger.when_matched_update(dict(update), predicate=when)
+        if insert:
+            merger = merger.when_not_matched_insert({name: f"s.{name}" for name in rows.column_names})
+        merger.execute()
+
+    def delete(self, rows: pa.Table) -> None:
+        """Delete the rows that equal one of ``rows`` in all columns of ``rows``."""
+        merger = self._table.merge(rows, _same(rows.column_names), source_alias="s", target_alias="t")
+        merger.when_matched_delete().execute()
+
+    def clear(self) -> None:
+        """Delete all rows."""
+        self._table.delete()
+
+
+def _commit(note: str | None, app_transactions: list[Transaction] | None = None) -> CommitProperties:
+    # Spark writes and reads a note under this name.
+    facts = None if note is None else {"userMetadata": note}
+    return CommitProperties(custom_metadata=facts, app_transactions=app_transactions)
+
+
+def _same(names: Sequence[str]) -> str:
+    return " AND ".join(f"(t.{name} IS NOT DISTINCT FROM s.{name})" for name in names)
