@@ -90,16 +90,16 @@ def _here(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:
     """Return the rows of the table, computed by this process."""
     found = lookup(tables)
     again = {cluster: None if groups is None else set(groups) for cluster, groups in changed.items()}
-    rows = []
+    kept, new = [], list[dict[str, Any]]()
     for row in found.rows("SELECT * FROM $findings"):
         groups = again.get(row["cluster"], set())
         if groups is not None and row["group_id"] not in groups:
-            rows.append(dict(row))
+            kept.append(row)
     for cluster, wanted in sorted(changed.items()):
         histories = histories_for_findings(found, cluster, wanted, share_logs(tables, cluster))
         of_cluster = (row for history in histories for row in findings(history, limits))
-        rows += [{"cluster": cluster, **row._asdict()} for row in of_cluster]
-    return few(FINDINGS, rows)
+        new += [{"cluster": cluster, **row._asdict()} for row in of_cluster]
+    return pa.concat_tables([few(FINDINGS, kept), few(FINDINGS, new)])
 
 
 def _in_spark(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -52,7 +53,7 @@ Rows: TypeAlias = DataFrame | pa.Table
 
 
 def few(table: Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Return rows that are in this process. Structs are mappings, or tuples; maps are lists of pairs."""
+    """Return rows that are in this process. Structs are all mappings, or all tuples; maps are lists of pairs."""
     return pa.Table.from_pylist([dict(row) for row in rows], schema=to_arrow_schema(table.schema))
 
 
@@ -93,6 +94,11 @@ class Tables:
 
     def exists(self, table: Table) -> bool:
         """Return whether the table exists. Raise InputError if it exists but cannot be read."""
+        if self.is_here():
+            if not Path(self.location, table.name).exists():
+                return False
+            if self.local(table) is not None:
+                return True
         try:
             self.read(table)
         except MissingTableError:
@@ -150,9 +156,13 @@ class Tables:
 
     def _verify(self, table: Table) -> None:
         """Raise InputError for a table that another release created with other columns, or that was changed by hand."""
-        existing = {field.name: field.dataType for field in self.read(table).schema}
+        local = self.local(table)
+        schema = self.read(table).schema if local is None else local.schema()
+        existing = {field.name: field.dataType for field in schema}
         if not self._is_format_checked:
-            self._check_format(table)
+            check_format(self.location, self._properties(table) if local is None else local.properties())
+            # All tables of a location have the same format.
+            self._is_format_checked = True
         for field in table.schema:
             data_type = existing.get(field.name)
             if data_type != field.dataType:
@@ -162,11 +172,9 @@ class Tables:
                     f"expected type {field.dataType.simpleString()}"
                 )
 
-    def _check_format(self, table: Table) -> None:
-        """Check the format version, on the first table only: all tables of a location have the same format."""
+    def _properties(self, table: Table) -> dict[str, str]:
         shown = self.spark.sql(f"SHOW TBLPROPERTIES {self.name(table)}").collect()
-        check_format(self.location, {row.key: row.value for row in shown})
-        self._is_format_checked = True
+        return {row.key: row.value for row in shown}
 
     def read(self, table: Table) -> DataFrame:
         """Return all rows.

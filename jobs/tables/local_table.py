@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from pyspark.sql.types import StructType
 
 WRITER_VERSION: Final = 2
 """The newest writer version of Delta's protocol that all tables have which this software creates."""
@@ -27,6 +29,14 @@ class LocalTable:
         except (DeltaError, TableNotFoundError, OSError):
             return None
         return cls(table) if table.protocol().min_writer_version <= WRITER_VERSION else None
+
+    def schema(self) -> StructType:
+        """Return the columns as Spark names their types."""
+        return StructType.fromJson(json.loads(self._table.schema().to_json()))
+
+    def properties(self) -> dict[str, str]:
+        """Return the properties of the table."""
+        return dict(self._table.metadata().configuration)
 
     def rows(self) -> pa.Table:
         """Return all rows."""
