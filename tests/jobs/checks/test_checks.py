@@ -15,7 +15,11 @@ from jobs.api import CoordinatorAudit
 from jobs.checks import suites as quality
 from jobs.checks.measures import MEASURES, coordinator_partition, measure
 from jobs.checks.validation import CheckRun, Result
+from jobs.pipeline.changed_groups import changed_groups
+from jobs.pipeline.rebuilds import LATE, MOVED
+from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.delta import Tables
+from jobs.tables.lookup import lookup
 from jobs.tables.results import FINDINGS
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -121,3 +125,27 @@ def test_tables_without_a_run_are_nothing_to_check(spark: SparkSession, tmp_path
     """The message names the place."""
     with pytest.raises(InputError, match="runs"):
         quality.run(Tables(spark, str(tmp_path)), settings.load().checks, NOW)
+
+
+def test_questions_between_the_steps_have_the_same_answers_through_spark(
+    sample: CoordinatorAudit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables of a catalog are read through Spark: the measures, the groups that changed, and the late records."""
+    chosen = settings.load(flags={"checks.findings.fail_on": ["any"]}).checks
+    given = {"cluster": "sample", "done": "", "upto": "~", "topics": GROUP_TOPICS}
+
+    def answers() -> tuple[object, ...]:
+        found = lookup(sample.tables)
+        (moved,) = found.rows(MOVED, **given)
+        return (
+            measure(sample.tables, NOW, chosen).to_dict("records"),
+            changed_groups(found, "sample", ""),
+            changed_groups(found, "sample", "~"),
+            moved["groups"],
+            list(found.rows(LATE, **given)),
+        )
+
+    here = answers()
+    assert len(here[1]) > len(here[2])
+    monkeypatch.setattr(Tables, "is_here", lambda self: False)
+    assert repr(answers()) == repr(here)

@@ -55,13 +55,15 @@ def test_share_partitions_are_those_of_the_logs(recorded):
     assert sum(len(each.share_partitions) for each in expected.values()) == 226
     for group_id, each in expected.items():
         found = next(histories(recorded.tables, CLUSTER, group_id, for_findings=False))
-        assert found == replace(each, commits=[], transactions=[], sizes=[])
+        assert found == replace(each, commits=[], commit_counts=[], transactions=[], sizes=[])
 
 
 def test_sums_of_deliveries_and_findings_are_those_of_the_logs(recorded):
     expected, limits = from_logs(), recorded.settings.findings
     found = {each.group_id: each for each in histories(recorded.tables, CLUSTER)}
-    assert found == {group_id: replace(each, share_partitions=[]) for group_id, each in expected.items()}
+    assert found == {
+        group_id: replace(each, share_partitions=[], commit_counts=[]) for group_id, each in expected.items()
+    }
     rows = recorded.table("findings").drop("cluster").collect()
     assert sorted(repr(row.asDict(recursive=True)) for row in rows) == sorted(
         repr(plain(row)) for history in expected.values() for row in findings(history, limits)
@@ -124,7 +126,7 @@ def test_state_of_a_group_that_no_log_has_is_found_in_tables_as_in_logs(forgotte
     made.replay()
     made.audit()
     logs = group_histories(find_logs([forgotten]), pytest.fail, audit=AuditSettings())
-    expected = {each.group_id: replace(each, share_partitions=[]) for each in logs}
+    expected = {each.group_id: replace(each, share_partitions=[], commit_counts=[]) for each in logs}
     assert expected["forgotten"].share_logs.groups_ms.keys() == {0}
     assert {each.group_id: each for each in histories(made.tables, CLUSTER)} == expected
     found = made.table("findings").where("group_id = 'forgotten'").collect()
