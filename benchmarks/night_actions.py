@@ -1,8 +1,8 @@
 """What Spark does in a night over the samples: ``python -m benchmarks.night_actions [LOGS]``.
 
 Prints JSON for three nights, the first one, one with nothing new, and one with a changed file, by step: seconds, Spark
-jobs, SQL executions, tasks and commits to Delta tables. Spark's event log counts them, so that a session through Spark
-Connect could be counted, too.
+jobs, SQL executions, tasks and commits to Delta tables; and the seconds of processors of each night. Spark's event log
+counts jobs, so that a session through Spark Connect could be counted, too.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from benchmarks.nightly import processor_seconds
 from jobs import nightly_run, settings
 from jobs.nightly_run import StepRun
 from jobs.tables import session
@@ -76,14 +77,16 @@ def main() -> None:
         flags = {"input.paths": [str(logs)], "spark.master": "local[2]", "nightly.report": Path(place, "report.html")}
         chosen = settings.load(environment={}, flags=flags | {"spark.conf": conf})
         tables = Tables(session.get_or_create(chosen.spark), str(home))
-        nights = {}
+        nights, spent = {}, {}
         for name in ("first", "nothing new", "another log partition"):
             if name == "another log partition":
                 shutil.copytree(folders[-1], logs / folders[-1].name)
+            before = processor_seconds()
             nights[name] = nightly_run.run(tables, chosen, nightly_run.NullListener()).steps
+            spent[name] = {"processor_seconds": round(processor_seconds() - before, 1)}
         tables.spark.stop()
         found = [*events(log_of_events), *(("delta_commits", time) for time in delta_commits(home))]
-    print(json.dumps({name: counted(steps, found) for name, steps in nights.items()}, indent=1))
+    print(json.dumps({name: counted(steps, found) | spent[name] for name, steps in nights.items()}, indent=1))
 
 
 if __name__ == "__main__":
