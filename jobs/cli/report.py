@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,21 +12,22 @@ import typer
 
 from coordinator_core.audit.findings.two_logs import combined
 from coordinator_core.errors import UsageError
-from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.console import Console
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import EndsOption
 from jobs.cli.output import print_written
+from jobs.queries.from_logs.commits import group_lag
 from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import ReportHeader as Origin
 from jobs.report.build import build
 from jobs.report.coverage import coverage
-from jobs.report.data import Report
+from jobs.report.data import LagLine, Report
+from jobs.report.lag import lag_lines
 from jobs.report.render import check_name, write
 from jobs.settings import Settings, load
-from jobs.sources.end_offsets import newest_ends
+from jobs.sources.end_offsets import EndOffsets, all_ends, newest_ends
 from jobs.sources.files import LogFile, find_logs
 from jobs.versions import software_version
 
@@ -45,8 +47,7 @@ def report_command(
     flags = {"tables": source.tables, "cluster": source.cluster}
     if source.tables is None:
         logs = find_logs(source.log or [], snapshots=True)
-        known = {} if ends is None else newest_ends(ends)
-        made = _of_logs(source, logs, load(source.config, flags=flags), known)
+        made = _of_logs(source, logs, load(source.config, flags=flags), ends)
     elif ends is not None:
         raise UsageError("--end-offsets needs --log: for tables, give the end offsets to `replay --end-offsets`")
     else:
@@ -57,9 +58,7 @@ def report_command(
     print_written("report", out, as_json=source.json)
 
 
-def _of_logs(
-    source: AnswerSource, logs: list[LogFile], settings: Settings, ends: Mapping[TopicPartition, int]
-) -> Report:
+def _of_logs(source: AnswerSource, logs: list[LogFile], settings: Settings, ends: Path | None) -> Report:
     warnings: list[str] = []
     listed = source.listed_topics(logs)
     with source.console.step(f"reading {len(logs)} logs"):
@@ -72,11 +71,18 @@ def _of_logs(
             coverage=covered,
             topics_known=listed is not None or any(file.family is Family.METADATA for file in logs),
             warnings=warnings,
-            ends=ends,
+            ends={} if ends is None else newest_ends(ends),
+            lag_of=None if ends is None else partial(_lag_of, logs, all_ends(ends)),
             empty=[place for log in logs if (place := (log.topic, log.partition)) not in there and log.topic],
         )
         histories = combined(group_histories(logs, warnings.append, audit=settings.audit, listed=listed))
         return build(histories, settings.findings, origin)
+
+
+def _lag_of(logs: Sequence[LogFile], ends: EndOffsets, group_id: str, partition: int) -> tuple[LagLine, ...]:
+    """Return the lag of a group over time, from its partition of the log. What cannot be read was warned of before."""
+    own = [log for log in logs if log.family is not Family.GROUP or log.partition in (partition, -1)]
+    return lag_lines(point._asdict() for point in group_lag(own, lambda _: None, group_id, ends))
 
 
 def _of_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> Report:

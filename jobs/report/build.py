@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ MOST_NIGHTS = 366
 MOST_BUCKETS = 72
 MOST_WORST = 5
 MOST_LAGGING = 6
+MOST_LAG_HISTORIES = 20
 BUCKETS_MS = tuple(
     unit * count
     for unit, multiples in (
@@ -49,7 +50,11 @@ class Opened(NamedTuple):
 
 
 class ReportHeader(NamedTuple):
-    """Source of a report: cluster, software, logs and warnings."""
+    """Source of a report: cluster, software, logs and warnings.
+
+    Lag over time comes from ``lags`` by group id, or from ``lag_of`` (group id, partition of the log), which is asked
+    for the groups with the highest lag alone: each question reads a partition of the log again.
+    """
 
     cluster: str
     software: str
@@ -60,6 +65,7 @@ class ReportHeader(NamedTuple):
     ends: Mapping[TopicPartition, int] = {}
     empty: Sequence[tuple[str, int]] = ()
     lags: Mapping[str, tuple[LagLine, ...]] = {}
+    lag_of: Callable[[str, int], tuple[LagLine, ...]] | None = None
     nights: Sequence[NightRow] = ()
 
 
@@ -77,6 +83,8 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
             Opened(row.at.timestamp_ms, row.outcome, str(family(row))) for row in rebalances if row.at.timestamp_ms >= 0
         ]
         worst += _worst(rebalances, groups[-1])
+    if source.lag_of is not None:
+        groups = _with_lag(groups, source.lag_of)
     groups, commits = _with_commits(groups)
     groups.sort(key=lambda group: (-group.line.score, -group.line.rebalances, group.line.group_id))
     lines = [group.line for group in groups]
@@ -120,6 +128,20 @@ def _worst(rebalances: Sequence[RebalanceRow], group: GroupDetail) -> Iterator[t
     told = group.rebalances[group.worst]
     row = next(row for row in rebalances if row.at == told.at and row.group_type == told.group_type)
     yield row, Worst(group.line.group_id, told._replace(story=()), because(row))
+
+
+def _with_lag(groups: Sequence[GroupDetail], lag_of: Callable[[str, int], tuple[LagLine, ...]]) -> list[GroupDetail]:
+    """Return the groups, with lag over time for those whose lag is now the highest."""
+    known = [
+        (max(lags), index)
+        for index, group in enumerate(groups)
+        if (lags := [each.lag for each in group.offsets if each.lag is not None])
+    ]
+    chosen = {index for _, index in nlargest(MOST_LAG_HISTORIES, known)}
+    return [
+        group._replace(lag=lag_of(group.line.group_id, group.offsets[0].last.partition)) if index in chosen else group
+        for index, group in enumerate(groups)
+    ]
 
 
 def _with_commits(groups: Sequence[GroupDetail]) -> tuple[list[GroupDetail], tuple[CommitCount, ...]]:

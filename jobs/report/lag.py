@@ -1,8 +1,8 @@
-"""Lag over time for the report, from the table ``lag_history``."""
+"""Lag over time for the report: from the table ``lag_history``, or from points."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -38,10 +38,15 @@ def stored_lags(tables: TableReader, cluster: str) -> dict[str, tuple[LagLine, .
     found: dict[str, tuple[LagLine, ...]] = {}
     rows = tables.rows(POINTS, cluster=cluster, since=min(times))
     for group_id, of_group in groupby(rows, itemgetter("group_id")):
-        lines = [_line(list(points)) for _, points in groupby(of_group, itemgetter("topic", "partition"))]
-        lines.sort(key=lambda line: (-max((lag for lag in line.lags if lag is not None), default=-1), line[:2]))
-        found[group_id] = tuple(lines[:MOST_LINES])
+        found[group_id] = lag_lines(of_group)
     return found
+
+
+def lag_lines(points: Iterable[Mapping[str, Any]]) -> tuple[LagLine, ...]:
+    """Return the lag of the partitions of one group, the highest first; points are by topic, partition and time."""
+    lines = [_line(list(of_one)[-MOST_TIMES:]) for _, of_one in groupby(points, itemgetter("topic", "partition"))]
+    lines.sort(key=lambda line: (-max((lag for lag in line.lags if lag is not None), default=-1), line[:2]))
+    return tuple(lines[:MOST_LINES])
 
 
 def _line(points: list[Mapping[str, Any]]) -> LagLine:

@@ -87,7 +87,8 @@ def _vendored(name: str) -> Markup:
 def _overview(report: Report) -> dict[str, object]:
     """Return what the charts of the overview show."""
     names = ("first_ms", "last_ms", "bucket_ms", "activity", "families", "commits", "lag", "nights")
-    return {name: plain(getattr(report, name)) for name in names}
+    has_ends = any(each.lag is not None for group in report.groups for each in group.offsets)
+    return {name: plain(getattr(report, name)) for name in names} | {"has_ends": has_ends}
 
 
 def utc(timestamp_ms: int) -> str:

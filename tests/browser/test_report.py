@@ -442,6 +442,36 @@ def test_what_is_not_known_is_said_with_the_command_that_gives_it(opened, report
     assert "coordinator-audit nightly" in page.locator("#charts").inner_text()
 
 
+def test_lag_over_time_where_end_offsets_are_given(browser, tmp_path):
+    times = [1_795_810_201_000 + 240_000 * step for step in range(9)]
+    ends = [
+        {"topic": "payments", "partition": number, "timestamp_ms": time, "end_offset": 10**6}
+        for number in range(4)
+        for time in times
+    ]
+    (tmp_path / "ends.jsonl").write_text("\n".join(map(json.dumps, ends)))
+    page_file = tmp_path / "r.html"
+    given = ["--log", str(ROOT / "data/samples/shop"), "--end-offsets", str(tmp_path / "ends.jsonl")]
+    assert CliRunner().invoke(app, ["report", *given, "--out", str(page_file)]).exit_code == 0
+    data = json.loads(page_file.with_suffix(".json").read_text())
+    (group,) = (each for each in data["groups"] if each["line"]["group_id"] == "payments")
+    page = browser.new_page(viewport={"width": 1440, "height": 900}, offline=True)
+    for link in ("", "#group=payments", "#group=mailer", "#group=pricing"):
+        page.goto("about:blank")
+        page.goto(page_file.as_uri() + link)
+        page.wait_for_selector("#group .panel" if link else ".plot canvas")
+        found = Axe().run(page).response["violations"]
+        assert [(each["id"], each["nodes"][0]["html"]) for each in found] == [], link
+    page.goto(f"{page_file.as_uri()}#group=payments")
+    panel = page.locator(".panel", has=page.get_by_role("heading", name="Lag over time"))
+    panel.get_by_text("As a table").click()
+    told = panel.get_by_role("region", name="Lag over time: table").locator("tbody tr").first.inner_text()
+    newest = {f"{line['topic']} {line['partition']}": line["lags"][0] for line in group["lag"]}
+    assert newest
+    assert all(f"{lag:,}" in told for lag in newest.values() if lag is not None)
+    page.close()
+
+
 def seconds_of_processor(page: Page, session: CDPSession) -> float:
     """Return what the main thread of the page has used: other processes beside the test do not count."""
     metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}

@@ -139,15 +139,18 @@ function membersOverTime(group, state, selected) {
 
 const MOST_LAG_LINES = 8;
 function lagPanel(group, state) {
+  if (!group.lag.length && group.offsets.some((each) => each.lag !== null)) {
+    return el("div", { class: "panel" }, el("h4", {}, "Lag over time"), el("p", {}, "Not in this report, which has it for the groups with the highest lag. The table of committed offsets below has the newest lag."),
+      el("pre", { tabindex: "0", role: "region", "aria-label": "Lag over time: commands" }, `coordinator-audit offsets ${quoted(group.line.group_id)} --lag-history --log LOGS --end-offsets cluster.jsonl`));
+  }
   if (!group.lag.length) return group.offsets.length ? unknownPanel("h4", "Lag over time", "no end offsets were given, and the log has none. These commands give them:", ...LAG_COMMANDS) : null;
   const known = group.lag.filter((each) => each.lags.some((lag) => lag !== null));
   if (!known.length) return unknownPanel("h4", "Lag over time", "end offsets were given, but the log does not show which offsets were committed at those moments.");
   const lines = known.slice(0, MOST_LAG_LINES).map((each) => ({ name: `${each.topic} ${each.partition}`, times: each.times_ms, values: each.lags }));
-  const [first] = known;
   const panel = linesChart(lines, { title: "Lag over time", note: `records; ${shown(lines, known.length)} partitions, the highest lag first; UTC`, unit: "records of lag", state, left: true });
   const status = known.map((each) => ({ cells: [each.topic, String(each.partition), each.status[each.status.length - 1].toLowerCase(), number(each.lags[each.lags.length - 1]), utc(each.times_ms[each.times_ms.length - 1])] }));
   panel.append(lazyDetails("Status of each partition", () => table(["Topic", "#Partition", "Status", "#Newest lag", "At (UTC)"], status, { tabindex: "0", role: "region", "aria-label": "Status of each partition" })),
-    el("p", { class: "quiet" }, "Each step: ", el("code", {}, `coordinator-audit commits ${quoted(group.line.group_id)}${known.length > lines.length ? "" : ` --topic ${quoted(first.topic)}`}`)));
+    el("p", { class: "quiet" }, "All partitions and snapshots: ", el("code", {}, `coordinator-audit offsets ${quoted(group.line.group_id)} --lag-history`)));
   return panel;
 }
 

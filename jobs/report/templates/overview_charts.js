@@ -10,7 +10,7 @@ const NIGHTS = [["new_rebalances", "new rebalances"], ["findings", "findings"], 
 
 // Nights have their own time: they may reach back much further than the log.
 function trends(nights) {
-  if (!nights.length) return [unknownPanel("h3", "Trend between nights", "this report is made from files. Tables that a nightly run fills have the trend:", "coordinator-audit nightly LOGS --tables TABLES --report report.html")];
+  if (!nights.length) return [unknownPanel("h3", "Trend between nights", "no night was counted. Tables that a nightly run fills have the trend:", "coordinator-audit nightly LOGS --tables TABLES --report report.html")];
   const state = timeRange(nights[0].ended_ms, nights[nights.length - 1].ended_ms);
   const times = nights.map((each) => each.ended_ms);
   const line = (names) => names.filter(([field]) => nights.some((each) => each[field] !== null)).map(([field, name]) => ({ name, times, values: nights.map((each) => each[field]) }));
@@ -37,6 +37,7 @@ async function overviewCharts() {
     commitChart(data.commits, state) ?? el("div", { class: "panel" }, el("h3", {}, "Commits over time"), el("p", {}, "No commit was seen.")),
     data.lag.length ? linesChart(data.lag.map((each) => ({ name: each.group_id, times: each.times_ms, values: each.highest })),
       { title: "Lag over time", note: "highest lag of a partition, in records; the groups with most; UTC", unit: "records of lag", state })
+      : data.has_ends ? unknownPanel("h3", "Lag over time", "end offsets were given, but the log does not reach to the times at which they were taken.")
       : unknownPanel("h3", "Lag over time", "no end offsets were given, and the log has none. These commands give them:", ...LAG_COMMANDS),
     ...trends(data.nights),
   ];

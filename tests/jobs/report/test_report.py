@@ -212,6 +212,33 @@ def test_lag_is_to_the_end_offsets_that_are_given(tmp_path):
     assert run("report", "--tables", tmp_path, *with_ends).exit_code == 2
 
 
+def test_lag_over_time_is_that_of_the_command(tmp_path):
+    times = (1_795_257_440_000, 1_795_257_460_000, 1_795_257_500_000)
+    ends = [
+        {"topic": "n-1", "partition": number, "timestamp_ms": time, "end_offset": 20 + 10 * step + number}
+        for step, time in enumerate(times)
+        for number in range(3)
+    ]
+    (tmp_path / "ends.jsonl").write_text("\n".join(map(json.dumps, ends)))
+    given = ("--log", SAMPLES / "logs", "--end-offsets", tmp_path / "ends.jsonl")
+    assert run("report", *given, "--out", tmp_path / "r.html").exit_code == 0
+    data = json.loads((tmp_path / "r.json").read_text())
+    (group,) = (each for each in data["groups"] if each["line"]["group_id"] == "N-cls-7")
+    told = [
+        json.loads(line) for line in run("offsets", "N-cls-7", "--lag-history", "--json", *given).stdout.splitlines()
+    ]
+    drawn = {
+        (line["topic"], line["partition"], time, lag, status)
+        for line in group["lag"]
+        for time, lag, status in zip(line["times_ms"], line["lags"], line["status"], strict=True)
+    }
+    columns = ("topic", "partition", "timestamp_ms", "lag", "status")
+    assert drawn == {tuple(point[name] for name in columns) for point in told}
+    assert any(lag for _, _, _, lag, _ in drawn)
+    (highest,) = (each for each in data["lag"] if each["group_id"] == "N-cls-7")
+    assert max(each or 0 for each in highest["highest"]) == max(lag or 0 for _, _, _, lag, _ in drawn)
+
+
 def test_a_log_without_metadata_says_that_topics_are_unknown(tmp_path):
     batches: dict[int, list] = {}
     for record in log().records:
