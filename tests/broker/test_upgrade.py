@@ -1,0 +1,30 @@
+"""Brokers of all releases write one log in turn: nothing in it is called wrong, and members hold what it says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.broker.upgrade import Upgrade
+from tests.broker.upgrade.__main__ import LOGS
+from tests.broker.upgrade.expectations import PROFILES, differing_holders, profiles_by_release, verdicts
+
+
+@pytest.mark.long
+def test_a_log_of_all_releases(tmp_path: Path) -> None:
+    upgrade = Upgrade(tmp_path)
+    upgrade.run()
+    logs = tmp_path / "logs"
+    for pattern in LOGS:
+        for folder in (tmp_path / "data").glob(pattern):
+            shutil.copytree(folder, logs / folder.name)
+    rows = verdicts(logs)
+    assert {each["verdict"] for each in rows} <= {"identical", "unknown"}
+    assert all("4.1" in each["missing"] for each in rows if each["verdict"] == "unknown")
+    found = profiles_by_release(rows, upgrade.seen)
+    assert found.keys() == PROFILES.keys()
+    assert all(PROFILES[release] in names for release, names in found.items()), found
+    assert list(differing_holders(logs, upgrade.seen)) == [], json.dumps(upgrade.seen)
