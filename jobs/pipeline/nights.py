@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from jobs.tables.delta import Tables
+from jobs.tables.delta import Tables, few
 from jobs.tables.lookup import lookup
 from jobs.tables.night_rows import LAGGING, UNSTABLE
 from jobs.tables.nights import NIGHTS
@@ -48,7 +48,7 @@ def count(tables: Tables, night: str) -> int:
     clusters = [row["cluster"] for row in found.rows("SELECT DISTINCT cluster FROM $group_states")]
     rows = [_row(found, cluster, night) for cluster in sorted(clusters)]
     if rows:
-        tables.append(NIGHTS, tables.spark.createDataFrame(rows, NIGHTS.schema), night)
+        tables.append(NIGHTS, few(NIGHTS, rows), night)
     return len(rows)
 
 
