@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -28,6 +30,11 @@ them; each further column makes every write slower."""
 
 MERGED_HERE = 64 << 20
 """The largest size in bytes of a table whose rows this process changes; in a larger one Spark does."""
+
+NO_WRITING = re.compile(
+    "No space left on device|File too large|Read-only file system|Permission denied|Disk quota exceeded"
+)
+"""What file systems say."""
 
 MISSING = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND")
 """Spark's error conditions for a missing table."""
@@ -70,6 +77,24 @@ def sql_text(text: str) -> str:
 def sql_name(location: str, table: str) -> str:
     """Return the name of a table in Spark's SQL."""
     return f"{location}.{table}" if is_catalog_name(location) else f"delta.`{location}/{table}`"
+
+
+@contextmanager
+def writing(name: str) -> Iterator[None]:
+    """Name the table in an error of its file system: Spark's own error names a file of the disk at most.
+
+    Raises:
+        InputError: there is no room, or the place cannot be written.
+    """
+    try:
+        yield
+    except Exception as error:
+        if (problem := NO_WRITING.search(str(error))) is None:
+            raise
+        raise InputError(
+            f"table {name} cannot be written: {problem[0]} ({one_line(error)}). What was committed stays: make room, "
+            "or let this user write there, and run again"
+        ) from error
 
 
 class Tables:
@@ -248,10 +273,11 @@ class Tables:
         if table.order:
             selected = selected.sortWithinPartitions(*table.order)
         writer = selected.write.format("delta").mode(mode).options(**options)
-        if self._by_name:
-            writer.saveAsTable(self.name(table))
-        else:
-            writer.save(f"{self.location}/{table.name}")
+        with writing(self.name(table)):
+            if self._by_name:
+                writer.saveAsTable(self.name(table))
+            else:
+                writer.save(f"{self.location}/{table.name}")
 
     def delete(self, table: Table, rows: Rows) -> None:
         """Delete the rows that equal one of ``rows`` in all columns of ``rows``."""

@@ -17,7 +17,7 @@ from pyspark.sql.types import StringType, StructType, TimestampType
 from pyspark.sql.utils import is_remote
 
 from coordinator_core.errors import CoordinatorAuditError
-from jobs.tables.delta import Table, Tables, column, few, sql_text
+from jobs.tables.delta import Table, Tables, column, few, sql_text, writing
 
 if TYPE_CHECKING:
     from jobs.tables.local_table import LocalTable
@@ -127,7 +127,7 @@ class Lease:
             taken = self._insert() if held is None else self._take_from(before)
         except Exception as error:  # two runs take the lease at the same moment: Delta lets one of them commit
             held = self._row()
-            if held is None or held.owner is None:
+            if held is None or held.owner in (None, before):
                 raise
             raise _busy(self._tables, held) from error
         if not taken:
@@ -200,10 +200,12 @@ class Lease:
     def _put(self, local: LocalTable, row: LeaseRow) -> bool:
         """Write the row if nobody has changed the table since it was read; other leases stay as they are."""
         others = [each for each in local.rows().to_pylist() if each["name"] != self._name]
-        return local.replace_if_unchanged(few(LEASES, [*others, row._asdict()]))
+        with writing(self._tables.name(LEASES)):
+            return local.replace_if_unchanged(few(LEASES, [*others, row._asdict()]))
 
     def _changed(self, statement: str) -> bool:
-        (done,) = self._tables.spark.sql(statement).collect()
+        with writing(self._tables.name(LEASES)):
+            (done,) = self._tables.spark.sql(statement).collect()
         return int(done.num_affected_rows) == 1
 
 

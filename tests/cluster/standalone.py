@@ -87,6 +87,7 @@ class Standalone:
         self.url = f"spark://127.0.0.1:{self._port}"
         self._master: subprocess.Popen[bytes] | None = None
         self._workers: dict[int, subprocess.Popen[bytes]] = {}
+        self._submitted: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
         """Start the master and all workers."""
@@ -99,8 +100,8 @@ class Standalone:
 
     def stop(self) -> None:
         """Kill all processes."""
-        for process in (*self._workers.values(), self._master):
-            if process is not None:
+        for process in (*self._submitted, *self._workers.values(), self._master):
+            if process is not None and process.poll() is None:
                 kill_tree(process.pid)
                 process.wait()
         self._workers.clear()
@@ -144,7 +145,8 @@ class Standalone:
         chosen = {"spark.jars.ivy": str(IVY), "spark.executor.memory": EXECUTOR_MEMORY} | (conf or {})
         flags = [text for name, value in chosen.items() for text in ("--conf", f"{name}={value}")]
         command = [BIN / "spark-submit", "--master", self.url, "--packages", DELTA, *flags, "--py-files", self.code]
-        return self._start([*command, ROOT / "jobs" / "nightly.py", *arguments], out)
+        self._submitted.append(self._start([*command, ROOT / "jobs" / "nightly.py", *arguments], out))
+        return self._submitted[-1]
 
     def connect_server(self, port: int, *flags: str) -> subprocess.Popen[bytes]:
         """Start a Spark Connect server on this cluster."""
@@ -158,7 +160,7 @@ class Standalone:
         texts = [text for name, value in conf.items() for text in ("--conf", f"{name}={value}")]
         command = [BIN / "spark-submit", "--master", self.url, "--packages", DELTA, *texts, *flags]
         server = "org.apache.spark.sql.connect.service.SparkConnectServer"
-        return self._start([*command, "--class", server], self.place / "connect.out")
+        return self._start([*command, "--class", server], self.place / "connect.out", SPARK_DAEMON_MEMORY="1g")
 
     def _state(self) -> dict[str, Any]:
         try:
@@ -174,12 +176,12 @@ class Standalone:
     def _daemon(self, name: str, *command: str) -> subprocess.Popen[bytes]:
         return self._start([BIN / "spark-class", *command], self.place / f"{name}.out")
 
-    def _start(self, command: list[str | Path], out: Path) -> subprocess.Popen[bytes]:
+    def _start(self, command: list[str | Path], out: Path, **variables: str) -> subprocess.Popen[bytes]:
         with out.open("ab") as stream:
             return subprocess.Popen(
                 [*map(str, command)],
                 cwd=self.place,
-                env=self.environment,
+                env=self.environment | variables,
                 stdout=stream,
                 stderr=stream,
                 start_new_session=True,

@@ -191,6 +191,30 @@ def test_a_read_only_folder_is_named_and_the_next_run_goes_on(spark: SparkSessio
     assert Tables(spark, str(home)).read(NIGHTLY_STEPS).select("night").distinct().count() == nights + 1
 
 
+def test_a_full_disk_is_named_and_the_next_run_goes_on(spark: SparkSession, filled: Path, tmp_path: Path) -> None:
+    """On a small file system in memory, where root may mount one; ``test_bad_input`` limits the size of files."""
+    home = tmp_path / "tables"
+    home.mkdir()
+    size = sum(file.stat().st_size + 8192 for file in filled.rglob("*"))
+    if os.system(f"mount -t tmpfs -o size={size} tmpfs {home} 2>/dev/null") != 0:
+        pytest.skip("this user may not mount a file system")
+    try:
+        shutil.copytree(filled, home, dirs_exist_ok=True)
+        (home / "ballast").write_bytes(bytes(shutil.disk_usage(home).free))
+        refused = nightly(home)
+        assert refused.exit_code == 1
+        assert re.search(
+            rf"table .*{home}/\w+` cannot be written: No space left on device", refused.stderr.splitlines()[-1]
+        )
+        (home / "ballast").unlink()
+        assert nightly(home).exit_code == 0
+        expected, found = (Tables(spark, str(place)) for place in (filled, home))
+        for table in COMPARED:
+            assert content(found, table, "c") == content(expected, table, "c"), table.name
+    finally:
+        os.system(f"umount {home}")
+
+
 def test_the_commands_in_the_documentation(spark: SparkSession, filled: Path, home: Path) -> None:
     """Each as written, but that for the log, which sets everything aside."""
     text = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
