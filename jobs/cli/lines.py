@@ -173,6 +173,7 @@ class SnapshotLine(TypedDict):
     file: str
     topics: int
     partitions: int
+    groups: int
 
 
 class CaseId(TypedDict):

@@ -30,7 +30,7 @@ def snapshot_command(
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Store the topics of a cluster with ids, racks and end offsets, as they are now.
+    """Store the topics of a cluster with ids, racks and end offsets, and the configs of groups, as they are now.
 
     Take a snapshot before and after you copy a log, or every few minutes. The file gives the lag (--end-offsets), and
     the topics where the metadata log cannot be had (--topics). Section kafka of the settings says how to log in.
@@ -41,10 +41,13 @@ def snapshot_command(
     console = Console.of(context)
     chosen = settings.load(config)
     with console.step(f"asking {servers}"):
-        rows = cluster_snapshot.take({**chosen.kafka, "bootstrap.servers": servers}, time.time_ns() // 1_000_000)
+        rows = cluster_snapshot.take(
+            {**chosen.kafka, "bootstrap.servers": servers}, time.time_ns() // 1_000_000, console.warn
+        )
     cluster_snapshot.append(out, rows)
-    topics = len({row["topic"] for row in rows})
+    partitions = [row for row in rows if "topic" in row]
+    topics, groups = len({row["topic"] for row in partitions}), len(rows) - len(partitions)
     if json:
-        print_json({"file": str(out), "topics": topics, "partitions": len(rows)})
+        print_json({"file": str(out), "topics": topics, "partitions": len(partitions), "groups": groups})
     else:
-        typer.echo(f"{out}: {topics} topics, {len(rows)} partitions")
+        typer.echo(f"{out}: {topics} topics, {len(partitions)} partitions, configs of {groups} groups")

@@ -1,14 +1,15 @@
 """A snapshot of a cluster at one time, over the Admin protocol: topics with ids, racks and end offsets.
 
-One row for each partition, with the columns of ``ROW``. A file of such rows, of one time or many, gives the lag of
-groups (``--end-offsets``), and the topics where the metadata log cannot be had (``--topics``).
+One row for each partition, with the columns of ``ROW``, and one for each group, with its configs. A file of such rows,
+of one time or many, gives the lag of groups (``--end-offsets``), and the topics where the metadata log cannot be had
+(``--topics``).
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,8 +25,11 @@ TIMEOUT_S: Final = 30.0
 TOPICS_A_REQUEST: Final = 500
 
 
-def take(config: Mapping[str, str], time_ms: int) -> list[dict[str, Any]]:
-    """Return the rows of a cluster; ``config`` has settings of librdkafka, ``time_ms`` is the time that the rows get.
+def take(config: Mapping[str, str], time_ms: int, warn: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Return the rows of a cluster: partitions, then configs of groups.
+
+    ``config`` has settings of librdkafka, ``time_ms`` is the time that the rows get. ``warn`` is called if the cluster
+    does not give configs of groups.
 
     Raises:
         InputError: the cluster does not answer, or refuses.
@@ -36,9 +40,33 @@ def take(config: Mapping[str, str], time_ms: int) -> list[dict[str, Any]]:
     # librdkafka logs each attempt to connect; the error that is raised says the same once.
     quiet: dict[str, Any] = {"log_level": "0", "error_cb": lambda error: None}
     try:
-        return list(rows(AdminClient({**config, **quiet}), time_ms))
+        admin = AdminClient({**config, **quiet})
+        found = list(rows(admin, time_ms))
     except KafkaException as error:
         raise InputError(f"{config.get('bootstrap.servers', '')}: {error.args[0].str()}") from error
+    try:
+        return [*found, *list(group_rows(admin, time_ms, found[0]["cluster_id"] if found else ""))]
+    except KafkaException as error:
+        warn(f"the snapshot has no configs of groups: {error.args[0].str()}")
+        return found
+
+
+def group_rows(admin: Any, time_ms: int, cluster_id: str) -> Iterator[dict[str, Any]]:
+    """Yield a row for each group that the cluster lists: its configs, broker defaults included (KIP-848).
+
+    Raises:
+        KafkaException: the cluster does not list groups, or does not give the configs of one (brokers before 4.0).
+    """
+    from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
+
+    listed = admin.list_consumer_groups(request_timeout=TIMEOUT_S).result()
+    names = sorted(group.group_id for group in listed.valid)
+    for first in range(0, len(names), TOPICS_A_REQUEST):
+        wanted = [ConfigResource(ResourceType.GROUP, name) for name in names[first : first + TOPICS_A_REQUEST]]
+        for resource, future in admin.describe_configs(wanted, request_timeout=TIMEOUT_S).items():
+            configs = {name: entry.value for name, entry in sorted(future.result().items()) if entry.value is not None}
+            named = {"resource_type": "GROUP", "resource": resource.name, "configs": configs}
+            yield {**named, "timestamp_ms": time_ms, "cluster_id": cluster_id}
 
 
 def rows(admin: Any, time_ms: int) -> Iterator[dict[str, Any]]:

@@ -12,8 +12,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from typer.testing import CliRunner
 
 from coordinator_core.audit.rows import Verdict
+from coordinator_core.groups.offsets import TopicPartition
 from jobs.cli.app import app
 from jobs.sources import cluster_snapshot, stored_topics
+from jobs.sources.end_offsets import newest_ends
 from jobs.sources.files import Family, find_logs
 from jobs.sources.topics import topic_history
 from jobs.tables.folder_reader import FolderReader
@@ -53,6 +55,18 @@ class Cluster:
     def list_offsets(self, wanted, request_timeout):
         return {partition: done(SimpleNamespace(offset=7 + partition.partition)) for partition in wanted}
 
+    def list_consumer_groups(self, request_timeout):
+        return done(SimpleNamespace(valid=[SimpleNamespace(group_id="g")]))
+
+    def describe_configs(self, resources, request_timeout):
+        entries = {"consumer.heartbeat.interval.ms": "5000", "streams.num.standby.replicas": None}
+        found = {name: SimpleNamespace(value=value) for name, value in entries.items()}
+        return {resource: done(found) for resource in resources}
+
+
+def taken():
+    return [*cluster_snapshot.rows(Cluster(), 5), *cluster_snapshot.group_rows(Cluster(), 5, "C")]
+
 
 def run(*arguments):
     return CliRunner().invoke(app, [*arguments])
@@ -66,13 +80,20 @@ def test_a_row_for_each_partition_with_the_id_as_kafka_writes_it():
     ]
 
 
+def test_configs_of_groups_are_rows_without_a_topic():
+    (row,) = cluster_snapshot.group_rows(Cluster(), 5, "C")
+    assert row["configs"] == {"consumer.heartbeat.interval.ms": "5000"}
+    assert (row["resource_type"], row["resource"], "topic" in row) == ("GROUP", "g", False)
+
+
 def test_the_file_grows_and_gives_topics_and_end_offsets(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster_snapshot, "take", lambda config, time_ms: list(cluster_snapshot.rows(Cluster(), 5)))
+    monkeypatch.setattr(cluster_snapshot, "take", lambda config, time_ms, warn: taken())
     out = tmp_path / "cluster.jsonl"
     for _ in range(2):
         result = run("snapshot", "kafka://broker:9092", "--out", str(out), "--json")
-        assert json.loads(result.stdout) == {"file": str(out), "topics": 2, "partitions": 3}
-    assert len(out.read_text().splitlines()) == 6
+        assert json.loads(result.stdout) == {"file": str(out), "topics": 2, "partitions": 3, "groups": 1}
+    assert len(out.read_text().splitlines()) == 8
+    assert newest_ends(out) == {TopicPartition("orders", 0): 7, TopicPartition("pay", 0): 7}
     topics = cluster_snapshot.read_topics(out).image_at(None)
     assert {(each.name, each.id, each.partitions, each.racks) for each in topics.by_name.values()} == {
         ("orders", "-_orders", 2, (("a",), ("a",))),
