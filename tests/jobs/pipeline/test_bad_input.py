@@ -88,7 +88,8 @@ def test_a_half_written_table_is_named(tables: Tables) -> None:
         part.write_text('{"protocol')
     result = nightly(Tables(tables.spark, tables.location), LOG)
     assert result.exit_code == 1
-    assert "log_records` cannot be read" in complaint(result)
+    assert "log_records is damaged: " in complaint(result)
+    assert "rebuild" in complaint(result)
 
 
 @contextmanager
