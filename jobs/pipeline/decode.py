@@ -46,8 +46,10 @@ def run(tables: Tables) -> list[Row]:
     """Complete every ingest run that is not complete yet. Return the rows added to ``runs``.
 
     Raises:
+        MissingTableError: nothing was ingested into these tables.
         UnbalancedError: the counts of a run do not add up.
     """
+    tables.read(LOG_RECORDS)
     unaccounted = runs.unaccounted(tables)
     typed_tables.create(tables)
     if unaccounted:

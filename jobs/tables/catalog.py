@@ -32,9 +32,14 @@ DECODED: Final = (OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE)
 """The tables that decoding fills."""
 
 _LOG: Final = (LOG_RECORDS.name, RUNS.name)
+_INGESTED: Final = (*_LOG, *(table.name for table in DECODED))
+
 COMPANIONS: Final = {
     DUMPED_FILES.name: Companions(1, _LOG),
-    LOG_RANGES.name: Companions(0, (*_LOG, *(table.name for table in DECODED))),
+    LOG_RECORDS.name: Companions(1, _INGESTED),
+    RUNS.name: Companions(1, _INGESTED),
+    **dict.fromkeys((LOG_RANGES.name, COMMIT_SUMMARIES.name), Companions(0, _INGESTED)),
+    GROUP_STATES.name: Companions(0, tuple(HISTORY)),
     REPLAYED.name: Companions(0, (*HISTORY, GROUP_STATES.name)),
 }
 """By table, the tables that were created before it, or before its first rows."""

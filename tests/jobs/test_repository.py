@@ -97,7 +97,8 @@ def test_there_is_a_template_for_each_kind_of_issue() -> None:
 
 
 def test_make_lists_its_targets() -> None:
-    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    command = ["make", "--no-print-directory", "help"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     names = {line.split()[0] for line in listed.splitlines()}
     phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert phony is not None

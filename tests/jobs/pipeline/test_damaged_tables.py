@@ -93,10 +93,15 @@ def damage_of_the_log(home: Path) -> str:
     return f"table {home}/log_records is damaged"
 
 
-def half_of_the_tables_deleted(home: Path) -> str:
+def every_second_table_deleted(home: Path) -> str:
     for table in sorted(CATALOG)[::2]:
         shutil.rmtree(home / table, ignore_errors=True)
-    assert not (home / "runs").exists() or not (home / "log_records").exists() or not (home / "group_states").exists()
+    return " is missing, but "
+
+
+def the_other_tables_deleted(home: Path) -> str:
+    for table in sorted(CATALOG)[1::2]:
+        shutil.rmtree(home / table, ignore_errors=True)
     return " is missing, but "
 
 
@@ -106,7 +111,8 @@ def half_of_the_tables_deleted(home: Path) -> str:
         (damage_of_what_can_be_made_from_the_log, False),
         (damage_of_decoded_tables, True),
         (damage_of_the_log, True),
-        (half_of_the_tables_deleted, None),
+        (every_second_table_deleted, None),
+        (the_other_tables_deleted, None),
     ],
 )
 def test_damaged_tables_are_refused_and_made_again(

@@ -97,7 +97,8 @@ def test_what_a_night_did_not_count_is_unknown_and_not_zero(nights):
 
 def test_the_report_has_lag_and_nights(nights):
     audit = nights[0]
-    report = stored_report(FolderReader(audit.tables.location), audit.settings)
+    settings = audit.settings.model_copy(update={"cluster": CLUSTER})
+    report = stored_report(FolderReader(audit.tables.location), settings)
     (group,) = report.groups
     assert [line[:2] for line in group.lag] == [("orders", 0), ("orders", 1)]
     assert group.lag[0].lags[-2:] == (11, 9)
