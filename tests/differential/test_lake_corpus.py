@@ -79,15 +79,20 @@ def test_the_tables_hold_what_kafka_decoded(cluster: str, tables: Tables) -> Non
 def test_groups_and_offsets_from_the_tables_are_those_of_the_log_files(cluster: str, tables: Tables) -> None:
     """At the end, and at offsets in the middle, where transactions are open that end later."""
     logs = find_logs([CORPUS / cluster / "logs"], topics=[TOPIC])
-    chance, ends = random.Random(5), {}
+    chance, ends, times = random.Random(5), {}, []
+    empty: set[str] = set()
     for partition, files in groupby(logs, attrgetter("partition")):
-        ends[partition] = chance.choice([0, *(row.offset for row in LogReader(list(files), pytest.fail).rows())])
-    times = sorted(row.timestamp for row in LogReader(logs[:1], pytest.fail).rows())
+        rows = list(LogReader(list(files), pytest.fail).rows())
+        if not rows:  # the tables have no row of a log partition without records
+            empty.add(f"{TOPIC}-{partition}")
+        ends[partition] = chance.choice([0, *(row.offset for row in rows)])
+        times += [row.timestamp for row in rows]
+    times.sort()
     for moment in (AsOf(), AsOf(offsets=ends), AsOf(time_ms=times[len(times) // 2])):
         replayed = replay(logs, moment, pytest.fail)
         for reader in (folder_reader(tables), SparkReader(tables)):
             stored = StoredMoment(reader, cluster, moment)
-            assert stored.gaps() == replayed.gaps()
+            assert stored.gaps() == {name: each for name, each in replayed.gaps().items() if name not in empty}
             assert offsets_then(stored) == offsets_then(replayed), (reader, moment)
 
 
