@@ -112,17 +112,20 @@ class CheckLine(TypedDict):
 
 
 class IngestedLine(TypedDict):
-    """What was ingested of a log partition: offsets, records, control batches, and offsets that are not there."""
+    """What was ingested of a log partition: offsets, records, control batches, and offsets that are not there.
+
+    A null count: the dump does not tell. One made by a consumer has no batches, which show what compaction left out.
+    """
 
     log: str
     first_offset: int | None
     last_offset: int | None
     records: int
     control: int
-    compacted_offsets: int
-    unknown_offsets: int
-    missing_offsets: int
-    damaged_offsets: int
+    compacted_offsets: int | None
+    unknown_offsets: int | None
+    missing_offsets: int | None
+    damaged_offsets: int | None
 
 
 class DecodedLine(TypedDict):
