@@ -114,22 +114,14 @@ function brokenTable(broken) {
 
 function membersOverTime(group, state, selected) {
   const place = el("div", { class: "brushed" });
-  tellsAll(place);
   const draw = () => {
     if (!place.isConnected) return;
     const hadFocus = place.contains(document.activeElement);
     place.querySelector(".timeline")?.remove();
-    place.prepend(timeline(group, state.range, widthOf(place) - 2, selected.rebalance));
+    place.prepend(timeline(group, state.range, lanesWidth(place), selected.rebalance));
     if (hadFocus) place.querySelector(".axis .band[tabindex='0']")?.focus({ preventScroll: true });
   };
-  brush(place, state, (px) => {
-    const side = gutter(widthOf(place) - 2);
-    return state.range[0] + ((px - side) / (widthOf(place) - 2 - side - RIGHT)) * (state.range[1] - state.range[0]);
-  });
-  state.follow(draw);
-  redrawn.add(draw);
-  let width = 0;
-  new ResizeObserver(() => { if (!onPaper && width !== place.clientWidth) { width = place.clientWidth; draw(); } }).observe(place);
+  onTimeAxis(place, state, draw);
   const verdicts = ["identical", "equivalent", "divergent", "invalid", "unknown", "unjudged"].filter((name) => group.rebalances.some((each) => (each.verdict ?? "unjudged") === name));
   const legend = el("div", { class: "legend" }, el("span", {}, "Rebalances by verdict on the target:"), verdicts.map((name) => key("v", name)),
     el("span", { class: "keyed" }, el("i", { class: "key low v-unknown" }), "low: superseded, or not finished"));

@@ -42,11 +42,10 @@ function ownership(group, state, selected) {
   const place = el("div", { class: "lanes", tabindex: "0", role: "region", "aria-label": "Ownership by partition; the table below says the same" });
   let lit = null;
   const draw = () => {
-    const width = widthOf(place) - 2;
+    const width = lanesWidth(place);
     if (!place.isConnected) return;
-    const side = gutter(width);
     const [from, until] = state.range;
-    const x = (time) => side + ((Math.min(Math.max(time, from), until) - from) / (until - from || 1)) * (width - side - RIGHT);
+    const { side, x } = timeAxis(state.range, width);
     const height = tall.reduce((sum, { slots }) => sum + Math.max(ROW, slots * 7 + 3), 4);
     const root = svg("svg", { width, height, "aria-hidden": "true" }, svg("defs", {}, hatch()));
     for (const time of tickTimes(from, until, Math.max(2, (width - side) / 110)).times) root.append(svg("line", { class: "grid", x1: x(time), x2: x(time), y1: 0, y2: height }));
@@ -75,14 +74,7 @@ function ownership(group, state, selected) {
     place.querySelector("svg")?.remove();
     place.prepend(root);
   };
-  tellsAll(place);
-  brush(place, state, (px) => {
-    const side = gutter(widthOf(place) - 2);
-    return state.range[0] + ((px - side) / (widthOf(place) - 2 - side - RIGHT)) * (state.range[1] - state.range[0]);
-  });
-  state.follow(draw);
-  redrawn.add(draw);
-  new ResizeObserver(() => { if (!onPaper) draw(); }).observe(place);
+  onTimeAxis(place, state, draw);
   const buttons = colours.order.slice(0, 2 * COLOURS).map((client, index) => {
     const button = el("button", { type: "button", class: "chip", "aria-pressed": "false", title: client.ids.join("\n") }, el("i", { class: index >= COLOURS ? "key hatched" : "key", style: `background-color:var(--m${(index % COLOURS) + 1})` }), shortened(client.name, 34));
     button.addEventListener("click", () => {

@@ -99,6 +99,27 @@ function toPaper(paper) {
   else delete dataset.theme;
   redrawAll();
 }
+// The time axis of a panel that has names at its left. A time that is not shown lies at the edge.
+function timeAxis([from, until], width) {
+  const side = gutter(width), length = width - side - RIGHT;
+  return {
+    side,
+    x: (time) => side + ((Math.min(Math.max(time, from), until) - from) / (until - from || 1)) * length,
+    timeAt: (px) => from + ((px - side) / length) * (until - from),
+  };
+}
+
+// A panel of lanes, within its border of 1 px: a drag over it selects the time, and another time or width draws it again.
+const lanesWidth = (place) => widthOf(place) - 2;
+function onTimeAxis(place, state, draw) {
+  tellsAll(place);
+  brush(place, state, (px) => timeAxis(state.range, lanesWidth(place)).timeAt(px));
+  state.follow(draw);
+  redrawn.add(draw);
+  let width = 0;
+  new ResizeObserver(() => { if (!onPaper && width !== place.clientWidth) { width = place.clientWidth; draw(); } }).observe(place);
+}
+
 addEventListener("beforeprint", () => toPaper(true));
 addEventListener("afterprint", () => toPaper(false));
 matchMedia("print").addEventListener("change", (event) => toPaper(event.matches));

@@ -6,11 +6,10 @@ function shareTimeline(group, state) {
   const { end } = group;
   const place = el("div", { class: "lanes", tabindex: "0", role: "region", "aria-label": "Share partitions over time; the table below says the same" });
   const draw = () => {
-    const width = widthOf(place) - 2;
+    const width = lanesWidth(place);
     if (!place.isConnected) return;
-    const side = gutter(width);
     const [from, until] = state.range;
-    const x = (time) => side + ((Math.min(Math.max(time, from), until) - from) / (until - from || 1)) * (width - side - RIGHT);
+    const { side, x } = timeAxis(state.range, width);
     const height = group.share_partitions.length * ROW + 4;
     const root = svg("svg", { width, height, "aria-hidden": "true" });
     for (const time of tickTimes(from, until, Math.max(2, (width - side) / 110)).times) root.append(svg("line", { class: "grid", x1: x(time), x2: x(time), y1: 0, y2: height }));
@@ -35,14 +34,7 @@ function shareTimeline(group, state) {
     place.querySelector("svg")?.remove();
     place.prepend(root);
   };
-  tellsAll(place);
-  brush(place, state, (px) => {
-    const side = gutter(widthOf(place) - 2);
-    return state.range[0] + ((px - side) / (widthOf(place) - 2 - side - RIGHT)) * (state.range[1] - state.range[0]);
-  });
-  state.follow(draw);
-  redrawn.add(draw);
-  new ResizeObserver(() => { if (!onPaper) draw(); }).observe(place);
+  onTimeAxis(place, state, draw);
   const there = Object.keys(PHASES).filter((name) => group.share_partitions.some((each) => each.phases.some((phase) => phase.phase === name)));
   const legend = el("div", { class: "legend" }, there.map((name) => el("span", { class: "keyed" }, el("i", { class: "key", style: `background:var(${PHASES[name]})` }), name)),
     el("span", {}, "▲ given back or delivered again"), el("span", {}, "✕ archived"), el("span", {}, "zoom in to see each of them"));

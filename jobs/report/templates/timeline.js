@@ -50,8 +50,7 @@ function timeline(group, range, width, selected) {
   const end = Math.max(group.end, until);
   const lanes = lanesOf(group.members, end);
   const height = Math.max(lanes.length, 1) * LANE + 12;
-  const name = gutter(width);
-  const x = (time) => name + ((Math.min(Math.max(time, from), until) - from) / (until - from || 1)) * (width - name - RIGHT);
+  const { side: name, x } = timeAxis(range, width);
   const within = (first, last) => first <= until && last >= from;
 
   const { step, times } = tickTimes(from, until, Math.max(2, (width - name) / 110));
