@@ -6,6 +6,7 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NotRequired, TypedDict
 
 
@@ -127,9 +128,9 @@ class DescribedTaskIds(TypedDict):
 class DescribedTasks(TypedDict):
     """Tasks by role."""
 
-    activeTasks: list[DescribedTaskIds]
-    standbyTasks: list[DescribedTaskIds]
-    warmupTasks: list[DescribedTaskIds]
+    activeTasks: Sequence[DescribedTaskIds]
+    standbyTasks: Sequence[DescribedTaskIds]
+    warmupTasks: Sequence[DescribedTaskIds]
 
 
 class DescribedEndpoint(TypedDict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from coordinator_core.cluster.image import TopicImage
@@ -13,7 +13,6 @@ from coordinator_core.groups.described import (
     DescribedStreamsGroup,
     DescribedStreamsMember,
     DescribedSubtopology,
-    DescribedTaskIds,
     DescribedTasks,
 )
 from coordinator_core.groups.streams.state import (
@@ -123,14 +122,10 @@ def endpoint_shown(endpoint: Endpoint | None) -> DescribedEndpoint | None:
 def tasks_shown(tasks: TargetTasks | CurrentTasks) -> DescribedTasks:
     """Return tasks by role, as responses have them."""
     return {
-        "activeTasks": _task_ids(tasks.active),
-        "standbyTasks": _task_ids(tasks.standby),
-        "warmupTasks": _task_ids(tasks.warmup),
+        "activeTasks": task_ids(tasks.active),
+        "standbyTasks": task_ids(tasks.standby),
+        "warmupTasks": task_ids(tasks.warmup),
     }
-
-
-def _task_ids(tasks: Mapping[str, Iterable[int]]) -> list[DescribedTaskIds]:
-    return [{"subtopologyId": each["subtopologyId"], "partitions": each["partitions"]} for each in task_ids(tasks)]
 
 
 class ShownSubtopology(NamedTuple):
