@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -93,6 +94,24 @@ def test_a_second_night_finds_nothing_new_and_both_are_in_the_ledger(undisturbed
     rows = undisturbed.read(NIGHTLY_STEPS).collect()
     assert len({row.night for row in rows}) == 2
     assert len(rows) == 2 * len(nightly_run.STEPS)
+
+
+def test_the_trend_of_nights_on_a_real_log_has_what_the_log_files_say(undisturbed: Tables) -> None:
+    """After a night with something new and one without: what is the trend?"""
+    nightly_run.run(undisturbed, chosen(), Heard())
+
+    def answer(*arguments: str) -> list[dict[str, Any]]:
+        result = CliRunner().invoke(app, [*arguments, "--json"])
+        assert result.exit_code == 0, result.stderr
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    first, *_, last = answer("trend", "--tables", undisturbed.location)
+    assert first["new_rebalances"] is None
+    assert last["new_rebalances"] == 0
+    assert (first["rebalances"], first["findings"]) == (last["rebalances"], last["findings"])
+    assert last["rebalances"] == len(answer("rebalances", "--log", LOG)) > 0
+    assert last["findings"] == len(answer("findings", "--log", LOG)) > 0
+    assert (last["violations"], last["wrong_targets"], last["total_lag"]) == (0, 0, None)
 
 
 def test_nights_that_are_killed_are_made_good_by_the_next(
